@@ -119,7 +119,11 @@ class Turn:
                 {},
                 message["tool_call_id"],
             )
-            return cls(role, text, (answered,))
+            return cls(
+                role,
+                text,
+                (answered,),
+            )
         calls = []
         for call in message.get("tool_calls", ()):
             function = call["function"]

@@ -8,3 +8,11 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+
+def unit_rows(rows: Floats) -> Floats:
+    """Return rows scaled to length 1; a row of zeros stays zero."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    lengths[lengths == 0] = 1
+    scaled: Floats = rows / lengths
+    return scaled

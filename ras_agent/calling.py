@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar, copy_context
@@ -102,6 +102,11 @@ def in_thread(work: Callable[[], T]) -> Future[T]:
     context = copy_context()  # holds the ledger and LangChain's callbacks
     threading.Thread(target=context.run, args=(run,), name="ras-agent-call", daemon=True).start()
     return future
+
+
+def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a thread of its own, since a notebook's event loop may be running in this one."""
+    return in_thread(partial(asyncio.run, coroutine)).result()
 
 
 def _ended(work: Callable[..., T], *args: Any) -> T:

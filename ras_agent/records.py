@@ -294,6 +294,18 @@ class Extraction:
         """Return whether a passage or reply could not be used, so that reading it again may bring more."""
         return self.unread != () or any_failed(self.failures)
 
+    @classmethod
+    def joined(cls, parts: Iterable[Self]) -> Self:
+        """Return the parts of an extraction in one, in their order."""
+        triples: list[Triple] = []
+        failures: list[Failure] = []
+        unread: list[str] = []
+        for part in parts:
+            triples += part.triples
+            failures += part.failures
+            unread += part.unread
+        return cls(tuple(triples), tuple(failures), tuple(unread))
+
 
 def any_failed(failures: Iterable[Failure]) -> bool:
     """Return whether something failed that may go well another time: neither refused facts nor advice."""
@@ -392,6 +404,11 @@ class Citation(Record):
     fills it in"""
     headings: tuple[str, ...] = ()
     """those above the passage in its document, the highest first; as `file`"""
+
+    @property
+    def is_named_by_file(self) -> bool:
+        """Return whether the title is only the name of the passage's file."""
+        return self.file != "" and self.title == file_title(self.file)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,24 +5,27 @@ Texts are read in panels: matrices with a column for each token, text after text
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 
-from ras_agent.arrays import Floats
+from ras_agent.arrays import Floats, Ints
 from ras_agent.blas import one_blas_thread
 
-LAYERS, HEADS, WIDTH, PLACES = 6, 12, 384, 512
+LAYERS = 6
+HEADS = 12
+WIDTH = 384
+PLACES = 512
 PANEL = 320  # columns; a layer's widest array is 2 MB. OpenBLAS would work on more in two parts
 _TILE = 8  # columns that its kernels take at once
 _BLOCK = 1 << 15  # elements of one pass over an array that stays in the cache
 
 
 @dataclass(frozen=True, slots=True)
-class _Linear:
+class Linear:
     """Linear map W x + b, for W (out, in), x (in, columns) and b (out, 1)."""
 
     weight: Floats
@@ -35,7 +38,7 @@ class _Linear:
 
 
 @dataclass(frozen=True, slots=True)
-class _Norm:
+class Norm:
     """Layer norm of each column of x (384, columns), in place; weight and bias (384, 1)."""
 
     weight: Floats
@@ -43,7 +46,8 @@ class _Norm:
 
     def __call__(self, x: Floats) -> Floats:
         x -= x.mean(axis=0)
-        x /= np.sqrt((x * x).mean(axis=0) + np.float32(1e-12))
+        variance = (x * x).mean(axis=0)
+        x /= np.sqrt(variance + np.float32(1e-12))
         x *= self.weight
         x += self.bias
         return x
@@ -58,42 +62,56 @@ class Group(NamedTuple):
 
     @property
     def columns(self) -> slice:
-        return slice(self.start, self.start + self.texts * self.length)
+        stop = self.start + self.texts * self.length
+        return slice(self.start, stop)
 
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    qkv: _Linear
-    attended: _Linear
-    attended_norm: _Norm
-    wide: _Linear
-    narrow: _Linear
-    norm: _Norm
+    qkv: Linear
+    attended: Linear
+    attended_norm: Norm
+    wide: Linear
+    narrow: Linear
+    norm: Norm
 
     def __call__(self, x: Floats, groups: Sequence[Group]) -> Floats:
         """Return the layer's output for x (384, columns). groups: the texts that the columns belong to."""
-        qkv, context = self.qkv(x), np.zeros_like(x)
+        qkv = self.qkv(x)
+        context = np.zeros_like(x)
         for group in groups:
-            # (3, B, heads, 32, T), copied, so that its strides are those of the text alone
-            heads = np.ascontiguousarray(
-                qkv[:, group.columns].reshape(3, HEADS, -1, group.texts, group.length).transpose(0, 3, 1, 2, 4)
+            shape = (3, HEADS, -1, group.texts, group.length)
+            parts = (
+                qkv[:, group.columns]
+                .reshape(shape)
+                .transpose(
+                    0,
+                    3,
+                    1,
+                    2,
+                    4,
+                )
             )
-            weights = heads[0].swapaxes(-1, -2) @ heads[1]  # (B, heads, T, T); the scale is folded into the query's map
+            # (3, B, heads, 32, T), copied, so that its strides are those of only this text
+            query, key, value = np.ascontiguousarray(parts)
+            weights = query.swapaxes(-1, -2) @ key  # (B, heads, T, T); the scale is folded into the query's map
             weights -= weights.max(axis=-1, keepdims=True)
             np.exp(weights, out=weights)
             weights /= weights.sum(axis=-1, keepdims=True)
-            of_group = (heads[2] @ weights.swapaxes(-1, -2)).transpose(1, 2, 0, 3)  # (heads, 32, B, T)
-            context[:, group.columns] = of_group.reshape(WIDTH, -1)
+            of_group = value @ weights.swapaxes(-1, -2)
+            by_head = of_group.transpose(1, 2, 0, 3)  # (heads, 32, B, T)
+            context[:, group.columns] = by_head.reshape(WIDTH, -1)
         x = self.attended_norm(self.attended(context) + x)
-        return self.norm(self.narrow(_gelu(self.wide(x))) + x)
+        wide = _gelu(self.wide(x))
+        return self.norm(self.narrow(wide) + x)
 
 
 @dataclass(frozen=True, slots=True)
 class Bert:
     """Network that reads texts in panels.
 
-    A text has the same states, to the last bit, alone and in any company: each step treats each column or each text by
-    itself, except that some matrix products treat the first and last columns of a panel in another way, and there
+    A text has the same states, to the last bit, in any company: each step treats each column or each text by itself,
+    except that some matrix products treat the first and last columns of a panel in another way, and there
     `margin` columns are empty. Products run on one thread: OpenBLAS divides a panel among several, and then states
     differ by 1e-7.
     """
@@ -102,7 +120,7 @@ class Bert:
     words: Floats  # (30522, 384)
     positions: Floats  # (512, 384)
     segments: Floats  # (2, 384)
-    norm: _Norm
+    norm: Norm
     layers: tuple[_Layer, ...]
 
     @property
@@ -111,52 +129,80 @@ class Bert:
         return PANEL - 2 * self.margin
 
     def states(self, panel: Sequence[Sequence[int]], firsts: Sequence[int] | None = None) -> tuple[Floats, list[Group]]:
-        """Return the last states, a row for each column (columns, 384), and which columns the texts of a length have.
+        """Return the last states, a row for each column (columns, 384), and the columns of the texts of each length.
 
         panel: token id lists, sorted by length. firsts: how many tokens of each are of the first segment; all, if None.
         """
-        lengths = [len(tokens) for tokens in panel]
-        margin, columns = self.margin, -(-sum(lengths) // _TILE) * _TILE
-        if sum(lengths) < 2 * _TILE:  # such a product has no ends; a question alone is read in half the time
-            margin, columns = 0, max(sum(lengths), _TILE)
-        x = np.zeros((WIDTH, margin + columns + margin), dtype=np.float32)
-        places = np.concatenate([np.arange(length) for length in lengths])
-        words = self.words[np.concatenate([np.asarray(tokens, dtype=np.int64) for tokens in panel])]
-        of_segment = 0 if firsts is None else (places >= np.repeat(firsts, lengths)).astype(np.int64)
-        words += self.positions[places] + self.segments[of_segment]
-        x[:, margin : margin + len(words)] = words.T
-        groups, start = [], margin
-        for length, same in groupby(lengths):
-            groups.append(Group(start, len(list(same)), length))
-            start = groups[-1].columns.stop
+        lengths = list(map(len, panel))
+        size = sum(lengths)
+        margin = self.margin
+        columns = -(-size // _TILE) * _TILE
+        if size < 2 * _TILE:  # such a product has no ends; a single question is read in half the time
+            margin = 0
+            columns = max(size, _TILE)
+        words, places = words_and_places(self.words, panel)
+        segments = self.segments[0]
+        if firsts is not None:
+            is_second = places >= np.repeat(firsts, lengths)
+            segments = self.segments[is_second.astype(np.int64)]
+        words += self.positions[places] + segments
+        x = np.zeros((WIDTH, columns + 2 * margin), dtype=np.float32)
+        x[:, margin : margin + size] = words.T
         x = self.norm(x)
+        groups = groups_of(lengths, margin)
         with one_blas_thread():
             for layer in self.layers:
                 x = layer(x, groups)
         return np.ascontiguousarray(x.T), groups
 
 
+def words_and_places(words: Floats, panel: Sequence[Sequence[int]]) -> tuple[Floats, Ints]:
+    """Return the word vectors of a panel's tokens, text after text, and each token's place in its text."""
+    tokens = [np.asarray(text, dtype=np.int64) for text in panel]
+    places = [np.arange(len(text)) for text in panel]
+    return words[np.concatenate(tokens)], np.concatenate(places)
+
+
+def groups_of(lengths: Iterable[int], start: int = 0) -> list[Group]:
+    """Return the places of texts of these ascending lengths in a panel. start: the first column."""
+    groups = []
+    for length, same in groupby(lengths):
+        group = Group(
+            start,
+            len(list(same)),
+            length,
+        )
+        groups.append(group)
+        start = group.columns.stop
+    return groups
+
+
 def bert(weights: Mapping[str, Floats]) -> Bert:
     """Return the network with weights by the names of its published file."""
 
-    def linear(*names: str, scales: Sequence[float] = (1.0,)) -> _Linear:
-        """Return one linear map with the outputs of the maps `names` one below another. scales: factor of each."""
-        scaled = [(name, np.float32(scale)) for name, scale in zip(names, scales, strict=True)]
-        return _Linear(
-            np.concatenate([weights[f"{name}.weight"] * scale for name, scale in scaled]),
-            np.concatenate([weights[f"{name}.bias"] * scale for name, scale in scaled])[:, None],
+    def linear(name: str) -> Linear:
+        return Linear(weights[f"{name}.weight"], weights[f"{name}.bias"][:, None])
+
+    def attention(name: str) -> Linear:
+        """Return the maps to queries, keys and values one below another, queries scaled."""
+        query = linear(f"{name}.query")
+        scale = np.float32((WIDTH // HEADS) ** -0.5)
+        scaled = Linear(query.weight * scale, query.bias * scale)
+        parts = (scaled, linear(f"{name}.key"), linear(f"{name}.value"))
+        return Linear(
+            np.concatenate([part.weight for part in parts]),
+            np.concatenate([part.bias for part in parts]),
         )
 
-    def norm(name: str) -> _Norm:
-        return _Norm(weights[f"{name}.LayerNorm.weight"][:, None], weights[f"{name}.LayerNorm.bias"][:, None])
+    def norm(name: str) -> Norm:
+        scale = weights[f"{name}.LayerNorm.weight"]
+        bias = weights[f"{name}.LayerNorm.bias"]
+        return Norm(scale[:, None], bias[:, None])
 
-    def layer(name: str) -> _Layer:
-        attention = f"{name}.attention.self"
+    def layer(number: int) -> _Layer:
+        name = f"encoder.layer.{number}"
         return _Layer(
-            linear(
-                *(f"{attention}.{part}" for part in ("query", "key", "value")),
-                scales=((WIDTH // HEADS) ** -0.5, 1.0, 1.0),
-            ),
+            attention(f"{name}.attention.self"),
             linear(f"{name}.attention.output.dense"),
             norm(f"{name}.attention.output"),
             linear(f"{name}.intermediate.dense"),
@@ -170,7 +216,7 @@ def bert(weights: Mapping[str, Floats]) -> Bert:
         weights["embeddings.position_embeddings.weight"],
         weights["embeddings.token_type_embeddings.weight"],
         norm("embeddings"),
-        tuple(layer(f"encoder.layer.{number}") for number in range(LAYERS)),
+        tuple(map(layer, range(LAYERS))),
     )
 
 
@@ -184,7 +230,8 @@ def panels(tokens: Sequence[Sequence[int]], columns: int) -> Iterator[list[int]]
     for row in sorted(range(len(tokens)), key=lambda row: -len(tokens[row])):
         if columns_used + len(tokens[row]) > columns:
             yield panel
-            panel, columns_used = [], 0
+            panel = []
+            columns_used = 0
         panel.append(row)
         columns_used += len(tokens[row])
     yield panel
@@ -202,7 +249,11 @@ def _gelu(x: Floats) -> Floats:
         block = flat[start : start + _BLOCK]
         size, t, half = scratch[:, : len(block)]
         np.abs(block, out=size)
-        np.multiply(size, np.float32(0.3275911 * 0.5**0.5), out=t)
+        np.multiply(
+            size,
+            np.float32(0.3275911 * 0.5**0.5),
+            out=t,
+        )
         t += np.float32(1)
         np.reciprocal(t, out=t)
         half[:] = np.float32(1.061405429 / 2)
@@ -223,12 +274,18 @@ def _margin() -> int:
     """Count the columns at either end of a product that this processor's BLAS treats unlike those between them.
 
     OpenBLAS's kernels for AVX2 ("Haswell", "Zen") add the first and the last 8 columns up in another order, those for
-    AVX-512, AVX and SSE none.
+    AVX-512, AVX and SSE do not.
     """
     random = np.random.default_rng(0)
     weight = random.standard_normal((WIDTH, WIDTH), dtype=np.float32)
     column = random.standard_normal((WIDTH, 1), dtype=np.float32)
-    product = weight @ np.repeat(column, PANEL, axis=1)
-    unlike = np.flatnonzero((product != product[:, [PANEL // 4]]).any(axis=0))
+    product = weight @ np.repeat(
+        column,
+        PANEL,
+        axis=1,
+    )
+    middle = product[:, [PANEL // 4]]
+    unlike = np.flatnonzero((product != middle).any(axis=0))
     depths = np.minimum(unlike, PANEL - 1 - unlike) + 1  # how far from the nearer end
-    return -(-int(depths.max(initial=0, where=depths <= PANEL // 8)) // _TILE) * _TILE
+    near = depths[depths <= PANEL // 8]
+    return -(-int(near.max(initial=0)) // _TILE) * _TILE

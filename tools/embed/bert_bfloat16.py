@@ -1,21 +1,18 @@
 """The same BERT for many texts at once, in torch, on processors that multiply numbers of 16 bits (bfloat16).
 
 They do so six to eight times as fast as numpy multiplies float32. Factors and products are rounded to 8 binary digits
-and summed in float32, as are the states that each layer adds to; lab/embedding.md has what that does to vectors.
+and summed in float32, as are the states that each layer adds to; lab/embedding.md has the effect on vectors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from ras_agent.arrays import Floats
-from ras_agent.tools.embed.bert import HEADS, WIDTH, Bert, Group
+from ras_agent.tools.embed.bert import HEADS, WIDTH, Bert, Group, Linear, Norm, groups_of, words_and_places
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,64 +39,94 @@ class _Layer(NamedTuple):
         from torch.nn.functional import gelu, layer_norm, linear
 
         half = x.to(torch.bfloat16)
-        qkv, context = linear(half, *self.qkv), torch.empty_like(half)
+        qkv = linear(half, *self.qkv)
+        context = torch.empty_like(half)
         for group in groups:
-            shape = (group.texts, group.length, -1, HEADS, WIDTH // HEADS)
-            heads = qkv[group.columns].view(shape).permute(2, 0, 3, 1, 4)  # (3, B, heads, T, 32)
-            weights = torch.softmax(heads[0] @ heads[1].transpose(-1, -2), dim=-1)  # (B, heads, T, T)
-            context[group.columns].view(shape[:2] + shape[3:]).copy_((weights @ heads[2]).transpose(1, 2))
-        x = layer_norm(linear(context, *self.attended) + x, (WIDTH,), *self.attended_norm, _EPSILON)
-        narrow = linear(gelu(linear(x.to(torch.bfloat16), *self.wide)), *self.narrow)
-        return layer_norm(narrow + x, (WIDTH,), *self.norm, _EPSILON)
+            shape = (group.texts, group.length, 3, HEADS, WIDTH // HEADS)
+            query, key, value = (
+                qkv[group.columns]
+                .view(shape)
+                .permute(
+                    2,
+                    0,
+                    3,
+                    1,
+                    4,
+                )
+            )  # (3, B, heads, T, 32)
+            weights = torch.softmax(query @ key.transpose(-1, -2), dim=-1)  # (B, heads, T, T)
+            of_group = (weights @ value).transpose(1, 2)
+            context[group.columns] = of_group.reshape(-1, WIDTH)
+        attended = linear(context, *self.attended)
+        x = layer_norm(
+            attended + x,
+            (WIDTH,),
+            *self.attended_norm,
+            _EPSILON,
+        )
+        wide = linear(x.to(torch.bfloat16), *self.wide)
+        narrow = linear(gelu(wide), *self.narrow)
+        return layer_norm(
+            narrow + x,
+            (WIDTH,),
+            *self.norm,
+            _EPSILON,
+        )
 
 
 class BFloat16Bert:
     """Network that reads texts in panels, as `Bert` does: its states are those of `network` but for rounding."""
 
     columns = 512
-    """tokens of a panel: what a layer makes of them stays in a core's cache"""
+    """tokens of a panel: a layer's output for them stays in a core's cache"""
 
     def __init__(self, network: Bert) -> None:
         """Take the weights of `network`. Raises ImportError without torch."""
         import torch
 
-        def linear(weight: Floats, bias: Floats) -> tuple[Tensor, Tensor]:
-            return torch.tensor(weight, dtype=torch.bfloat16), torch.tensor(bias[:, 0], dtype=torch.bfloat16)
+        def linear(map: Linear) -> tuple[Tensor, Tensor]:
+            weight = torch.tensor(map.weight, dtype=torch.bfloat16)
+            bias = torch.tensor(map.bias[:, 0], dtype=torch.bfloat16)
+            return weight, bias
 
-        def norm(weight: Floats, bias: Floats) -> tuple[Tensor, Tensor]:
-            return torch.tensor(weight[:, 0]), torch.tensor(bias[:, 0])
+        def norm(norm: Norm) -> tuple[Tensor, Tensor]:
+            weight = torch.tensor(norm.weight[:, 0])
+            bias = torch.tensor(norm.bias[:, 0])
+            return weight, bias
 
-        self._words, self._places = network.words, network.positions + network.segments[0]
-        self._norm = norm(network.norm.weight, network.norm.bias)
-        self._layers = [
-            _Layer(
-                qkv=linear(layer.qkv.weight, layer.qkv.bias),
-                attended=linear(layer.attended.weight, layer.attended.bias),
-                attended_norm=norm(layer.attended_norm.weight, layer.attended_norm.bias),
-                wide=linear(layer.wide.weight, layer.wide.bias),
-                narrow=linear(layer.narrow.weight, layer.narrow.bias),
-                norm=norm(layer.norm.weight, layer.norm.bias),
+        self._words = network.words
+        self._places = network.positions + network.segments[0]
+        self._norm = norm(network.norm)
+        self._layers = []
+        for layer in network.layers:
+            converted = _Layer(
+                qkv=linear(layer.qkv),
+                attended=linear(layer.attended),
+                attended_norm=norm(layer.attended_norm),
+                wide=linear(layer.wide),
+                narrow=linear(layer.narrow),
+                norm=norm(layer.norm),
             )
-            for layer in network.layers
-        ]
+            self._layers.append(converted)
 
     def states(self, panel: Sequence[Sequence[int]]) -> tuple[Floats, list[Group]]:
-        """Return the last states, a row for each column (columns, 384), and which columns the texts of a length have.
+        """Return the last states, a row for each column (columns, 384), and the columns of the texts of each length.
 
         panel: token id lists, sorted by length.
         """
         import torch
         from torch.nn.functional import layer_norm
 
-        groups: list[Group] = []
-        start = 0
-        for length, same in groupby(map(len, panel)):
-            groups.append(Group(start, len(list(same)), length))
-            start = groups[-1].columns.stop
-        places = np.concatenate([np.tile(np.arange(group.length), group.texts) for group in groups])
-        words = self._words[np.concatenate([np.asarray(tokens, dtype=np.int64) for tokens in panel])]
+        words, places = words_and_places(self._words, panel)
+        groups = groups_of(map(len, panel))
+        inputs = torch.from_numpy(words + self._places[places])
         with torch.inference_mode():
-            x = layer_norm(torch.from_numpy(words + self._places[places]), (WIDTH,), *self._norm, _EPSILON)
+            x = layer_norm(
+                inputs,
+                (WIDTH,),
+                *self._norm,
+                _EPSILON,
+            )
             for layer in self._layers:
                 x = layer(x, groups)
         rows: Floats = x.numpy()
@@ -110,8 +137,10 @@ class BFloat16Bert:
 def multiplies_bfloat16(processors: Path = Path("/proc/cpuinfo")) -> bool:
     """Return whether this processor has instructions for products of bfloat16; only Linux says so without torch."""
     try:
-        with processors.open(encoding="utf-8", errors="replace") as file:
-            flags = next((line for line in file if line.startswith("flags")), "").split()
+        listed = processors.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
-    return not {"amx_bf16", "avx512_bf16"}.isdisjoint(flags)
+    for line in listed.splitlines():
+        if line.startswith("flags"):
+            return not {"amx_bf16", "avx512_bf16"}.isdisjoint(line.split())
+    return False

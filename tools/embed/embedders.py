@@ -19,7 +19,7 @@ from ras_agent.protocols import Embedder
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.chat.retry import diagnosis
 from ras_agent.tools.chat.secrets import without_secrets
-from ras_agent.tools.embed.served import PROVIDERS, ServedEmbedder, is_served, server_of
+from ras_agent.tools.embed.served import PROVIDERS, ServedEmbedder, is_served, scaled_rows, server_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,9 +40,9 @@ def resolve_embedder(spec: object) -> Embedder:
     spec: an Embedder; a LangChain Embeddings object; a SentenceTransformer; or a name: "minilm" (packaged, extra
         `offline`), "st:all-mpnet-base-v2" or "st:/path" (sentence-transformers, extra `embeddings`),
         "openai:text-embedding-3-small", "vllm:http://host:port/v1#model" or "ollama:model" (any server that speaks
-        OpenAI's protocol, extra `openai`; see tools/embed/served.py), and whatever else LangChain's init_embeddings
-        takes. "unscaled:" in front of all but the first leaves vectors as long as the model makes them, so that
-        passages are ranked by inner products.
+        OpenAI's protocol, extra `openai`; see tools/embed/served.py), and every other name that LangChain's
+        init_embeddings takes. "unscaled:" in front of all but the first leaves vectors as long as the model makes
+        them, so that passages are ranked by inner products.
     Raises UnknownName, MissingExtra, SettingsError, or TypeError for an object that does not embed.
     """
     if isinstance(spec, str):
@@ -59,13 +59,18 @@ def resolve_embedder(spec: object) -> Embedder:
 def reopened_embedder(name: str, dimension: int, index: str) -> Embedder:
     """Return the embedder whose name an index stores; nothing is sent to it before the first text.
 
-    index: the index's place, for messages. Raises what `resolve_embedder` raises, and SettingsError for a server that
+    index: the index's place, for messages. Raises the errors of `resolve_embedder`, and SettingsError for a server that
         would get a key although only the index names it.
     """
     plain = name.removeprefix(UNSCALED)
     if not is_served(plain):
         return resolve_embedder(name)
-    return ServedEmbedder(server_of(plain, index), name=name, unit_length=plain == name, dimension=dimension)
+    return ServedEmbedder(
+        server_of(plain, index),
+        name=name,
+        unit_length=plain == name,
+        dimension=dimension,
+    )
 
 
 def of_unit_length(embedder: Embedder) -> Embedder:
@@ -80,8 +85,10 @@ def query_vector(embedder: Embedder, query: str) -> Floats:
 
     Raises ModelCallError for a vector of zeros.
     """
-    embed_query = getattr(embedder, "embed_query", None)
-    vector = embed_query(query) if embed_query else embedder.embed([query])[0]
+    if hasattr(embedder, "embed_query"):
+        vector = embedder.embed_query(query)
+    else:
+        vector = embedder.embed([query])[0]
     found = np.asarray(vector, dtype=np.float32)
     check_not_zeros(embedder, [query], found[None])
     return found
@@ -111,11 +118,15 @@ class SentenceTransformerEmbedder:
 
         unit_length: whether vectors are scaled to length 1.
         """
-        is_name = isinstance(model, str) or hasattr(model, "__fspath__")
-        self._path = str(model) if is_name else _path_of(model)
-        self._model: Any = None if is_name else model
-        self._batch_size, self._unit_length = batch_size, unit_length
-        self.name = name or f"{'' if unit_length else UNSCALED}st:{self._path}"
+        self._model: Any = None
+        if isinstance(model, str) or hasattr(model, "__fspath__"):
+            self._path = str(model)
+        else:
+            self._model = model
+            self._path = _path_of(model)
+        self._batch_size = batch_size
+        self._unit_length = unit_length
+        self.name = name or _named(f"st:{self._path}", unit_length)
         self._lock = Lock()  # its tokenizer serves one thread at a time
         self._width: int | None = None
 
@@ -124,7 +135,11 @@ class SentenceTransformerEmbedder:
         if self._unit_length:
             return self
         name = self.name.removeprefix(UNSCALED)
-        return SentenceTransformerEmbedder(self._model or self._path, name=name, batch_size=self._batch_size)
+        return SentenceTransformerEmbedder(
+            self._model or self._path,
+            name=name,
+            batch_size=self._batch_size,
+        )
 
     @property
     def dimension(self) -> int:
@@ -150,10 +165,18 @@ class SentenceTransformerEmbedder:
     def _encode(self, method: str, texts: list[str]) -> Floats:
         if self._model is None:
             self._model = _load(self._path)
-        encode = getattr(self._model, method, self._model.encode)  # before version 5 there is only `encode`
-        clean = list(map(encodable, texts))
-        vectors = encode(clean, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True)
-        return _unit(vectors) if self._unit_length else np.asarray(vectors, dtype=np.float32)
+        encode = getattr(
+            self._model,
+            method,
+            self._model.encode,
+        )  # before version 5 there is only `encode`
+        vectors = encode(
+            list(map(encodable, texts)),
+            batch_size=self._batch_size,
+            show_progress_bar=False,
+            convert_to_numpy=True,
+        )
+        return scaled_rows(vectors, self._unit_length)
 
 
 class LangChainEmbedder:
@@ -164,11 +187,18 @@ class LangChainEmbedder:
 
         unit_length: whether vectors are scaled to length 1.
         """
-        self._embeddings, self._unit_length = embeddings, unit_length
+        self._embeddings = embeddings
+        self._unit_length = unit_length
         self._width: int | None = None
-        model = getattr(embeddings, "model", None) or getattr(embeddings, "model_name", None)
-        default_name = ":".join(filter(None, (type(embeddings).__name__, model if isinstance(model, str) else "")))
-        self.name = name or f"{'' if unit_length else UNSCALED}{default_name}"
+        default_name = type(embeddings).__name__
+        model = getattr(
+            embeddings,
+            "model",
+            None,
+        ) or getattr(embeddings, "model_name", None)
+        if isinstance(model, str):
+            default_name = f"{default_name}:{model}"
+        self.name = name or _named(default_name, unit_length)
 
     def scaled(self) -> LangChainEmbedder:
         """Return the embedder of this model whose vectors have length 1."""
@@ -187,15 +217,13 @@ class LangChainEmbedder:
         """Return unit vectors of passages, shape (len(texts), dimension), float32. Raises ModelCallError."""
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
-        return self._to_array(self._call("embed_documents", list(texts)))
+        vectors = self._call("embed_documents", list(texts))
+        return scaled_rows(vectors, self._unit_length)
 
     def embed_query(self, text: str) -> Floats:
         """Return the unit vector of a query, shape (dimension,). Raises ModelCallError."""
-        vector: Floats = self._to_array([self._call("embed_query", text)])[0]
-        return vector
-
-    def _to_array(self, vectors: Any) -> Floats:
-        return _unit(vectors) if self._unit_length else np.asarray(vectors, dtype=np.float32)
+        vector = self._call("embed_query", text)
+        return scaled_rows([vector], self._unit_length)[0]
 
     def _call(self, method: str, argument: object) -> Any:
         try:
@@ -206,9 +234,15 @@ class LangChainEmbedder:
             raise ModelCallError(f"embedder {self.name!r} failed: {type(error).__name__}: {message}") from None
 
 
+def _named(name: str, unit_length: bool) -> str:
+    """Return an embedder's name, which tells whether its vectors have length 1."""
+    return name if unit_length else f"{UNSCALED}{name}"
+
+
 def _embedder_of(spec: str) -> Embedder:
     plain = spec.removeprefix(UNSCALED)
-    unit_length, (provider, _, model) = plain == spec, plain.partition(":")
+    unit_length = plain == spec
+    provider, _, model = plain.partition(":")
     if spec == "minilm":
         from ras_agent.tools.embed.minilm import MiniLMEmbedder
 
@@ -218,7 +252,11 @@ def _embedder_of(spec: str) -> Embedder:
     if provider == "st":
         return SentenceTransformerEmbedder(model, name=spec, unit_length=unit_length)
     if provider in PROVIDERS:
-        return ServedEmbedder(server_of(plain), name=spec, unit_length=unit_length)
+        return ServedEmbedder(
+            server_of(plain),
+            name=spec,
+            unit_length=unit_length,
+        )
     try:
         from langchain.embeddings import init_embeddings
 
@@ -238,7 +276,15 @@ def _is_instance(thing: object, module: str, name: str) -> bool:
 
 def _path_of(model: Any) -> str:
     """Return the name or folder that a SentenceTransformer was loaded from."""
-    return str(getattr(getattr(model[0], "auto_model", None), "name_or_path", "") or type(model).__name__)
+    network = getattr(model[0], "auto_model", None)
+    return str(
+        getattr(
+            network,
+            "name_or_path",
+            "",
+        )
+        or type(model).__name__
+    )
 
 
 def _load(path: str) -> Any:
@@ -250,11 +296,3 @@ def _load(path: str) -> Any:
         return SentenceTransformer(path)
     except Exception as error:
         raise SettingsError(f"cannot load the sentence-transformers model {path!r}: {error}") from error
-
-
-def _unit(vectors: Any) -> Floats:
-    """Scale rows to length 1; a row of zeros stays zero."""
-    rows = np.asarray(vectors, dtype=np.float32)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: Floats = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
-    return scaled

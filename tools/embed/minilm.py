@@ -34,7 +34,7 @@ _MANY = 5_000  # tokens: numpy reads them in a second, in which torch is importe
 
 @dataclass(frozen=True, slots=True)
 class _Network:
-    """Holds the tokenizer and the network."""
+    """The tokenizer and the network."""
 
     tokenizer: Any
     bert: Bert | BFloat16Bert
@@ -42,10 +42,21 @@ class _Network:
     def __call__(self, panel: Sequence[Sequence[int]]) -> Floats:
         """Return the unit vectors (B, 384) of token id lists, which must be sorted by length."""
         rows, groups = self.bert.states(panel)
-        # summed over an axis that is not the last, so that numpy adds whole rows, one after another
-        sums = [rows[group.columns].reshape(group.texts, group.length, WIDTH).sum(axis=1) for group in groups]
+        sums = []
+        for group in groups:
+            states = rows[group.columns].reshape(
+                group.texts,
+                group.length,
+                WIDTH,
+            )
+            # over an axis that is not the last, so that numpy adds whole rows, one after another
+            sums.append(states.sum(axis=1))
         total = np.concatenate(sums)
-        total /= np.sqrt((total * total).sum(axis=1, keepdims=True))
+        squares = (total * total).sum(
+            axis=1,
+            keepdims=True,
+        )
+        total /= np.sqrt(squares)
         return total
 
 
@@ -64,14 +75,15 @@ class MiniLMEmbedder:
             return np.empty((0, WIDTH), dtype=np.float32)
         network = _network()
         clean = list(map(encodable, texts))
-        distinct = {text: row for row, text in enumerate(dict.fromkeys(clean))}
-        tokens = [encoding.ids for encoding in network.tokenizer.encode_batch(list(distinct))]
-        vectors = np.empty((len(distinct), WIDTH), dtype=np.float32)
+        distinct = list(dict.fromkeys(clean))
+        tokens = [encoding.ids for encoding in network.tokenizer.encode_batch(distinct)]
         if sum(map(len, tokens)) >= _MANY and multiplies_bfloat16() and find_spec("torch"):
             network = _network_for_many()
+        vectors = np.empty((len(distinct), WIDTH), dtype=np.float32)
         for rows in panels(tokens, network.bert.columns):
             vectors[rows] = network([tokens[row] for row in rows])
-        return vectors[[distinct[text] for text in clean]]
+        row_of = {text: row for row, text in enumerate(distinct)}
+        return vectors[[row_of[text] for text in clean]]
 
 
 @cache

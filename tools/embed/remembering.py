@@ -35,5 +35,7 @@ class RememberingEmbedder:
 
 
 def remembering(embedder: Embedder, size: int = 1024) -> RememberingEmbedder:
-    """Wrap `embedder` with a cache of `size` queries. One that has a cache is returned as it is: its users share it."""
-    return embedder if isinstance(embedder, RememberingEmbedder) else RememberingEmbedder(embedder, size)
+    """Wrap `embedder` with a cache of `size` queries. One with a cache is returned unchanged: its users share it."""
+    if isinstance(embedder, RememberingEmbedder):
+        return embedder
+    return RememberingEmbedder(embedder, size)

@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import SecretStr
 from tenacity import Retrying, retry_if_exception
 
-from ras_agent.arrays import Floats
+from ras_agent.arrays import Floats, unit_rows
 from ras_agent.budget import current_ledger
 from ras_agent.errors import IndexMismatch, MissingExtra, ModelCallError, ModelRefused, RasError, SettingsError
 from ras_agent.tools.chat.addresses import server_address
@@ -34,7 +34,7 @@ _SECONDS, _AT_LEAST = 60.0, 0.1  # for a request; a run or a search may allow le
 # TEI takes no more than 32 texts in a request unless it is told to; OpenAI takes 300,000 tokens
 _MOST_TEXTS, _MOST_CHARACTERS = 32, 200_000
 _AT_ONCE = 4
-_SPLIT = frozenset((400, 413, 422))  # what servers say to a batch that is too large for them
+_SPLIT = frozenset((400, 413, 422))  # the replies of servers to a batch that is too large for them
 _TOO_LONG = (
     "context length",
     "maximum input length",
@@ -47,7 +47,7 @@ _TOO_LONG = (
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Address of a model: the URL up to /v1, the model's name, the key, and what to set where it is wrong."""
+    """Address of a model: the URL up to /v1, the model's name, the key, and the variables to set where it is wrong."""
 
     url: str
     model: str
@@ -75,17 +75,24 @@ def server_of(spec: str, index: str = "") -> Server:
     vllm:http://HOST/v1#NAME    that server; VLLM_API_KEY, if it wants one
     ollama:NAME                 OLLAMA_HOST, else this machine
 
-    index: the place of the index that alone names the server, if no user did. No key goes to such a server, and
-    VLLM_BASE_URL names another one in its place.
+    index: the place of the index, if only that names the server. No key goes to such a server, and VLLM_BASE_URL names
+    another one in its place.
     """
     provider, _, name = spec.partition(":")
     if provider == "openai":
-        url, key = os.environ.get("OPENAI_BASE_URL", ""), os.environ.get("OPENAI_API_KEY", "")
+        url = os.environ.get("OPENAI_BASE_URL", "")
+        key = os.environ.get("OPENAI_API_KEY", "")
         if not url and not key:
             raise SettingsError(
                 f"embedder {spec!r} needs a key or a server: set OPENAI_API_KEY, or OPENAI_BASE_URL for one of yours"
             )
-        return Server(url or _OPENAI, name, SecretStr(key or "EMPTY"), "OPENAI_API_KEY", "OPENAI_BASE_URL")
+        return Server(
+            url or _OPENAI,
+            name,
+            SecretStr(key or "EMPTY"),
+            "OPENAI_API_KEY",
+            "OPENAI_BASE_URL",
+        )
     if provider == "ollama":
         return Server(
             ollama_url(os.environ.get("OLLAMA_HOST", "")), name, SecretStr("ollama"), "OLLAMA_API_KEY", "OLLAMA_HOST"
@@ -102,7 +109,13 @@ def server_of(spec: str, index: str = "") -> Server:
             f"{index} names the server {url}, and VLLM_API_KEY is set; a key goes to no server that only an index "
             f"names. If you trust it, say so: VLLM_BASE_URL={url}; else unset VLLM_API_KEY"
         )
-    return Server(url, name, SecretStr(key), "VLLM_API_KEY", "VLLM_BASE_URL" if index else "")
+    return Server(
+        url,
+        name,
+        SecretStr(key),
+        "VLLM_API_KEY",
+        "VLLM_BASE_URL" if index else "",
+    )
 
 
 class ServedEmbedder:
@@ -120,14 +133,18 @@ class ServedEmbedder:
     ) -> None:
         """Prepare for a server. Raises MissingExtra without the package `aiohttp`.
 
-        name: what indexes store. unit_length: whether vectors are scaled to length 1. dimension: the vectors' width
-        where it is known, as from an index; else it is found by asking once.
+        name: the name that indexes store. unit_length: whether vectors are scaled to length 1. dimension: the vectors'
+        width where it is known, as from an index; else it is found by asking once.
         """
         if find_spec("aiohttp") is None:
             raise MissingExtra(f"embedder {name!r}", "openai")
-        self.name, self._server, self._unit_length, self._width = name, server, unit_length, dimension
+        self.name = name
         self.key = server.key  # masked in messages
-        self._retry, self._clock = retry or RetryPolicy(), clock or Clock()
+        self._server = server
+        self._unit_length = unit_length
+        self._width = dimension
+        self._retry = retry or RetryPolicy()
+        self._clock = clock or Clock()
         self._has_replied = False
         self._endpoint = Endpoint.with_key(server.url, server.key.get_secret_value())
 
@@ -136,7 +153,13 @@ class ServedEmbedder:
         if self._unit_length:
             return self
         name = self.name.partition("unscaled:")[2]
-        return ServedEmbedder(self._server, name=name, dimension=self._width, retry=self._retry, clock=self._clock)
+        return ServedEmbedder(
+            self._server,
+            name=name,
+            dimension=self._width,
+            retry=self._retry,
+            clock=self._clock,
+        )
 
     @property
     def dimension(self) -> int:
@@ -160,14 +183,22 @@ class ServedEmbedder:
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 parts = list(pool.map(self._batch_vectors, batches))
         vectors = np.concatenate(parts)
-        return _unit(vectors) if self._unit_length else vectors
+        return scaled_rows(vectors, self._unit_length)
 
     def _batch_vectors(self, texts: list[str]) -> Floats:
         """Return the vectors of one batch, in halves where the server refuses so many at once."""
         try:
             vectors = self._request(texts)
         except Exception as error:
-            if len(texts) > 1 and getattr(error, "status_code", None) in _SPLIT:
+            if (
+                len(texts) > 1
+                and getattr(
+                    error,
+                    "status_code",
+                    None,
+                )
+                in _SPLIT
+            ):
                 half = len(texts) // 2
                 return np.concatenate([self._batch_vectors(texts[:half]), self._batch_vectors(texts[half:])])
             raise self._to_error(error, texts) from None
@@ -176,21 +207,32 @@ class ServedEmbedder:
         if vectors.shape[1] != width:
             raise IndexMismatch(
                 f"{self._label()} makes vectors of {vectors.shape[1]} numbers, and made vectors of {width} before: "
-                "serve the model that the index was built with, or build the index anew"
+                "serve the model that the index was built with, or build the index again"
             )
         return vectors
 
     def _request(self, texts: list[str]) -> Floats:
-        # servers refuse an empty text
-        body = {"model": self._server.model, "input": [text or " " for text in texts], "encoding_format": "float"}
+        body = {
+            "model": self._server.model,
+            "input": [text or " " for text in texts],  # servers refuse an empty text
+            "encoding_format": "float",
+        }
         ledger = current_ledger()
 
         def once() -> Floats:
             seconds = max(min(_SECONDS, ledger.seconds_left()), _AT_LEAST)
-            reply = run(self._endpoint.post("/embeddings", body, seconds, MOST_BYTES_OF_VECTORS))
-            return _vectors(reply, len(texts))
+            post = self._endpoint.post(
+                "/embeddings",
+                body,
+                seconds,
+                MOST_BYTES_OF_VECTORS,
+            )
+            return _vectors(run(post), len(texts))
 
-        decide = self._retry.decides(has_replied=self._has_replied, now=self._clock.now)
+        decide = self._retry.decides(
+            has_replied=self._has_replied,
+            now=self._clock.now,
+        )
         tries = Retrying(
             stop=lambda _: ledger.seconds_left() <= 0,
             wait=self._retry.wait,
@@ -201,12 +243,15 @@ class ServedEmbedder:
         return tries(once)
 
     def _to_error(self, error: Exception, texts: list[str]) -> RasError:
-        status, is_unreachable = getattr(error, "status_code", None), unreachable(error)
+        server = self._server
+        status = getattr(error, "status_code", None)
+        is_unreachable = unreachable(error)
         # as in ras_agent.tools.chat.client
         unusable = (is_unreachable or status in (401, 403, 404)) and not self._has_replied
         self._has_replied &= not is_unreachable
-        server, message = self._server, without_secrets(str(error), self)
+        message = without_secrets(str(error), self)
         why = diagnosis(error, _origin(server.url)) or ""
+        remedy = ""
         if status in (401, 403):
             remedy = f"set {server.key_variable} to a key that the server accepts"
         elif status == 404:
@@ -215,11 +260,11 @@ class ServedEmbedder:
             remedy = f"the text that begins {texts[0][:40]!r} is too long for the model: cut shorter, --chunk-size"
         elif server.address_variable and (why or is_unreachable):
             remedy = f"{server.address_variable} says where it is"
-        else:
-            remedy = ""
-        what = "" if is_unreachable else f"{type(error).__name__}: {message}"
-        parts = "; ".join(filter(None, (what, without_secrets(why, self), remedy)))
-        return (ModelRefused if unusable else ModelCallError)(f"{self._label()} failed: {parts}")
+        parts = [without_secrets(why, self), remedy]
+        if not is_unreachable:
+            parts.insert(0, f"{type(error).__name__}: {message}")
+        kind = ModelRefused if unusable else ModelCallError
+        return kind(f"{self._label()} failed: {'; '.join(filter(None, parts))}")
 
     def _label(self) -> str:
         return f"embedder {printable(self.name)!r} at {_origin(self._server.url)}"
@@ -227,21 +272,25 @@ class ServedEmbedder:
 
 def _vectors(reply: Any, count: int) -> Floats:
     """Return the vectors of a reply in the order of the texts. Raises BrokenReply for a reply without them."""
+    rows = {}
     try:
-        items = sorted(reply["data"], key=lambda item: item["index"])
-        if [item["index"] for item in items] != list(range(count)):
-            raise BrokenReply(f"the reply has {len(items)} vectors for {count} texts")
-        vectors = np.array([_numbers(item["embedding"]) for item in items], dtype=np.float32)
+        for item in reply["data"]:
+            rows[item["index"]] = _numbers(item["embedding"])
+        if len(reply["data"]) != count or set(rows) != set(range(count)):
+            raise BrokenReply(f"the reply has {len(reply['data'])} vectors for {count} texts")
+        vectors = np.array([rows[place] for place in range(count)], dtype=np.float32)
     except (LookupError, TypeError, ValueError) as error:
         raise BrokenReply(f"the reply holds no vectors: {error}") from error
     if vectors.ndim != 2 or not vectors.shape[1] or not np.isfinite(vectors).all():
-        raise BrokenReply("the reply holds vectors of different widths, or with numbers that are none")
+        raise BrokenReply("the reply holds vectors of different widths, or with values that are no numbers")
     return vectors
 
 
 def _numbers(embedding: Any) -> Any:
     """Return the numbers of a vector; some servers send OpenAI's base64 whatever is asked for."""
-    return np.frombuffer(base64.b64decode(embedding), dtype="<f4") if isinstance(embedding, str) else embedding
+    if isinstance(embedding, str):
+        return np.frombuffer(base64.b64decode(embedding), dtype="<f4")
+    return embedding
 
 
 def _batches(texts: Sequence[str]) -> list[list[str]]:
@@ -256,15 +305,19 @@ def _batches(texts: Sequence[str]) -> list[list[str]]:
     return batches
 
 
-def _unit(rows: Floats) -> Floats:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: Floats = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
-    return scaled
-
-
 def _model_in(spec: str) -> str:
     provider, _, name = spec.partition(":")
-    return name.partition("#")[2] if provider == "vllm" else name
+    if provider == "vllm":
+        return name.partition("#")[2]
+    return name
+
+
+def scaled_rows(vectors: Any, unit_length: bool) -> Floats:
+    """Return vectors as float32, scaled to length 1 if `unit_length`; a row of zeros stays zero."""
+    rows: Floats = np.asarray(vectors, dtype=np.float32)
+    if not unit_length:
+        return rows
+    return unit_rows(rows)
 
 
 def ollama_url(address: str) -> str:
@@ -276,8 +329,11 @@ def ollama_url(address: str) -> str:
     except ValueError as error:
         raise SettingsError(f"OLLAMA_HOST={address!r}: {error}; write it as 127.0.0.1:11434") from None
     host = parts.hostname or "127.0.0.1"
-    # 0.0.0.0 is what a server listens on, and no address to ask
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    # 0.0.0.0 is an address that a server listens on, and no address to ask
+    host = {
+        "0.0.0.0": "127.0.0.1",
+        "::": "[::1]",
+    }.get(host, f"[{host}]" if ":" in host else host)
     return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/').removesuffix('/v1')}/v1"
 
 

@@ -22,8 +22,10 @@ from ras_agent.errors import WeightsError
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-CLS, SEP = 101, 102
-"""The tokens of uncased BERT that begin a text and end a segment."""
+CLS = 101
+"""The token of uncased BERT that begins a text."""
+SEP = 102
+"""The token that ends a segment."""
 _FACTORS = ".row_factors"
 _STEPS = 127
 
@@ -36,8 +38,17 @@ def save_weights(weights: Mapping[str, Floats], file: Path) -> None:
             stored[name] = np.ascontiguousarray(array, np.float16)
             continue
         smallest = np.finfo(np.float16).tiny  # of a row of zeros
-        factors = np.maximum(np.abs(array).max(axis=1, keepdims=True) / _STEPS, smallest).astype(np.float16)
-        stored[name] = np.clip(np.rint(array / factors.astype(np.float32)), -_STEPS, _STEPS).astype(np.int8)
+        largest = np.abs(array).max(
+            axis=1,
+            keepdims=True,
+        )
+        factors = np.maximum(largest / _STEPS, smallest).astype(np.float16)
+        steps = np.rint(array / factors.astype(np.float32))
+        stored[name] = np.clip(
+            steps,
+            -_STEPS,
+            _STEPS,
+        ).astype(np.int8)
         stored[name + _FACTORS] = factors
     save_file(stored, file)
 

@@ -78,7 +78,12 @@ class AlignerConfig:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Return the configuration that `asdict` wrote. Raises TypeError for unknown or missing names."""
-        return cls(**{**data, "encoder": EncoderConfig(**data["encoder"])})
+        return cls(
+            **{
+                **data,
+                "encoder": EncoderConfig(**data["encoder"]),
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,15 @@ class GraphAligner(nn.Module):
         """
         scores: Tensor = self.node_head(torch.cat([states, questions], dim=1)).squeeze(1)
         if self.config.likeness:
-            scores = scores + nn.functional.cosine_similarity(nodes, questions, dim=1) / self.config.temperature
+            scores = (
+                scores
+                + nn.functional.cosine_similarity(
+                    nodes,
+                    questions,
+                    dim=1,
+                )
+                / self.config.temperature
+            )
         return scores
 
     def losses(self, examples: Sequence[AlignedGraph]) -> tuple[Tensor, Tensor]:
@@ -154,7 +167,14 @@ class GraphAligner(nn.Module):
             batch.nodes,
             questions[owner],
         )
-        likeness = nn.functional.cosine_similarity(reasoning[owner], batch.nodes, dim=1) / self.config.temperature
+        likeness = (
+            nn.functional.cosine_similarity(
+                reasoning[owner],
+                batch.nodes,
+                dim=1,
+            )
+            / self.config.temperature
+        )
         nodes = node_alignment(
             scores,
             likeness,
@@ -166,7 +186,11 @@ class GraphAligner(nn.Module):
         there = torch.bincount(owner, minlength=batch.size) > 0
         graphs = self.shared(pool(states, batch)[there])
         texts = self.shared(reasoning[there])
-        return nodes, representation_alignment(graphs, texts, self.config.contrast)
+        return nodes, representation_alignment(
+            graphs,
+            texts,
+            self.config.contrast,
+        )
 
     def loss(self, batch: Sequence[AlignedGraph]) -> Tensor:
         """Return the sum of the losses that count."""
@@ -231,7 +255,15 @@ class GraphAligner(nn.Module):
             "config": asdict(self.config),
             "about": about or {},
         }
-        (folder / CONFIG).write_text(json.dumps(text, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        (folder / CONFIG).write_text(
+            json.dumps(
+                text,
+                indent=2,
+                ensure_ascii=False,
+            )
+            + "\n",
+            "utf-8",
+        )
 
     @classmethod
     def load(cls, folder: str | Path, embedder: Embedder | None = None) -> Self:
@@ -287,7 +319,13 @@ def fact_places(graph: GraphFeatures, scores: npt.NDArray[Any]) -> npt.NDArray[n
 
 def _node_places(scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     places = np.empty(len(scores), np.int64)
-    places[best_places(scores, len(scores), relative=False)] = np.arange(len(scores))
+    places[
+        best_places(
+            scores,
+            len(scores),
+            relative=False,
+        )
+    ] = np.arange(len(scores))
     return places
 
 

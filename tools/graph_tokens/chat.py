@@ -82,7 +82,10 @@ class GraphLLMChat(BaseChatModel):
     @property
     def model_kwargs(self) -> dict[str, Any]:
         """Return the digest by which a cache tells replies of these weights from those of others in the same folder."""
-        return {"graphllm": self.model, "weights": self.graph_llm.fingerprint}
+        return {
+            "graphllm": self.model,
+            "weights": self.graph_llm.fingerprint,
+        }
 
     @property
     def _llm_type(self) -> str:
@@ -121,7 +124,10 @@ class GraphLLMChat(BaseChatModel):
         message = AIMessage(
             reply.text,
             usage_metadata=usage_of(reply.input_tokens, reply.output_tokens),
-            response_metadata={"finish_reason": "length" if reply.truncated else "stop", "model_name": self.model},
+            response_metadata={
+                "finish_reason": "length" if reply.truncated else "stop",
+                "model_name": self.model,
+            },
         )
         return ChatResult(generations=[ChatGeneration(message=message)])
 

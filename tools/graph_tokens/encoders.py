@@ -46,7 +46,16 @@ class EncoderConfig:
         for what, value, known in (("graph encoder", self.kind, EncoderKind), ("norm", self.norm, Norm)):
             if value not in get_args(known):
                 raise SettingsError(f"unknown {what} {value!r}; known: {', '.join(get_args(known))}")
-        if min(self.layers, self.heads, self.width, self.input) < 1 or self.width % self.heads:
+        if (
+            min(
+                self.layers,
+                self.heads,
+                self.width,
+                self.input,
+            )
+            < 1
+            or self.width % self.heads
+        ):
             raise SettingsError(f"an encoder's numbers are at least 1 and its heads divide its width, got {self}")
 
 
@@ -109,7 +118,13 @@ class NodeBatchNorm(nn.Module):
         own = states.new_zeros(3, states.shape[1])
         if len(states) > 1:
             variance, mean = torch.var_mean(states, dim=0)
-            own = torch.stack([torch.ones_like(mean), mean, variance])
+            own = torch.stack(
+                [
+                    torch.ones_like(mean),
+                    mean,
+                    variance,
+                ]
+            )
         rows = [own]
         rank = 0
         if torch.distributed.is_available() and torch.distributed.is_initialized():
@@ -162,7 +177,13 @@ class MessagePassing(nn.Module):
                 states = norm(states)
             return states
         states = batch.nodes
-        for number, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
+        for number, (layer, norm) in enumerate(
+            zip(
+                self.layers,
+                self.norms,
+                strict=True,
+            )
+        ):
             # GCN weighs an edge by the degrees of its ends; it has no place for the edge's text
             if self.config.kind == "gcn":
                 edges = {}
@@ -190,7 +211,11 @@ def pool(states: Tensor, batch: GraphBatch) -> Tensor:
     (RAS, section 3.3; with one sub-graph it is G-Retriever's eq. 11).
     """
     return _means(
-        _means(states, batch.group, len(batch.graph)),
+        _means(
+            states,
+            batch.group,
+            len(batch.graph),
+        ),
         batch.graph,
         batch.size,
     )
@@ -222,4 +247,11 @@ def _convolution(config: EncoderConfig, inputs: int) -> nn.Module:
         layer = GATConv
     else:
         layer = TransformerConv
-    return cast(nn.Module, layer(inputs, config.width // config.heads, **options))
+    return cast(
+        nn.Module,
+        layer(
+            inputs,
+            config.width // config.heads,
+            **options,
+        ),
+    )

@@ -38,7 +38,13 @@ class FactPruner:
         """Return the graph with the best `size` facts visible, and those that contradict one of them."""
         if len(graph) <= self._size:
             return graph
-        return graph.showing(self._order(question, graph, [step.subquery for step in steps])[: self._size])
+        return graph.showing(
+            self._order(
+                question,
+                graph,
+                [step.subquery for step in steps],
+            )[: self._size]
+        )
 
 
 _ORDERS = ("use", "likeness", "aligner:FOLDER")

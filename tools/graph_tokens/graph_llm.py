@@ -82,7 +82,13 @@ class GraphLLMConfig:
         encoder = data.get("encoder")
         lora = dict(data.get("lora", {}))
         lora["targets"] = tuple(lora.get("targets", ()))
-        return cls(**{**data, "encoder": EncoderConfig(**encoder) if encoder else None, "lora": Lora(**lora)})
+        return cls(
+            **{
+                **data,
+                "encoder": EncoderConfig(**encoder) if encoder else None,
+                "lora": Lora(**lora),
+            }
+        )
 
 
 class ReadsGraph(Protocol):
@@ -257,13 +263,21 @@ class GraphLLM(nn.Module):
         replies = [[*self._plain_tokens(target), *([] if ends is None else [ends])] for target in targets]
         vectors = []
         labels = []
-        for prompt, reply in zip(self._inputs(prompts, graphs), replies, strict=True):
+        for prompt, reply in zip(
+            self._inputs(prompts, graphs),
+            replies,
+            strict=True,
+        ):
             vectors.append(torch.cat([prompt, self._words(reply)]))
             labels.append(torch.tensor([_IGNORED] * len(prompt) + reply, device=self.device))
         padded = nn.utils.rnn.pad_sequence(vectors, batch_first=True)  # (B, T, width)
         mask = nn.utils.rnn.pad_sequence([torch.ones(len(row)) for row in vectors], batch_first=True)
         # the place in front of a token predicts it
-        next_ = nn.utils.rnn.pad_sequence(labels, batch_first=True, padding_value=_IGNORED)[:, 1:]
+        next_ = nn.utils.rnn.pad_sequence(
+            labels,
+            batch_first=True,
+            padding_value=_IGNORED,
+        )[:, 1:]
         # prompts are long and vocabularies large: logits are computed only where some row has a target
         places = (next_ != _IGNORED).any(dim=0).nonzero().squeeze(1)
         output = self.language_model(
@@ -393,11 +407,21 @@ class GraphLLM(nn.Module):
         features = [graph for graph in graphs if graph is not None]
         soft = iter(self.graph_tokens(features) if features else ())
         inputs = []
-        for turns, graph in zip(prompts, graphs, strict=True):
+        for turns, graph in zip(
+            prompts,
+            graphs,
+            strict=True,
+        ):
             words = self._words(tokens := self.prompt_tokens(turns))
             if graph is not None:
                 begins = int(bool(tokens) and tokens[0] == self.tokenizer.bos_token_id)
-                words = torch.cat([words[:begins], next(soft).to(words.dtype), words[begins:]])
+                words = torch.cat(
+                    [
+                        words[:begins],
+                        next(soft).to(words.dtype),
+                        words[begins:],
+                    ]
+                )
             inputs.append(words)
         return inputs
 
@@ -529,11 +553,22 @@ def _chat_tokens(tokenizer: Any, turns: Sequence[Turn]) -> list[int]:
 
 def _in_template(tokenizer: Any, turns: Sequence[Turn]) -> str:
     messages = [{"role": turn.role, "content": turn.text} for turn in turns]
-    return cast(str, tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+    return cast(
+        str,
+        tokenizer.apply_chat_template(
+            messages,
+            tokenize=False,
+            add_generation_prompt=True,
+        ),
+    )
 
 
 def _ends(language_model: Any, tokenizer: Any) -> frozenset[int]:
     """Return the tokens that end a text: the tokenizer's, and those of the model's generation config."""
-    ids = getattr(getattr(language_model, "generation_config", None), "eos_token_id", None)
+    ids = getattr(
+        getattr(language_model, "generation_config", None),
+        "eos_token_id",
+        None,
+    )
     listed = ids if isinstance(ids, list) else [ids]
     return frozenset(token for token in (*listed, tokenizer.eos_token_id) if token is not None)

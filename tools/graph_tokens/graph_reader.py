@@ -169,7 +169,11 @@ class GraphReader:
     def replies(self, questions: Sequence[tuple[str, Graph]], batch: int = 8) -> list[Generated]:
         """Write a reply to each question about its graph, `batch` of them at once."""
         replies: list[Generated] = []
-        for first in range(0, len(questions), batch):
+        for first in range(
+            0,
+            len(questions),
+            batch,
+        ):
             inputs = [self.prompts.input(*pair) for pair in questions[first : first + batch]]
             graphs = [self.model.features(item) for item in inputs]
             replies += self.model.generate(
@@ -188,7 +192,15 @@ class GraphReader:
             "version": _VERSION,
             "view": asdict(self.prompts.view),
         }
-        (folder / VIEW).write_text(json.dumps(text, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        (folder / VIEW).write_text(
+            json.dumps(
+                text,
+                indent=2,
+                ensure_ascii=False,
+            )
+            + "\n",
+            encoding="utf-8",
+        )
         (folder / PROMPTS).mkdir(exist_ok=True)
         turns = "\n".join(f"--- {turn.role}\n{turn.text}" for turn in self.prompts.prompt.turns)
         (folder / PROMPTS / f"{self.prompts.prompt.name}.txt").write_text(f"{turns}\n", encoding="utf-8")
@@ -217,7 +229,16 @@ class GraphReader:
             aligner = GraphAligner.load(folder / ALIGNER)
         else:
             aligner = None
-        return cls(model, GraphPrompts(view, model.vectors, model.count_tokens, aligner, folder / PROMPTS))
+        return cls(
+            model,
+            GraphPrompts(
+                view,
+                model.vectors,
+                model.count_tokens,
+                aligner,
+                folder / PROMPTS,
+            ),
+        )
 
 
 def _read_view(file: Path) -> GraphView:

@@ -53,7 +53,10 @@ def completion_request(
     if stop:
         request["stop"] = list(stop)
     if stream:
-        request |= {"stream": True, "stream_options": {"include_usage": True}}
+        request |= {
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
     return request
 
 

@@ -104,7 +104,14 @@ class ServedGraphLLM(GraphLLMChat):
         **kwargs: Any,
     ) -> ChatResult:
         """Reply to messages. graph: the facts of each sub-query."""
-        return run(self._agenerate(messages, stop, graph=graph, **kwargs))
+        return run(
+            self._agenerate(
+                messages,
+                stop,
+                graph=graph,
+                **kwargs,
+            )
+        )
 
     async def _agenerate(
         self,
@@ -115,9 +122,22 @@ class ServedGraphLLM(GraphLLMChat):
         **kwargs: Any,
     ) -> ChatResult:
         """Do the same as _generate, for coroutines; the graph is encoded in a thread."""
-        request = await asyncio.to_thread(self._request, messages, graph, stop) | _form(kwargs)
+        request = await asyncio.to_thread(
+            self._request,
+            messages,
+            graph,
+            stop,
+        ) | _form(kwargs)
         with self._refusals_named():
-            return self._result(_generated(await self._endpoint.post(_PATH, request, self._limit())))
+            return self._result(
+                _generated(
+                    await self._endpoint.post(
+                        _PATH,
+                        request,
+                        self._limit(),
+                    )
+                )
+            )
 
     def _stream(
         self,
@@ -128,7 +148,14 @@ class ServedGraphLLM(GraphLLMChat):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         """Yield the pieces of a reply, as they are written."""
-        yield from run_iterator(self._astream(messages, stop, graph=graph, **kwargs))
+        yield from run_iterator(
+            self._astream(
+                messages,
+                stop,
+                graph=graph,
+                **kwargs,
+            )
+        )
 
     async def _astream(
         self,
@@ -139,10 +166,20 @@ class ServedGraphLLM(GraphLLMChat):
         **kwargs: Any,
     ) -> AsyncGenerator[ChatGenerationChunk, None]:
         """Do the same as _stream, for coroutines."""
-        request = await asyncio.to_thread(self._request, messages, graph, stop, stream=True) | _form(kwargs)
+        request = await asyncio.to_thread(
+            self._request,
+            messages,
+            graph,
+            stop,
+            stream=True,
+        ) | _form(kwargs)
         pieces = _Pieces(self.model)
         with self._refusals_named():
-            async for piece in self._endpoint.events(_PATH, request, self._limit()):
+            async for piece in self._endpoint.events(
+                _PATH,
+                request,
+                self._limit(),
+            ):
                 yield pieces.chunk(piece)
 
     def _request(
@@ -157,7 +194,10 @@ class ServedGraphLLM(GraphLLMChat):
         from ras_agent.tools.graph_tokens.prompt_embeds import completion_request
 
         vectors = self.graph_llm.prompt_embeddings(*self._inputs(messages, graph))
-        limits: dict[str, Any] = {"max_tokens": self.max_tokens, "temperature": self.temperature}
+        limits: dict[str, Any] = {
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+        }
         return completion_request(
             self.served,
             vectors,
@@ -224,7 +264,10 @@ class _Pieces:
         self._space = text[len(stripped) :]
         message = AIMessageChunk(content=stripped)
         if ending:
-            message.response_metadata = {"finish_reason": ending, "model_name": self._model}
+            message.response_metadata = {
+                "finish_reason": ending,
+                "model_name": self._model,
+            }
         if tokens:
             message.usage_metadata = usage_of(*tokens)
         return ChatGenerationChunk(message=message)

@@ -22,7 +22,9 @@ class BM25Retriever(RankedRetriever):
 
     def __init__(self, passages: Sequence[Passage], matrix: BM25Matrix, tokeniser: Tokeniser) -> None:
         """Take a matrix with a row for each passage, in order, in terms of `tokeniser`."""
-        self.passages, self._matrix, self._tokeniser = passages, matrix, tokeniser
+        self.passages = passages
+        self._matrix = matrix
+        self._tokeniser = tokeniser
 
     @classmethod
     def from_passages(
@@ -34,14 +36,16 @@ class BM25Retriever(RankedRetriever):
     ) -> Self:
         """Index `passages` in memory. The default tokeniser is for English."""
         tokeniser = tokeniser or Tokeniser()
-        return cls(passages, build_matrix(map(indexed_text, passages), tokeniser, parameters), tokeniser)
+        matrix = build_matrix(map(indexed_text, passages), tokeniser, parameters)
+        return cls(passages, matrix, tokeniser)
 
     def rank(self, query: str, k: int) -> Ranking:
         """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
         # Straight from the matrix: bm25s's own `retrieve` adds the scores up in the same way, then partitions all of
         # them, which is nine tenths of its time and leaves ties to chance.
-        return top_k(self._matrix.scores(self._tokeniser.terms(query)), k)
+        terms = self._tokeniser.terms(query)
+        return top_k(self._matrix.scores(terms), k)
 
 
 def bm25(
@@ -50,7 +54,11 @@ def bm25(
     """Build the retriever; with other settings than the index's own, a matrix is built in memory."""
     snapshot = index.snapshot
     if tokeniser is None and parameters is None:
-        return BM25Retriever(snapshot.passages, snapshot.bm25(), snapshot.tokeniser)
+        return BM25Retriever(
+            snapshot.passages,
+            snapshot.bm25(),
+            snapshot.tokeniser,
+        )
     return BM25Retriever.from_passages(
         tuple(snapshot.passages),  # without those that were erased since: rows are those of the matrix
         tokeniser=tokeniser or snapshot.tokeniser,

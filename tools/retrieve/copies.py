@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ras_agent.records import Hit, Passage
@@ -19,7 +19,7 @@ _NAMED = 20
 
 @dataclass(slots=True)
 class _Place:
-    """Holds a hit, the words of its passage, and the ids of the copies."""
+    """A hit, the words of its passage, and the ids of the copies."""
 
     hit: Hit
     words: str
@@ -41,16 +41,26 @@ def without_copies(hits: Iterable[Hit]) -> list[Hit]:
         if place is None:
             place = _near(hit, words, places)
         if place is None or not words:
-            place = _Place(
-                hit=hit,
-                words=words,
-                copies=[],
-            )
+            place = _Place(hit, words, copies=[])
             places.append(place)
         else:
             _add_copy(place, hit.passage, words)
         by_words[key] = place
     return [_named(place) for place in places]
+
+
+def best_without_copies(find: Callable[[int], tuple[list[Hit], bool]], k: int) -> list[Hit]:
+    """Return at most `k` hits, where those behind take the places of copies.
+
+    find: returns the best so many hits, and whether there may be more.
+    """
+    wanted = k
+    while True:
+        found, may_go_on = find(wanted)
+        best = without_copies(found)
+        if len(best) >= k or not may_go_on:
+            return best[:k]
+        wanted *= 2
 
 
 def _words_of(passage: Passage) -> str:
@@ -75,12 +85,12 @@ def _near(hit: Hit, words: str, places: list[_Place]) -> _Place | None:
 
 
 def _add_copy(place: _Place, passage: Passage, words: str) -> None:
-    if len(words) <= len(place.words):
-        place.copies.append(passage.id)
-        return
-    place.copies.append(place.hit.passage.id)
-    place.hit = replace(place.hit, passage=passage)
-    place.words = words
+    shorter = passage
+    if len(words) > len(place.words):
+        shorter = place.hit.passage
+        place.hit = replace(place.hit, passage=passage)
+        place.words = words
+    place.copies.append(shorter.id)
 
 
 def _named(place: _Place) -> Hit:

@@ -27,7 +27,8 @@ class DenseRetriever(RankedRetriever):
         self, passages: Sequence[Passage], vectors: VectorIndex, embedder: Embedder, *, cache_size: int = 1024
     ) -> None:
         """Take an index of vectors, one for each passage, in order. The vectors of `cache_size` queries are cached."""
-        self.passages, self._vectors = passages, vectors
+        self.passages = passages
+        self._vectors = vectors
         self._embed = remembering(embedder, cache_size).embed_query
 
     def rank(self, query: str, k: int) -> Ranking:
@@ -35,7 +36,8 @@ class DenseRetriever(RankedRetriever):
         check_query(query, k)
         if not self.passages:
             return Ranking.empty()
-        return Ranking(*self._vectors.search(self._embed(query), k))
+        vector = self._embed(query)
+        return Ranking(*self._vectors.search(vector, k))
 
 
 @takes("queries")
@@ -45,5 +47,9 @@ def dense(index: PassageIndex, *, queries: Embedder | None = None, cache_size: i
     queries: embeds queries instead of the index's own embedder; it must be the same model.
     """
     snapshot = index.snapshot
-    vectors = snapshot.vectors()
-    return DenseRetriever(snapshot.passages, vectors, queries or cast(Embedder, index.embedder), cache_size=cache_size)
+    return DenseRetriever(
+        snapshot.passages,
+        snapshot.vectors(),
+        queries or cast(Embedder, index.embedder),
+        cache_size=cache_size,
+    )

@@ -23,7 +23,7 @@ class DocumentRanker:
     """Rule that scores documents by their entities.
 
     top: only the `top` best entities count; 0 for all.
-    weight: what an entity that counts adds to each document that names it, however often: "rarity", 1 / its number of
+    weight: the weight that an entity adds to each document that names it, however often: "rarity", 1 / its number of
         documents (eq. 15, with top 20); "one"; "score", its probability; or "score-rarity", the product. With top 0,
         "score" and "score-rarity" are the published code's other rankers.
     power: of the number of documents in either rarity; not in the paper.
@@ -52,19 +52,27 @@ def contributions(
     ranker: DocumentRanker = DocumentRanker(),
     others: Reals | None = None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return the entities that count and what each adds to every document that names it, before lengths.
+    """Return the entities that count, and the weight that each adds to every document that names it, before lengths.
 
     others: the probabilities of nodes that are no entities; they may be among the top, and add nothing.
     """
-    frequency, scores = mentions.row_sizes(), probabilities
+    frequency = mentions.row_sizes()
+    scores = probabilities
     if others is not None:
         scores = np.concatenate((probabilities, others))
     best = np.arange(len(scores))
     if ranker.top and ranker.top < len(scores):
-        # odds, since probabilities of high logits differ by less than what counts as equal
+        # odds, since probabilities of high logits differ by less than the tolerance of ties
         odds = scores / np.maximum(1 - scores.astype(np.float64), _LEAST)
-        best = np.flatnonzero(odds >= np.partition(odds, -ranker.top)[-ranker.top] * (1 - 2 * TIE))
-        best = best[best_places(odds[best], ranker.top, relative=True)]
+        last = np.partition(odds, -ranker.top)[-ranker.top]
+        best = np.flatnonzero(odds >= last * (1 - 2 * TIE))
+        best = best[
+            best_places(
+                odds[best],
+                ranker.top,
+                relative=True,
+            )
+        ]
     entities = best[best < len(probabilities)]
     entities = entities[frequency[entities] > 0]
     weights = np.ones(len(entities), dtype=np.float64)
@@ -87,7 +95,12 @@ def document_scores(
     """
     entities, weights = contributions(probabilities, mentions, ranker, others)
     cells, which = row_entries(mentions.starts, entities)
-    totals = np.bincount(mentions.columns[cells], weights=weights[which], minlength=mentions.width)
-    lengths = np.maximum(np.bincount(mentions.columns, minlength=mentions.width), 1)
+    documents = mentions.columns[cells]
+    totals = np.bincount(
+        documents,
+        weights[which],
+        mentions.width,
+    )
+    lengths = np.bincount(mentions.columns, minlength=mentions.width).clip(min=1)
     scores: Floats = (totals / lengths**ranker.length).astype(np.float32)
     return scores

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ras_agent.calling import in_thread
+from ras_agent.calling import run_apart
 from ras_agent.records import Hit
 from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.retrieve.tool_adapter import hits_in
@@ -21,19 +21,21 @@ class FunctionRetriever:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.name = getattr(function, "__name__", type(function).__name__)
+        self.name = getattr(
+            function,
+            "__name__",
+            type(function).__name__,
+        )
         self._function = function
         self._takes_k = "k" in inspect.signature(function).parameters
         self._is_async = inspect.iscoroutinefunction(function)
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return at most `k` hits. Raises ValueError for a blank query or k < 1, and what the function raises."""
+        """Return at most `k` hits. Raises ValueError for a blank query or k < 1, and the function's own errors."""
         check_query(query, k)
+        found = self._call(query, k)
         if self._is_async:
-            # in a thread of its own, since a notebook's event loop may be running in this one
-            found = in_thread(lambda: asyncio.run(self._call(query, k))).result()
-        else:
-            found = self._call(query, k)
+            found = run_apart(found)
         return self._hits(found, k)
 
     async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
@@ -41,8 +43,7 @@ class FunctionRetriever:
         if not self._is_async:
             return await asyncio.to_thread(self.retrieve, query, k)
         check_query(query, k)
-        found = await self._call(query, k)
-        return self._hits(found, k)
+        return self._hits(await self._call(query, k), k)
 
     def _call(self, query: str, k: int) -> Any:
         if self._takes_k:
@@ -52,6 +53,6 @@ class FunctionRetriever:
     def _hits(self, found: Any, k: int) -> list[Hit]:
         if found is None:
             raise TypeError(f"the retriever {self.name} returned None: return a list, which is empty for no hits")
-        if isinstance(found, list) and found and isinstance(found[0], Hit):
+        if isinstance(found, list) and isinstance(next(iter(found), None), Hit):
             return found[:k]
         return hits_in(found, k)

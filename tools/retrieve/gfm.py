@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -56,7 +56,8 @@ class FactPath:
 
     def to_text(self) -> str:
         """Write one line, in the paper's form: "1.095  (a | sings | b) → (b | owned by^-1 | c)"."""
-        return f"{self.weight:.3f}  " + " → ".join(f"({' | '.join(fact)})" for fact in self.facts)
+        facts = [f"({' | '.join(fact)})" for fact in self.facts]
+        return f"{self.weight:.3f}  {' → '.join(facts)}"
 
 
 class PathExplainedRetriever(ExplainedRetriever):
@@ -69,10 +70,11 @@ class PathExplainedRetriever(ExplainedRetriever):
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
         """Return the chains of `explain` as lines of text; one line with the error if there is too little memory."""
         try:
-            return [tuple(path.to_text() for path in paths) for paths in self.explain(query, passage_ids)]
+            explanations = self.explain(query, passage_ids)
         except (MemoryError, RuntimeError) as error:
             # gradients of a large graph take gigabytes; a hit is worth more than its reasons
             return [(f"not explained: {error}",)] * len(passage_ids)
+        return [tuple(map(FactPath.to_text, paths)) for paths in explanations]
 
 
 class GFMRetriever(PathExplainedRetriever):
@@ -107,12 +109,24 @@ class GFMRetriever(PathExplainedRetriever):
         config = config or GFMConfig()
         if paths < 0:
             raise SettingsError(f"a hit has 0 or more paths, got {paths}")
-        self.passages, self.graph, self.network = passages, graph, network
-        self._linker, self._ranker, self._rows = linker, ranker or DocumentRanker(), rows
-        self._message_target, self._paths = config.message_target, paths
+        self.passages = passages
+        self.graph = graph
+        self.network = network
+        self._linker = linker
+        self._ranker = ranker or DocumentRanker()
+        self._rows = rows
+        self._config = config
+        self._paths = paths
         self._embed = question_vectors(embedder, config, cache_size)
         # explaining a query's hits starts from the scores that ranked them
-        scores = partial(_score_entities, linker, graph, network, self._embed, config.idf_start_weights)
+        scores = partial(
+            _score_entities,
+            linker,
+            graph,
+            network,
+            self._embed,
+            config.idf_start_weights,
+        )
         self._scored = lru_cache(_REMEMBERED)(scores)
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
@@ -125,7 +139,8 @@ class GFMRetriever(PathExplainedRetriever):
 
     def entity_scores(self, query: str) -> Doubles | None:
         """Return every entity's probability (N,), eq. 10; None if the query is linked to no entity."""
-        return self._scored(query)[1]
+        _, probabilities = self._scored(query)
+        return probabilities
 
     def rank(self, query: str, k: int) -> Ranking:
         """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
@@ -133,11 +148,20 @@ class GFMRetriever(PathExplainedRetriever):
         entities = self.entity_scores(query)
         if entities is None:
             return Ranking.empty()
-        by_document = document_scores(entities, self.graph.mentions, self._ranker, self._others(query))
-        scores = np.zeros(len(self.passages), dtype=np.float32)
-        in_corpus = self._rows >= 0
-        scores[self._rows[in_corpus]] = by_document[in_corpus]
-        return top_k(scores, k)
+        by_document = document_scores(
+            entities,
+            self.graph.mentions,
+            self._ranker,
+            self._others(query),
+        )
+        return top_k(
+            scores_in(
+                self.passages,
+                self._rows,
+                by_document,
+            ),
+            k,
+        )
 
     def _others(self, query: str) -> Doubles | None:
         """Return the probabilities of the nodes of an imported graph that are no entities; None for one of our own.
@@ -151,10 +175,12 @@ class GFMRetriever(PathExplainedRetriever):
 
         weights = self.network.weights
         device = next(iter(weights.values())).device
+        vector = torch.from_numpy(self.vector(query)[None])
         with torch.inference_mode():
-            logit = isolated_scores(weights, torch.from_numpy(self.vector(query)[None]).to(device))
+            logit = isolated_scores(weights, vector.to(device))
+        probability = _probabilities(logit.cpu().numpy())[0]
         count = len(self.graph.documents) + len(self.graph.others.nodes)
-        return np.full(count, _probabilities(logit.cpu().numpy())[0])
+        return np.full(count, probability)
 
     def explain(
         self,
@@ -176,34 +202,52 @@ class GFMRetriever(PathExplainedRetriever):
         start, entities = self._scored(query)
         if entities is None:
             return [[] for _ in passage_ids]
+        counting, added = contributions(
+            entities,
+            self.graph.mentions,
+            self._ranker,
+            self._others(query),
+        )
         adds = np.zeros(len(entities))
-        counting, added_scores = contributions(entities, self.graph.mentions, self._ranker, self._others(query))
-        adds[counting] = added_scores
-        of_passage = [self._target(passage, start, entities, adds) for passage in passage_ids]
-        targets = [target for target in dict.fromkeys(of_passage) if target is not None]
-        vector, path_count = self.vector(query), count or self._paths or 3
+        adds[counting] = added
+        targets = [self._target(passage, start, entities, adds) for passage in passage_ids]
 
-        def best_on(network: GFMScorer) -> list[list[MessagePath]]:
-            arguments = network.weights, network.graph, vector, start, targets
-            options: dict[str, Any] = {"relation_states": network.relation_states, "count": path_count, "beam": beam}
-            return best_paths(*arguments, **options, published=published)
+        def best_to(nodes: list[int], network: GFMScorer) -> list[list[MessagePath]]:
+            return best_paths(
+                network.weights,
+                network.graph,
+                self.vector(query),
+                start,
+                nodes,
+                relation_states=network.relation_states,
+                count=count or self._paths or 3,
+                beam=beam,
+                published=published,
+            )
 
-        best = with_room(self.network, best_on) if targets else []
-        paths_to = dict(zip(targets, best, strict=True))
-        paths = [paths_to[target] if target is not None else [] for target in of_passage]
-        names, relations, target = self.graph.entities, self.graph.relations, self._message_target
-        graph = self.network.graph
-        return [[fact_path(names, relations, graph, path, target) for path in some] for some in paths]
+        return fact_paths(
+            targets,
+            lambda nodes: with_room(self.network, partial(best_to, nodes)),
+            FactWriter(
+                self.graph.entities,
+                self.graph.relations,
+                self.network.graph,
+                self._config.message_target,
+            ),
+        )
 
     def _target(self, passage_id: str, start: GFMStart, entities: Doubles, adds: Doubles) -> int | None:
-        """Return the entity that a passage's chains lead to; None for a passage that names none but the query's."""
+        """Return the entity that a passage's chains lead to; None for a passage that names only the query's."""
         document = self.graph.document_id(passage_id)
-        entities_of_passage = (
-            self.graph.documents_to_entities.row(document) if document is not None else np.zeros(0, dtype=np.int32)
-        )
-        others = entities_of_passage[~np.isin(entities_of_passage, start.entities)]
+        if document is None:
+            return None
+        named = self.graph.documents_to_entities.row(document)
+        others = named[~np.isin(named, start.entities)]
+        if not len(others):
+            return None
         # where none of them counts, the likeliest
-        return int(others[np.lexsort((-entities[others], -adds[others]))[0]]) if len(others) else None
+        order = np.lexsort((-entities[others], -adds[others]))
+        return int(others[order[0]])
 
 
 def question_vectors(embedder: Embedder, config: GFMConfig, cache_size: int = 1024) -> Callable[[str], Floats]:
@@ -216,7 +260,8 @@ def question_vectors(embedder: Embedder, config: GFMConfig, cache_size: int = 10
         return remembering(embedder, cache_size).embed_query
 
     def vector(question: str) -> Floats:
-        return np.asarray(embedder.embed([f"{prefix}{question}"])[0], dtype=np.float32)
+        (embedded,) = embedder.embed([f"{prefix}{question}"])
+        return np.asarray(embedded, dtype=np.float32)
 
     return lru_cache(cache_size)(vector)
 
@@ -229,7 +274,7 @@ def _score_entities(
     idf_start_weights: bool,
     query: str,
 ) -> tuple[GFMStart, Doubles | None]:
-    """Return the entities of the query, from which the network starts, and how relevant it holds each of all N to be.
+    """Return the entities of the query, from which the network starts, and the relevance of each of all N entities.
 
     vector: embeds the query. idf_start_weights: whether an entity that many documents name weighs less as a start. The
     relevance is a probability for each entity, shape (N,), an array that cannot be written to; None where the query
@@ -246,30 +291,64 @@ def _score_entities(
     return start, probabilities
 
 
+def scores_in(passages: Sequence[Passage], rows: Ints, by_document: Floats) -> Floats:
+    """Return the scores of passages (len(passages),); rows: (D,), the place of each scored document, -1 for none."""
+    scores = np.zeros(len(passages), dtype=np.float32)
+    in_corpus = rows >= 0
+    scores[rows[in_corpus]] = by_document[in_corpus]
+    return scores
+
+
 def _probabilities(logits: Floats) -> Doubles:
-    # in float32, logits above 16 would all be certain
+    wide = logits.astype(np.float64)  # in float32, logits above 16 would all be certain
     with np.errstate(over="ignore"):
-        probabilities: Doubles = 1 / (1 + np.exp(-logits.astype(np.float64)))
+        probabilities: Doubles = 1 / (1 + np.exp(-wide))
     return probabilities
 
 
-def fact_path(
-    names: Sequence[str], relations: Sequence[str], graph: GFMGraph, path: MessagePath, message_target: str = "head"
-) -> FactPath:
-    """Return a path of messages as a path of facts.
+@dataclass(frozen=True, slots=True)
+class FactWriter:
+    """Writes paths of messages as paths of facts.
 
     names, relations: of the graph's nodes, and of its relations without inverses. message_target: see GFMConfig.
     """
 
-    def fact(message: int) -> tuple[str, str, str]:
-        number = int(graph.relation[message])
-        target = int(graph.indptr.searchsorted(message, side="right")) - 1
-        # toward the head, a relation's own message goes from object to subject
-        backwards = (number < len(relations)) == (message_target == "head")
-        name = relations[number % len(relations)]
-        return names[int(graph.source[message])], f"{name}^-1" if backwards else name, names[target]
+    names: Sequence[str]
+    relations: Sequence[str]
+    graph: GFMGraph
+    message_target: str = "head"
 
-    return FactPath(tuple(map(fact, path.messages)), path.weight)
+    def path(self, path: MessagePath) -> FactPath:
+        """Return the facts of a path's messages."""
+        facts = map(self._fact, path.messages)
+        return FactPath(tuple(facts), path.weight)
+
+    def _fact(self, message: int) -> tuple[str, str, str]:
+        number = int(self.graph.relation[message])
+        name = self.relations[number % len(self.relations)]
+        # toward the head, a relation's own message goes from object to subject
+        is_own = number < len(self.relations)
+        if is_own == (self.message_target == "head"):
+            name = f"{name}^-1"
+        source = int(self.graph.source[message])
+        target = int(self.graph.indptr.searchsorted(message, side="right")) - 1
+        return self.names[source], name, self.names[target]
+
+
+def fact_paths(
+    targets: Sequence[int | None], best_to: Callable[[list[int]], list[list[MessagePath]]], writer: FactWriter
+) -> list[list[FactPath]]:
+    """Return the paths of facts to each target, none to None. best_to: returns the best paths to different nodes."""
+    nodes = [node for node in dict.fromkeys(targets) if node is not None]
+    best = best_to(nodes) if nodes else []
+    written: dict[int | None, list[FactPath]] = {}
+    for node, paths in zip(
+        nodes,
+        best,
+        strict=True,
+    ):
+        written[node] = list(map(writer.path, paths))
+    return [written.get(target, []) for target in targets]
 
 
 def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Vectors:
@@ -282,7 +361,8 @@ def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Vectors:
             "the knowledge graph holds no vectors, which the GFM network reads: "
             "build it with an embedder, `ras-agent kg build --embedder minilm`"
         )
-    identity, encoder = graph.manifest.embedder, config.text_model
+    identity = graph.manifest.embedder
+    encoder = config.text_model
     if identity is not None and encoder and not same_encoder(encoder, identity.name):
         spec = encoder if ":" in encoder or encoder == "minilm" else f"st:{encoder}"
         raise IndexMismatch(
@@ -292,8 +372,9 @@ def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Vectors:
         )
     vectors = graph.relation_vectors
     if vectors.shape[1] != config.text_width:
+        of_encoder = f" of {encoder}" if encoder else ""
         raise IndexMismatch(
-            f"the GFM network reads vectors of width {config.text_width}{f' of {encoder}' if encoder else ''}, the "
+            f"the GFM network reads vectors of width {config.text_width}{of_encoder}, the "
             f"knowledge graph has width {vectors.shape[1]} ({identity}): build it with that encoder, or give other "
             "weights"
         )
@@ -311,10 +392,21 @@ def inverse_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None
     _checked_vectors(graph, config)
     if config.inverse == "negated":
         return None
+    return _vectors_of_relations(graph, "inverse", f"{config.relation_prefix}inverse_", embedder)
+
+
+def _vectors_of_relations(graph: KGIndex, use: str, prefix: str, embedder: Embedder | None) -> Floats:
     embedder = embedder or graph.embedder
     assert embedder is not None  # vectors come with the embedder that made them
-    texts = [f"{config.relation_prefix}inverse_{name}" for name in graph.relations]
-    return stored_vectors(graph.database, "inverse", embedder, texts, graph.relations, part=graph.is_part)
+    texts = [f"{prefix}{name}" for name in graph.relations]
+    return stored_vectors(
+        graph.database,
+        use,
+        embedder,
+        texts,
+        graph.relations,
+        part=graph.is_part,
+    )
 
 
 def relation_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> Vectors:
@@ -327,10 +419,7 @@ def relation_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | Non
     vectors = _checked_vectors(graph, config)
     if config.question_prefix is None and not config.relation_prefix:
         return vectors
-    embedder = embedder or graph.embedder
-    assert embedder is not None
-    texts = [f"{config.relation_prefix}{name}" for name in graph.relations]
-    return stored_vectors(graph.database, "relations", embedder, texts, graph.relations, part=graph.is_part)
+    return _vectors_of_relations(graph, "relations", config.relation_prefix, embedder)
 
 
 def messages_of(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> GFMGraph:
@@ -338,23 +427,28 @@ def messages_of(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = N
 
     embedder: see `inverse_vectors`.
     """
-    vectors = relation_vectors(graph, config, embedder)
-    inverse = inverse_vectors(graph, config, embedder)
-    return GFMGraph.from_edges(len(graph.entities), np.asarray(graph.edges), vectors, inverse, config.message_target)
+    return GFMGraph.from_edges(
+        len(graph.entities),
+        np.asarray(graph.edges),
+        relation_vectors(graph, config, embedder),
+        inverse_vectors(graph, config, embedder),
+        config.message_target,
+    )
 
 
 def start_of(links: Sequence[LinkedEntity], frequency: Ints, idf_start_weights: bool = True) -> GFMStart:
     """Return a question's entities, ascending, each weighted by its link and by 1 / the number of its documents.
 
-    frequency: (N,), the number of documents that name an entity; one that none names is left out, as it is by the
-    published code. idf_start_weights: False to weight by the link alone.
+    frequency: (N,), the number of documents that name an entity; one that no document names is left out, as it is by
+    the published code. idf_start_weights: False to weight only by the link.
     """
     weights: dict[int, float] = {}
     for link in links:
-        weights[link.entity] = weights.get(link.entity, 0.0) + link.weight
-    named_entities = [entity for entity in sorted(weights) if not idf_start_weights or frequency[entity]]
-    entities = np.array(named_entities, dtype=np.int64)
-    shares = np.array([weights[entity] for entity in named_entities], dtype=np.float32)
+        if frequency[link.entity] or not idf_start_weights:
+            weights[link.entity] = weights.get(link.entity, 0.0) + link.weight
+    named = sorted(weights)
+    entities = np.array(named, dtype=np.int64)
+    shares = np.array([weights[entity] for entity in named], dtype=np.float32)
     if idf_start_weights:
         shares = (shares / frequency[entities]).astype(np.float32)
     return GFMStart(entities, shares)
@@ -380,7 +474,7 @@ def gfm(
 
     weights: a folder of weights, this package's or published ones, or their id on the Hugging Face hub; by default
         those that come with the package, which read vectors of the packaged MiniLM.
-    ranker: by default what the weights' configuration names, else the paper's, and PACKAGED with the package's own.
+    ranker: by default that of the weights' configuration, else the paper's, and PACKAGED with the package's own.
     paths: see GFMRetriever.
     device: "auto", "cpu", "cuda", "cuda:<number>".
     cache_bytes, half_cache, half_products: see ras_agent.tools.gfm.choose.gfm_scorer.
@@ -426,6 +520,8 @@ def gfm(
 def weights_of(folder: str | Path | None = None) -> tuple[GFMConfig, dict[str, Tensor]]:
     """Read configuration and weights of a folder, of the hub, or those that come with the package.
 
-    Raises what `weights_folder` and `load_gfm` raise.
+    Raises the errors of `weights_folder` and `load_gfm`.
     """
-    return load_gfm(weights_folder(PACKAGED_NAME if folder is None else folder))
+    if folder is None:
+        folder = PACKAGED_NAME
+    return load_gfm(weights_folder(folder))

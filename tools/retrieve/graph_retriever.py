@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -24,7 +25,7 @@ from ras_agent.tools.index.ties import level
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import LinkedEntity
 from ras_agent.tools.kg.linked_graph import LinkedGraph
-from ras_agent.tools.retrieve.copies import without_copies
+from ras_agent.tools.retrieve.copies import best_without_copies
 from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name, textualise
 from ras_agent.tools.subgraph.paths import RankedPath
@@ -44,8 +45,15 @@ class GraphRetriever(ABC, Generic[Finder]):
         finder: Finder,
     ) -> None:
         """Take the finder and the linked graph that it searches, whose rows are places in `passages`."""
-        self.passages, self.index, self.finder = passages, linked.graph, finder
-        self._passage_of, self._linker = passages_of(linked.graph, passages, linked.rows), linked.linker
+        self.passages = passages
+        self.index = linked.graph
+        self.finder = finder
+        self._linker = linked.linker
+        self._passage_of = passages_of(
+            linked.graph,
+            passages,
+            linked.rows,
+        )
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
         """Return the entities that the finder starts from."""
@@ -58,7 +66,8 @@ class GraphRetriever(ABC, Generic[Finder]):
         a filter if the retriever was not made by name. A RuntimeWarning reports that a model scored only a part.
         """
         check_query(query, k)
-        if not (restriction := Filter.of(filter)):
+        restriction = Filter.of(filter)
+        if not restriction:
             return self._best(query, k)
         if self.filtered is None:
             raise FilterError(
@@ -69,17 +78,16 @@ class GraphRetriever(ABC, Generic[Finder]):
 
     def _best(self, query: str, k: int) -> list[Hit]:
         """Return at most `k` hits; those behind take the places of copies."""
-        wanted = k
-        while True:
+
+        def find(wanted: int) -> tuple[list[Hit], bool]:
             found = self.retrieve_unfiltered(query, wanted)
-            best = without_copies(found)
-            if len(best) >= k or len(found) < wanted:
-                return best[:k]
-            wanted *= 2
+            return found, len(found) >= wanted
+
+        return best_without_copies(find, k)
 
     @abstractmethod
     def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
-        """Return what `retrieve` returns without a filter."""
+        """Return at most `k` hits, which may be copies of each other; `retrieve` applies a filter."""
 
 
 def warn_of(failures: Sequence[Failure], scored: str, any_hit: bool) -> None:
@@ -105,8 +113,10 @@ def passages_of(index: KGIndex, passages: Sequence[Passage], rows: npt.NDArray[n
 
     def passage_of(passage_id: str) -> tuple[int, Passage] | None:
         document = index.document_id(passage_id)
-        row = -1 if document is None else int(rows[document])
-        return None if row < 0 else (row, passages[row])
+        if document is None or rows[document] < 0:
+            return None
+        row = int(rows[document])
+        return row, passages[row]
 
     return passage_of
 
@@ -126,15 +136,24 @@ def by_path(graph: Graph, paths: Sequence[RankedPath], passage_of: PassageOf, k:
     others of its score.
     """
     candidates: dict[str, _Candidate] = {}
-    for ranked_path in paths:
-        places = _places(ranked_path.path.triples(graph), passage_of)
-        if not places and ranked_path.path.edges:
-            places = [(len(candidates) + _AFTER_ALL, path_passage(graph, ranked_path))]
+    for ranked in paths:
+        path = ranked.path
+        places = _places(path.triples(graph), passage_of)
+        if not places and path.edges:
+            place = len(candidates) + _AFTER_ALL
+            places = [(place, path_passage(graph, ranked))]
         for row, passage in places:
-            candidate = candidates.setdefault(passage.id, _Candidate(row, passage, ranked_path.score))
-            candidate.score = max(candidate.score, ranked_path.score)
+            candidate = candidates.setdefault(
+                passage.id,
+                _Candidate(
+                    row,
+                    passage,
+                    ranked.score,
+                ),
+            )
+            candidate.score = max(candidate.score, ranked.score)
             if len(candidate.why) < _REASONS and row < _AFTER_ALL:
-                candidate.why.append(f"{ranked_path.score:.3f}  {ranked_path.path.text(graph)}")
+                candidate.why.append(f"{ranked.score:.3f}  {path.text(graph)}")
     return _hits(candidates.values(), k)
 
 
@@ -145,21 +164,34 @@ def by_fact(subgraph: Subgraph, values: Sequence[float], passage_of: PassageOf, 
     room, the subgraph itself follows as a passage that states all of its facts.
     """
     candidates: dict[str, _Candidate] = {}
-    for triple, value in zip(subgraph.triples, values, strict=True):
+    for triple, value in zip(
+        subgraph.triples,
+        values,
+        strict=True,
+    ):
+        reason = f"{triple.subject} → {triple.predicate} → {triple.object}"
         for row, passage in _places([triple], passage_of):
             candidate = candidates.setdefault(passage.id, _Candidate(row, passage))
             candidate.score += value
-            candidate.why.append(f"{triple.subject} → {triple.predicate} → {triple.object}")
+            candidate.why.append(reason)
     hits = _hits(candidates.values(), k)
     if len(hits) < k and len(subgraph.edges):
-        hits.append(Hit(subgraph_passage(subgraph), min((hit.score for hit in hits), default=0.0)))
+        least = hits[-1].score if hits else 0.0
+        hits.append(Hit(subgraph_passage(subgraph), least))
     return hits
 
 
 def path_passage(graph: Graph, ranked: RankedPath) -> Passage:
     """Write a path as a passage. The same path has the same id."""
-    title = plain_name(graph.nodes[ranked.path.start])
-    return _as_passage("path", title, ranked.path.triples(graph), {"path": ranked.path.text(graph)})
+    path = ranked.path
+    title = plain_name(graph.nodes[path.start])
+    about = {"path": path.text(graph)}
+    return _as_passage(
+        "path",
+        title,
+        path.triples(graph),
+        about,
+    )
 
 
 def subgraph_passage(subgraph: Subgraph) -> Passage:
@@ -167,10 +199,19 @@ def subgraph_passage(subgraph: Subgraph) -> Passage:
 
     Its metadata has the CSV form under "subgraph".
     """
-    ends = subgraph.graph.edges[subgraph.edges][:, [0, 2]].ravel().tolist()
-    title = plain_name(subgraph.graph.nodes[max(dict.fromkeys(ends), key=ends.count)])
-    # names as they are: passages that state a fact of it are hits too, and the fact is to be the same one
-    return _as_passage("subgraph", title, subgraph.triples, {"subgraph": textualise(subgraph)}, name_of=str)
+    edges = subgraph.graph.edges[subgraph.edges]
+    ends = Counter(edges[:, [0, 2]].ravel().tolist())
+    [(centre, _)] = ends.most_common(1)
+    title = plain_name(subgraph.graph.nodes[centre])
+    about = {"subgraph": textualise(subgraph)}
+    # unchanged names: passages that state a fact of it are hits too, and the fact is to be the same one
+    return _as_passage(
+        "subgraph",
+        title,
+        subgraph.triples,
+        about,
+        name_of=str,
+    )
 
 
 def _as_passage(
@@ -183,20 +224,34 @@ def _as_passage(
     """
     facts = []
     for triple in [triple for triple in triples if triple.sources] or triples:
-        parts = (triple.subject, triple.predicate, triple.object)
-        facts.append([*map(name_of, parts), triple.sources[0].passage_id if triple.sources else kind])
+        names = map(name_of, (triple.subject, triple.predicate, triple.object))
+        stated_in = triple.sources[0].passage_id if triple.sources else kind
+        facts.append([*names, stated_in])
     text = " ".join(sentence_of(*fact[:3]) for fact in facts)
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-    return Passage(f"{kind}:{digest}", text, title, metadata={**about, STATED: facts})
+    data = text.encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(data, digest_size=6).hexdigest()
+    return Passage(
+        f"{kind}:{digest}",
+        text,
+        title,
+        metadata={**about, STATED: facts},
+    )
 
 
 def _places(triples: Iterable[Triple], passage_of: PassageOf) -> list[tuple[int, Passage]]:
-    sources = [source.passage_id for triple in triples for source in triple.sources]
-    return [place for place in map(passage_of, dict.fromkeys(sources)) if place is not None]
+    sources = dict.fromkeys(source.passage_id for triple in triples for source in triple.sources)
+    places = map(passage_of, sources)
+    return [place for place in places if place is not None]
 
 
 def _hits(candidates: Iterable[_Candidate], k: int) -> list[Hit]:
     ranked = sorted(candidates, key=lambda candidate: -candidate.score)
-    scores = level(np.array([candidate.score for candidate in ranked]), relative=True).tolist()
-    order = sorted(range(len(ranked)), key=lambda place: (-scores[place], ranked[place].row))
-    return [Hit(ranked[place].passage, scores[place], tuple(ranked[place].why)) for place in order[:k]]
+    scores = level(np.array([candidate.score for candidate in ranked]), relative=True)
+    for candidate, score in zip(
+        ranked,
+        scores.tolist(),
+        strict=True,
+    ):
+        candidate.score = score
+    ranked.sort(key=lambda candidate: (-candidate.score, candidate.row))
+    return [Hit(candidate.passage, candidate.score, tuple(candidate.why)) for candidate in ranked[:k]]

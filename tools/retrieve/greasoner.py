@@ -9,22 +9,21 @@ explained by the chains of facts that its node's score depends on most.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ras_agent.arrays import Floats, Ints
+from ras_agent.arrays import Floats, Ints, unit_rows
 from ras_agent.errors import IndexMismatch, MissingExtra, SettingsError, WeightsError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
-from ras_agent.tools.gfm.paths import best_paths
+from ras_agent.tools.gfm.paths import MessagePath, best_paths
 from ras_agent.tools.gfm.reasoner import FastReasoner, ReasonerConfig, load_reasoner
 from ras_agent.tools.gfm.weights import same_encoder, weights_folder
 from ras_agent.tools.index.store import PassageIndex
@@ -35,7 +34,7 @@ from ras_agent.tools.kg.link import EntityLinker, LinkedEntity, Linking, Mention
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY, Node, node_text
 from ras_agent.tools.kg.text_vectors import stored_vectors
-from ras_agent.tools.retrieve.gfm import FactPath, PathExplainedRetriever, fact_path
+from ras_agent.tools.retrieve.gfm import FactPath, FactWriter, PathExplainedRetriever, fact_paths, scores_in
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 from ras_agent.tools.retrieve.registered import takes
 from ras_agent.tools.store.database import Database
@@ -74,12 +73,27 @@ class GReasonerRetriever(PathExplainedRetriever):
             raise SettingsError(f"a query starts from 0 or more documents, got {nearest}")
         if paths < 0:
             raise SettingsError(f"a hit has 0 or more paths, got {paths}")
-        self.passages, self.graph, self._rows, self._linker, self._network = passages, graph, rows, linker, network
-        self._numbers, self._nearest, self._paths = NodeNumbers(graph), nearest, paths
+        self.passages = passages
+        self.graph = graph
+        self._rows = rows
+        self._linker = linker
+        self._network = network
+        self._numbers = NodeNumbers(graph)
+        self._nearest = nearest
+        self._paths = paths
         self._documents = network.texts[self._numbers.documents :]
-        self._embed: Callable[[str], Floats] = lru_cache(cache_size)(
-            lambda query: text_vectors(None, "query", embedder, [config.query_instruct + query], config)[0]
-        )
+
+        def embed(query: str) -> Floats:
+            texts = [config.query_instruct + query]
+            return text_vectors(
+                None,
+                "query",
+                embedder,
+                texts,
+                config,
+            )[0]
+
+        self._embed: Callable[[str], Floats] = lru_cache(cache_size)(embed)
 
     def vector(self, query: str) -> Floats:
         """Return the query's vector (text width,), encoded with the weights' instruction."""
@@ -91,9 +105,16 @@ class GReasonerRetriever(PathExplainedRetriever):
         They are those that the query was linked to before, of any type; else the likeliest entity of each name in the
         query, and the documents nearest to it.
         """
-        vector = self.vector(query)
-        nodes = start_nodes(query, self._linker, self._numbers, self._documents, vector, self._nearest)
-        return GFMStart(nodes, np.ones(len(nodes), dtype=np.float32))
+        nodes = start_nodes(
+            query,
+            self._linker,
+            self._numbers,
+            self._documents,
+            self.vector(query),
+            self._nearest,
+        )
+        weights = np.ones(len(nodes), dtype=np.float32)
+        return GFMStart(nodes, weights)
 
     def node_scores(self, query: str) -> Floats:
         """Return the logit of every node (N,), in the order of NodeNumbers. Raises WeightsError for one not finite."""
@@ -108,11 +129,16 @@ class GReasonerRetriever(PathExplainedRetriever):
         if not len(self._documents):
             return Ranking.empty()
         logits = self.node_scores(query)[self._numbers.documents :]
-        scores = np.zeros(len(self.passages), dtype=np.float32)
-        in_corpus = self._rows >= 0
         # ascends as the logit does and is positive, as the scores of hits are; a probability would be 1 for many
-        scores[self._rows[in_corpus]] = np.logaddexp(0, logits[in_corpus].astype(np.float64))
-        return top_k(scores, k)
+        by_document = np.logaddexp(0, logits.astype(np.float64))
+        return top_k(
+            scores_in(
+                self.passages,
+                self._rows,
+                by_document,
+            ),
+            k,
+        )
 
     def explain(
         self,
@@ -128,30 +154,44 @@ class GReasonerRetriever(PathExplainedRetriever):
         its type behind its name. Takes a plain pass of the network, and a gradient for each passage.
         count: chains a passage; by default `paths`, or 3. beam, published: see GFMRetriever.explain.
         """
-        network, start = self._network, self.start(query)
-        found = [self._numbers.of(Node(DOCUMENT, passage)) for passage in passage_ids]
-        targets = [node for node in dict.fromkeys(found) if node is not None]
-        arguments = network.weights, network.graph, self.vector(query), start, targets
-        options: dict[str, Any] = {"relation_states": network.relation_states, "nodes": network.texts, "beam": beam}
-        best = best_paths(*arguments, **options, count=count or self._paths or 3, published=published)
-        relations = relation_names(self.graph)
-        paths_to = dict(zip(targets, best, strict=True))
-        return [
-            [fact_path(self._labels, relations, network.graph, path) for path in paths_to.get(node, [])]
-            if node is not None
-            else []
-            for node in found
-        ]
+        network = self._network
+
+        def best_to(nodes: list[int]) -> list[list[MessagePath]]:
+            return best_paths(
+                network.weights,
+                network.graph,
+                self.vector(query),
+                self.start(query),
+                nodes,
+                relation_states=network.relation_states,
+                nodes=network.texts,
+                count=count or self._paths or 3,
+                beam=beam,
+                published=published,
+            )
+
+        targets = [self._numbers.of(Node(DOCUMENT, passage)) for passage in passage_ids]
+        writer = FactWriter(
+            self._labels,
+            relation_names(self.graph),
+            network.graph,
+        )
+        return fact_paths(targets, best_to, writer)
 
     @cached_property
     def _labels(self) -> list[str]:
-        """Return what an explanation calls each node."""
-        titles = [
-            self.passages[row].title or name if row >= 0 else name
-            for name, row in zip(self.graph.documents, self._rows.tolist(), strict=True)
-        ]
-        others = [f"{node.name} ({node.type})" for node in self.graph.others.nodes]
-        return [*self.graph.entities, *others, *(f"{title} ({DOCUMENT})" for title in titles)]
+        """Return the name of each node in an explanation."""
+        labels = list(self.graph.entities)
+        for node in self.graph.others.nodes:
+            labels.append(f"{node.name} ({node.type})")
+        for name, row in zip(
+            self.graph.documents,
+            self._rows.tolist(),
+            strict=True,
+        ):
+            title = self.passages[row].title if row >= 0 else ""
+            labels.append(f"{title or name} ({DOCUMENT})")
+        return labels
 
 
 def start_nodes(
@@ -161,12 +201,15 @@ def start_nodes(
 
     documents: (D, text width), the vectors of the documents' texts. vector: the query's.
     """
-    listed = (numbers.of(Node(kind, name)) for kind, names in linker.starts(query).items() for name in names)
-    nodes = {number for number in listed if number is not None}
+    nodes: set[int | None] = set()
+    for kind, names in linker.starts(query).items():
+        nodes.update(numbers.of(Node(kind, name)) for name in names)
+    nodes.discard(None)
     if not nodes:
-        entities = {link.entity for link in _likeliest(linker.link(query))}
-        nodes = {*entities, *(nearest_documents(documents, vector, nearest) + numbers.documents).tolist()}
-    return np.array(sorted(nodes), dtype=np.int64)
+        found = nearest_documents(documents, vector, nearest) + numbers.documents
+        nodes.update(found.tolist())
+        nodes.update(link.entity for link in _likeliest(linker.link(query)))
+    return np.sort(np.array(list(nodes), dtype=np.int64))
 
 
 def nearest_documents(documents: Floats, query: Floats, count: int) -> Ints:
@@ -174,19 +217,22 @@ def nearest_documents(documents: Floats, query: Floats, count: int) -> Ints:
 
     All that tie with the last are among them, so that equal documents have equal scores.
     """
-    cosines, count = documents @ query, min(count, len(documents))
+    count = min(count, len(documents))
     if not count:
         return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero(cosines >= np.partition(cosines, -count)[-count] - TIE)
+    cosines = documents @ query
+    last = np.partition(cosines, -count)[-count]
+    return np.flatnonzero(cosines >= last - TIE)
 
 
-def _likeliest(links: Sequence[LinkedEntity]) -> list[LinkedEntity]:
+def _likeliest(links: Sequence[LinkedEntity]) -> Iterable[LinkedEntity]:
     """Return the link of the largest weight for each mention."""
     best: dict[str, LinkedEntity] = {}
     for link in links:
-        if link.mention not in best or link.weight > best[link.mention].weight:
+        other = best.setdefault(link.mention, link)
+        if link.weight > other.weight:
             best[link.mention] = link
-    return list(best.values())
+    return best.values()
 
 
 class NodeNumbers:
@@ -197,18 +243,21 @@ class NodeNumbers:
 
     def __init__(self, graph: KGIndex) -> None:
         """Number the nodes of `graph`."""
-        self._graph, first = graph, len(graph.entities)
-        self._others = {node: first + place for place, node in enumerate(graph.others.nodes)}
-        self.documents = first + len(self._others)
+        self._graph = graph
+        others = enumerate(graph.others.nodes, start=len(graph.entities))
+        self._others = {node: number for number, node in others}
+        self.documents = len(graph.entities) + len(self._others)
 
     def of(self, node: Node) -> int | None:
         """Return the number of a node, None for one that the graph lacks."""
-        if (number := self._others.get(node)) is not None:
-            return number
+        if node in self._others:
+            return self._others[node]
         if node.type == DOCUMENT:
             document = self._graph.document_id(node.name)
             return None if document is None else self.documents + document
-        return self._graph.entity_id(node.name) if node.type == ENTITY and node.name.strip() else None
+        if node.type != ENTITY or not node.name.strip():
+            return None
+        return self._graph.entity_id(node.name)
 
 
 def node_texts(graph: KGIndex, passages: Sequence[Passage], rows: Ints) -> list[str]:
@@ -217,36 +266,41 @@ def node_texts(graph: KGIndex, passages: Sequence[Passage], rows: Ints) -> list[
     A document's name is its title; its id, which means nothing to an encoder, is not in the text. A node of an imported
     graph has its attributes there.
     """
-    others, documents = graph.others, []
+    others = graph.others
+    texts = [node_text(others.about.get(name, {}), name=name, type=ENTITY) for name in graph.entities]
+    texts += [node_text(about, name=node.name, type=node.type) for node, about in others.nodes.items()]
     for row in rows.tolist():
-        name = f"name: {passages[row].title}\n" if row >= 0 and passages[row].title else ""
-        content = f"\ncontent: {passages[row].text}" if row >= 0 else ""
-        documents.append(f"{name}type: {DOCUMENT}{content}".strip())
-    return [
-        *(node_text(others.about.get(name, {}), name=name, type=ENTITY) for name in graph.entities),
-        *(node_text(about, name=node.name, type=node.type) for node, about in others.nodes.items()),
-        *documents,
-    ]
+        lines = [f"type: {DOCUMENT}"]
+        if row >= 0 and passages[row].title:
+            lines.insert(0, f"name: {passages[row].title}")
+        if row >= 0:
+            lines.append(f"content: {passages[row].text}")
+        texts.append("\n".join(lines).strip())
+    return texts
 
 
 def node_owners(graph: KGIndex) -> list[str]:
     """Return the name or the id that each node's text is about, in the order of NodeNumbers."""
-    return [*graph.entities, *(node.name for node in graph.others.nodes), *graph.documents]
+    others = [node.name for node in graph.others.nodes]
+    return [*graph.entities, *others, *graph.documents]
 
 
 def relation_names(graph: KGIndex) -> list[str]:
     """Return the relations as the network has them: the graph's own, that of mentions, and those of other edges."""
     known = [*graph.relations, MENTIONED]
-    return [*known, *sorted({link.relation for link in graph.others.links}.difference(known))]
+    others = {link.relation for link in graph.others.links}
+    return known + sorted(others.difference(known))
 
 
 def relation_texts(graph: KGIndex) -> tuple[list[str], list[str]]:
     """Return the texts of the relations, in the order of `relation_names`, and those of their inverses."""
-    about = [(name, graph.others.relations.get(name, {})) for name in relation_names(graph)]
-    return (
-        [node_text(attributes, name=name) for name, attributes in about],
-        [node_text(attributes, name=f"inverse_{name}") for name, attributes in about],
-    )
+    texts = []
+    inverses = []
+    for name in relation_names(graph):
+        attributes = graph.others.relations.get(name, {})
+        texts.append(node_text(attributes, name=name))
+        inverses.append(node_text(attributes, name=f"inverse_{name}"))
+    return texts, inverses
 
 
 def text_vectors(
@@ -264,7 +318,14 @@ def text_vectors(
     Of longer vectors the first numbers are taken, as the published `truncate_dim` does. Raises IndexMismatch for
     shorter ones.
     """
-    vectors = stored_vectors(database, use, embedder, texts, owners, part=part)
+    vectors = stored_vectors(
+        database,
+        use,
+        embedder,
+        texts,
+        owners,
+        part=part,
+    )
     if vectors.shape[1] < config.text_width:
         raise IndexMismatch(
             f"the network reads vectors of width {config.text_width} of {config.text_model or 'its encoder'}, and "
@@ -272,10 +333,7 @@ def text_vectors(
         )
     if vectors.shape[1] == config.text_width:
         return vectors
-    vectors = vectors[:, : config.text_width]
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    normalised: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return normalised
+    return unit_rows(vectors[:, : config.text_width])
 
 
 def edges_of_nodes(graph: KGIndex) -> Ints:
@@ -283,22 +341,28 @@ def edges_of_nodes(graph: KGIndex) -> Ints:
 
     They are facts and equivalences, mentions from entity to document, and the other edges of an imported graph.
     """
-    numbers, relations = NodeNumbers(graph), relation_names(graph)
-    mentions, mentioned = graph.mentions, len(graph.relations)
+    numbers = NodeNumbers(graph)
+    mentioned = len(graph.relations)
+    number_of: dict[str, int] = {MENTIONED: mentioned}
+    for number, name in enumerate(relation_names(graph)):
+        number_of.setdefault(name, number)
+    links = []
+    for link in graph.others.links:
+        head = numbers.of(link.source)
+        tail = numbers.of(link.target)
+        if head is not None and tail is not None:
+            links.append((head, number_of[link.relation], tail))
+    linked = np.array(links, dtype=np.int64).reshape(-1, 3)
+    mentions = graph.mentions
     entities = np.repeat(np.arange(len(graph.entities)), mentions.row_sizes())
     documents = mentions.columns.astype(np.int64) + numbers.documents
-    number_of = {name: number for number, name in reversed(list(enumerate(relations)))}
-    links = [
-        (head, mentioned if link.relation == MENTIONED else number_of[link.relation], tail)
-        for link in graph.others.links
-        if (head := numbers.of(link.source)) is not None and (tail := numbers.of(link.target)) is not None
-    ]
-    linked = np.array(links, dtype=np.int64).reshape(-1, 3)
-    # what other edges join has its mentions among them
+    relations = np.full(len(entities), mentioned)
+    stated = np.column_stack((entities, relations, documents))
+    # the pairs that other edges join have their mentions among these
     width = numbers.documents + len(graph.documents)
-    implied = ~np.isin(entities * width + documents, linked[:, 0] * width + linked[:, 2])
-    stated = np.column_stack((entities, np.full(len(entities), mentioned), documents))[implied]
-    return np.concatenate((np.asarray(graph.edges, dtype=np.int64), stated, linked))
+    joined = np.isin(entities * width + documents, linked[:, 0] * width + linked[:, 2])
+    facts = np.asarray(graph.edges, dtype=np.int64)
+    return np.concatenate((facts, stated[~joined], linked))
 
 
 def messages_of_nodes(graph: KGIndex, vectors: Floats, inverse: Floats | None) -> GFMGraph:
@@ -308,7 +372,12 @@ def messages_of_nodes(graph: KGIndex, vectors: Floats, inverse: Floats | None) -
         see GFMGraph.from_edges.
     """
     nodes = NodeNumbers(graph).documents + len(graph.documents)
-    return GFMGraph.from_edges(nodes, edges_of_nodes(graph), vectors, inverse)
+    return GFMGraph.from_edges(
+        nodes,
+        edges_of_nodes(graph),
+        vectors,
+        inverse,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,28 +395,40 @@ class NodeVectors:
     def of(
         cls, graph: KGIndex, passages: Sequence[Passage], rows: Ints, embedder: Embedder, config: ReasonerConfig
     ) -> NodeVectors:
-        """Embed the texts of a graph with the encoder of the weights; what is stored with the graph is read."""
+        """Embed the texts of a graph with the encoder of the weights; vectors stored with the graph are read."""
 
         def vectors_of(use: str, texts: Sequence[str], owners: Sequence[str]) -> Floats:
             instructed = [config.passage_instruct + text for text in texts]
-            return text_vectors(graph.database, use, embedder, instructed, config, owners, part=graph.is_part)
+            return text_vectors(
+                graph.database,
+                use,
+                embedder,
+                instructed,
+                config,
+                owners,
+                part=graph.is_part,
+            )
 
-        nodes = vectors_of("nodes", node_texts(graph, passages, rows), node_owners(graph))
-        names, inverses = relation_texts(graph)
-        relations = vectors_of("relations", names, relation_names(graph))
-        if config.inverse == "negated":
-            return cls(nodes, relations, None)
-        return cls(nodes, relations, vectors_of("inverses", inverses, relation_names(graph)))
+        texts = node_texts(graph, passages, rows)
+        nodes = vectors_of("nodes", texts, node_owners(graph))
+        names = relation_names(graph)
+        texts, inverse_texts = relation_texts(graph)
+        relations = vectors_of("relations", texts, names)
+        inverses = None
+        if config.inverse != "negated":
+            inverses = vectors_of("inverses", inverse_texts, names)
+        return cls(nodes, relations, inverses)
 
 
 def encoder_of(linked: LinkedGraph, embedder: object, config: ReasonerConfig) -> Embedder:
     """Return the embedder of the network's texts. Raises IndexMismatch for one that is not the weights' encoder."""
     encoder = resolve_embedder(embedder) if embedder is not None else linked.embedder
-    if encoder is None or (config.text_model and not same_encoder(config.text_model, encoder.name)):
+    name = encoder.name if encoder else "no embedder"
+    if encoder is None or (config.text_model and not same_encoder(config.text_model, name)):
         raise IndexMismatch(
-            f"the weights read vectors of {config.text_model or 'their encoder'}, not of "
-            f"{encoder.name if encoder else 'no embedder'!r}: give the retriever that encoder, "
-            f"embedder='st:{config.text_model}', or build index and graph with --embedder st:{config.text_model}"
+            f"the weights read vectors of {config.text_model or 'their encoder'}, not of {name!r}: give the retriever "
+            f"that encoder, embedder='st:{config.text_model}', or build index and graph with "
+            f"--embedder st:{config.text_model}"
         )
     return encoder
 
@@ -390,13 +471,31 @@ def greasoner(
             "retriever 'greasoner' comes without weights: give published ones, weights='rmanluo/G-reasoner-34M'"
         )
     config, tensors = load_reasoner(weights_folder(weights))
-    encoder, kg, passages = encoder_of(linked, embedder, config), linked.graph, index.snapshot.passages
-
-    vectors = NodeVectors.of(kg, passages, linked.rows, encoder, config)
-    messages = messages_of_nodes(kg, vectors.relations, vectors.inverses)
+    encoder = encoder_of(linked, embedder, config)
+    passages = index.snapshot.passages
+    vectors = NodeVectors.of(
+        linked.graph,
+        passages,
+        linked.rows,
+        encoder,
+        config,
+    )
     network = FastReasoner(
-        tensors, messages, vectors.nodes, cache_bytes=cache_bytes, half_cache=half_cache, tolerance=tolerance
+        tensors,
+        messages_of_nodes(linked.graph, vectors.relations, vectors.inverses),
+        vectors.nodes,
+        cache_bytes=cache_bytes,
+        half_cache=half_cache,
+        tolerance=tolerance,
     )
     return GReasonerRetriever(
-        passages, kg, linked.rows, linked.linker, network, config, encoder, nearest=nearest, paths=paths
+        passages,
+        linked.graph,
+        linked.rows,
+        linked.linker,
+        network,
+        config,
+        encoder,
+        nearest=nearest,
+        paths=paths,
     )

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from importlib import import_module
-from itertools import pairwise
 from math import isfinite
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -65,10 +64,11 @@ def named_object(path: str) -> BaseRetriever | BaseTool:
 
 
 def _module(name: str) -> ModuleType:
+    top = name.partition(".")[0]
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        if error.name != name.partition(".")[0]:
+        if error.name != top:
             raise
     # at the end, and only for this import, so that a file here is nobody else's module
     here = os.getcwd()
@@ -76,11 +76,9 @@ def _module(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        if error.name != name.partition(".")[0]:
+        if error.name != top:
             raise
-        raise SettingsError(
-            f"there is no module {name!r}: install it, or start where its file {name.partition('.')[0]}.py is"
-        ) from error
+        raise SettingsError(f"there is no module {name!r}: install it, or start where its file {top}.py is") from error
     finally:
         sys.path.remove(here)
 
@@ -88,21 +86,22 @@ def _module(name: str) -> ModuleType:
 def langchain_retriever(thing: Any) -> BaseRetriever | None:
     """Return a LangChain retriever, or that of a vector store, and None for anything else.
 
-    Nothing is one of them while LangChain is not loaded.
+    Without LangChain loaded, nothing is one of them.
     """
-    stores, retrievers = (sys.modules.get(f"langchain_core.{name}") for name in ("vectorstores", "retrievers"))
+    stores = sys.modules.get("langchain_core.vectorstores")
     if stores is not None and isinstance(thing, stores.VectorStore):
-        return cast("BaseRetriever", thing.as_retriever())
-    return (
-        cast("BaseRetriever", thing) if retrievers is not None and isinstance(thing, retrievers.BaseRetriever) else None
-    )
+        thing = thing.as_retriever()
+    retrievers = sys.modules.get("langchain_core.retrievers")
+    if retrievers is None or not isinstance(thing, retrievers.BaseRetriever):
+        return None
+    return cast("BaseRetriever", thing)
 
 
 class LangChainRetriever:
     """Retriever around any LangChain BaseRetriever.
 
-    A document's `id`, else `metadata["id"]`, else a hash of its text is the passage's id; what `metadata` gives is in
-    ras_agent.tools.index.given. Scores are `metadata["score"]` where every document has one and
+    A document's `id`, else `metadata["id"]`, else a hash of its text is the passage's id; ras_agent.tools.index.given
+    lists the other keys of `metadata` that are read. Scores are `metadata["score"]` where every document has one and
     they descend, else 1 / rank, since a BaseRetriever promises an order but no scores.
     """
 
@@ -119,30 +118,43 @@ class LangChainRetriever:
         Raises ValueError for a blank query or k < 1, and FilterError where the store cannot be given the filter.
         """
         check_query(query, k)
-        return _hits(self._retriever.invoke(query, **self._options(k, Filter.of(filter))), k)
+        options = self._options(k, Filter.of(filter))
+        return _hits(self._retriever.invoke(query, **options), k)
 
     async def aretrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Do what `retrieve` does without blocking the event loop."""
         check_query(query, k)
-        return _hits(await self._retriever.ainvoke(query, **self._options(k, Filter.of(filter))), k)
+        options = self._options(k, Filter.of(filter))
+        return _hits(await self._retriever.ainvoke(query, **options), k)
 
     def _options(self, k: int, filter: Filter) -> dict[str, Any]:
-        options: dict[str, Any] = {"k": k} if self._takes_k else {}
-        return options | {"filter": self._store_filter(filter)} if filter else options
+        options: dict[str, Any] = {}
+        if self._takes_k:
+            options["k"] = k
+        if filter:
+            options["filter"] = self._store_filter(filter)
+        return options
 
     def _store_filter(self, filter: Filter) -> object:
         """Return the filter in the store's own language, together with the one that the retriever was made with."""
         if getattr(self._retriever, "takes_filters", False):
             return filter
-        kinds = {kind.__name__ for kind in type(getattr(self._retriever, "vectorstore", None)).__mro__}
-        store_filter: Any = getattr(self._retriever, "search_kwargs", {}).get("filter")
-        if "InMemoryVectorStore" in kinds and (store_filter is None or callable(store_filter)):
-            return lambda document: (
-                filter.matches(_passage(document)) and (store_filter is None or store_filter(document))
-            )
+        store = getattr(self._retriever, "vectorstore", None)
+        kinds = {kind.__name__ for kind in type(store).__mro__}
+        made_with: Any = getattr(
+            self._retriever,
+            "search_kwargs",
+            {},
+        ).get("filter")
+        if "InMemoryVectorStore" in kinds and made_with is None:
+            return lambda document: filter.matches(_passage(document))
+        if "InMemoryVectorStore" in kinds and callable(made_with):
+            return lambda document: filter.matches(_passage(document)) and made_with(document)
         keys = {condition.key for condition in filter.conditions}
-        if kinds & _WITH_OPERATORS and store_filter is None and not keys & set(OWN_FIELDS):
-            parts = [{condition.key: {"$in": list(condition.values)}} for condition in filter.conditions]
+        if kinds & _WITH_OPERATORS and made_with is None and keys.isdisjoint(OWN_FIELDS):
+            parts = []
+            for condition in filter.conditions:
+                parts.append({condition.key: {"$in": list(condition.values)}})
             return parts[0] if len(parts) == 1 else {"$and": parts}
         raise FilterError(
             f"{self.name} cannot be given the filter ({filter}): write a retriever around the store, with a method "
@@ -154,7 +166,7 @@ def as_langchain(retriever: Retriever, k: int = 5) -> BaseRetriever:
     """Wrap `retriever` as a LangChain BaseRetriever that returns at most `k` documents.
 
     Documents carry the passage's id and text; their metadata is the passage's, with title, document_id and score.
-    `invoke(query, filter={"team": "x"})` finds only what the filter admits, if `retriever` can.
+    `invoke(query, filter={"team": "x"})` finds only passages that the filter admits, if `retriever` can.
     """
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
     from langchain_core.retrievers import BaseRetriever
@@ -167,12 +179,14 @@ def as_langchain(retriever: Retriever, k: int = 5) -> BaseRetriever:
         def _get_relevant_documents(
             self, query: str, *, run_manager: CallbackManagerForRetrieverRun, filter: object = None
         ) -> list[Document]:
-            return [_document(hit) for hit in Search(retriever, Filter.of(filter)).retrieve(query, k)]
+            search = Search(retriever, Filter.of(filter))
+            return list(map(_document, search.retrieve(query, k)))
 
         async def _aget_relevant_documents(
             self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, filter: object = None
         ) -> list[Document]:
-            return [_document(hit) for hit in await Search(retriever, Filter.of(filter)).aretrieve(query, k)]
+            search = Search(retriever, Filter.of(filter))
+            return list(map(_document, await search.aretrieve(query, k)))
 
     return PassageRetriever()
 
@@ -181,23 +195,39 @@ def _document(hit: Hit) -> Document:
     from langchain_core.documents import Document
 
     passage = hit.passage
-    about = {"title": shown_name(passage.title), "document_id": passage.document_id, "score": hit.score}
-    return Document(page_content=passage.text, id=passage.id, metadata={**passage.metadata, **about})
+    metadata = {
+        **passage.metadata,
+        "title": shown_name(passage.title),
+        "document_id": passage.document_id,
+        "score": hit.score,
+    }
+    return Document(
+        page_content=passage.text,
+        id=passage.id,
+        metadata=metadata,
+    )
 
 
 def _hits(documents: Iterable[Document], k: int) -> list[Hit]:
     best = list(documents)[:k]
     scores: list[Any] = [document.metadata.get("score") for document in best]
-    if not _descend(scores):
-        scores = [1 / rank for rank in range(1, len(best) + 1)]
-    return [Hit(_passage(document), float(score)) for document, score in zip(best, scores, strict=True)]
+    scored = _descend(scores)
+    hits = []
+    for rank, document in enumerate(best, start=1):
+        score = float(scores[rank - 1]) if scored else 1 / rank
+        hits.append(Hit(_passage(document), score))
+    return hits
 
 
 def _descend(scores: list[Any]) -> bool:
-    numbers = all(isinstance(score, int | float) and isfinite(score) for score in scores)
-    return numbers and all(before >= after for before, after in pairwise(scores))
+    for score in scores:
+        if not isinstance(score, int | float) or not isfinite(score):
+            return False
+    return scores == sorted(scores, reverse=True)
 
 
 def _passage(document: Document) -> Passage:
     passage = passage_of_document(document)
-    return passage if passage.id else replace(passage, id=text_id(passage.text))
+    if passage.id:
+        return passage
+    return replace(passage, id=text_id(passage.text))

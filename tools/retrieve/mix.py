@@ -6,20 +6,20 @@ passages hold the question's rare terms, so that a name in one passage is found 
 the mean are ranked again (rerank.py).
 
 Any two retrievers mix by name: "ppr+dense" is `Mix(["ppr", "dense"])`. Those that walk a graph know how facts connect,
-dense search knows what texts mean.
+dense search knows the meaning of texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
+from operator import add
 from typing import Any, Self
 
 import numpy as np
 
 from ras_agent.protocols import Retriever
-from ras_agent.records import Passage
+from ras_agent.records import Hit, Passage
 from ras_agent.registry import find
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
@@ -44,35 +44,42 @@ def mixed(rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: i
     count beside dense scores, whatever they are worth (lab/graph-retrieval.md).
     """
     scores = np.zeros(size, dtype=np.float32)
-    for ranking, weight in zip(rankings, weights, strict=True):
+    for ranking, weight in zip(
+        rankings,
+        weights,
+        strict=True,
+    ):
         if not len(ranking.rows):
             continue
         above = ranking.scores - ranking.scores.min()
         highest = above.max()
+        share = np.sqrt(above / highest) if highest else 1
         # a row that is held scores a trifle more than one that is not, so that it stays a hit
-        scores[ranking.rows] += np.float32(weight) * ((np.sqrt(above / highest) if highest else 1) + _TRIFLE)
+        scores[ranking.rows] += np.float32(weight) * (share + _TRIFLE)
     return top_k(scores, k)
 
 
 def doubt_of(ranking: Ranking) -> float:
     """Return how far a search is from being sure: the root of its third score, the scores scaled to 0..1.
 
-    Two passages that stand out are what a question of two hops needs. It is 1 for a search without hits, else from 0.02
-    to 0.98, since every part's passages are hits of a mix.
+    A question of two hops needs two passages that stand out. It is 1 for a search without hits, else from 0.02 to 0.98,
+    since every part's passages are hits of a mix.
     """
     if not len(ranking.rows):
         return 1.0
     above = ranking.scores - ranking.scores.min()
-    third = 0.0
-    if len(above) > 2:
-        third = float(np.sqrt(above[2] / above[0])) if above[0] else 1.0  # where all are alike
+    if len(above) < 3:
+        return _LEAST_DOUBT
+    if not above[0]:  # all are alike
+        return 1 - _LEAST_DOUBT
+    third = float(np.sqrt(above[2] / above[0]))
     return min(max(third, _LEAST_DOUBT), 1 - _LEAST_DOUBT)
 
 
 def shares_by_doubt(doubt: float, sure: Sequence[bool]) -> list[float]:
-    """Return how much each part of a mix counts: those that the doubt is about share what it leaves, the others it.
+    """Return how much each part of a mix counts: the others share the doubt, and its own parts share the rest.
 
-    Where it is about all, or about none, they count alike.
+    sure: whether the doubt is about a part. Where it is about all parts, or about no part, they count alike.
     """
     doubted = sum(sure)
     others = len(sure) - doubted
@@ -115,17 +122,23 @@ class MixedRetriever(ExplainedRetriever):
         """Take rankers and their weights. Raises ValueError for rankers of different passages, or wrong weights.
 
         weights: by default `shares_by_doubt` for each query, by the doubt of the ranker that `tells_doubt`: PageRank's,
-            which is about all that walk a graph (`walks_graph`), else BM25's; equal ones where none tells it.
+            which is about all that walk a graph (`walks_graph`), else BM25's; equal ones where no ranker has it.
         depth: how far down each ranking counts, at least k. reranker: ranks the first passages again.
         """
-        if not rankers or any(len(ranker.passages) != len(rankers[0].passages) for ranker in rankers):
+        sizes = {len(ranker.passages) for ranker in rankers}
+        if len(sizes) != 1:
             raise ValueError("a mix needs rankers over the same passages")
-        if weights is not None and (len(weights) != len(rankers) or min(weights) < 0 or not sum(weights) > 0):
-            raise ValueError(f"a mix of {len(rankers)} needs as many weights, none negative, got {list(weights)}")
-        self.name = name or "+".join(getattr(ranker, "name", type(ranker).__name__) for ranker in rankers)
+        if weights is not None:
+            if len(weights) != len(rankers) or min(weights) < 0 or not sum(weights) > 0:
+                raise ValueError(f"a mix of {len(rankers)} needs as many weights, none negative, got {list(weights)}")
+            weights = [weight / sum(weights) for weight in weights]
+        if not name:
+            name = "+".join(getattr(ranker, "name", type(ranker).__name__) for ranker in rankers)
+        self.name = name
         self.passages = rankers[0].passages
         self._rankers: tuple[Ranker, ...] = tuple(rankers)
-        self._depth, self._weights = depth, weights and [weight / sum(weights) for weight in weights]
+        self._depth = depth
+        self._weights = weights
         self._teller = _teller_of(rankers)
         self._sure = list(map(self._stands_with_teller, rankers))
         self._reranker = reranker
@@ -136,11 +149,23 @@ class MixedRetriever(ExplainedRetriever):
         Raises ValueError for a blank query or k < 1.
         """
         check_query(query, k)
-        rankings = [ranker.rank(query, max(k, self._depth)) for ranker in self._rankers]
+        depth = max(k, self._depth)
+        rankings = [ranker.rank(query, depth) for ranker in self._rankers]
         weights = self._weights or self._shares(rankings)
         if self._reranker is None:
-            return mixed(rankings, weights, len(self.passages), k)
-        return self._reranker.rank(query, mixed(rankings, weights, len(self.passages), max(k, FIRST)), k)
+            return mixed(
+                rankings,
+                weights,
+                len(self.passages),
+                k,
+            )
+        first = mixed(
+            rankings,
+            weights,
+            len(self.passages),
+            max(k, FIRST),
+        )
+        return self._reranker.rank(query, first, k)
 
     def _shares(self, rankings: Sequence[Ranking]) -> list[float]:
         if self._teller is None:
@@ -164,32 +189,50 @@ class MixedRetriever(ExplainedRetriever):
     def explained(self, paths: int) -> Self:
         """Return the same mix with hits that give reasons, as far as its rankers can."""
         other = super().explained(paths)
-        other._rankers = tuple(
-            ranker.explained(paths) if isinstance(ranker, Explaining) else ranker for ranker in self._rankers
-        )
+        rankers = []
+        for ranker in self._rankers:
+            if isinstance(ranker, Explaining):
+                ranker = ranker.explained(paths)
+            rankers.append(ranker)
+        other._rankers = tuple(rankers)
         return other
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
         """Return the reasons of its rankers for each passage, one ranker after another."""
-        reasons = [ranker.why(query, passage_ids) for ranker in self._rankers if isinstance(ranker, Explaining)]
-        by_passage = [tuple(chain.from_iterable(lines)) for lines in zip(*reasons, strict=True)]
-        return by_passage or [()] * len(passage_ids)
+        reasons: list[tuple[str, ...]] = [()] * len(passage_ids)
+        for ranker in self._rankers:
+            if isinstance(ranker, Explaining):
+                reasons = list(
+                    map(
+                        add,
+                        reasons,
+                        ranker.why(query, passage_ids),
+                    )
+                )
+        return reasons
 
 
 class RankedHits:
     """Ranker of `passages` by the hits of any retriever, so that it can be mixed; other hits do not count."""
 
     def __init__(self, retriever: Retriever, passages: Sequence[Passage], name: str) -> None:
-        self.passages, self.name = passages, name
-        self._rows = {passage.id: row for row, passage in enumerate(passages)}
-        self._hits = lru_cache(64)(lambda query: tuple(retriever.retrieve(query, len(passages) or 1)))
+        self.passages = passages
+        self.name = name
+        self._rows = rows = {passage.id: row for row, passage in enumerate(passages)}
+
+        def retrieve(query: str) -> list[Hit]:
+            hits = retriever.retrieve(query, len(passages) or 1)
+            return [hit for hit in hits if hit.passage.id in rows]
+
+        self._hits = lru_cache(64)(retrieve)
 
     def rank(self, query: str, k: int) -> Ranking:
         """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
-        hits = [hit for hit in self._hits(query) if hit.passage.id in self._rows][:k]
-        rows = np.array([self._rows[hit.passage.id] for hit in hits], dtype=np.int64)
-        return Ranking(rows, np.array([hit.score for hit in hits], dtype=np.float32))
+        hits = self._hits(query)[:k]
+        rows = [self._rows[hit.passage.id] for hit in hits]
+        scores = [hit.score for hit in hits]
+        return Ranking(np.array(rows, dtype=np.int64), np.array(scores, dtype=np.float32))
 
     def explained(self, paths: int) -> Self:
         """Return itself: its hits carry their reasons at no cost."""
@@ -205,19 +248,28 @@ class Mix:
     """Factory of the retriever "a+b+...": the mean of the scores of these retrievers (see `mixed`)."""
 
     def __init__(self, parts: Sequence[str], name: str = "") -> None:
-        self.parts, self.name = tuple(parts), name or "+".join(parts)
+        self.parts = tuple(parts)
+        self.name = name or "+".join(parts)
+
+    def _factories(self) -> Iterator[Callable[..., Retriever]]:
+        for part in self.parts:
+            yield find("retriever", part)
 
     @property
     def options(self) -> frozenset[str]:
         """Return `shares` and `rerank`, and every option that one of the parts takes."""
-        of_parts = (options_of(find("retriever", part)) or () for part in self.parts)
-        return frozenset(("shares", "rerank", *self.takes, *chain.from_iterable(of_parts)))
+        options = {"shares", "rerank", *self.takes}
+        for factory in self._factories():
+            options.update(options_of(factory) or ())
+        return frozenset(options)
 
     @property
     def takes(self) -> frozenset[str]:
-        """Return what the parts declare to take, and how names are found in a graph that one of them searches."""
-        declared = frozenset(chain.from_iterable(taken_by(find("retriever", part)) for part in self.parts))
-        return declared | {"linking", "mentions"} if "graph" in declared else declared
+        """Return the options that the parts declare, and `linking` and `mentions` if one of them searches a graph."""
+        taken = frozenset[str]().union(*map(taken_by, self._factories()))
+        if "graph" in taken:
+            return taken | {"linking", "mentions"}
+        return taken
 
     def __call__(
         self,
@@ -230,7 +282,7 @@ class Mix:
         mentions: Mentions | None = None,
         **options: Any,
     ) -> MixedRetriever:
-        """Build the mix over `index`. Raises what building the parts raises, ValueError for wrong shares.
+        """Build the mix over `index`. Raises the errors of building the parts, ValueError for wrong shares.
 
         shares: how much each part counts, in the order of the names; by default `shares_by_doubt`,
             equal ones without PageRank and BM25.
@@ -238,23 +290,36 @@ class Mix:
         graph, linking, mentions: for parts that search a knowledge graph; they share one, whose linker and cached query
             vectors dense search uses too. options: each goes to the parts that take it.
         """
-        linked = LinkedGraph.of(index, graph, linking, mentions) if "graph" in self.takes else None
-        offered = {"graph": linked, "queries": linked.queries} if linked else {}
+        offered: dict[str, object] = {}
+        if "graph" in self.takes:
+            linked = LinkedGraph.of(index, graph, linking, mentions)
+            offered = {"graph": linked, "queries": linked.queries}
         rankers: list[Ranker] = []
-        for part in self.parts:
-            factory = find("retriever", part)
+        for part, factory in zip(
+            self.parts,
+            self._factories(),
+            strict=True,
+        ):
             parameters = options_of(factory)
-            asked_for = {name: value for name, value in options.items() if parameters is None or name in parameters}
-            common = {name: value for name, value in offered.items() if name in taken_by(factory)}
-            retriever = factory(index, **asked_for, **common)
-            is_ranker = isinstance(retriever, Ranker)
-            rankers.append(retriever if is_ranker else RankedHits(retriever, index.snapshot.passages, part))
+            given = {name: value for name, value in offered.items() if name in taken_by(factory)}
+            for name, value in options.items():
+                if parameters is None or name in parameters:
+                    given[name] = value
+            retriever = factory(index, **given)
+            if not isinstance(retriever, Ranker):
+                retriever = RankedHits(retriever, index.snapshot.passages, part)
+            rankers.append(retriever)
         reranker = Reranker(index) if rerank else None
-        return MixedRetriever(rankers, shares, name=self.name, reranker=reranker)
+        return MixedRetriever(
+            rankers,
+            shares,
+            name=self.name,
+            reranker=reranker,
+        )
 
 
 hybrid = Mix(("bm25", "dense"), name="hybrid")
-"""The retriever registered as "hybrid": what texts say, and what they mean."""
+"""The retriever registered as "hybrid", which compares the words of texts and their meaning."""
 
 graph = Mix(("gfm", "ppr", "dense"), name="graph")
 """The retriever registered as "graph", which found most on HotpotQA's tuning half (lab/graph-retrieval.md)."""

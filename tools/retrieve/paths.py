@@ -28,12 +28,18 @@ class PathRetriever(GraphRetriever[PathFinder]):
 
     def paths(self, query: str) -> FoundPaths:
         """Find the paths themselves, with the subgraph and the time of each module."""
-        return self.finder.find(query, [link.entity for link in self.linked(query)])
+        starts = [link.entity for link in self.linked(query)]
+        return self.finder.find(query, starts)
 
     def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
         """Return at most `k` hits; see `by_path`."""
         result = self.paths(query)
-        hits = by_path(self.finder.graph, result.paths, self._passage_of, k)
+        hits = by_path(
+            self.finder.graph,
+            result.paths,
+            self._passage_of,
+            k,
+        )
         warn_of(result.failures, "paths were", any_hit=bool(hits))
         return hits
 
@@ -55,9 +61,17 @@ def paths(
         encoder; for a graph without vectors BM25 leads and chooses.
     """
     linked = LinkedGraph.of(index, graph, linking, mentions)
-    embedder = linked.embedder
-    modules = composition if composition != "" else ("ppr>beam:kg>st" if embedder else "ppr>beam:bm25>bm25")
     everything = Graph.from_index(linked.graph)
-    scorers = Scorers(models or ScorerModels(embedder or "minilm", graph=everything if embedder else None))
-    finder = PathFinder(everything, modules, scorers, settings or INTERACTIVE)
+    if linked.embedder:
+        usual = "ppr>beam:kg>st"
+        usual_models = ScorerModels(linked.embedder, graph=everything)
+    else:
+        usual = "ppr>beam:bm25>bm25"
+        usual_models = ScorerModels("minilm", graph=None)
+    finder = PathFinder(
+        everything,
+        usual if composition == "" else composition,
+        Scorers(models or usual_models),
+        settings or INTERACTIVE,
+    )
     return PathRetriever(index.snapshot.passages, linked, finder)

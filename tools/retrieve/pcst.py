@@ -20,7 +20,7 @@ from ras_agent.tools.subgraph.scoring import Scorer
 OF_TEXT = PCSTSettings(nodes=20, edges=0, named_prize=210.0, neighbourhood=Extraction(max_ent=500))
 """Settings for graphs read from text. Few of their facts share a relation, so edges have no prizes and more nodes have
 one than in the paper. A name of the question gets a prize as large as all others together, less where it is linked by
-meaning: no subgraph without a certain name is then better than that name alone. The neighbourhood is smaller, so that a
+meaning: no subgraph without a certain name is then better than only that name. The neighbourhood is smaller, so that a
 question takes well under a second. Chosen on HotpotQA's tuning half."""
 
 
@@ -36,16 +36,25 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
     def subgraph(self, query: str) -> QuestionSubgraph:
         """Find the question's subgraph, to show it (`textualise`) or to use its facts (`subgraph.triples`)."""
         links = self.linked(query)
-        return self.finder.find(query, [link.entity for link in links], [link.weight for link in links])
+        entities = [link.entity for link in links]
+        weights = [link.weight for link in links]
+        return self.finder.find(query, entities, weights)
 
     def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
         """Return at most `k` hits; see `by_fact`."""
         result = self.subgraph(query)
-        warn_of(result.failures, "a graph was", any_hit=len(result.subgraph.nodes) > 0)
-        tree, values = result.subgraph, _values(result)
+        tree = result.subgraph
+        warn_of(
+            result.failures,
+            "a graph was",
+            any_hit=len(tree.nodes) > 0,
+        )
+        values = _values(result)
         if not values:
             # nothing was worth connecting: take the facts of the nodes themselves
-            edges = [edge for node in tree.nodes.tolist() for edge in self.finder.graph.incident.row(node).tolist()]
+            edges: list[int] = []
+            for node in tree.nodes.tolist():
+                edges += self.finder.graph.incident.row(node).tolist()
             tree = Subgraph.of_edges(self.finder.graph, edges)
             values = [0.0] * len(tree.edges)
         return by_fact(tree, values, self._passage_of, k)
@@ -54,8 +63,10 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
 def _values(result: QuestionSubgraph) -> list[float]:
     """Add the prizes of each edge and its ends."""
     subgraph = result.subgraph
-    ends = np.searchsorted(subgraph.nodes, subgraph.graph.edges[subgraph.edges][:, [0, 2]])
-    values: list[float] = (result.edge_prizes + result.node_prizes[ends].sum(axis=1)).tolist()
+    edges = subgraph.graph.edges[subgraph.edges]
+    ends = np.searchsorted(subgraph.nodes, edges[:, [0, 2]])
+    of_ends = result.node_prizes[ends].sum(axis=1)
+    values: list[float] = (result.edge_prizes + of_ends).tolist()
     return values
 
 
@@ -74,6 +85,13 @@ def pcst(
     scorer: of names of entities and relations; by default the graph's own vectors, or BM25 for a graph without any.
     """
     linked = LinkedGraph.of(index, graph, linking, mentions)
-    judge = scorer or (None if linked.graph.entity_vectors is not None else BM25Scorer())
-    finder = PCSTFinder(Graph.from_index(linked.graph), judge, settings or OF_TEXT, linked.embedder)
+    if scorer is None and linked.graph.entity_vectors is None:
+        scorer = BM25Scorer()
+    everything = Graph.from_index(linked.graph)
+    finder = PCSTFinder(
+        everything,
+        scorer,
+        settings or OF_TEXT,
+        linked.embedder,
+    )
     return PCSTRetriever(index.snapshot.passages, linked, finder)

@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 _ASKED = np.float32(1)
-"""How much a passage gains that holds all of the question's terms.
+"""The gain of a passage that holds all of the question's terms.
 
 Chosen on MuSiQue: 2 finds a little more, and less in a mix.
 """
 _DEPTH = 1000
-"""How many passages of the walk are looked at for the question's terms, at least."""
+"""The number of passages of the walk that are looked at for the question's terms, at least."""
 
 
 class PPRRetriever(RankedRetriever):
     """Retriever that ranks passages by the PageRank of their entities; walks start at the question's entities.
 
-    A walk knows names alone: of three hundred passages that name the same ones, those come first that hold the
+    A walk knows only names: of three hundred passages that name the same ones, those come first that hold the
     question's other words. A passage that no walk reaches is no hit.
     """
 
@@ -71,7 +71,8 @@ class PPRRetriever(RankedRetriever):
         self._rank = PageRank(walk_matrix(graph, equivalence=equivalence), damping=damping)
         self._specificity = specificity
         in_corpus = np.flatnonzero(rows >= 0)
-        self._naming, self._rows = _weights(graph, length)[in_corpus], rows[in_corpus]
+        self._rows = rows[in_corpus]
+        self._naming = _weights(graph, length)[in_corpus]
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
         """Return the entities that walks start from."""
@@ -80,11 +81,14 @@ class PPRRetriever(RankedRetriever):
     def entity_scores(self, query: str) -> npt.NDArray[np.float32] | None:
         """Return the PageRank of every entity, shape (N,); None if the query names none."""
         seeds = np.zeros(len(self.graph.entities), dtype=np.float32)
-        frequency = self.graph.document_frequency
         for link in self.linked(query):
-            share = 1 / max(int(frequency[link.entity]), 1) if self._specificity else 1.0
-            seeds[link.entity] += link.weight * share
-        return self._rank.scores(seeds) if seeds.any() else None
+            weight = link.weight
+            if self._specificity:
+                weight /= max(int(self.graph.document_frequency[link.entity]), 1)
+            seeds[link.entity] += weight
+        if not seeds.any():
+            return None
+        return self._rank.scores(seeds)
 
     def rank(self, query: str, k: int) -> Ranking:
         """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
@@ -94,11 +98,9 @@ class PPRRetriever(RankedRetriever):
             return Ranking.empty()
         scores = np.zeros(len(self.passages), dtype=np.float32)
         scores[self._rows] = self._naming @ entities
-        depth = max(k, _DEPTH)
-        rows = top_k(scores, depth).rows
+        rows = top_k(scores, max(k, _DEPTH)).rows
         holds, shares = held_terms(self._snapshot, query, rows)
-        asked = shares @ holds
-        scores[rows] *= 1 + _ASKED * asked
+        scores[rows] *= 1 + _ASKED * (shares @ holds)
         return top_k(scores, k)
 
 
@@ -110,7 +112,8 @@ def _weights(graph: KGIndex, length: float) -> csr_matrix:
     counts = graph.mentions.to_scipy().T.tocsr()
     counts.data = np.log1p(counts.data)
     sums = np.asarray(counts.sum(axis=1), dtype=np.float32).ravel()
-    counts.data /= np.repeat(sums**length, np.diff(counts.indptr))
+    sizes = np.diff(counts.indptr)
+    counts.data /= np.repeat(sums**length, sizes)
     return counts
 
 

@@ -13,13 +13,13 @@ from ras_agent.filters import Filter
 from ras_agent.protocols import Retriever
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.index.snapshot import StoredPassages
-from ras_agent.tools.retrieve.copies import without_copies
+from ras_agent.tools.retrieve.copies import best_without_copies, without_copies
 from ras_agent.tools.retrieve.ranking import Ranking, check_query
 
 
 @runtime_checkable
 class Ranker(Protocol):
-    """Protocol of what ranks the rows of a corpus; rankings of the same rows can be fused."""
+    """Protocol of a ranker of the rows of a corpus; rankings of the same rows can be fused."""
 
     passages: Sequence[Passage]
 
@@ -43,7 +43,9 @@ class Explaining(Protocol):
 
 def explained(retriever: Retriever, reasons: int) -> Retriever:
     """Return `retriever` with hits that carry reasons, if it can give any."""
-    return cast(Retriever, retriever.explained(reasons)) if isinstance(retriever, Explaining) else retriever
+    if isinstance(retriever, Explaining):
+        return cast(Retriever, retriever.explained(reasons))
+    return retriever
 
 
 def hits(passages: Sequence[Passage], ranking: Ranking, *, complete: bool = False) -> list[Hit]:
@@ -51,18 +53,24 @@ def hits(passages: Sequence[Passage], ranking: Ranking, *, complete: bool = Fals
 
     complete: raise ErasedPassage instead of leaving any out.
     """
-    rows, scores = ranking.rows.tolist(), ranking.scores.tolist()
+    found: Sequence[Passage | None]
     if isinstance(passages, StoredPassages):
-        there = passages.take(ranking.rows)
-        if complete and None in there:
-            raise ErasedPassage("a passage was deleted or replaced while it was being searched: search again")
-        return [Hit(passage, score) for passage, score in zip(there, scores, strict=True) if passage is not None]
-    return [Hit(passages[row], score) for row, score in zip(rows, scores, strict=True)]
+        found = passages.take(ranking.rows)
+    else:
+        found = [passages[row] for row in ranking.rows.tolist()]
+    if complete and None in found:
+        raise ErasedPassage("a passage was deleted or replaced while it was being searched: search again")
+    scored = zip(
+        found,
+        ranking.scores.tolist(),
+        strict=True,
+    )
+    return [Hit(passage, score) for passage, score in scored if passage is not None]
 
 
 @runtime_checkable
 class Filterable(Protocol):
-    """Retriever that applies a filter by a second retriever over the admitted passages alone.
+    """Retriever that applies a filter by a second retriever over only the admitted passages.
 
     filtered: makes the second one; set by `retriever_over`, and None for a retriever that was made by hand.
     """
@@ -91,24 +99,26 @@ class RankedRetriever(ABC):
         if self.filtered is not None:
             return self.filtered(restriction).retrieve(query, k)
         check_query(query, k)
-        all_hits = hits(self.passages, self.rank(query, max(len(self.passages), 1)))
-        admitted = [hit for hit in all_hits if restriction.matches(hit.passage)]
-        distinct = without_copies(admitted)
-        return distinct[:k]
+        ranking = self.rank(query, max(len(self.passages), 1))
+        admitted = [hit for hit in hits(self.passages, ranking) if restriction.matches(hit.passage)]
+        return without_copies(admitted)[:k]
 
     def _best(self, query: str, k: int) -> list[Hit]:
         """Return at most `k` hits.
 
         Those behind take the places of copies, and of passages that were erased after they were ranked.
         """
-        wanted = k
-        while True:
+
+        def find(wanted: int) -> tuple[list[Hit], bool]:
             ranking = self.rank(query, wanted)
-            found = hits(self.passages, ranking, complete=self.complete)
-            best = without_copies(found)
-            if len(best) >= k or len(ranking.rows) < wanted:
-                return best[:k]
-            wanted *= 2
+            found = hits(
+                self.passages,
+                ranking,
+                complete=self.complete,
+            )
+            return found, len(ranking.rows) == wanted
+
+        return best_without_copies(find, k)
 
 
 class ExplainedRetriever(RankedRetriever):
@@ -124,15 +134,19 @@ class ExplainedRetriever(RankedRetriever):
         """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
         restriction = Filter.of(filter)
         if restriction and self._paths and self.filtered is not None:
-            return explained(self.filtered(restriction), self._paths).retrieve(query, k)
+            second = explained(self.filtered(restriction), self._paths)
+            return second.retrieve(query, k)
         best = super().retrieve(query, k, restriction)
         if restriction or not self._paths:  # reasons may hold facts of passages that the filter leaves out
             return best
         reasons = self.why(query, [hit.passage.id for hit in best])
         explained_hits = []
-        for hit, why in zip(best, reasons, strict=True):
-            all_reasons = why + hit.why
-            explained_hits.append(replace(hit, why=all_reasons))
+        for hit, why in zip(
+            best,
+            reasons,
+            strict=True,
+        ):
+            explained_hits.append(replace(hit, why=why + hit.why))
         return explained_hits
 
     def explained(self, paths: int) -> Self:

@@ -21,19 +21,23 @@ class Ranking(NamedTuple):
 
     @classmethod
     def empty(cls) -> Self:
-        return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
+        return cls(
+            np.empty(0, dtype=np.int64),
+            np.empty(0, dtype=np.float32),
+        )
 
 
 def top_k(scores: npt.NDArray[np.float32], k: int) -> Ranking:
     """Return the `k` highest of the positive `scores`, ties (see ties.py) in the order of rows."""
-    # what ties with the k-th best may come before it
-    rows = np.flatnonzero(scores >= max(_floor(scores, k) * np.float32(1 - 2 * TIE), _LEAST))
-    best = scores[rows]
+    # a score that ties with the k-th best may come before it
+    tied = np.float32(1 - 2 * TIE)
+    rows = np.flatnonzero(scores >= max(_floor(scores, k) * tied, _LEAST))
     if len(rows) > k:
-        candidates = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)
-        rows, best = rows[candidates], best[candidates]
-    order = np.argsort(-best, kind="stable")
-    rows, best = rows[order], level(best[order], relative=True)
+        best = scores[rows]
+        last = np.partition(best, -k)[-k]
+        rows = rows[best >= last * tied]
+    rows = rows[np.argsort(-scores[rows], kind="stable")]
+    best = level(scores[rows], relative=True)
     order = np.lexsort((rows, -best))[:k]
     return Ranking(rows[order], best[order])
 
@@ -47,8 +51,9 @@ def _floor(scores: npt.NDArray[np.float32], k: int) -> np.float32:
     width = len(scores) // _BLOCKS
     if k > _BLOCKS or width < 2:
         return _LEAST
-    maxima = scores[: width * _BLOCKS].reshape(_BLOCKS, width).max(axis=1)
-    return max(np.partition(maxima, -k)[-k], _LEAST)
+    blocks = scores[: width * _BLOCKS].reshape(_BLOCKS, width)
+    highest = np.partition(blocks.max(axis=1), -k)[-k]
+    return max(highest, _LEAST)
 
 
 def check_query(query: str, k: int) -> None:

@@ -1,4 +1,4 @@
-"""Registered retrievers: how one is made by its name over an index, and which options it declares to take.
+"""Registered retrievers are made by name over an index, and declare the options that they take.
 
 A factory is called with an index, `make(index, **options)`. Options come from a caller who names them; but some are
 offered by an agent's settings, by a mix and by evaluations to whichever retriever declares that it takes them:
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from functools import lru_cache, partial
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from functools import lru_cache
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ras_agent.errors import UnknownName
 from ras_agent.filters import Filter
@@ -27,7 +27,7 @@ OFFERED = ("graph", "linking", "mentions", "queries", "weights")
 """Options that are offered to factories which declare them.
 
 graph: the index's knowledge graph, opened or linked already. linking, mentions: how a query's names are found in it.
-queries: what embeds queries. weights: those of a graph network, a folder.
+queries: the embedder of queries. weights: those of a graph network, a folder.
 """
 _FILTERED = 8
 
@@ -56,8 +56,13 @@ def takes(*options: str) -> Callable[[Factory], Factory]:
 
 
 def taken_by(factory: object) -> frozenset[str]:
-    """Return which of OFFERED a factory has declared to take."""
-    return cast("frozenset[str]", getattr(factory, "takes", frozenset()))
+    """Return the options of OFFERED that a factory has declared to take."""
+    taken: frozenset[str] = getattr(
+        factory,
+        "takes",
+        frozenset(),
+    )
+    return taken
 
 
 def options_of(factory: Callable[..., Any]) -> frozenset[str] | None:
@@ -65,20 +70,27 @@ def options_of(factory: Callable[..., Any]) -> frozenset[str] | None:
 
     A factory that is an object may list them itself, as `options`.
     """
-    if (options := getattr(factory, "options", None)) is not None:
+    options = getattr(factory, "options", None)
+    if options is not None:
         return frozenset(options)
-    index, *others = inspect.signature(factory).parameters.values()
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in (index, *others)):
+    parameters = inspect.signature(factory).parameters.values()
+    _, *others = parameters
+    kinds = {parameter.kind for parameter in parameters}
+    if inspect.Parameter.VAR_KEYWORD in kinds:
         return None
-    return frozenset(parameter.name for parameter in others if parameter.kind is not parameter.VAR_POSITIONAL)
+    positional = inspect.Parameter.VAR_POSITIONAL
+    return frozenset(parameter.name for parameter in others if parameter.kind is not positional)
 
 
 def check_options(name: str, factory: Callable[..., Any], options: Iterable[str]) -> None:
     """Raise UnknownName for an option that the factory of the retriever `name` does not take."""
     parameters = options_of(factory)
+    if parameters is None:
+        return
     for option in options:
-        if parameters is not None and option not in parameters:
-            raise UnknownName(f"option of retriever {name!r}", option, tuple(parameters) or ("none",))
+        if option not in parameters:
+            known = tuple(parameters) or ("none",)
+            raise UnknownName(f"option of retriever {name!r}", option, known)
 
 
 @runtime_checkable
@@ -91,9 +103,10 @@ class MakesRetrievers(Protocol):
 
 
 def retriever_over(index: PassageIndex, name: str = "bm25", **options: Any) -> Retriever:
-    """Make the retriever registered as `name` over an index as it is now.
+    """Make the retriever registered as `name` over an index in its present state.
 
-    Raises UnknownName for a name or an option, and IndexMismatch for a retriever that needs what the index has not.
+    Raises UnknownName for a name or an option, and IndexMismatch for a retriever that needs a part which the index
+    lacks.
     """
     if isinstance(index, MakesRetrievers):
         return index.make_retriever(name, options)
@@ -101,10 +114,11 @@ def retriever_over(index: PassageIndex, name: str = "bm25", **options: Any) -> R
     check_options(name, factory, options)
     retriever: Retriever = factory(index, **options)
     if isinstance(retriever, Filterable):
-        retriever.filtered = lru_cache(_FILTERED)(partial(_filtered, index.within(), name, options))
+        whole = index.within()
+
+        def filtered(filter: Filter) -> Retriever:
+            """Make the retriever over the passages that a filter admits."""
+            return retriever_over(whole.within(filter), name, **options)
+
+        retriever.filtered = lru_cache(_FILTERED)(filtered)
     return retriever
-
-
-def _filtered(index: PassageIndex, name: str, options: dict[str, Any], filter: Filter) -> Retriever:
-    """Make the retriever over the passages that a filter admits."""
-    return retriever_over(index.within(filter), name, **options)

@@ -1,8 +1,8 @@
-"""The second stage of a mix: its first forty passages are ranked again, one after another, by what they complete.
+"""The second stage of a mix ranks its first forty passages again, one after another: the next completes the others.
 
 A ranking scores each passage by itself. A question of several hops needs passages that say different things: the next
-has to hold what the question asks and those before it do not say, and is often about something that one of them names.
-lab/graph-retrieval.md says what this gains.
+has to hold terms of the question that those before it lack, and is often about something that one of them names.
+lab/graph-retrieval.md has the gain.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from ras_agent.tools.retrieve.ranking import Ranking
 
 Bools = npt.NDArray[np.bool_]
 FIRST = 40
-"""How many passages are ranked again."""
-_REST, _NAMED = 0.6, 0.3  # chosen on training sets
+"""The number of passages that are ranked again."""
+# chosen on training sets
+_REST = 0.6
+_NAMED = 0.3
 _BELOW = np.float32(1 - 1e-5)  # a passage that comes later scores less, however much it gains
 _ERASED = Passage("", "")  # stands for a passage that was deleted after the first ranking: it names nothing
 
@@ -46,21 +48,30 @@ class Reranker:
             return ranking
         holds, rarity = held_terms(self._snapshot, query, rows)
         passages = [passage or _ERASED for passage in self._snapshot.passages.take(rows)]
-        titles = [frozenset(self._snapshot.tokeniser.terms(bare_title(passage.title))) for passage in passages]
-        held, named, left = holds[:, 0].copy(), np.zeros(len(rows), dtype=bool), np.ones(len(rows), dtype=bool)
-        place, places, scores = 0, [0], [ranking.scores[0] + np.float32(_REST + _NAMED)]
-        left[0] = False
+        titles = [self._terms(bare_title(passage.title)) for passage in passages]
+        held = np.zeros(len(holds), dtype=bool)
+        named = np.zeros(len(rows), dtype=bool)
+        left = np.ones(len(rows), dtype=bool)
+        places: list[int] = []
+        scores: list[np.float32] = []
         while len(places) < min(k, len(rows)):
-            named |= self._named_by(place, passages, titles)
-            rest = rarity @ (holds & ~held[:, None])
-            gained = ranking.scores[:FIRST] + np.float32(_REST) * rest + np.float32(_NAMED) * named
-            gained[~left] = -np.inf
-            ties = np.flatnonzero(gained >= gained.max() - TIE)
-            place = int(ties[np.argmin(rows[ties])])
+            if not places:
+                place = 0
+                scores.append(ranking.scores[0] + np.float32(_REST + _NAMED))
+            else:
+                rest = rarity @ (holds & ~held[:, None])
+                gained = ranking.scores[:FIRST] + np.float32(_REST) * rest + np.float32(_NAMED) * named
+                gained[~left] = -np.inf
+                ties = np.flatnonzero(gained >= gained.max() - TIE)
+                place = int(ties[np.argmin(rows[ties])])
+                score = gained[place]
+                if score > scores[-1]:
+                    score = scores[-1] * _BELOW
+                scores.append(score)
             places.append(place)
-            scores.append(gained[place] if gained[place] <= scores[-1] else scores[-1] * _BELOW)
-            held |= holds[:, place]
             left[place] = False
+            held |= holds[:, place]
+            named |= self._named_by(passages[place], passages, titles)
         others = slice(len(rows), max(k, len(rows)))
         after = np.minimum(ranking.scores[others], scores[-1] * _BELOW)
         return Ranking(
@@ -68,14 +79,20 @@ class Reranker:
             np.concatenate((np.array(scores, dtype=np.float32), after))[:k],
         )
 
-    def _named_by(self, place: int, passages: Sequence[Passage], titles: Sequence[frozenset[str]]) -> Bools:
-        """Return which of the passages have a title, and not the same one, whose terms all stand in the text of one."""
-        named_in, terms = passages[place], set(self._snapshot.tokeniser.terms(passages[place].text))
-        names = [
-            bool(title) and passage.title != named_in.title and title <= terms
-            for passage, title in zip(passages, titles, strict=True)
-        ]
-        return np.array(names, dtype=bool)
+    def _terms(self, text: str) -> frozenset[str]:
+        return frozenset(self._snapshot.tokeniser.terms(text))
+
+    def _named_by(self, naming: Passage, passages: Sequence[Passage], titles: Sequence[frozenset[str]]) -> Bools:
+        """Tell of each passage whether all terms of its title, if another one, stand in the text of `naming`."""
+        terms = self._terms(naming.text)
+        named = []
+        for passage, title in zip(
+            passages,
+            titles,
+            strict=True,
+        ):
+            named.append(bool(title) and passage.title != naming.title and title <= terms)
+        return np.array(named, dtype=bool)
 
 
 def held_terms(snapshot: Snapshot, query: str, rows: Ints) -> tuple[Bools, Floats]:
@@ -84,22 +101,18 @@ def held_terms(snapshot: Snapshot, query: str, rows: Ints) -> tuple[Bools, Float
     Terms count by their BM25 rarity; one that no passage holds counts for nothing.
     """
     matrix = snapshot.bm25()
-    terms = snapshot.tokeniser.terms(query)
     holds = []
     rarity = []
-    for term in dict.fromkeys(terms):
+    for term in dict.fromkeys(snapshot.tokeniser.terms(query)):
         having = matrix.having(term)
         count = len(having)
         if not count:
             continue
         odds = (matrix.size - count + 0.5) / (count + 0.5)
         rarity.append(log(1 + odds))
-        places = np.searchsorted(having, rows)
-        last = count - 1
-        places = places.clip(max=last)
+        places = np.searchsorted(having, rows).clip(max=count - 1)
         holds.append(having[places] == rows)
     counts = np.array(rarity, dtype=np.float32)
+    held = np.array(holds, dtype=bool).reshape(len(counts), len(rows))
     total = counts.sum() or np.float32(1)
-    shape = len(counts), len(rows)
-    held = np.array(holds, dtype=bool)
-    return held.reshape(shape), counts / total
+    return held, counts / total

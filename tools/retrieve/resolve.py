@@ -38,10 +38,9 @@ def resolve_retriever(
     """Return the retriever that `spec` names.
 
     spec: a Retriever; a function of the query; a LangChain BaseRetriever or vector store; a LangChain tool that takes
-        a query, such as one of an
-        MCP server; a registered name ("bm25", "dense", "hybrid", entry points of `ras_agent.retriever`), built over
-        `index` with `options`, which follows the commits of the index; or a source without an index,
-        "langchain:module:attribute", "sparql:https://host/path", "neo4j:bolt://host".
+        a query, such as one of an MCP server; a registered name ("bm25", "dense", "hybrid", entry points of
+        `ras_agent.retriever`), built over `index` with `options`, which follows the commits of the index; or a source
+        without an index, "langchain:module:attribute", "sparql:https://host/path", "neo4j:bolt://host".
     index: an open index, where one is, or texts, which are then indexed in memory (see `open_for`). For the last two
         the option `embedder` is how to embed (see ras_agent.tools.embed.embedders.resolve_embedder).
     Raises UnknownName, SettingsError for a name without an index, IndexNotFound, IndexMismatch, MissingExtra, or
@@ -55,14 +54,19 @@ def resolve_retriever(
         find("retriever", spec)  # an unknown name is reported before an index is read
         if index is None:
             raise SettingsError(f"retriever {spec!r} needs an index: pass a PassageIndex, where one is, or texts")
-        if isinstance(index, PassageIndex):
-            return LiveRetriever(spec, index, options)
-        return LiveRetriever(spec, open_for(spec, index, embedder=options.pop("embedder", None)), options)
+        if not isinstance(index, PassageIndex):
+            index = open_for(
+                spec,
+                index,
+                embedder=options.pop("embedder", None),
+            )
+        return LiveRetriever(spec, index, options)
     if options:
         raise TypeError(f"options are for retrievers named by a string, got {spec!r:.200} with {', '.join(options)}")
     if is_langchain_tool(spec):
         return ToolRetriever(cast(Any, spec))
-    if (langchain := langchain_retriever(spec)) is not None:
+    langchain = langchain_retriever(spec)
+    if langchain is not None:
         return LangChainRetriever(langchain)
     if isinstance(spec, Retriever) and not isinstance(spec, type):
         return spec
@@ -81,7 +85,7 @@ def open_for(
     chunking: Chunking = DEFAULT_CHUNKING,
     embedder: object = None,
 ) -> Any:
-    """Open the index that is given, if `spec` is a name of a retriever that searches one; else return it as it is.
+    """Open the index that is given, if `spec` is a name of a retriever that searches one; else return it unchanged.
 
     index: an open one, the path or address of one, or texts (ras_agent.tools.index.given), which are cut by `chunking`,
     embedded by `embedder`, if any, and indexed in memory. language: of the texts, which they are indexed for; an index
@@ -90,24 +94,29 @@ def open_for(
     if not isinstance(spec, str) or ":" in spec or index is None:
         return index
     find("retriever", spec)  # an unknown name is reported before an index is read
-    if not isinstance(index, PassageIndex | str | Path | Address):
-        texts = given_passages(index, chunking)
-        return PassageIndex.in_memory(texts, embedder, tokeniser=Tokeniser(language or ENGLISH))
-    opened = index if isinstance(index, PassageIndex) else PassageIndex.open(index, embedder=embedder)
-    check_language(opened, language)
-    return opened
+    if isinstance(index, str | Path | Address):
+        index = PassageIndex.open(index, embedder=embedder)
+    if isinstance(index, PassageIndex):
+        check_language(index, language)
+        return index
+    texts = given_passages(index, chunking)
+    return PassageIndex.in_memory(
+        texts,
+        embedder,
+        tokeniser=Tokeniser(language or ENGLISH),
+    )
 
 
 def retriever_options(settings: Settings, name: object = None) -> dict[str, Any]:
     """Return the options that settings give the retriever they name, or the one named `name`; none for an object.
 
-    Raises SettingsError for a setting that this retriever has no use for, and what reading the file of starts raises.
+    Raises SettingsError for a setting that this retriever has no use for, and the errors of reading the file of starts.
     """
-    name = settings.retriever if name is None else name
-    values = {"weights": settings.weights, "starts": settings.starts}
-    if not isinstance(name, str) or not any(values.values()):
-        return {}
+    if name is None:
+        name = settings.retriever
     options: dict[str, Any] = {}
+    if not isinstance(name, str):
+        return options
     if settings.weights:
         options["weights"] = settings.weights
     if settings.starts:
@@ -126,7 +135,9 @@ def retriever_options(settings: Settings, name: object = None) -> dict[str, Any]
 
 def takes_option(name: str, option: str) -> bool:
     """Tell whether the retriever of that name declares that it takes an option. Raises UnknownName."""
-    return ":" not in name and option in taken_by(find("retriever", name))
+    if ":" in name:
+        return False
+    return option in taken_by(find("retriever", name))
 
 
 def reads_graph(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Searches for a run: by the index as of its last commit, and only what a filter admits.
+"""Searches for a run see the index as of its last commit, and only the passages that a filter admits.
 
 LiveRetriever   a retriever by name, which follows the commits of its index
 Search          any retriever within a filter that no caller can widen, in the state of the index that a run began with
@@ -30,7 +30,7 @@ _COMMITS = 4
 _RETRIEVERS = 16
 _FILTERS = 1000
 _SECONDS = 600.0
-"""How long a run that goes on sees the commit that it began with, once there is a later one: what was erased is gone
+"""How long a run that goes on sees the commit that it began with, once there is a later one: erased passages are gone
 from memory then, too"""
 
 T = TypeVar("T")
@@ -48,68 +48,93 @@ class CommitView:
 class LiveRetriever:
     """Registered retriever `name` over the last commit of an index, for any filter.
 
-    It is made anew for each commit and filter, over a view of the index, so that nothing outside is searched at all.
+    It is made again for each commit and filter, over a view of the index, so that nothing outside is searched at all.
     The last few are cached, those of earlier commits for ten minutes. Filters with which runs have come back keep half
-    of the places at least: who sends a new filter with each question costs nobody else a retriever.
+    of the places at least: a caller with a new filter for each question costs nobody else a retriever.
     """
 
     def __init__(self, name: str, index: PassageIndex, options: dict[str, Any]) -> None:
-        """Check name and options by making the retriever once. Raises what making it raises."""
+        """Check name and options by making the retriever once. Raises the errors of making it."""
         self.name = name
-        self._index, self._options, self._reasons = index, options, 0
+        self._index = index
+        self._options = options
+        self._reasons = 0
+        self._forget()
+        self.at("", ALL)
+
+    def _forget(self) -> None:
         self._lock = Lock()
         self._indexes: OrderedDict[str, PassageIndex] = OrderedDict()  # a view of the index for each commit
         self._last_seen: dict[str, float] = {}  # when each commit was last known to be the last one
         self._views: OrderedDict[tuple[str, Filter], _Lazy[CommitView]] = OrderedDict()
         self._runs: OrderedDict[Filter, int] = OrderedDict()  # that began with each of the last filters
-        self.at("", ALL)
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits of the last commit. Raises ValueError for a blank query or k < 1, and FilterError."""
-        return Search(self, Filter.of(filter)).retrieve(query, k)
+        search = Search(self, Filter.of(filter))
+        return search.retrieve(query, k)
 
     async def aretrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Do what `retrieve` does without blocking the event loop."""
-        return await Search(self, Filter.of(filter)).aretrieve(query, k)
+        search = Search(self, Filter.of(filter))
+        return await search.aretrieve(query, k)
 
     def at(self, commit: str, filter: Filter) -> CommitView:
         """Return the retriever within `filter` over `commit`, or over the last commit where that one is not cached."""
         is_new_run = not commit
         commit, index = self._index_at(commit)
+        key = (commit, filter)
         with self._lock:
             if is_new_run:
                 self._note_run(filter)
-            lazy = self._views.setdefault((commit, filter), _Lazy())
-            self._views.move_to_end((commit, filter))
+            lazy = self._views.setdefault(key, _Lazy())
+            self._views.move_to_end(key)
             if len(self._views) > _RETRIEVERS:
-                of_one_run = [key for key in self._views if self._runs.get(key[1], 1) == 1]
-                of_several = (key for key in self._views if key not in of_one_run)
-                del self._views[of_one_run[0] if len(of_one_run) > _RETRIEVERS // 2 else next(of_several)]
-        return lazy.get(partial(self._view, index, filter, commit))
+                del self._views[self._least_needed()]
+        return lazy.get(
+            partial(
+                self._view,
+                index,
+                filter,
+                commit,
+            )
+        )
+
+    def _least_needed(self) -> tuple[str, Filter]:
+        """Return the oldest view of a filter with which one run came, if these are many; else of the other filters."""
+        of_one_run: list[tuple[str, Filter]] = []
+        of_several: list[tuple[str, Filter]] = []
+        for key in self._views:
+            views = of_one_run if self._runs.get(key[1], 1) == 1 else of_several
+            views.append(key)
+        return of_one_run[0] if len(of_one_run) > _RETRIEVERS // 2 else of_several[0]
 
     def _note_run(self, filter: Filter) -> None:
-        self._runs[filter] = self._runs.pop(filter, 0) + 1
+        runs = self._runs.pop(filter, 0)
+        self._runs[filter] = runs + 1
         if len(self._runs) > _FILTERS:
             self._runs.popitem(last=False)
 
     def explained(self, paths: int) -> Self:
-        """Return the same retriever, whose hits say why, if it can, by at most `paths` reasons each."""
+        """Return the same retriever, with at most `paths` reasons for each hit, if it can give any."""
         other = copy(self)
-        other._reasons, other._lock = paths, Lock()
-        other._indexes, other._last_seen, other._views = OrderedDict(), {}, OrderedDict()
-        other._runs = OrderedDict()
+        other._reasons = paths
+        other._forget()
         return other
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
         """Return each passage's reasons, or an empty tuple."""
         retriever = self.at("", ALL).retriever
-        return retriever.why(query, passage_ids) if isinstance(retriever, Explaining) else [()] * len(passage_ids)
+        if isinstance(retriever, Explaining):
+            return retriever.why(query, passage_ids)
+        return [()] * len(passage_ids)
 
     def _index_at(self, commit: str) -> tuple[str, PassageIndex]:
         """Return `commit` with a view of the index; the last commit and its view where that one is not cached."""
         with self._lock:
             self._index.refresh()  # for an earlier commit, too: it may be seen for so long after it was the last
-            last, now = self._index.commit, time.monotonic()
+            last = self._index.commit
+            now = time.monotonic()
             if last not in self._indexes:
                 self._indexes[last] = self._index.within()
             self._indexes.move_to_end(last)
@@ -118,17 +143,21 @@ class LiveRetriever:
             for number, old in enumerate(reversed(earlier), start=1):
                 if number >= _COMMITS or now - self._last_seen[old] > _SECONDS:
                     del self._indexes[old], self._last_seen[old]
-            for key in [key for key in self._views if key[0] not in self._indexes]:
-                del self._views[key]
-            commit = commit if commit in self._indexes else last
+            for key in list(self._views):
+                if key[0] not in self._indexes:
+                    del self._views[key]
+            if commit not in self._indexes:
+                commit = last
             return commit, self._indexes[commit]
 
     def _view(self, index: PassageIndex, filter: Filter, commit: str) -> CommitView:
         view = index.within(filter) if filter else index
         retriever = retriever_over(view, self.name, **self._options)
         if isinstance(retriever, RankedRetriever):
-            retriever.complete = True  # a search that meets what was erased is made again over the last commit
-        return CommitView(explained(retriever, self._reasons) if self._reasons else retriever, commit, view)
+            retriever.complete = True  # a search that meets an erased passage is made again over the last commit
+        if self._reasons:
+            retriever = explained(retriever, self._reasons)
+        return CommitView(retriever, commit, view)
 
 
 class _Lazy(Generic[T]):
@@ -146,9 +175,9 @@ class _Lazy(Generic[T]):
 
 
 class Search:
-    """Retriever bound to a filter: it returns only what this filter admits, whatever a caller asks for.
+    """Retriever bound to a filter: it returns only passages that this filter admits, whatever a caller asks for.
 
-    retriever: the one that is bound. filter: what it may find. commit: the state of the index that was searched last.
+    retriever: the one that is bound. commit: the state of the index that was searched last.
     """
 
     retriever: Retriever
@@ -163,42 +192,72 @@ class Search:
             filter = retriever.filter.both(filter)
             retriever = retriever.retriever
         _check_takes_filter(retriever, filter)
-        self.retriever, self.filter, self.commit = retriever, filter, commit
-        self.name = getattr(retriever, "name", None) or type(retriever).__name__
+        self.retriever = retriever
+        self.filter = filter
+        self.commit = commit
+        self.name = _name_of(retriever)
         self._commit = commit
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits that both this search's filter and `filter` admit.
 
-        Raises FilterError if the retriever returns any other passage, and what the retriever raises.
+        Raises FilterError if the retriever returns any other passage, and the retriever's own errors.
         """
-        if narrower := Filter.of(filter):
-            return Search(self, narrower, self._commit).retrieve(query, k)
+        narrower = Filter.of(filter)
+        if narrower:
+            return Search(
+                self,
+                narrower,
+                self._commit,
+            ).retrieve(query, k)
         view = self._view()
         try:
-            hits: list[Hit] = self._checked(call(self._bound(view), "retrieve", query, k), view)
+            hits: list[Hit] = call(
+                self._bound(view),
+                "retrieve",
+                query,
+                k,
+            )
         except ErasedPassage:
             if view is None:
                 raise
-            return Search(self, commit="").retrieve(query, k)  # the last commit does not have it
+            return Search(self).retrieve(query, k)  # the last commit does not have it
+        self._check(hits, view)
         return hits
 
     async def aretrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Do what `retrieve` does without blocking the event loop."""
-        if narrower := Filter.of(filter):
-            return await Search(self, narrower, self._commit).aretrieve(query, k)
-        view = await acall(self, "_view") if isinstance(self.retriever, LiveRetriever) else None
+        narrower = Filter.of(filter)
+        if narrower:
+            return await Search(
+                self,
+                narrower,
+                self._commit,
+            ).aretrieve(query, k)
+        view = None
+        if isinstance(self.retriever, LiveRetriever):
+            view = await acall(self, "_view")
         try:
-            hits: list[Hit] = self._checked(await acall(self._bound(view), "retrieve", query, k), view)
+            hits: list[Hit] = await acall(
+                self._bound(view),
+                "retrieve",
+                query,
+                k,
+            )
         except ErasedPassage:
             if view is None:
                 raise
-            return await Search(self, commit="").aretrieve(query, k)  # the last commit does not have it
+            return await Search(self).aretrieve(query, k)  # the last commit does not have it
+        self._check(hits, view)
         return hits
 
     def explained(self, paths: int) -> Search:
         """Return the same search with hits that give reasons, if the retriever can."""
-        return Search(explained(self.retriever, paths), self.filter, self._commit)
+        return Search(
+            explained(self.retriever, paths),
+            self.filter,
+            self._commit,
+        )
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
         """Return an empty tuple for each passage: reasons of a search within a filter come with its hits."""
@@ -216,25 +275,34 @@ class Search:
 
         It searches a view, which holds only admitted passages, or gets the filter as an argument of every search.
         """
-        retriever: Any = view.retriever if view else self.retriever
-        if view or not self.filter:
-            return retriever
-        methods = ("retrieve", "aretrieve")
-        faces = {name: getattr(retriever, name) for name in methods if hasattr(retriever, name)}
-        return SimpleNamespace(**{name: partial(face, filter=self.filter) for name, face in faces.items()})
-
-    def _checked(self, hits: Any, view: CommitView | None) -> Any:
-        """Return hits unchanged. Raises FilterError for a passage outside the filter, however it came among them."""
-        if not self.filter or not isinstance(hits, Sequence):
-            return hits
-        for hit in hits:
-            if isinstance(hit, Hit) and isinstance(hit.passage, Passage) and not self._admits(hit.passage, view):
-                # not which: the message may be shown to somebody who must not know
-                raise FilterError(
-                    f"retriever {self.name!r} was to find only what the filter admits ({self.filter}), and found a "
-                    "passage that it leaves out: apply the filter before choosing the best k"
+        if view:
+            return view.retriever
+        if not self.filter:
+            return self.retriever
+        bound = SimpleNamespace()
+        for name in ("retrieve", "aretrieve"):
+            method = getattr(self.retriever, name, None)
+            if method is not None:
+                setattr(
+                    bound,
+                    name,
+                    partial(method, filter=self.filter),
                 )
-        return hits
+        return bound
+
+    def _check(self, hits: Any, view: CommitView | None) -> None:
+        """Raise FilterError for a passage outside the filter, however it came among the hits."""
+        if not self.filter or not isinstance(hits, Sequence):
+            return
+        for hit in hits:
+            if not isinstance(hit, Hit) or not isinstance(hit.passage, Passage):
+                continue
+            if not self._admits(hit.passage, view):
+                # without the passage: the message may be shown to somebody who must not know it
+                raise FilterError(
+                    f"retriever {self.name!r} was to find only passages that the filter admits ({self.filter}), and "
+                    "found one that it leaves out: apply the filter before choosing the best k"
+                )
 
     def _admits(self, passage: Passage, view: CommitView | None) -> bool:
         if self.filter.matches(passage):
@@ -242,33 +310,49 @@ class Search:
         if view is None:
             return False
         # a path or subgraph that is written out as a passage is made of facts that admitted passages state
-        places = [
-            source.extractor.removeprefix("stated: ") for fact in stated_facts(passage) or () for source in fact.sources
-        ]
-        return bool(places) and all(view.view.get(place) is not None for place in set(places))
+        places = set()
+        for fact in stated_facts(passage) or ():
+            places.update(source.extractor.removeprefix("stated: ") for source in fact.sources)
+        return bool(places) and all(view.view.get(place) is not None for place in places)
 
 
 def scoped(retriever: Retriever, scope: object) -> Retriever:
-    """Return `retriever` bound to the filter `scope`, or as it is where there is none. Raises FilterError."""
+    """Return `retriever` bound to the filter `scope`, or unchanged for an empty one. Raises FilterError."""
     filter = Filter.of(scope)
-    return Search(retriever, filter) if filter else retriever
+    if not filter:
+        return retriever
+    return Search(retriever, filter)
 
 
 def scope_of(retriever: Retriever) -> Filter:
     """Return the filter that a retriever is bound to, if any."""
-    return retriever.filter if isinstance(retriever, Search) else ALL
+    if isinstance(retriever, Search):
+        return retriever.filter
+    return ALL
 
 
 def searched_by(role: object) -> object:
     """Return the retriever inside a Search; any other object unchanged."""
-    return role.retriever if isinstance(role, Search) else role
+    if isinstance(role, Search):
+        return role.retriever
+    return role
+
+
+def _name_of(retriever: Retriever) -> str:
+    return (
+        getattr(
+            retriever,
+            "name",
+            None,
+        )
+        or type(retriever).__name__
+    )
 
 
 def _check_takes_filter(retriever: Retriever, filter: Filter) -> None:
     if filter and not takes_filter(retriever):
-        name = getattr(retriever, "name", None) or type(retriever).__name__
         raise FilterError(
-            f"retriever {name!r} cannot apply a filter ({filter}): give its method the parameter `filter`, "
-            "retrieve(query, k, filter=None), and leave out every passage for which filter.matches(passage) is false "
-            "before choosing the best k; or leave the filter away"
+            f"retriever {_name_of(retriever)!r} cannot apply a filter ({filter}): give its method the parameter "
+            "`filter`, retrieve(query, k, filter=None), and leave out every passage for which filter.matches(passage) "
+            "is false before choosing the best k; or leave the filter away"
         )

@@ -1,15 +1,14 @@
-"""Any LangChain or MCP tool that takes a query as a retriever: web search, a company's search, another agent's."""
+"""Any LangChain or MCP tool that takes a query is a retriever: web search, a company's search, another agent's."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ras_agent.calling import in_thread
+from ras_agent.calling import run_apart
 from ras_agent.errors import SettingsError
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.retrieve.ranking import check_query
@@ -24,48 +23,49 @@ _SOURCES = ("url", "link", "href", "source", "file")
 _IDS = ("id", "passage_id")  # not document_id, which several passages have
 _LISTS = ("results", "result", "hits", "documents", "items", "passages", "organic", "organic_results", "data")
 _DEEPEST = 4
-"""How far down in an answer its list of results may be."""
+"""The depth in an answer to which its list of results is looked for."""
 
 
 def is_langchain_tool(thing: object) -> bool:
-    """Tell whether `thing` is a LangChain BaseTool; nothing is one while LangChain's tools are not loaded."""
+    """Tell whether `thing` is a LangChain BaseTool; without LangChain's tools loaded it is not."""
     module = sys.modules.get("langchain_core.tools")
     return module is not None and isinstance(thing, module.BaseTool)
 
 
 class ToolRetriever:
-    """Retriever around a tool: what that returns for the query becomes passages, in its order.
+    """Retriever around a tool: the tool's results for the query become passages, in their order.
 
     tool: a LangChain tool, as `@tool` makes it or as langchain-mcp-adapters makes it of an MCP server's.
     argument: the name of the argument that takes the query; without it one called query, q, question or the like, else
         the only one that has to be given. Other arguments keep their defaults.
 
     An answer is a text, a Document, a mapping with a text under a usual name (content, snippet, text ...), or a list of
-    these, perhaps under `results`; JSON in a text counts as what it says. The address of a result becomes its source
-    and is never fetched. A passage's id is the result's own, if it has one, and a hash of the text and address. A score
+    these, perhaps under `results`; JSON in a text is read. The address of a result becomes its source and is never
+    fetched. A passage's id is the result's own, if it has one, and a hash of the text and address. A score
     is 1 / rank, since a tool promises an order at most.
     """
 
     def __init__(self, tool: BaseTool, argument: str = "") -> None:
-        """Raises SettingsError for a tool whose query argument cannot be told."""
+        """Raises SettingsError for a tool whose query argument is unclear."""
         self.name = tool.name
-        self._tool, self._argument = tool, argument or _argument_of(tool)
+        self._tool = tool
+        self._argument = argument or _argument_of(tool)
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return at most `k` hits. Raises ValueError for a blank query or k < 1, and what the tool raises."""
+        """Return at most `k` hits. Raises ValueError for a blank query or k < 1, and the tool's own errors."""
         check_query(query, k)
         arguments = {self._argument: query}
         try:
             answer = self._tool.invoke(arguments)
-        except NotImplementedError:  # a tool of an MCP server has coroutines alone
-            # in a thread of its own, since a notebook's event loop may be running in this one
-            answer = in_thread(lambda: asyncio.run(self._tool.ainvoke(arguments))).result()
+        except NotImplementedError:  # a tool of an MCP server has only coroutines
+            answer = run_apart(self._tool.ainvoke(arguments))
         return hits_in(answer, k)
 
     async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
         """Do what `retrieve` does without blocking the event loop."""
         check_query(query, k)
-        return hits_in(await self._tool.ainvoke({self._argument: query}), k)
+        answer = await self._tool.ainvoke({self._argument: query})
+        return hits_in(answer, k)
 
 
 def _argument_of(tool: BaseTool) -> str:
@@ -84,12 +84,13 @@ def _argument_of(tool: BaseTool) -> str:
 
 def hits_in(answer: Any, k: int) -> list[Hit]:
     """Return a hit for each of the first `k` different passages in an answer, with 1 / rank as the score."""
-    passages: dict[str, Passage] = {}
+    hits: dict[str, Hit] = {}
     for passage in _passages(answer):
-        passages.setdefault(passage.id, passage)
-        if len(passages) == k:
+        score = 1 / (len(hits) + 1)
+        hits.setdefault(passage.id, Hit(passage, score))
+        if len(hits) == k:
             break
-    return [Hit(passage, 1 / rank) for rank, passage in enumerate(passages.values(), start=1)]
+    return list(hits.values())
 
 
 def _passages(answer: Any, depth: int = 0) -> Iterator[Passage]:
@@ -105,19 +106,32 @@ def _passages(answer: Any, depth: int = 0) -> Iterator[Passage]:
     elif isinstance(answer, Mapping):
         yield from _of_mapping(answer, depth)
     elif isinstance(answer, Sequence):
+        if depth >= _DEEPEST:
+            return
         for item in answer:
-            yield from _passages(item, depth) if depth < _DEEPEST else ()
+            yield from _passages(item, depth)
     elif hasattr(answer, "page_content"):  # a Document
-        about = dict(getattr(answer, "metadata", None) or {})
-        yield from _of_mapping({**about, "id": answer.id or about.get("id"), "text": answer.page_content}, depth)
+        about = dict(
+            getattr(
+                answer,
+                "metadata",
+                None,
+            )
+            or {}
+        )
+        about["id"] = answer.id or about.get("id")
+        about["text"] = answer.page_content
+        yield from _of_mapping(about, depth)
 
 
 def _of_mapping(answer: Mapping[str, Any], depth: int) -> Iterator[Passage]:
-    text = next((answer[key] for key in _TEXTS if isinstance(answer.get(key), str) and answer[key].strip()), None)
-    if text is not None and answer.get("type") == "text" and depth < _DEEPEST:  # a block of an MCP answer
-        yield from _passages(text, depth + 1)
-    elif text is not None:
+    texts = {key: value for key, value in answer.items() if isinstance(value, str) and value.strip()}
+    text = _first(texts, _TEXTS)
+    is_block = answer.get("type") == "text"  # of an MCP answer
+    if text and not (is_block and depth < _DEEPEST):
         yield _passage(text, answer)
+    elif text:
+        yield from _passages(text, depth + 1)
     elif depth < _DEEPEST:
         for key in _LISTS:
             if isinstance(answer.get(key), (list, tuple, str)):
@@ -125,16 +139,26 @@ def _of_mapping(answer: Mapping[str, Any], depth: int) -> Iterator[Passage]:
                 return
 
 
-def _passage(text: str, about: Mapping[str, Any]) -> Passage:
-    def first(keys: Sequence[str]) -> str:
-        return next((str(about[key]) for key in keys if isinstance(about.get(key), str | int) and about[key] != ""), "")
+def _first(about: Mapping[str, Any], keys: Sequence[str]) -> str:
+    """Return the value of the first key that has a text or a number; "" if no key has one."""
+    for key in keys:
+        value = about.get(key)
+        if isinstance(value, str | int) and value != "":
+            return str(value)
+    return ""
 
-    source = first(_SOURCES)
-    digest = hashlib.blake2b(f"{source}\n{text}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    rest = {key: value for key, value in about.items() if isinstance(value, str | int | float) and value != text}
-    metadata = {**rest, "url": source} if source else rest
-    own_id = first(_IDS)  # not enough by itself: many tools count the results of each search from 1
-    return Passage(f"{own_id}/{digest}" if own_id else digest, text, first(_TITLES) or source, source, metadata)
+
+def _passage(text: str, about: Mapping[str, Any]) -> Passage:
+    source = _first(about, _SOURCES)
+    hashed = f"{source}\n{text}".encode("utf-8", "surrogatepass")
+    name = hashlib.blake2b(hashed, digest_size=8).hexdigest()
+    if own_id := _first(about, _IDS):
+        name = f"{own_id}/{name}"  # its own is not enough: many tools count the results of each search from 1
+    metadata = {key: value for key, value in about.items() if isinstance(value, str | int | float) and value != text}
+    if source:
+        metadata["url"] = source
+    title = _first(about, _TITLES) or source
+    return Passage(name, text, title, source, metadata)
 
 
 def _json_in(text: str) -> Any:

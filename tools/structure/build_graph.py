@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from ras_agent.address import Address, place_of
 from ras_agent.errors import IndexMismatch, IngestError
+from ras_agent.records import Passage
 from ras_agent.text.languages import ENGLISH, NO_LANGUAGE
 from ras_agent.tools.index.language import language_of
 from ras_agent.tools.index.load import Skipped
@@ -50,37 +51,52 @@ def build_graph(
 
     extractor: as resolve_extractor takes it. openie, gfm: a file, and a folder of gfm-rag's, with facts of passages,
     which are then not read; without an index, or with an empty one, their passages are indexed. embedder: for the
-    vectors of the graph, by default its own, and for a new graph the index's; "" for none. equivalence: which entities
-    count as the same, or the settings of it that change; by default those that the folder `gfm` lists, else as before.
-    exact: tell names apart as they are written, and read `gfm` as gfm-rag does, so that weights score as published; by
-    default as the graph was built. at_once: passages being read at a time, for an extractor that waits for a model.
-    workers: processes that read, for one that computes; a script then calls this under `if __name__ == "__main__":`.
-    fallback: who reads a passage about which no reply of the extractor's model could be read; "stop" for nobody, by
-    default the offline extractor where the texts are English. The passage is read again by the next call.
-    Passages made by `add_triples` state their own facts. The same call continues one that was killed. Raises
-    IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError for a worker that died, and what
-    `resolve_extractor` raises.
+    vectors of the graph, by default its own, and for a new graph the index's; "" for no vectors. equivalence: which
+    entities count as the same, or the settings of it that change; by default those that the folder `gfm` lists, else as
+    before. exact: tell names apart as they are written, and read `gfm` as gfm-rag does, so that weights score as
+    published; by default as the graph was built. at_once: passages being read at a time, for an extractor that waits
+    for a model. workers: processes that read, for one that computes; a script then calls this under
+    `if __name__ == "__main__":`. fallback: the reader of a passage about which no reply of the extractor's model could
+    be read; "stop" for no reader, by default the offline extractor where the texts are English. The passage is read
+    again by the next call. Passages made by `add_triples` state their own facts. The same call continues one that was
+    killed. Raises IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError for a worker that died, and the
+    errors of `resolve_extractor`.
     """
     place = place_of(index)
     skipped: list[Skipped] = []
-    openie_items = usable(load_openie(regular_file(openie), Path(openie).name), skipped) if openie else []
-    imported_facts = [ImportedFacts(item.facts, str(openie), item.passage.text) for item in openie_items]
-    files = read_gfm_files(Path(gfm), skipped, exact=bool(exact)) if gfm else GFMFiles(graph=False)
-    imported_facts += [ImportedFacts(facts, str(gfm)) for facts in files.facts]
-    if files.graph and equivalence is None and (exact or any(edge.similarity is not None for edge in files.edges)):
-        equivalence = {"kind": IMPORTED}
-    texts = [*(item.passage for item in openie_items), *files.passages]
+    imported_facts: list[ImportedFacts] = []
+    texts: list[Passage] = []
+    if openie:
+        for item in usable(load_openie(regular_file(openie), Path(openie).name), skipped):
+            imported_facts.append(
+                ImportedFacts(
+                    item.facts,
+                    str(openie),
+                    item.passage.text,
+                )
+            )
+            texts.append(item.passage)
+    files = GFMFiles(graph=False)
+    if gfm:
+        files = read_gfm_files(
+            Path(gfm),
+            skipped,
+            exact=bool(exact),
+        )
+        imported_facts += [ImportedFacts(facts, str(gfm)) for facts in files.facts]
+        texts += files.passages
+    if files.graph and equivalence is None:
+        lists_equivalences = any(edge.similarity is not None for edge in files.edges)
+        if exact or lists_equivalences:
+            equivalence = {"kind": IMPORTED}
     if (openie or gfm) and not texts and not PassageIndex.exists(place):
-        reason = skipped[0] if skipped else "index the documents first, `ras-agent index`" if gfm else "it is empty"
-        raise IngestError(f"{openie or gfm} holds no {'passage' if openie else 'text of a document'}: {reason}")
+        missing = "passage" if openie else "text of a document"
+        reason: object = "index the documents first, `ras-agent index`" if gfm else "it is empty"
+        raise IngestError(f"{openie or gfm} holds no {missing}: {skipped[0] if skipped else reason}")
     passages = open_passages(place, embedder) if texts else PassageIndex.open(place)
     language = language_of(passages)
-    foreign = extractor == "offline" and language not in (ENGLISH, NO_LANGUAGE) and not imported_facts
-    if foreign and not any(STATED in passage.metadata for passage in passages.passages):
-        raise IndexMismatch(
-            f"{place} is of texts in {language.capitalize()}, and the offline extractor knows English only: give "
-            "--extractor a model, such as openai:gpt-4o-mini, or facts, --openie FILE"
-        )
+    if extractor == "offline" and not imported_facts:
+        _check_offline(passages, place, language)
     role = resolve_extractor(extractor)
     if fallback is None and language == ENGLISH:
         fallback = "offline"
@@ -89,7 +105,13 @@ def build_graph(
         role = ExtractorWithFallback(role, offline)
     finished = finish_deletion(passages)
     embedder = graph_embedder(passages, embedder)
-    with open_writer(passages, embedder, equivalence, on_progress, exact) as writer:
+    with open_writer(
+        passages,
+        embedder,
+        equivalence,
+        on_progress,
+        exact,
+    ) as writer:
         if not len(passages):
             # of no index, or of one that a killed call had made
             passages.upsert({passage.id: passage for passage in texts}.values())
@@ -104,7 +126,26 @@ def build_graph(
             getattr(role, "fingerprint", "") or role_name(role),
         )
         graph = writer.write()
-    unchanged = report.unchanged - imported
-    skipped += matches.skipped
-    counts = report.read, imported, unchanged, report.erased, report.failures
-    return KGReport(graph, *counts, tuple(skipped), finished, writer.edits_gone)
+    return KGReport(
+        graph,
+        report.read,
+        imported,
+        report.unchanged - imported,
+        report.erased,
+        report.failures,
+        (*skipped, *matches.skipped),
+        finished,
+        writer.edits_gone,
+    )
+
+
+def _check_offline(passages: PassageIndex, place: object, language: str) -> None:
+    """Raise IndexMismatch for texts in a language that the offline extractor does not know."""
+    if language in (ENGLISH, NO_LANGUAGE):
+        return
+    if any(STATED in passage.metadata for passage in passages.passages):
+        return
+    raise IndexMismatch(
+        f"{place} is of texts in {language.capitalize()}, and the offline extractor knows English only: give "
+        "--extractor a model, such as openai:gpt-4o-mini, or facts, --openie FILE"
+    )

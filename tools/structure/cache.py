@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -44,12 +44,11 @@ class CachedFacts:
 
     def of(self, passage: Passage) -> tuple[Triple, ...]:
         """Return the facts with `passage` as their source, even if they were cached under another id."""
-        return tuple(
-            Triple(
-                fact.subject, fact.predicate, fact.object, tuple(_source_in(source, passage) for source in fact.sources)
-            )
-            for fact in self.triples
-        )
+        facts = []
+        for fact in self.triples:
+            sources = tuple(replace(source, passage_id=passage.id) for source in fact.sources)
+            facts.append(replace(fact, sources=sources))
+        return tuple(facts)
 
 
 class TripleCache:
@@ -70,27 +69,44 @@ class TripleCache:
 
     def get(self, key: str) -> CachedFacts | None:
         """Return the facts under a key; None if there are none, or none that can be read."""
-        return read_value(self._stored, key, lambda value: _from_json(**json.loads(value)))
+        return read_value(self._stored, key, _read_json)
 
     def put(self, key: str, extractor: str, title: str, cached: CachedFacts) -> None:
         """Store a passage's facts. extractor, title: for a human reader of the cache."""
-        facts = [[fact.subject, fact.predicate, fact.object, *map(_span, fact.sources[:1])] for fact in cached.triples]
-        calls = [call.to_dict() for call in cached.calls]
-        value = encodable(json.dumps({"facts": facts, "calls": calls}, ensure_ascii=False)).encode()
-        self._stored.put(key, value, encodable(f"{extractor} {title}"))
+        facts = []
+        for fact in cached.triples:
+            spans = [[source.start, source.end, source.extractor] for source in fact.sources[:1]]
+            facts.append(
+                [
+                    fact.subject,
+                    fact.predicate,
+                    fact.object,
+                    *spans,
+                ]
+            )
+        value = {
+            "facts": facts,
+            "calls": [call.to_dict() for call in cached.calls],
+        }
+        written = encodable(json.dumps(value, ensure_ascii=False))
+        self._stored.put(
+            key,
+            written.encode(),
+            encodable(f"{extractor} {title}"),
+        )
 
     def __len__(self) -> int:
         return len(self._stored)
 
 
 class CachedExtractor:
-    """Extractor with a cache, for one whose facts of a passage depend on the passage and its own `fingerprint` alone.
+    """Extractor with a cache, for one whose facts depend only on the passage and on its own `fingerprint`.
 
     Passages are read one by one, `at_once` of them at the same time. A passage that another caller is reading is waited
     for. A passage of which any part failed is not cached. Cached facts cost no call: neither tokens nor the run's
     budget.
 
-    Raises SettingsError for an extractor without a fingerprint, whose facts may depend on what else it is given.
+    Raises SettingsError for an extractor without a fingerprint: its facts may depend on the other passages.
     """
 
     def __init__(self, extractor: Extractor, cache: TripleCache, *, at_once: int = 5) -> None:
@@ -103,7 +119,9 @@ class CachedExtractor:
                 f"the facts of the extractor {name!r} cannot be cached passage by passage: it has no fingerprint; "
                 "use an extractor on a model, or no triple cache"
             )
-        self._extractor, self._cache, self._at_once = extractor, cache, at_once
+        self._extractor = extractor
+        self._cache = cache
+        self._at_once = at_once
         self.fingerprint = fingerprint
         # two, because a thread that waited for a coroutine of its own event loop would wait for ever
         self._in_flight: SingleFlight[CachedFacts] = SingleFlight()
@@ -111,16 +129,32 @@ class CachedExtractor:
 
     @property
     def name(self) -> str:
-        return str(getattr(self._extractor, "name", type(self._extractor).__name__))
+        return str(
+            getattr(
+                self._extractor,
+                "name",
+                type(self._extractor).__name__,
+            )
+        )
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts in the order of the passages."""
         if len(passages) < 2:
-            return _join([self._read(passage, subquery) for passage in passages])
+            return Extraction.joined([self._read(passage, subquery) for passage in passages])
         with ThreadPoolExecutor(min(self._at_once, len(passages))) as pool:
-            # each thread needs its own copy of the context, which holds the ledger
-            reading = [pool.submit(copy_context().run, self._read, passage, subquery) for passage in passages]
-            return _join([future.result() for future in reading])
+            reading = []
+            for passage in passages:
+                # each thread needs its own copy of the context, which holds the ledger
+                context = copy_context()
+                reading.append(
+                    pool.submit(
+                        context.run,
+                        self._read,
+                        passage,
+                        subquery,
+                    )
+                )
+            return Extraction.joined([future.result() for future in reading])
 
     async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Work the same as `extract`, for coroutines."""
@@ -130,7 +164,8 @@ class CachedExtractor:
             async with free:
                 return await self._aread(passage, subquery)
 
-        return _join(await asyncio.gather(*map(read_when_free, passages)))
+        extractions = await asyncio.gather(*map(read_when_free, passages))
+        return Extraction.joined(extractions)
 
     def _read(self, passage: Passage, subquery: str) -> Extraction:
         key = facts_key(self.fingerprint, passage)
@@ -143,7 +178,12 @@ class CachedExtractor:
             if cached is not None:
                 return Extraction(cached.of(passage))
             with _record_calls() as calls:
-                extraction: Extraction = call(self._extractor, "extract", [passage], subquery)
+                extraction: Extraction = call(
+                    self._extractor,
+                    "extract",
+                    [passage],
+                    subquery,
+                )
             cached = self._store(key, passage, extraction, calls)
             return extraction
         finally:
@@ -153,32 +193,53 @@ class CachedExtractor:
         key = facts_key(self.fingerprint, passage)
         while (other_caller := self._ain_flight.join(key)) is not None:
             # shielded: a caller that stops waiting must not cancel the call for the others
-            if (facts := await asyncio.shield(asyncio.wrap_future(other_caller))) is not None:
+            facts = await asyncio.shield(asyncio.wrap_future(other_caller))
+            if facts is not None:
                 return Extraction(facts.of(passage))
         cached = None
         try:
-            cached = self._cache.get(key) if self._cache.is_local else await asyncio.to_thread(self._cache.get, key)
+            if self._cache.is_local:
+                cached = self._cache.get(key)
+            else:
+                cached = await asyncio.to_thread(self._cache.get, key)
             if cached is not None:
                 return Extraction(cached.of(passage))
             with _record_calls() as calls:
-                extraction: Extraction = await acall(self._extractor, "extract", [passage], subquery)
-            cached = await asyncio.to_thread(self._store, key, passage, extraction, calls)
+                extraction: Extraction = await acall(
+                    self._extractor,
+                    "extract",
+                    [passage],
+                    subquery,
+                )
+            cached = await asyncio.to_thread(
+                self._store,
+                key,
+                passage,
+                extraction,
+                calls,
+            )
             return extraction
         finally:
             self._ain_flight.finish(key, cached)
 
     def _store(self, key: str, passage: Passage, extraction: Extraction, calls: Sequence[Call]) -> CachedFacts | None:
-        """Cache an extraction and return what was cached; nothing if any part of it failed.
+        """Cache an extraction and return the cached facts; None if any part of it failed.
 
         Facts that were refused are no failure here: they would be read, and refused, again.
         """
         if extraction.failed:
             return None
-        of_passage = (
-            fact for fact in extraction.triples if any(source.passage_id == passage.id for source in fact.sources)
-        )
+        of_passage = []
+        for fact in extraction.triples:
+            if any(source.passage_id == passage.id for source in fact.sources):
+                of_passage.append(fact)
         cached = CachedFacts(tuple(of_passage), tuple(calls))
-        self._cache.put(key, self.fingerprint, passage.title, cached)
+        self._cache.put(
+            key,
+            self.fingerprint,
+            passage.title,
+            cached,
+        )
         return cached
 
 
@@ -186,7 +247,15 @@ class _RecordingLedger(Ledger):
     """Ledger of the calls for one passage, which enters them in the run's own ledger too."""
 
     def __init__(self, run: Ledger) -> None:
-        super().__init__(run.role, run.hop, run.limits, run.started, run.earlier, run.reviews, in_need=run.in_need)
+        super().__init__(
+            run.role,
+            run.hop,
+            run.limits,
+            run.started,
+            run.earlier,
+            run.reviews,
+            in_need=run.in_need,
+        )
         self._run = run
 
     def exceeded(self, *args: Any, **kwargs: Any) -> str | None:
@@ -229,28 +298,28 @@ def _record_calls() -> Iterator[list[Call]]:
         yield ledger.calls
 
 
-def _join(parts: Sequence[Extraction]) -> Extraction:
-    return Extraction(
-        tuple(triple for part in parts for triple in part.triples),
-        tuple(failure for part in parts for failure in part.failures),
-        tuple(name for part in parts for name in part.unread),
+def _read_json(written: bytes) -> CachedFacts:
+    value = json.loads(written)
+    return CachedFacts(
+        tuple(map(_fact, value["facts"])),
+        tuple(map(Call.from_dict, value["calls"])),
     )
-
-
-def _span(source: Source) -> list[Any]:
-    return [source.start, source.end, source.extractor]
-
-
-def _source_in(source: Source, passage: Passage) -> Source:
-    return Source(passage.id, source.start, source.end, extractor=source.extractor)
-
-
-def _from_json(facts: list[Any], calls: list[Any]) -> CachedFacts:
-    return CachedFacts(tuple(map(_fact, facts)), tuple(map(Call.from_dict, calls)))
 
 
 def _fact(item: list[Any]) -> Triple:
     subject, predicate, object_, *spans = item
-    if not all(isinstance(name, str) for name in (subject, predicate, object_, *(by for _, _, by in spans))):
+    texts = [subject, predicate, object_]
+    sources = []
+    for start, end, extractor in spans:
+        texts.append(extractor)
+        sources.append(
+            Source(
+                "",
+                start,
+                end,
+                extractor=extractor,
+            )
+        )
+    if not all(isinstance(text, str) for text in texts):
         raise TypeError("a fact is three texts, and where they were read")
-    return Triple(subject, predicate, object_, tuple(Source("", start, end, extractor=by) for start, end, by in spans))
+    return Triple(subject, predicate, object_, tuple(sources))

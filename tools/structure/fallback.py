@@ -1,4 +1,4 @@
-"""An extractor that leaves passages to another one where no reply of its model could be read."""
+"""An extractor leaves passages to another one where no reply of its model could be read."""
 
 from __future__ import annotations
 
@@ -26,22 +26,33 @@ class ExtractorWithFallback:
         return str(getattr(self._extractor, "fingerprint", ""))
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """Return the facts of the first extractor, and those of the other one for what is unread."""
+        """Return the facts of the first extractor, and those of the other one for the unread passages."""
         first = self._extractor.extract(passages, subquery)
-        unread = [passage for passage in passages if passage.id in first.unread]
+        unread = _unread(passages, first)
         if not unread:
             return first
-        second = self._fallback.extract(unread, subquery)
-        return self._both(first, second)
+        return self._both(first, self._fallback.extract(unread, subquery))
 
     async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Do the same as `extract`, for coroutines."""
-        first: Extraction = await acall(self._extractor, "extract", passages, subquery)
-        unread = [passage for passage in passages if passage.id in first.unread]
+        first: Extraction = await acall(
+            self._extractor,
+            "extract",
+            passages,
+            subquery,
+        )
+        unread = _unread(passages, first)
         if not unread:
             return first
-        second: Extraction = await acall(self._fallback, "extract", unread, subquery)
-        return self._both(first, second)
+        return self._both(
+            first,
+            await acall(
+                self._fallback,
+                "extract",
+                unread,
+                subquery,
+            ),
+        )
 
     def _both(self, first: Extraction, second: Extraction) -> Extraction:
         reader = role_name(self._fallback)
@@ -52,3 +63,7 @@ class ExtractorWithFallback:
             triples=(*first.triples, *second.triples),
             failures=(*first.failures, note, *second.failures),
         )
+
+
+def _unread(passages: Sequence[Passage], extraction: Extraction) -> list[Passage]:
+    return [passage for passage in passages if passage.id in extraction.unread]

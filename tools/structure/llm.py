@@ -8,12 +8,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 from pathlib import Path
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.marks import FLAGS, NONE
 from ras_agent.prompts import STOPS, as_line, passage_block
+from ras_agent.prompts.templates import examples_in
 from ras_agent.records import Extraction, Failure, Passage, RefusedFacts, Source, Triple
 from ras_agent.standing_facts import keep_standing
 from ras_agent.text.overlap import support
@@ -36,7 +38,8 @@ from ras_agent.tools.structure.two_fields import mended
 _NOTHING = re.compile(rf"^(?:[^\S\n]|[*_`>#-])*+(?:{NONE.live})", FLAGS)  # in front of a reason, or behind one
 MOST_FACTS = 1000
 """The most facts that are taken from one reply; only a model that does not stop states more."""
-TOKENS_PER_TOKEN, MORE_TOKENS = 3, 128
+TOKENS_PER_TOKEN = 3
+MORE_TOKENS = 128
 """The most tokens of a reply, of a model that writes no thoughts: three for each of the passages, and 128."""
 
 
@@ -46,8 +49,8 @@ class LLMExtractor:
     Passages that do not fit into the model's window together are read in several calls, a long one in parts.
 
     A call that fails, a reply that stays unreadable after one repair, and a reply that is cut off are each a Failure,
-    and do not affect the facts of other passages. What is extracted does not depend on the sub-query (RAS, section
-    3.2), so cached replies serve every question.
+    and do not affect the facts of other passages. The facts do not depend on the sub-query (RAS, section 3.2), so
+    cached replies serve every question.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     few_shot: whether worked examples come before the passages.
@@ -70,9 +73,14 @@ class LLMExtractor:
             raise ValueError(f"passages_per_call and at_once must be positive, got {passages_per_call} and {at_once}")
         self._chat = as_chat(model, settings)
         self._by_need = ByNeed.load(
-            "triples", prompts_dir, few_shot=few_shot, example=EXAMPLE, form=REPLY_FORM, use=form
+            "triples",
+            prompts_dir,
+            few_shot=few_shot,
+            example=EXAMPLE,
+            form=REPLY_FORM,
+            use=form,
         )
-        examples = "\n".join(turn.text for turn in self._by_need.examples.turns if turn.role == "assistant")
+        examples = "\n".join(examples_in(self._by_need.examples.turns))
         self._examples = frozenset(triple.key for triple in parse_triples(examples).triples)
         self._passages_per_call = passages_per_call
         self._at_once = at_once
@@ -83,44 +91,78 @@ class LLMExtractor:
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash of what decides a passage's facts: model, sampling, prompts; but not where the model runs."""
-        parameters = sampling_parameters(self._chat.model, where=False)
-        prompts = [
-            [turn.role, turn.text] for prompt in (self._by_need.plain, self._by_need.repair) for turn in prompt.turns
+        """Return a hash of all that decides a passage's facts: model, sampling, prompts; not the model's server."""
+        name = model_name(self._chat.model)
+        turns = (*self._by_need.plain.turns, *self._by_need.repair.turns)
+        identity = [
+            name,
+            sampling_parameters(self._chat.model, where=False),
+            [[turn.role, turn.text] for turn in turns],
+            self._passages_per_call,
         ]
-        identity = [model_name(self._chat.model), parameters, prompts, self._passages_per_call]
-        digest = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
-        return f"{model_name(self._chat.model)} {digest[:16]}"
+        written = json.dumps(
+            identity,
+            sort_keys=True,
+            default=str,
+        )
+        digest = hashlib.sha256(written.encode()).hexdigest()
+        return f"{name} {digest[:16]}"
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts in the order of the passages."""
-        return join_extractions(converse_all(self._chat, self._dialogues(passages), self._at_once))
+        dialogues = self._dialogues(passages)
+        return Extraction.joined(
+            converse_all(
+                self._chat,
+                dialogues,
+                self._at_once,
+            )
+        )
 
     async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Do the same as `extract`, for coroutines."""
-        return join_extractions(await aconverse_all(self._chat, self._dialogues(passages), self._at_once))
+        dialogues = self._dialogues(passages)
+        return Extraction.joined(
+            await aconverse_all(
+                self._chat,
+                dialogues,
+                self._at_once,
+            )
+        )
 
     def _dialogues(self, passages: Sequence[Passage]) -> list[Dialogue[Extraction]]:
-        size, asking = self._passages_per_call, self._by_need.asking()
-        return [self._dialogue(passages[start : start + size], asking) for start in range(0, len(passages), size)]
+        size = self._passages_per_call
+        asking = self._by_need.asking()
+        dialogues = []
+        for start in range(0, len(passages), size):
+            dialogues.append(self._dialogue(passages[start : start + size], asking))
+        return dialogues
 
     def _dialogue(self, passages: Sequence[Passage], asking: Asking) -> Dialogue[Extraction]:
+        names = tuple(passage.id for passage in passages)
         triples: list[Triple] = []
         failures: list[Failure] = []
         unread: list[str] = []
 
         def fail(message: str, detail: str = "") -> None:
-            where = ", ".join(passage.id for passage in passages)
-            failures.append(Failure("extractor", f"{message} (passage {where})", current_ledger().hop, detail[:500]))
+            located = f"{message} (passage {', '.join(names)})"
+            failures.append(
+                Failure(
+                    "extractor",
+                    located,
+                    current_ledger().hop,
+                    detail[:500],
+                )
+            )
 
         def render(asking: Asking, part: Sequence[Passage]) -> Request:
             block = passage_block(part)
             max_tokens = TOKENS_PER_TOKEN * estimate_tokens(block) + MORE_TOKENS
             room = self._chat.sizes.room(max_tokens, share=2)
-            prompt, *shorter = asking.prompt.versions()
-            turns = prompt.fill(passages=block)
-            while shorter and not fit_into(turns, room):
-                turns = shorter.pop(0).fill(passages=block)
+            for version in asking.prompt.versions():
+                turns = version.fill(passages=block)
+                if fit_into(turns, room):
+                    break
             return Request(
                 turns,
                 max_tokens=max_tokens,
@@ -130,32 +172,49 @@ class LLMExtractor:
                 ends_early=True,
             )
 
-        def render_again(part: Sequence[Passage], asking: Asking, room: int) -> Request:
-            return render(asking, part)
-
         def read(part: Sequence[Passage], request: Request, reply: Reply) -> Dialogue[None]:
             parsed = _parsed(reply)
-            problem, first = problem_of(parsed, reply.text), parsed.triples
+            problem = problem_of(parsed, reply.text)
+            first = parsed.triples
             triples.extend(first)
-            if problem and not first:
-                asked, again = (request, reply), partial(render_again, part)
-                request, reply = yield from self._by_need.again(self._chat, asking, asked, problem, again)
-            elif problem and not reply.shortfall:
-                reply = yield repair(request, reply, self._by_need.repair, problem, EXAMPLE)
             if problem:
+                if not first:
+                    asked = (request, reply)
+                    request, reply = yield from self._by_need.again(
+                        self._chat,
+                        asking,
+                        asked,
+                        problem,
+                        lambda asking, room: render(asking, part),
+                    )
+                elif not reply.shortfall:
+                    reply = yield repair(
+                        request,
+                        reply,
+                        self._by_need.repair,
+                        problem,
+                        EXAMPLE,
+                    )
                 parsed = _parsed(reply)
                 triples.extend(parsed.triples)
-            if problem_of(parsed, reply.text) and not (first or parsed.triples):
+                problem = problem_of(parsed, reply.text)
+            if problem and not (first or parsed.triples):
                 unread.extend(passage.id for passage in part)
             if reply.shortfall:
                 fail(reply.shortfall, parsed.leftovers[-1] if parsed.leftovers else "")
             elif not reply.text.strip():
                 fail(EMPTY_REPLY)
-            elif problem_of(parsed, reply.text):
+            elif problem:
                 fail("facts could not be read, also when the model was asked again", "\n".join(parsed.leftovers))
 
         try:
-            yield from in_parts(self._chat, passages, partial(render, asking), _halves, read)
+            yield from in_parts(
+                self._chat,
+                passages,
+                partial(render, asking),
+                _halves,
+                read,
+            )
         except ModelCallError as error:
             fail(f"{type(error).__name__}: {error}")
         except BudgetExceeded as error:
@@ -171,15 +230,20 @@ class LLMExtractor:
                 failures.append(_copied(fact))
             else:
                 facts.append(fact)
-        read_facts = Extraction(tuple(facts), tuple(failures), tuple(unread))
+        read_facts = Extraction(
+            tuple(facts),
+            tuple(failures),
+            tuple(unread),
+        )
         extraction = keep_standing(read_facts, passages, current_ledger().hop)
-        if triples and not extraction.triples:  # what was read stands nowhere
-            return replace(extraction, unread=tuple(passage.id for passage in passages))
+        if triples and not extraction.triples:  # no fact that was read stands in a passage
+            return replace(extraction, unread=names)
         return extraction
 
 
 def _parsed(reply: Reply) -> ParsedTriples:
-    return mended(parse_triples(reply.text, cut_off=reply.truncated))
+    parsed = parse_triples(reply.text, cut_off=reply.truncated)
+    return mended(parsed)
 
 
 def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:
@@ -187,12 +251,15 @@ def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:
     if len(passages) > 1:
         middle = len(passages) // 2
         return passages[:middle], passages[middle:]
-    (passage,) = passages
-    starts = [start for start, _ in sentence_spans(passage.text)][1:]
+    passage = passages[0]
+    text = passage.text
+    starts = [start for start, _ in sentence_spans(text)][1:]
     if not starts:
         return ()
-    cut = min(starts, key=lambda start: abs(start - len(passage.text) // 2))
-    return [replace(passage, text=passage.text[:cut])], [replace(passage, text=passage.text[cut:])]
+    cut = min(starts, key=lambda start: abs(start - len(text) // 2))
+    first = replace(passage, text=text[:cut])
+    second = replace(passage, text=text[cut:])
+    return [first], [second]
 
 
 def llm_extractor(model: object, options: RoleOptions) -> LLMExtractor:
@@ -207,10 +274,13 @@ def llm_extractor(model: object, options: RoleOptions) -> LLMExtractor:
 
 
 def problem_of(parsed: ParsedTriples, reply: str) -> str:
-    """Return a description of what is wrong with a reply, "" for nothing. Prose around readable facts is not wrong."""
+    """Return the problem of a reply, "" if it has none. Prose around readable facts is no problem."""
     if parsed.broken:
-        return f"these lines are not in the form of facts: {as_line(' / '.join(parsed.broken))[:500]}"
-    if parsed.triples or _NOTHING.search(reply) or (not parsed.leftovers and without_thinking(reply).strip()):
+        lines = as_line(" / ".join(parsed.broken))
+        return f"these lines are not in the form of facts: {lines[:500]}"
+    if parsed.triples or _NOTHING.search(reply):
+        return ""
+    if not parsed.leftovers and without_thinking(reply).strip():
         return ""
     return f"it holds no fact in the agreed form, nor {NONE}"
 
@@ -218,24 +288,26 @@ def problem_of(parsed: ParsedTriples, reply: str) -> str:
 def located(triple: Triple, passages: Sequence[Passage], extractor: str) -> Triple:
     """Return the triple with its source: the sentence that states it, in the passage in which it stands best.
 
-    If no sentence shares a word, a single passage is the source as a whole; of several passages none is.
+    If no sentence shares a word, a single passage is the source as a whole; of several passages it is none.
     """
     fact = (triple.subject, triple.predicate, triple.object)
-    if len(passages) == 1:
-        (passage,) = passages
-        text = fact_text(passage.text, passage.heading)
-        whole = (0, len(passage.text))
-        start, end = text.sentence(*fact) or whole
-        return replace(triple, sources=(Source(passage.id, start, end, extractor=extractor),))
-    places: list[tuple[int, float, Source]] = []
+    best: Source | None = None
+    best_rank = (inf, inf)
     for passage in passages:
         text = fact_text(passage.text, passage.heading)
-        if span := text.sentence(*fact):
-            standing = text.standing(*fact)
+        span = text.sentence(*fact)
+        if span is None and len(passages) == 1:
+            span = (0, len(passage.text))
+        if span is None:
+            continue
+        rank = (0.0, 0.0)
+        if len(passages) > 1:
             shared = support(passage.text[slice(*span)], fact)
-            places.append((standing.value, -shared, Source(passage.id, *span, extractor=extractor)))
-    best = min(places, key=lambda place: place[:2], default=None)
-    return replace(triple, sources=(best[2],) if best else ())
+            rank = (text.standing(*fact).value, -shared)
+        if rank < best_rank:
+            best = Source(passage.id, *span, extractor=extractor)
+            best_rank = rank
+    return replace(triple, sources=(best,) if best else ())
 
 
 def _says(passages: Sequence[Passage], triple: Triple) -> bool:
@@ -249,14 +321,13 @@ def _says(passages: Sequence[Passage], triple: Triple) -> bool:
 
 
 def _copied(fact: Triple) -> RefusedFacts:
-    where = fact.sources[0].passage_id
-    message = f"a fact left out, as it is the prompt's worked example and not of the text: {fact} (passage {where})"
-    return RefusedFacts("extractor", message, current_ledger().hop, str(fact))
-
-
-def join_extractions(parts: Sequence[Extraction]) -> Extraction:
-    return Extraction(
-        tuple(triple for part in parts for triple in part.triples),
-        tuple(failure for part in parts for failure in part.failures),
-        tuple(name for part in parts for name in part.unread),
+    message = (
+        "a fact left out, as it is the prompt's worked example and not of the text: "
+        f"{fact} (passage {fact.sources[0].passage_id})"
+    )
+    return RefusedFacts(
+        "extractor",
+        message,
+        current_ledger().hop,
+        str(fact),
     )

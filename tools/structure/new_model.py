@@ -28,7 +28,8 @@ def new_model(
     try:
         tokenizer = byte_tokenizer(texts, vocabulary)
         build = _t5 if cast(Kind, kind) == "t5" else _llama
-        return build(tokenizer, width, layers, heads, dropout), tokenizer
+        model = build(tokenizer, width, layers, heads, dropout)
+        return model, tokenizer
     except ImportError as error:
         raise MissingExtra("a text-to-triples model", "llm") from error
 
@@ -48,7 +49,10 @@ def byte_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A </s>",
+        special_tokens=[("</s>", 1)],
+    )
     tokenizer_class: Any = PreTrainedTokenizerFast  # without types
     return tokenizer_class(
         tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", bos_token="<s>", model_max_length=4096

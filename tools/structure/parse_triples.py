@@ -146,24 +146,25 @@ def _lacks_its_end(line: str) -> bool:
 
 def _read(text: str, match: re.Match[str], *, cut_off: bool) -> tuple[tuple[str, str, str] | None, int]:
     """Return the fields of a match, or None, and the place to read on from."""
+    end = match.end()
+    values = ["", "", ""]
     if match["list"]:
-        subject, predicate, object_ = (_decode(value) for value in _SCALARS.findall(match["list"]))
-        end = match.end()
+        values = list(map(_decode, _SCALARS.findall(match["list"])))
     elif match["object"]:
-        values = ["", "", ""]
         for name, value in _PAIR.findall(match["object"]):
             slot = _KEYS.get(name[1:-1].casefold())
             if slot is not None and value[0] != "[":
                 values[slot] = _decode(value)
-        subject, predicate, object_ = values
-        end = match.end()
     else:
-        subject, predicate = _unescape(match[3]), _unescape(match[4])
-        raw, end = _last_field(text, match.end(), closes=cut_off or match["open"] is not None)
-        object_ = _unescape(raw)
+        closes = cut_off or match["open"] is not None
+        object_, end = _last_field(text, end, closes=closes)
+        values = list(map(_unescape, (match[3], match[4], object_)))
+    subject, predicate, object_ = values
     fields = (subject, predicate, object_)
-    readable = all(0 < len(field) <= LONGEST_FIELD for field in fields) and fields != _PLACE_HOLDERS
-    return (fields if readable else None), end
+    lengths = list(map(len, fields))
+    if fields == _PLACE_HOLDERS or not 0 < min(lengths) <= max(lengths) <= LONGEST_FIELD:
+        return None, end
+    return fields, end
 
 
 def _last_field(text: str, start: int, *, closes: bool) -> tuple[str, int]:
@@ -174,16 +175,20 @@ def _last_field(text: str, start: int, *, closes: bool) -> tuple[str, int]:
     """
     depth = 0
     for stop in _STOP.finditer(text, start):
+        mark = stop[0].lstrip() or stop[0]
+        held = text[start : stop.start()]
         if stop[0] == "(":
             depth += 1
-        elif stop[0].lstrip() == ")" and depth:
+        elif mark == ")" and depth:
             depth -= 1
-        elif stop[0].lstrip() == ")":
-            return text[start : stop.start()], stop.end()
-        elif stop[0][0] != "\\":  # the line or the next triple began: the closing parenthesis was forgotten
-            return text[start : stop.start()].rstrip(" ,;"), stop.start()
+        elif mark == ")":
+            return held, stop.end()
+        elif mark[0] != "\\":  # the line or the next triple began: the closing parenthesis was forgotten
+            return held.rstrip(" ,;"), stop.start()
     rest = text[start:].rstrip()
-    return "" if closes and not rest.endswith(")") else rest, len(text)
+    if closes and not rest.endswith(")"):
+        rest = ""
+    return rest, len(text)
 
 
 def _between(gap: str, *, cut_off: bool = False) -> tuple[list[Triple], list[str]]:
@@ -193,9 +198,10 @@ def _between(gap: str, *, cut_off: bool = False) -> tuple[list[Triple], list[str
     """
     if not gap.strip(" \n,"):  # as between most facts
         return [], []
-    lines = read_lines(gap, cut_off=cut_off)
-    others = (line.strip() for other in lines.others for line in other.splitlines())
-    return [Triple(*fields) for fields in lines.triples], [line for line in others if not _SCAFFOLD.fullmatch(line)]
+    found = read_lines(gap, cut_off=cut_off)
+    triples = [Triple(*fields) for fields in found.triples]
+    lines = map(str.strip, "\n".join(found.others).splitlines())
+    return triples, [line for line in lines if not _SCAFFOLD.fullmatch(line)]
 
 
 def _decode(value: str) -> str:
@@ -211,6 +217,10 @@ def _decode(value: str) -> str:
 
 def _unescape(field: str) -> str:
     bare = " ".join(field.split())
-    if bold := _BOLD.fullmatch(bare):
+    bold = _BOLD.fullmatch(bare)
+    if bold:
         bare = bold[2].strip()
-    return " ".join(_ESCAPED.sub(r"\1", bare).split()) if "\\" in bare else bare  # the test is cheaper
+    if "\\" not in bare:  # the test is cheaper
+        return bare
+    plain = _ESCAPED.sub(r"\1", bare)
+    return " ".join(plain.split())

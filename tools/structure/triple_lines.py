@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from ras_agent.marks import FLAGS, TUPLE
 
 LONGEST_FIELD = 1000
-"""Characters of a subject, predicate or object. What is longer is no field but text in which a mark was forgotten."""
+"""Characters of a subject, predicate or object. A longer one is text in which a mark was forgotten."""
 
 _META = re.compile(r"(?:(?:the|this) (?:passage|text|document|article)s?|note|here|see)\b", re.IGNORECASE)
 _NO_VERB = re.compile(r"(?:the|an?|and|or)\b|[^a-z]")
@@ -55,86 +56,150 @@ def read_lines(text: str, *, cut_off: bool = False) -> LineTriples:
     waiting: list[str] = []
     lines = text.split("\n")
     for place, line in enumerate(lines):
-        below = lines[place + 1] if place + 1 < len(lines) else ""
-        if "|" in line and "|-" in below.replace(" ", "").replace(":", "") and _RULE.fullmatch(below):
+        below = "".join(lines[place + 1 : place + 2])
+        if "|" in line and _is_rule(below):
             continue  # the head of a table
-        last = cut_off and place == len(lines) - 1
-        part = "" if last or (label := _LABELS[len(labelled)].match(line)) is None else unmarked(line[label.end() :])
-        alone = not _NEXT_LABEL.search(line) and len(_MARKED.findall(line)) < 2
-        if part and len(part) <= LONGEST_FIELD and alone:
+        is_cut = cut_off and place == len(lines) - 1
+        part = "" if is_cut else _labelled(line, len(labelled))
+        if part:
             labelled.append(part)
             waiting.append(line)
             if len(labelled) == len(_LABELS):
-                result.triples.append((labelled[0], labelled[1], labelled[2]))
-                labelled, waiting = [], []
+                subject, predicate, object_ = labelled
+                result.triples.append((subject, predicate, object_))
+                labelled = []
+                waiting = []
             continue
         if line.strip():
             result.others += waiting
-            labelled, waiting = [], []
-        triples = [] if last else _in_line(line)
+            labelled = []
+            waiting = []
+        triples = [] if is_cut else _in_line(line)
         result.triples += triples
-        if not triples and not (_RULE.fullmatch(line) or _is_header(line)):
+        if not triples and not _RULE.fullmatch(line) and not _is_header(line):
             result.others.append(line)
     result.others += waiting
     return result
 
 
+def _is_rule(line: str) -> bool:
+    """Tell whether a line is the rule between the head of a table and its rows."""
+    bare = line.replace(" ", "").replace(":", "")
+    return "|-" in bare and _RULE.fullmatch(line) is not None
+
+
+def _labelled(line: str, count: int) -> str:
+    """Return the field of a line that has only the label behind `count` others; "" for any other line."""
+    label = _LABELS[count].match(line)
+    if label is None or _NEXT_LABEL.search(line) or len(_MARKED.findall(line)) > 1:
+        return ""
+    field = unmarked(line[label.end() :])
+    return field if len(field) <= LONGEST_FIELD else ""
+
+
 def unmarked(text: str) -> str:
     """Return a field on one line, without bold, italics, code or quotes around all of it."""
     bare = " ".join(text.split())
-    while (paired := _PAIRED.fullmatch(bare)) and paired[1] not in paired[2]:
+    while True:
+        paired = _PAIRED.fullmatch(bare)
+        if paired is None or paired[1] in paired[2]:
+            return bare
         bare = paired[2].strip()
-    return bare
 
 
 def _in_line(line: str) -> list[Fields]:
-    if marks := _MARKED.findall(line):
-        parts = _MARKED.split(line)
-        plain = "|" not in line and "".join(marks).casefold() == "s>p>o>"
-        fields = [part.strip(" \t,;") for part in parts[1:]]
-        return _three([*fields[:2], fields[2].removesuffix(")")]) if plain and parts[0].strip(" \t-*(") == "" else []
-    if enclosed := _IN_PARENTHESES.findall(line):
-        return [fields for groups in enclosed for fields in _three(groups)]
-    if quoted := _QUOTED.findall(line):
-        return [fields for groups in quoted for fields in _three(groups[1::2])]
-    if tagged := _TAGS.findall(line):
-        return [fields for groups in tagged for fields in _three(groups)]
-    bare = line[_LEAD.match(line).end() :].rstrip(_TAIL)  # type: ignore[union-attr]
+    if _MARKED.search(line):
+        return _in_marks(line)
+    enclosed = (
+        _IN_PARENTHESES.findall(line) or [groups[1::2] for groups in _QUOTED.findall(line)] or _TAGS.findall(line)
+    )
+    if enclosed:
+        return list(chain.from_iterable(map(_three, enclosed)))
+    bare = _LEAD.sub(
+        "",
+        line,
+        count=1,
+    ).rstrip(_TAIL)
     bare = bare.removesuffix("</triple>").rstrip(_TAIL)
     opened = bare.startswith("(")
-    if opened != bare.endswith(")") and opened:
+    if opened and not bare.endswith(")"):
         return []  # it was cut off
     if _COMMAS.match(line):
-        return [fields for fields in _three(bare[1:-1].split(",")) if not _NO_VERB.match(fields[1])]  # or names alone
+        triples = _three(bare[1:-1].split(","))
+        return [fields for fields in triples if not _NO_VERB.match(fields[1])]  # or only names
     if opened and _BAR.search(bare):
         bare = bare[1:-1]
-    bars, arrows = _BAR.split(bare.strip("|")), _ARROW.split(bare)
-    if len(bars) == len(_LABELS) + 1 and re.fullmatch(r"\s*\d*\s*", bars[0]):
-        del bars[0]  # the number of a table's row
-    if len(bars) == 1 and len(arrows) == 1:
-        bars = _NEXT_LABEL.split(bare)
-        return _three(bars) if all(label.match(part) for label, part in zip(_LABELS, bars, strict=False)) else []
-    return _three(bars if len(bars) > 1 else arrows)
+    parts = _BAR.split(bare.strip("|"))
+    if len(parts) == len(_LABELS) + 1 and re.fullmatch(r"\s*\d*\s*", parts[0]):
+        del parts[0]  # the number of a table's row
+    if len(parts) == 1:
+        parts = _ARROW.split(bare)
+    if len(parts) > 1:
+        return _three(parts)
+    parts = _NEXT_LABEL.split(bare)
+    for label, part in zip(
+        _LABELS,
+        parts,
+        strict=False,
+    ):
+        if not label.match(part):
+            return []
+    return _three(parts)
+
+
+def _in_marks(line: str) -> list[Fields]:
+    """Return the triple of a line such as "S> a P> b O> c", which has the marks without the bars."""
+    marks = "".join(_MARKED.findall(line))
+    before, *parts = _MARKED.split(line)
+    if "|" in line or marks.casefold() != "s>p>o>" or before.strip(" \t-*("):
+        return []
+    subject, predicate, object_ = (part.strip(" \t,;") for part in parts)
+    return _three(
+        [
+            subject,
+            predicate,
+            object_.removesuffix(")"),
+        ]
+    )
 
 
 def _three(parts: Sequence[str]) -> list[Fields]:
     if len(parts) != len(_LABELS):
         return []
-    subject, predicate, object_ = (
-        _plain(part[label.end() :] if (label := pattern.match(part)) else part).replace("\\|", "|")
-        for part, pattern in zip(parts, _LABELS, strict=True)
-    )
-    fields = (subject, predicate, object_)
-    readable = all(len(text) <= LONGEST_FIELD and any(map(str.isalnum, text)) for text in fields)
-    about_itself = _META.match(subject) or _NAMES.issuperset(map(str.casefold, fields))  # about the text, or its form
-    return [fields] if readable and not about_itself else []
+    fields = []
+    for part, label in zip(
+        parts,
+        _LABELS,
+        strict=True,
+    ):
+        plain = _plain(
+            label.sub(
+                "",
+                part,
+                count=1,
+            )
+            if label.match(part)
+            else part
+        )
+        fields.append(plain.replace("\\|", "|"))
+    for text in fields:
+        if len(text) > LONGEST_FIELD or not any(map(str.isalnum, text)):
+            return []
+    subject, predicate, object_ = fields
+    if _META.match(subject) or _NAMES.issuperset(map(str.casefold, fields)):
+        return []  # it is about the text, or the form
+    return [(subject, predicate, object_)]
 
 
 def _plain(field: str) -> str:
     """Return a field without marks around it, also where the line's start or end has taken one of the two."""
     bare = unmarked(field)
-    return bare.strip("*_` ") if len(_EMPHASIS.findall(bare)) == 1 else bare
+    if len(_EMPHASIS.findall(bare)) == 1:
+        return bare.strip("*_` ")
+    return bare
 
 
 def _is_header(line: str) -> bool:
-    return _NAMES.issuperset(re.findall(r"\w+", line.casefold())) and "|" in line and "(" not in line
+    if "|" not in line or "(" in line:
+        return False
+    return _NAMES.issuperset(re.findall(r"\w+", line.casefold()))

@@ -5,8 +5,8 @@
     resolve_extractor("text2triple:/path#beams=4")                beam search
 
 Texts are read in batches of like length. Callers that ask while the model is busy are served together next, so
-`ras-agent structure --concurrency 64` fills batches by itself. Sums of a batch are rounded as its width has it: a fact
-on the edge may differ with what it is read beside, as rarely as the last bit of a score decides.
+`ras-agent structure --concurrency 64` fills batches by itself. The sums of a batch are rounded by its width: a fact on
+the edge may differ with the other texts of the batch, as rarely as the last bit of a score decides.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, Self
 
 from ras_agent.budget import Ledger, current_ledger
 from ras_agent.errors import BudgetExceeded, MissingExtra, ModelCallError, SettingsError, WeightsError
 from ras_agent.records import Call, Extraction, Failure, Passage, Triple
 from ras_agent.standing_facts import keep_standing
 from ras_agent.tools.roles import RoleOptions
-from ras_agent.tools.structure.llm import join_extractions, located, problem_of
+from ras_agent.tools.structure.llm import located, problem_of
 from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.tools.structure.triple_text import SOURCE_TOKENS, TARGET_TOKENS, Piece, TripleText
 from ras_agent.tools.structure.two_fields import mended
@@ -83,9 +84,9 @@ class Writer(Protocol):
 
 
 class TripleModel:
-    """Extractor on a local model, which reads each passage alone and, where it is long, in several pieces.
+    """Extractor on a local model, which reads each passage separately and, where it is long, in several pieces.
 
-    A piece whose facts cannot be read, or are cut off, is a Failure; what could be read of it is taken. Safe between
+    A piece with facts that cannot be read, or are cut off, is a Failure; its readable facts are taken. Safe between
     threads and coroutines: one pass of the model runs at a time.
     """
 
@@ -97,11 +98,18 @@ class TripleModel:
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash of what decides a passage's facts: weights as they are computed with, prompt and decoding."""
-        turns = [[turn.role, turn.text] for turn in self._writer.text.prompt.turns]
-        decoding = {name: value for name, value in asdict(self.decoding).items() if name != "batch_tokens"}
-        identity = [self._writer.fingerprint, turns, decoding]
-        return f"text2triple {hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]}"
+        """Return a hash of all that decides a passage's facts: weights, prompt and decoding."""
+        turns = self._writer.text.prompt.turns
+        decoding = asdict(self.decoding)
+        del decoding["batch_tokens"]
+        identity = [
+            self._writer.fingerprint,
+            [[turn.role, turn.text] for turn in turns],
+            decoding,
+        ]
+        written = json.dumps(identity, sort_keys=True)
+        digest = hashlib.sha256(written.encode()).hexdigest()
+        return f"text2triple {digest[:16]}"
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts in the order of the passages."""
@@ -134,43 +142,63 @@ class _ReadRequest:
     """Passages that one caller wants read, within the limits of that caller's run."""
 
     def __init__(self, model: TripleModel, passages: Sequence[Passage]) -> None:
-        self.model, self.passages = model, passages
+        self.model = model
+        self.passages = passages
         self.ledger: Ledger = current_ledger()
         self.pieces: list[Piece] = []
         self.failures: list[Failure] = []
         self.reserved: list[int] = []
         self.began = time.monotonic()
-        most = model.decoding.target_tokens
-        for piece in (piece for passage in passages for piece in model.pieces(passage)):
+        for piece in chain.from_iterable(map(model.pieces, passages)):
+            size = len(piece.tokens)
             try:
-                granted = self.ledger.admit(len(piece.tokens), most)
+                granted = self.ledger.admit(size, model.decoding.target_tokens)
             except BudgetExceeded as error:
                 self._add_failure(piece.passage, str(error))
                 break
             self.pieces.append(piece)
-            self.reserved.append(len(piece.tokens) + granted)
+            self.reserved.append(size + granted)
 
     def facts(self, outputs: list[ModelReply]) -> Extraction:
         """Return the facts of all pieces, and record a call for each."""
         seconds = (time.monotonic() - self.began) / max(1, len(outputs))
-        triples: dict[str, list[Triple]] = {}
-        for piece, reply in zip(self.pieces, outputs, strict=True):
+        triples: dict[str, list[Triple]] = {passage.id: [] for passage in self.passages}
+        for piece, reply in zip(
+            self.pieces,
+            outputs,
+            strict=True,
+        ):
             call = Call(
-                self.ledger.role, self.ledger.hop, self.model.name, len(piece.tokens), reply.tokens, seconds=seconds
+                self.ledger.role,
+                self.ledger.hop,
+                self.model.name,
+                len(piece.tokens),
+                reply.tokens,
+                seconds=seconds,
             )
             self.ledger.record(call, self.reserved.pop())  # all pieces reserve as much for the reply
             parsed = mended(parse_triples(reply.text, cut_off=reply.cut_off))
-            triples.setdefault(piece.passage.id, []).extend(parsed.triples)
+            triples[piece.passage.id] += parsed.triples
             leftovers = "\n".join(parsed.leftovers)
             if reply.cut_off:
                 self._add_failure(piece.passage, "the facts were cut off at their token limit", leftovers)
             elif problem_of(parsed, reply.text):
-                self._add_failure(piece.passage, "facts could not be read", leftovers or reply.text)
-        extractions = []
+                self._add_failure(
+                    piece.passage,
+                    "facts could not be read",
+                    leftovers or reply.text,
+                )
+        facts: list[Triple] = []
         for passage in self.passages:
-            facts = dict.fromkeys(triples.pop(passage.id, ()))
-            extractions.append(Extraction(tuple(located(fact, [passage], self.model.name) for fact in facts)))
-        read = join_extractions([*extractions, Extraction(failures=tuple(self.failures))])
+            for triple in dict.fromkeys(triples.pop(passage.id, ())):
+                facts.append(
+                    located(
+                        triple,
+                        [passage],
+                        self.model.name,
+                    )
+                )
+        read = Extraction(tuple(facts), tuple(self.failures))
         return keep_standing(read, self.passages, self.ledger.hop)
 
     def failed(self, error: ModelCallError) -> Extraction:
@@ -185,7 +213,15 @@ class _ReadRequest:
             self.ledger.release(self.reserved.pop())
 
     def _add_failure(self, passage: Passage, message: str, detail: str = "") -> None:
-        self.failures.append(Failure("extractor", f"{message} (passage {passage.id})", self.ledger.hop, detail[:500]))
+        located = f"{message} (passage {passage.id})"
+        self.failures.append(
+            Failure(
+                "extractor",
+                located,
+                self.ledger.hop,
+                detail[:500],
+            )
+        )
 
 
 class _Passes:
@@ -205,24 +241,31 @@ class _Passes:
             return future
         with self._lock:
             self._waiting.append((pieces, future))
-            begin, self._running = not self._running, True
+            begin = not self._running
+            self._running = True
         if begin:
             # the process may end while nobody waits for the result
-            threading.Thread(target=self._run, name="text2triple", daemon=True).start()
+            threading.Thread(
+                target=self._run,
+                name="text2triple",
+                daemon=True,
+            ).start()
         return future
 
     def _run(self) -> None:
         while True:
             with self._lock:
-                jobs, self._waiting = self._waiting, []
+                jobs = self._waiting
+                self._waiting = []
                 if not jobs:
                     self._running = False
                     return
             jobs = [job for job in jobs if job[1].set_running_or_notify_cancel()]
             try:
-                outputs = iter(self._write([piece for pieces, _ in jobs for piece in pieces]))
+                together = [piece for pieces, _ in jobs for piece in pieces]
+                outputs = iter(self._write(together))
                 for pieces, future in jobs:
-                    future.set_result([next(outputs) for _ in pieces])
+                    future.set_result(list(islice(outputs, len(pieces))))
             except BaseException as error:
                 for _, future in jobs:
                     if not future.done():
@@ -257,7 +300,12 @@ class TransformersWriter:
         device = "cuda" if torch.cuda.is_available() else "cpu"
         # a processor computes bfloat16 slowly; a graphics processor that can, twice as fast
         kind = torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
-        return cls(model.to(device, kind), tokenizer, prompts_dir, source_tokens)
+        return cls(
+            model.to(device, kind),
+            tokenizer,
+            prompts_dir,
+            source_tokens,
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -268,18 +316,25 @@ class TransformersWriter:
     def _digest(self) -> str:
         digest = hashlib.sha256()
         for name, tensor in sorted(self.model.state_dict().items()):
+            values = tensor.detach().float().cpu().contiguous()
             digest.update(name.encode())
-            digest.update(tensor.detach().float().cpu().contiguous().numpy().tobytes())
+            digest.update(values.numpy().tobytes())
         return digest.hexdigest()
 
     def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
         """Return the model's reply about each piece, in their order."""
-        replies: list[ModelReply | None] = [None] * len(pieces)
-        for batch in batches_of_like_length([len(piece.tokens) for piece in pieces], decoding):
-            outputs = self._in_memory([pieces[place] for place in batch], decoding)
-            for place, reply in zip(batch, outputs, strict=True):
-                replies[place] = reply
-        return cast(list[ModelReply], replies)
+        replies: dict[int, ModelReply] = {}
+        lengths = [len(piece.tokens) for piece in pieces]
+        for places in batches_of_like_length(lengths, decoding):
+            batch = [pieces[place] for place in places]
+            replies.update(
+                zip(
+                    places,
+                    self._in_memory(batch, decoding),
+                    strict=True,
+                )
+            )
+        return [replies[place] for place in range(len(pieces))]
 
     def _in_memory(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
         """Write about a batch, in halves where the graphics processor has no memory for all of it."""
@@ -294,53 +349,73 @@ class TransformersWriter:
                 ) from error
         torch.cuda.empty_cache()
         half = len(pieces) // 2
-        return [*self._in_memory(pieces[:half], decoding), *self._in_memory(pieces[half:], decoding)]
+        return self._in_memory(pieces[:half], decoding) + self._in_memory(pieces[half:], decoding)
 
     def write_batch(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
         """Return the model's replies about pieces that fit into one batch."""
         import torch
 
-        tokenizer, seq2seq = self.tokenizer, self.text.seq2seq
-        end = tokenizer.eos_token_id
-        pad = end if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        tokenizer = self.tokenizer
+        pad = tokenizer.pad_token_id
+        if pad is None:
+            pad = tokenizer.eos_token_id
         longest = max(len(piece.tokens) for piece in pieces)
-        gaps = [longest - len(piece.tokens) for piece in pieces]
-        # a causal model goes on where its text ends, so padding is in front
-        rows = [
-            [*piece.tokens, *[pad] * gap] if seq2seq else [*[pad] * gap, *piece.tokens]
-            for piece, gap in zip(pieces, gaps, strict=True)
-        ]
-        attention = [
-            [*[1] * (longest - gap), *[0] * gap] if seq2seq else [*[0] * gap, *[1] * (longest - gap)] for gap in gaps
-        ]
-        device = self.model.device
+        rows = torch.full((len(pieces), longest), pad)
+        attention = torch.zeros_like(rows)
+        for row, seen, piece in zip(
+            rows,
+            attention,
+            pieces,
+            strict=True,
+        ):
+            size = len(piece.tokens)
+            # a causal model goes on where its text ends, so padding is in front
+            text = slice(None, size) if self.text.seq2seq else slice(longest - size, None)
+            row[text] = torch.tensor(piece.tokens)
+            seen[text] = 1
         options: dict[str, Any] = {}
         if decoding.beams > 1:
             # as the authors of the public model search
-            options |= {"num_beams": decoding.beams, "early_stopping": True, "length_penalty": 0.6}
+            options = {
+                "num_beams": decoding.beams,
+                "early_stopping": True,
+                "length_penalty": 0.6,
+            }
         with torch.inference_mode():
             output = self.model.generate(
-                input_ids=torch.tensor(rows, device=device),
-                attention_mask=torch.tensor(attention, device=device),
+                input_ids=rows.to(self.model.device),
+                attention_mask=attention.to(self.model.device),
                 max_new_tokens=decoding.target_tokens,
                 do_sample=False,
                 pad_token_id=pad,
                 **options,
             )
-        begins = 1 if seq2seq else longest  # a decoder's start token, or the prompt
+        begins = 1 if self.text.seq2seq else longest  # a decoder's start token, or the prompt
         return [self._output(row[begins:]) for row in output.tolist()]
 
     @cached_property
     def _ends(self) -> frozenset[int]:
         """Return the tokens that end a text: the tokenizer's, and those of the model's generation config."""
-        end = getattr(self.model.generation_config, "eos_token_id", None)
-        ends = end if isinstance(end, list) else [end]
-        return frozenset(token for token in (*ends, self.tokenizer.eos_token_id) if token is not None)
+        ends = getattr(self.model.generation_config, "eos_token_id", None)
+        if not isinstance(ends, list):
+            ends = [ends]
+        return frozenset([*ends, self.tokenizer.eos_token_id]) - {None}
 
     def _output(self, tokens: list[int]) -> ModelReply:
-        stop = next((place for place, token in enumerate(tokens) if token in self._ends), None)
-        text = self.tokenizer.decode(tokens[:stop], skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return ModelReply(text.strip(), len(tokens) if stop is None else stop + 1, stop is None)
+        end = 0
+        while end < len(tokens) and tokens[end] not in self._ends:
+            end += 1
+        text = self.tokenizer.decode(
+            tokens[:end],
+            skip_special_tokens=True,
+            clean_up_tokenization_spaces=False,
+        )
+        cut_off = end == len(tokens)
+        return ModelReply(
+            text.strip(),
+            end + (not cut_off),
+            cut_off,
+        )
 
 
 def batches_of_like_length(lengths: Sequence[int], decoding: Decoding) -> list[list[int]]:
@@ -349,14 +424,13 @@ def batches_of_like_length(lengths: Sequence[int], decoding: Decoding) -> list[l
     Each row takes the longest text of its batch and the facts' room, times the beams.
     """
     batches: list[list[int]] = []
-    for place in sorted(range(len(lengths)), key=lambda place: (-lengths[place], place)):
-        if batches:
-            rows = len(batches[-1]) + 1
-            tokens = rows * decoding.beams * (lengths[batches[-1][0]] + decoding.target_tokens)
-            if rows <= _ROWS and tokens <= decoding.batch_tokens:
-                batches[-1].append(place)
-                continue
-        batches.append([place])
+    most = 0
+    for place in sorted(range(len(lengths)), key=lambda place: -lengths[place]):
+        if not batches or len(batches[-1]) >= most:
+            row = decoding.beams * (lengths[place] + decoding.target_tokens)
+            most = min(_ROWS, decoding.batch_tokens // row)
+            batches.append([])
+        batches[-1].append(place)
     return batches
 
 
@@ -372,7 +446,11 @@ def load_text_model(name: str) -> tuple[Any, Any]:
     try:
         config = AutoConfig.from_pretrained(name)
         kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-        model = kind.from_pretrained(name, dtype="auto", use_safetensors=True)
+        model = kind.from_pretrained(
+            name,
+            dtype="auto",
+            use_safetensors=True,
+        )
         return model, AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError, KeyError) as error:
         why = str(error).strip().partition("\n")[0]
@@ -386,22 +464,26 @@ _OPTION = re.compile(r"(?P<name>[a-z_]+)(?:=(?P<value>\d+))?")
 
 
 def read_spec(argument: str) -> tuple[str, Decoding]:
-    """Return the model and the decoding of an argument such as "/path#copy,beams=4". Raises SettingsError."""
-    model, _, options = argument.partition("#")
-    decoding = Decoding()
-    for option in filter(None, options.split(",")):
+    """Return the model and the decoding of an argument such as "/path#beams=4". Raises SettingsError."""
+    model, _, written = argument.partition("#")
+    known = Decoding.__dataclass_fields__
+    options = {}
+    for option in filter(None, written.split(",")):
         match = _OPTION.fullmatch(option.strip())
-        if match is None or match["name"] not in Decoding.__dataclass_fields__:
-            options_known = ", ".join(f"{name}=N" for name in Decoding.__dataclass_fields__)
-            raise SettingsError(f"a text-to-triples model has no option {option.strip()!r}; known: {options_known}")
-        value = int(match["value"] or 0)
-        decoding = replace(decoding, **{match["name"]: value})
-    return model or PUBLIC_MODEL, decoding
+        if match is None or match["name"] not in known:
+            listed = ", ".join(f"{name}=N" for name in known)
+            raise SettingsError(f"a text-to-triples model has no option {option.strip()!r}; known: {listed}")
+        options[match["name"]] = int(match["value"] or 0)
+    return model or PUBLIC_MODEL, Decoding(**options)
 
 
 def text2triple(argument: str, options: RoleOptions) -> TripleModel:
     """Return the extractor on a model of transformers. argument: see `read_spec`; empty for the public one."""
     argument = argument or PUBLIC_MODEL
-    model, decoding = read_spec(argument)
-    writer = TransformersWriter.load(model, prompts_dir=options.prompts_dir, source_tokens=decoding.source_tokens)
+    name, decoding = read_spec(argument)
+    writer = TransformersWriter.load(
+        name,
+        prompts_dir=options.prompts_dir,
+        source_tokens=decoding.source_tokens,
+    )
     return TripleModel(writer, name=f"text2triple:{argument}", decoding=decoding)

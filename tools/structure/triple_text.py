@@ -1,4 +1,4 @@
-"""What a text-to-triples model reads and writes, in words and in tokens: one form for training, use and vLLM.
+"""A text-to-triples model reads and writes these words and tokens: one form for training, use and vLLM.
 
 A model with an encoder (Flan-T5) reads the bare text, as the public `pat-jj/text2triple-flan-t5` does; a causal one
 (Llama, Qwen) reads the prompt `text2triple`, in its chat template if it has one. Both write facts parted by commas:
@@ -15,11 +15,12 @@ from typing import Any
 
 from ras_agent.errors import SettingsError
 from ras_agent.marks import NONE, fact_text
-from ras_agent.prompts import as_data, load
+from ras_agent.prompts import as_line, load
 from ras_agent.records import Passage
 from ras_agent.text.sentences import sentence_spans
 
-SOURCE_TOKENS, TARGET_TOKENS = 512, 256
+SOURCE_TOKENS = 512
+TARGET_TOKENS = 256
 """The longest text and the longest facts, in tokens (RAS, appendix D.1)."""
 
 
@@ -33,15 +34,18 @@ class Piece:
 
 
 def titled_text(title: str, text: str) -> str:
-    """Return "title: text" for the model, with marks made inert; the text alone if it contains the title."""
-    text = as_data(" ".join(text.split()))
-    title = as_data(" ".join(title.split()))
-    return text if not title or title.casefold() in text.casefold() else f"{title}: {text}"
+    """Return "title: text" for the model, with marks made inert; only the text if it contains the title."""
+    text = as_line(text)
+    title = as_line(title)
+    if title.casefold() in text.casefold():
+        return text
+    return f"{title}: {text}"
 
 
 def target_text(triples: Sequence[tuple[str, str, str]]) -> str:
-    """Return the text of facts as a model writes it: separated by commas, or the mark for none."""
-    return ", ".join(fact_text(*triple) for triple in triples) or str(NONE)
+    """Return the text of facts as a model writes it: separated by commas, or the mark for no fact."""
+    facts = [fact_text(*triple) for triple in triples]
+    return ", ".join(facts) or str(NONE)
 
 
 class TripleText:
@@ -58,7 +62,9 @@ class TripleText:
         prompts_dir: str | Path | None = None,
         source_tokens: int = SOURCE_TOKENS,
     ) -> None:
-        self.tokenizer, self.seq2seq, self._most = tokenizer, seq2seq, source_tokens
+        self.tokenizer = tokenizer
+        self.seq2seq = seq2seq
+        self._most = source_tokens
         self.prompt = load("text2triple", prompts_dir)
         around = len(self.source("x")) - len(self._plain("x"))
         if source_tokens <= around:
@@ -72,27 +78,37 @@ class TripleText:
         if self.seq2seq:
             return list(self.tokenizer(text)["input_ids"])
         turns = self.prompt.fill(text=text)
-        if not self.tokenizer.chat_template:
-            begins = [] if self.tokenizer.bos_token_id is None else [self.tokenizer.bos_token_id]
-            return [*begins, *self._plain("\n\n".join(turn.text for turn in turns) + "\n\nTriples:")]
-        messages = [{"role": turn.role, "content": turn.text} for turn in turns]
-        prompt = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        return self._plain(prompt)  # the template has written the tokens that begin a text
+        if self.tokenizer.chat_template:
+            messages = [turn.to_message() for turn in turns]
+            prompt = self.tokenizer.apply_chat_template(
+                messages,
+                tokenize=False,
+                add_generation_prompt=True,
+            )
+            return self._plain(prompt)  # the template has written the tokens that begin a text
+        texts = [turn.text for turn in turns]
+        tokens = self._plain("\n\n".join([*texts, "Triples:"]))
+        if self.tokenizer.bos_token_id is not None:
+            tokens.insert(0, self.tokenizer.bos_token_id)
+        return tokens
 
     def fitting(self, text: str) -> tuple[str, list[int]]:
         """Return the beginning of a text that fits, and its input tokens."""
-        tokens, length, source = self._plain(text), self._room, self.source(text)
+        tokens = self._plain(text)
+        length = self._room
+        source = self.source(text)
         while len(source) > self._most and length:
             text = self.tokenizer.decode(tokens[:length], skip_special_tokens=True).strip()
-            source, length = self.source(text), length - 1
+            source = self.source(text)
+            length -= 1
         return text, source
 
     def target(self, triples: Sequence[tuple[str, str, str]]) -> list[int]:
         """Return the tokens that the model has to write for some facts, its end included."""
         text = target_text(triples)
-        # where a prompt ends in a word, the reply begins as any word does
-        tokens = self._plain(text if self.seq2seq or self.tokenizer.chat_template else f" {text}")
-        return [*tokens, self.tokenizer.eos_token_id]
+        if not self.seq2seq and not self.tokenizer.chat_template:
+            text = f" {text}"  # where a prompt ends in a word, the reply begins as any word does
+        return [*self._plain(text), self.tokenizer.eos_token_id]
 
     def pieces(self, passage: Passage) -> Iterator[Piece]:
         """Yield the passage in parts that fit, cut between sentences; a sentence that does not fit, between words."""
@@ -107,18 +123,20 @@ class TripleText:
             yield self._piece(passage, waiting)
 
     def _sentences(self, passage: Passage) -> Iterator[str]:
-        spans = list(sentence_spans(passage.text))
-        for start, end in spans:
+        for start, end in sentence_spans(passage.text):
             words = passage.text[start:end].split()
             while words:
-                many = len(words)
-                while many > 1 and self._length(passage.title, " ".join(words[:many])) > self._room:
-                    many = (many + 1) // 2
-                yield " ".join(words[:many])
-                words = words[many:]
+                part = " ".join(words)
+                count = len(words)
+                while count > 1 and self._length(passage.title, part) > self._room:
+                    count = (count + 1) // 2
+                    part = " ".join(words[:count])
+                yield part
+                del words[:count]
 
     def _piece(self, passage: Passage, text: str) -> Piece:
-        return Piece(passage, *self.fitting(titled_text(passage.title, text)))
+        titled = titled_text(passage.title, text)
+        return Piece(passage, *self.fitting(titled))
 
     def _length(self, title: str, text: str) -> int:
         return len(self._plain(titled_text(title, text)))

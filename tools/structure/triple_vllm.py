@@ -6,7 +6,7 @@
 Callers that ask while the engine is busy make one batch of `LLM.generate`, so the concurrency is the batch. Only causal
 models, without beams: vLLM runs no T5.
 
-It is tested with a stand-in that has what is used of vLLM (`LLM`, `LLM.get_tokenizer`, `LLM.generate` with
+It is tested with a stand-in that has the parts of vLLM that are used (`LLM`, `LLM.get_tokenizer`, `LLM.generate` with
 `prompt_token_ids`, `SamplingParams`, `RequestOutput`) on top of transformers, and in a real engine by `make engines`.
 """
 
@@ -55,10 +55,23 @@ class VLLMWriter:
             raise WeightsError(f"cannot load the model {name!r}, a folder or a hub name: {why}") from error
         if config.is_encoder_decoder:
             raise SettingsError(f"vLLM runs no model with an encoder: take text2triple:{name}")
-        self._name, self._commit = name, getattr(config, "_commit_hash", None)
-        saved = str(getattr(config, "dtype", None) or "auto").removeprefix("torch.")  # vLLM would halve float32
+        self._name = name
+        self._commit = getattr(config, "_commit_hash", None)
+        saved = str(
+            getattr(
+                config,
+                "dtype",
+                None,
+            )
+            or "auto"
+        ).removeprefix("torch.")  # vLLM would halve float32
         length = decoding.source_tokens + decoding.target_tokens
-        arguments = {"max_model_len": length, "seed": 0, "dtype": saved, **(engine or {})}
+        arguments = {
+            "max_model_len": length,
+            "seed": 0,
+            "dtype": saved,
+            **(engine or {}),
+        }
         self._numbers = arguments["dtype"]
         try:
             self._engine = LLM(model=name, **arguments)
@@ -66,7 +79,10 @@ class VLLMWriter:
             if "unexpected keyword" not in str(error):
                 raise
             raise SettingsError(f"vLLM's engine does not know an option behind '#': {error}") from error
-        self._sampling = SamplingParams(temperature=0.0, max_tokens=decoding.target_tokens)
+        self._sampling = SamplingParams(
+            temperature=0.0,
+            max_tokens=decoding.target_tokens,
+        )
         self.text = TripleText(
             self._engine.get_tokenizer(), seq2seq=False, prompts_dir=prompts_dir, source_tokens=decoding.source_tokens
         )
@@ -80,24 +96,33 @@ class VLLMWriter:
     def _digest(self) -> str:
         digest = hashlib.sha256(f"vllm {self._numbers} {self._commit or ''}".encode())
         folder = Path(self._name)
-        for file in sorted(folder.glob("*.safetensors")) if folder.is_dir() else ():
+        if not folder.is_dir():
+            digest.update(self._name.encode())
+            return digest.hexdigest()
+        for file in sorted(folder.glob("*.safetensors")):
             with file.open("rb") as stream:
                 while part := stream.read(1 << 24):
                     digest.update(part)
-        if not folder.is_dir():
-            digest.update(self._name.encode())
         return digest.hexdigest()
 
     def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
         """Return the model's reply about each piece, in their order. The engine makes its own batches."""
         prompts = [{"prompt_token_ids": piece.tokens} for piece in pieces]
-        outputs = self._engine.generate(prompts, self._sampling, use_tqdm=False)
-        return [_output_of(output.outputs[0]) for output in outputs]
+        results = self._engine.generate(
+            prompts,
+            self._sampling,
+            use_tqdm=False,
+        )
+        return [_output_of(result.outputs[0]) for result in results]
 
 
 def _output_of(output: Any) -> ModelReply:
-    whole = kind_of(output.finish_reason or "") == "whole"  # else it is cut off, or the engine has ended it early
-    return ModelReply(output.text.strip(), len(output.token_ids), not whole)
+    kind = kind_of(output.finish_reason or "")  # if not whole, it is cut off, or the engine has ended it early
+    return ModelReply(
+        output.text.strip(),
+        len(output.token_ids),
+        kind != "whole",
+    )
 
 
 def text2triple_vllm(argument: str, options: RoleOptions) -> TripleModel:
@@ -109,7 +134,8 @@ def text2triple_vllm(argument: str, options: RoleOptions) -> TripleModel:
     name, _, written = argument.partition("#")
     if not name:
         raise SettingsError("which model? the public one has an encoder: text2triple-vllm:/path-or-hub-name")
-    decoded, engine = list[str](), dict[str, Any]()
+    decoded: list[str] = []
+    engine: dict[str, Any] = {}
     for option in filter(None, map(str.strip, written.split(","))):
         key, _, value = option.partition("=")
         if key in Decoding.__dataclass_fields__:
@@ -117,7 +143,12 @@ def text2triple_vllm(argument: str, options: RoleOptions) -> TripleModel:
         else:
             engine[key] = _value(value)
     model, decoding = read_spec(f"{name}#{','.join(decoded)}")
-    writer = VLLMWriter(model, decoding, prompts_dir=options.prompts_dir, engine=engine)
+    writer = VLLMWriter(
+        model,
+        decoding,
+        prompts_dir=options.prompts_dir,
+        engine=engine,
+    )
     return TripleModel(writer, name=f"text2triple-vllm:{argument}", decoding=decoding)
 
 

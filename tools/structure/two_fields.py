@@ -65,10 +65,13 @@ def sentences_in(line: str) -> list[str]:
         parts = _PART.split(fact)
         if len(parts) == 1:
             parts = fact.split(",", 1)
-        fields = [part.strip(_AROUND) for part in parts]
-        words = " ".join(field for field in fields if field and field.lower() not in _NAMES)
-        if len(words.split()) >= _FEWEST_WORDS:
-            sentences.append(f"{words}.")
+        words: list[str] = []
+        for part in parts:
+            field = part.strip(_AROUND)
+            if field.lower() not in _NAMES:
+                words += field.split()
+        if len(words) >= _FEWEST_WORDS:
+            sentences.append(f"{' '.join(words)}.")
     return sentences
 
 

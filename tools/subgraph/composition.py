@@ -9,7 +9,6 @@ extraction[+scorer] > shortest | complete | beam:scorer > random | scorer
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
 
 from ras_agent.errors import RasError
 
@@ -41,25 +40,15 @@ class Composition:
     refinement: str = "random"
 
     def __str__(self) -> str:
-        if self.pruning:
-            pruned = f"{self.extraction}+{self.pruning}"
-        else:
-            pruned = self.extraction
-        if self.guide:
-            filtered = f"{self.filtering}:{self.guide}"
-        else:
-            filtered = self.filtering
+        pruned = f"{self.extraction}+{self.pruning}".removesuffix("+")
+        filtered = f"{self.filtering}:{self.guide}".removesuffix(":")
         return f"{pruned}>{filtered}>{self.refinement}"
 
     @property
     def scorers(self) -> tuple[str, ...]:
         """List the scorers it needs, each once."""
-        parts = (
-            self.pruning,
-            self.guide,
-            self.refinement,
-        )
-        return tuple(dict.fromkeys(name for name in parts if name in SCORERS))
+        parts = dict.fromkeys((self.pruning, self.guide, self.refinement))
+        return tuple(name for name in parts if name in SCORERS)
 
 
 def parse_composition(text: str | int) -> Composition:
@@ -69,44 +58,42 @@ def parse_composition(text: str | int) -> Composition:
         if not 0 <= int(string) < len(INSTANCES):
             raise CompositionError(f"there is no instance {string}: Table 4 has 0 to {len(INSTANCES) - 1}")
         return INSTANCES[int(string)]
-    modules = [part.strip().lower() for part in string.split(">")]
+    modules = string.lower().split(">")
     if len(modules) != 3:
         raise CompositionError(f"{text!r} has {len(modules)} modules, expected three with '>' between: {_FORM}")
-    extraction, plus, pruning = (part.strip() for part in modules[0].partition("+"))
-    filtering, colon, guide = (part.strip() for part in modules[1].partition(":"))
-    if extraction not in _EXTRACTIONS:
-        _unknown(text, "subgraph extraction", extraction, _EXTRACTIONS)
-    if plus and pruning not in SCORERS:
-        _unknown(text, "scorer behind '+'", pruning, SCORERS)
-    if filtering not in ("shortest", "complete", "beam"):
-        _unknown(
-            text,
-            "path filtering",
-            filtering,
-            ("shortest", "complete", "beam:<scorer>"),
-        )
-    if filtering == "beam" and guide not in SCORERS:
-        _unknown(text, "scorer behind 'beam:'", guide, SCORERS)
-    if filtering != "beam" and colon:
-        raise CompositionError(f"{text!r}: {filtering} paths are found without a scorer, write {filtering!r} alone")
-    if modules[2] != "random" and modules[2] not in SCORERS:
-        _unknown(
-            text,
-            "path refinement",
-            modules[2],
-            ("random", *SCORERS),
-        )
+    extraction, plus, pruning = map(str.strip, modules[0].partition("+"))
+    filtering, colon, guide = map(str.strip, modules[1].partition(":"))
+    refinement = modules[2].strip()
+
+    def check(module: str, name: str, known: tuple[str, ...], shown: tuple[str, ...] = ()) -> None:
+        if name not in known:
+            raise CompositionError(f"{text!r}: unknown {module} {name!r}; known: {', '.join(shown or known)}")
+
+    check("subgraph extraction", extraction, _EXTRACTIONS)
+    if plus:
+        check("scorer behind '+'", pruning, SCORERS)
+    check(
+        "path filtering",
+        filtering,
+        ("shortest", "complete", "beam"),
+        ("shortest", "complete", "beam:<scorer>"),
+    )
+    if filtering == "beam":
+        check("scorer behind 'beam:'", guide, SCORERS)
+    elif colon:
+        raise CompositionError(f"{text!r}: {filtering} paths are found without a scorer, write only {filtering!r}")
+    check(
+        "path refinement",
+        refinement,
+        ("random", *SCORERS),
+    )
     return Composition(
         extraction,
         pruning,
         filtering,
         guide,
-        modules[2],
+        refinement,
     )
-
-
-def _unknown(text: str | int, what: str, name: str, choices: tuple[str, ...]) -> NoReturn:
-    raise CompositionError(f"{text!r}: unknown {what} {name!r}; known: {', '.join(choices)}")
 
 
 INSTANCES: tuple[Composition, ...] = (

@@ -39,7 +39,8 @@ class Extraction:
     hops: int = 3
 
     def __post_init__(self) -> None:
-        if self.max_ent < 1 or not 0 <= self.damping < 1 or min(self.walks, self.steps, self.hops) < 1:
+        counts = (self.max_ent, self.walks, self.steps, self.hops)
+        if min(counts) < 1 or not 0 <= self.damping < 1:
             raise ValueError(f"max_ent, walks, steps and hops are at least 1 and damping is in 0..1, got {self}")
 
 
@@ -53,16 +54,21 @@ def ppr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
         return Subgraph.induced(graph, ())
     seeds = np.zeros(len(graph.nodes))
     seeds[list(starts)] = 1
-    scores = PageRank(graph.adjacency, damping=how.damping, tolerance=_TOLERANCE).scores(seeds)
+    scores = PageRank(
+        graph.adjacency,
+        damping=how.damping,
+        tolerance=_TOLERANCE,
+    ).scores(seeds)
     best = best_places(
         scores,
         how.max_ent,
         relative=True,
     )
+    reached = best[scores[best] > 0]
     return _around(
         graph,
         starts,
-        best[scores[best] > 0].tolist(),
+        reached.tolist(),
         how,
     )
 
@@ -86,12 +92,8 @@ def rwr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
                 visits[node] += 1
                 if dice.random() >= how.damping:
                     break
-    return _around(
-        graph,
-        starts,
-        sorted(visits, key=lambda node: (-visits[node], node)),
-        how,
-    )
+    ranked = sorted(visits, key=lambda node: (-visits[node], node))
+    return _around(graph, starts, ranked, how)
 
 
 def ego(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
@@ -113,10 +115,11 @@ def ego(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
         limit=how.hops,
     )
     reached = np.flatnonzero(np.isfinite(distances))
+    nearest = np.argsort(distances[reached], kind="stable")
     return _around(
         graph,
         starts,
-        reached[np.argsort(distances[reached], kind="stable")].tolist(),
+        reached[nearest].tolist(),
         how,
     )
 
@@ -126,4 +129,5 @@ EXTRACTIONS: Mapping[str, Callable[[Graph, Sequence[int], Extraction], Subgraph]
 
 def _around(graph: Graph, starts: Sequence[int], ranked: Sequence[int], how: Extraction) -> Subgraph:
     """Return the subgraph of the starts and the first nodes of `ranked`, at most `how.max_ent` nodes in all."""
-    return Subgraph.induced(graph, list(dict.fromkeys([*sorted(set(starts)), *ranked]))[: how.max_ent])
+    nodes = dict.fromkeys([*sorted(set(starts)), *ranked])
+    return Subgraph.induced(graph, list(nodes)[: how.max_ent])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import StringIO
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -63,29 +63,28 @@ class Graph:
         edges: dict[tuple[int, int, int], Triple] = {}
 
         def number(table: dict[str, tuple[int, str]], name: str) -> int:
-            return table.setdefault(canonical_key(name), (len(table), name))[0]
+            entry = table.setdefault(canonical_key(name), (len(table), name))
+            return entry[0]
 
         for fact in triples:
-            if isinstance(fact, Triple):
-                triple = fact
-            else:
-                triple = Triple(
+            triple = (
+                fact
+                if isinstance(fact, Triple)
+                else Triple(
                     fact[0],
                     fact[1],
                     fact[2],
                 )
+            )
             head = number(nodes, triple.subject)
             tail = number(nodes, triple.object)
-            key = head, number(relations, triple.predicate), tail
-            duplicate = edges.get(key)
-            if duplicate is not None:
-                triple = Triple(*_parts(duplicate), tuple(dict.fromkeys((*duplicate.sources, *triple.sources))))
-            edges[key] = triple
-        names = [name for _, name in nodes.values()]
-        labels = [name for _, name in relations.values()]
+            key = (head, number(relations, triple.predicate), tail)
+            first = edges.setdefault(key, triple)
+            sources = dict.fromkeys((*first.sources, *triple.sources))
+            edges[key] = replace(first, sources=tuple(sources))
         return cls(
-            names,
-            labels,
+            [name for _, name in nodes.values()],
+            [name for _, name in relations.values()],
             np.array(list(edges), np.int32).reshape(-1, 3),
             facts=tuple(edges.values()),
         )
@@ -96,9 +95,11 @@ class Graph:
 
         edges: (place of the source in `nodes`, text, place of the target).
         """
-        edges = list(edges)
-        relations = {text: number for number, text in enumerate(dict.fromkeys(text for _, text, _ in edges))}
-        rows = [(source, relations[text], target) for source, text, target in edges]
+        relations: dict[str, int] = {}
+        rows = []
+        for source, text, target in edges:
+            number = relations.setdefault(text, len(relations))
+            rows.append((source, number, target))
         return cls(
             list(nodes),
             list(relations),
@@ -132,19 +133,18 @@ class Graph:
             return self.origin.triple(edge)
         if self.facts:
             return self.facts[edge]
+        return Triple(*self._names(edge))
+
+    def _names(self, edge: int) -> tuple[str, str, str]:
         head, relation, tail = map(int, self.edges[edge])
-        return Triple(
-            self.nodes[head],
-            self.relations[relation],
-            self.nodes[tail],
-        )
+        return self.nodes[head], self.relations[relation], self.nodes[tail]
 
     def edge_text(self, edge: int, wording: Wording = "facts") -> str:
-        """Return an edge as scorers read it: "frederica spouse ernest", or "spouse" where they read relations alone."""
-        head, relation, tail = map(int, self.edges[edge])
+        """Return an edge as scorers read it: "frederica spouse ernest", or "spouse" where they read only relations."""
+        head, relation, tail = map(plain_name, self._names(edge))
         if wording == "relations":
-            return plain_name(self.relations[relation])
-        return " ".join(map(plain_name, (self.nodes[head], self.relations[relation], self.nodes[tail])))
+            return relation
+        return f"{head} {relation} {tail}"
 
     @cached_property
     def incident(self) -> SparseRows:
@@ -162,9 +162,10 @@ class Graph:
 
     def neighbours(self, node: int) -> list[int]:
         """Return the other end of each edge at `node`, in the order of the edges; loops are left out."""
-        ends = self.edges[self.incident.row(node)][:, [0, 2]]
-        other: list[int] = np.where(ends[:, 0] == node, ends[:, 1], ends[:, 0]).tolist()
-        return [end for end in other if end != node]
+        edges = self.edges[self.incident.row(node)]
+        others = edges[:, 0] + edges[:, 2] - node
+        neighbours: list[int] = others[others != node].tolist()
+        return neighbours
 
     @cached_property
     def adjacency(self) -> csr_matrix:
@@ -199,19 +200,25 @@ class Subgraph:
     def induced(cls, graph: Graph, nodes: Iterable[int]) -> Self:
         """Make the subgraph of `nodes` and every edge between them."""
         inside_nodes = np.unique(np.fromiter(nodes, np.int64))
-        cells = np.concatenate([graph.incident.row(node) for node in inside_nodes.tolist()] or [np.empty(0, np.int64)])
-        edges = np.unique(cells).astype(np.int64)
-        inside = np.isin(graph.edges[edges][:, [0, 2]], inside_nodes).all(axis=1)
-        return cls(graph, inside_nodes, edges[inside])
+        cells = [graph.incident.row(node) for node in inside_nodes.tolist()]
+        edges = np.unique(np.concatenate([*cells, np.empty(0, np.int64)])).astype(np.int64)
+        ends = graph.edges[edges][:, [0, 2]]
+        inside = np.isin(ends, inside_nodes).all(axis=1)
+        return cls(
+            graph,
+            inside_nodes,
+            edges[inside],
+        )
 
     @classmethod
     def of_edges(cls, graph: Graph, edges: Iterable[int], nodes: Iterable[int] = ()) -> Self:
         """Make the subgraph of `edges`, their ends, and `nodes`."""
         numbers = np.unique(np.fromiter(edges, np.int64))
+        others = np.fromiter(nodes, np.int64)
         ends = graph.edges[numbers][:, [0, 2]].ravel()
         return cls(
             graph,
-            np.unique(np.concatenate([ends.astype(np.int64), np.fromiter(nodes, np.int64)])),
+            np.union1d(ends, others).astype(np.int64),
             numbers,
         )
 
@@ -222,20 +229,40 @@ class Subgraph:
     def texts(self) -> tuple[tuple[str, ...], tuple[tuple[int, str, int], ...]]:
         """Return the nodes' texts, and the edges as (source's place, text, target's place) among them."""
         nodes: list[int] = self.nodes.tolist()
-        rows: list[tuple[int, int, int]] = self.graph.edges[self.edges].tolist()
         places = {node: place for place, node in enumerate(nodes)}
-        edges = ((places[head], self.graph.relations[relation], places[tail]) for head, relation, tail in rows)
-        return tuple(self.graph.nodes[node] for node in nodes), tuple(edges)
+        edges = []
+        for head, relation, tail in self.graph.edges[self.edges].tolist():
+            text = self.graph.relations[relation]
+            edges.append((places[head], text, places[tail]))
+        names = [self.graph.nodes[node] for node in nodes]
+        return tuple(names), tuple(edges)
 
     @cached_property
     def steps(self) -> dict[int, tuple[Step, ...]]:
         """Return the steps that leave each node, in the order of the edges; loops are left out."""
         by_node: dict[int, list[Step]] = {}
-        rows = self.graph.edges[self.edges]
-        for edge, head, tail in zip(self.edges.tolist(), rows[:, 0].tolist(), rows[:, 2].tolist(), strict=True):
-            if head != tail:
-                by_node.setdefault(head, []).append(Step(edge, tail, True))
-                by_node.setdefault(tail, []).append(Step(edge, head, False))
+        rows = self.graph.edges[self.edges].tolist()
+        for edge, (head, _, tail) in zip(
+            self.edges.tolist(),
+            rows,
+            strict=True,
+        ):
+            if head == tail:
+                continue
+            by_node.setdefault(head, []).append(
+                Step(
+                    edge,
+                    tail,
+                    True,
+                )
+            )
+            by_node.setdefault(tail, []).append(
+                Step(
+                    edge,
+                    head,
+                    False,
+                )
+            )
         return {node: tuple(steps) for node, steps in by_node.items()}
 
 
@@ -244,12 +271,15 @@ def textualise(subgraph: Subgraph) -> str:
 
     Nodes are numbered from 0 in their order; names with commas, quotes or line ends are quoted.
     """
-    names, rows = subgraph.texts()
-    nodes = StringIO()
-    edges = StringIO()
-    csv.writer(nodes, lineterminator="\n").writerows([("node_id", "node_attr"), *enumerate(names)])
-    csv.writer(edges, lineterminator="\n").writerows([("src", "edge_attr", "dst"), *rows])
-    return f"{nodes.getvalue()}\n{edges.getvalue()}"
+    names, edges = subgraph.texts()
+    nodes = _csv([("node_id", "node_attr"), *enumerate(names)])
+    return "\n".join([nodes, _csv([("src", "edge_attr", "dst"), *edges])])
+
+
+def _csv(rows: Iterable[Sequence[object]]) -> str:
+    written = StringIO()
+    csv.writer(written, lineterminator="\n").writerows(rows)
+    return written.getvalue()
 
 
 def plain_name(name: str) -> str:
@@ -258,8 +288,9 @@ def plain_name(name: str) -> str:
     >>> plain_name("people.person.place_of_birth"), plain_name("J. S. Bach")
     ('place of birth', 'J. S. Bach')
     """
-    dotted = "." in name and " " not in name and not name.startswith(".") and not name.endswith(".")
-    return (name.rsplit(".", 1)[-1] if dotted else name).replace("_", " ")
+    if " " not in name and not name.startswith(".") and not name.endswith("."):
+        name = name.rpartition(".")[2]
+    return name.replace("_", " ")
 
 
 def adjacency_of(ends: npt.NDArray[Any], count: int) -> csr_matrix:
@@ -271,10 +302,6 @@ def adjacency_of(ends: npt.NDArray[Any], count: int) -> csr_matrix:
         from scipy.sparse import csr_matrix
     except ImportError as error:
         raise MissingExtra("subgraphs and paths", "graph") from error
-    rows, columns = np.concatenate([ends, ends[:, ::-1]]).T
-    # adds up what is repeated
-    return csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(count, count))
-
-
-def _parts(triple: Triple) -> tuple[str, str, str]:
-    return triple.subject, triple.predicate, triple.object
+    # adds up repeated edges
+    one_way = csr_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
+    return (one_way + one_way.T).tocsr()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import inf
 from random import Random
 
@@ -47,18 +48,30 @@ class Path:
         return " ".join(self._words(graph, label))
 
     def scored_text(self, graph: Graph, wording: Wording = "facts") -> str:
-        """Draw the path for scorers, with plain names; or its relations alone, "→ spouse ← parents"."""
-        if wording == "relations":
-            return " ".join(self._words(graph, plain_name, names=False))
-        return " ".join(self._words(graph, plain_name))
+        """Draw the path for scorers, with plain names; or only its relations, "→ spouse ← parents"."""
+        words = self._words(
+            graph,
+            plain_name,
+            names=wording != "relations",
+        )
+        return " ".join(words)
 
     def _words(self, graph: Graph, label: Callable[[str], str], names: bool = True) -> list[str]:
-        parts = [label(graph.nodes[self.start])] if names else []
-        for before, after, edge in zip(self.nodes, self.nodes[1:], self.edges, strict=False):
-            arrow = "→" if int(graph.edges[edge, 0]) == before else "←"
-            relation = label(graph.relations[int(graph.edges[edge, 1])])
-            parts += [arrow, relation, arrow, label(graph.nodes[after])] if names else [arrow, relation]
-        return parts
+        words = []
+        if names:
+            words.append(label(graph.nodes[self.start]))
+        for before, after, edge in zip(
+            self.nodes,
+            self.nodes[1:],
+            self.edges,
+            strict=False,
+        ):
+            head, relation, _ = map(int, graph.edges[edge])
+            arrow = "→" if head == before else "←"
+            words += [arrow, label(graph.relations[relation])]
+            if names:
+                words += [arrow, label(graph.nodes[after])]
+        return words
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +108,37 @@ def shortest(subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = Pat
     without scipy.
     """
     inside = {int(node): place for place, node in enumerate(subgraph.nodes)}
-    ends = np.searchsorted(subgraph.nodes, subgraph.graph.edges[subgraph.edges][:, [0, 2]])
+    edges = subgraph.graph.edges[subgraph.edges]
+    ends = np.searchsorted(subgraph.nodes, edges[:, [0, 2]])
     adjacency = adjacency_of(ends, len(inside))
     from scipy.sparse.csgraph import dijkstra
 
     sources = [start for start in dict.fromkeys(starts) if start in inside]
-    # infinite where no path leads
-    if sources:
-        rows = dijkstra(
+    away = []
+    for start in sources:
+        row = dijkstra(
             adjacency,
             unweighted=True,
-            indices=[inside[start] for start in sources],
+            indices=inside[start],
+        )  # infinite where no path leads
+        away.append(
+            dict(
+                zip(
+                    inside,
+                    row.tolist(),
+                    strict=True,
+                )
+            )
         )
-    else:
-        rows = ()
-    away = [dict(zip(inside, row.tolist(), strict=True)) for row in rows]
     # level by level and not start by start, so that the limit cuts the longest
     levels = [[Path((start,))] for start in sources]
-    return _take_first(_by_level(subgraph, levels, limits, lambda turn, node: away[turn].get(node, inf)), limits)
+    paths = _by_level(
+        subgraph,
+        levels,
+        limits,
+        lambda turn, node: away[turn].get(node, inf),
+    )
+    return _take_first(paths, limits)
 
 
 def complete(subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = PathLimits()) -> Filtered:
@@ -121,7 +147,13 @@ def complete(subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = Pat
         raise ValueError("complete paths need a length cap: give `longest`")
     inside = set(subgraph.nodes.tolist())
     levels = [[Path((start,))] for start in dict.fromkeys(starts) if start in inside]
-    return _take_first(_by_level(subgraph, levels, limits, None), limits)
+    paths = _by_level(
+        subgraph,
+        levels,
+        limits,
+        None,
+    )
+    return _take_first(paths, limits)
 
 
 def beam(
@@ -144,27 +176,48 @@ def beam(
     for start in dict.fromkeys(starts):
         front = [(0.0, Path((start,)))]  # with the sum of its edges' scores
         while front and (not limits.longest or len(front[0][1]) < limits.longest):
-            longer: list[tuple[float, Path]] = []  # with the sum before the last edge
-            for total, path in front:
-                for step in subgraph.steps.get(path.end, ()):
-                    if step.node not in path.nodes:
-                        longer.append((total, path.extended(step)))
+            longer = _longer(subgraph, front)
             texts = [subgraph.graph.edge_text(path.edges[-1], wording) for _, path in longer]
             if isinstance(scorer, RelativeScorer):
                 values.clear()
             fresh = [text for text in dict.fromkeys(texts) if text not in values]
             if fresh:
                 scored = scorer.score(question, fresh)
-                values.update(zip(fresh, scored.values.tolist(), strict=True))
+                values.update(
+                    zip(
+                        fresh,
+                        scored.values.tolist(),
+                        strict=True,
+                    )
+                )
                 failures += scored.failures
-            grown = [(total + values[text], path) for (total, path), text in zip(longer, texts, strict=True)]
+            grown = []
+            for (total, path), text in zip(
+                longer,
+                texts,
+                strict=True,
+            ):
+                grown.append((total + values[text], path))
             means = np.array([total / len(path) for total, path in grown], dtype=np.float32)
             front = [grown[place] for place in best(means, limits.width)]
             candidates += [(total / len(path), path) for total, path in front]
     candidates.sort(key=lambda candidate: -candidate[0])  # stable: the shorter first among equals
+    paths = [path for _, path in candidates[: limits.most]]
     return Filtered(
-        tuple(path for _, path in candidates[: limits.most]), len(candidates) > limits.most, tuple(failures)
+        tuple(paths),
+        truncated=len(candidates) > limits.most,
+        failures=tuple(failures),
     )
+
+
+def _longer(subgraph: Subgraph, front: Sequence[tuple[float, Path]]) -> list[tuple[float, Path]]:
+    """Return the paths that are one edge longer, each with the sum before its last edge."""
+    longer = []
+    for total, path in front:
+        for step in subgraph.steps.get(path.end, ()):
+            if step.node not in path.nodes:
+                longer.append((total, path.extended(step)))
+    return longer
 
 
 def _by_level(
@@ -193,12 +246,9 @@ def _by_level(
 
 
 def _take_first(paths: Iterator[Path], limits: PathLimits) -> Filtered:
-    first: list[Path] = []
-    for path in paths:
-        if len(first) == limits.most:
-            return Filtered(tuple(first), truncated=True)
-        first.append(path)
-    return Filtered(tuple(first))
+    first = tuple(islice(paths, limits.most))
+    truncated = next(paths, None) is not None
+    return Filtered(first, truncated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,19 +281,25 @@ def prune(
 ) -> Pruned:
     """Keep the `window` edges that fit the question best, with their ends, and the starts. The paper has 24."""
     edges = subgraph.edges.tolist()
-    scored = score_distinct(
-        scorer,
-        question,
-        [subgraph.graph.edge_text(edge, wording) for edge in edges],
+    texts = [subgraph.graph.edge_text(edge, wording) for edge in edges]
+    scored = score_distinct(scorer, question, texts)
+    best_edges = subgraph.edges[best(scored.values, window)]
+    nodes = set(subgraph.nodes.tolist())
+    inside = [start for start in starts if start in nodes]
+    return Pruned(
+        Subgraph.of_edges(
+            subgraph.graph,
+            best_edges,
+            inside,
+        ),
+        scored.failures,
     )
-    best_edges = [edges[place] for place in best(scored.values, window)]
-    inside = [start for start in starts if start in set(subgraph.nodes.tolist())]
-    return Pruned(Subgraph.of_edges(subgraph.graph, best_edges, inside), scored.failures)
 
 
 def at_random(paths: Sequence[Path], top_k: int, seed: int = 0) -> Refined:
     """Take `top_k` of the paths at random, in their order; the same seed takes the same ones."""
-    places = sorted(Random(seed).sample(range(len(paths)), min(top_k, len(paths))))
+    count = min(top_k, len(paths))
+    places = sorted(Random(seed).sample(range(len(paths)), count))
     return Refined(tuple(RankedPath(paths[place], 0.0) for place in places))
 
 
@@ -251,10 +307,9 @@ def by_score(
     graph: Graph, paths: Sequence[Path], top_k: int, scorer: Scorer, question: str, wording: Wording = "facts"
 ) -> Refined:
     """Take the `top_k` paths that fit the question best, best first, ties in their order."""
-    scored = score_distinct(
-        scorer,
-        question,
-        [path.scored_text(graph, wording) for path in paths],
-    )
-    places = best(scored.values, top_k)
-    return Refined(tuple(RankedPath(paths[place], float(scored.values[place])) for place in places), scored.failures)
+    texts = [path.scored_text(graph, wording) for path in paths]
+    scored = score_distinct(scorer, question, texts)
+    ranked = []
+    for place in best(scored.values, top_k):
+        ranked.append(RankedPath(paths[place], float(scored.values[place])))
+    return Refined(tuple(ranked), scored.failures)

@@ -1,8 +1,8 @@
 """G-Retriever's subgraph of a question: a prize-collecting Steiner tree.
 
 G-Retriever (arXiv:2402.07630), eq. 6 to 8: the k nodes that fit best have prizes k, k-1, ..., 1, edges likewise, an
-edge costs C, and the connected subgraph S with the highest sum of prizes less |E(S)| C is wanted. pcst_fast knows node
-prizes alone: an edge of prize P <= C becomes one of cost C - P, and one of P > C becomes a virtual node of prize P - C
+edge costs C, and the connected subgraph S with the highest sum of prizes less |E(S)| C is wanted. pcst_fast knows only
+node prizes: an edge of prize P <= C becomes one of cost C - P, and one of P > C becomes a virtual node of prize P - C
 that costs nothing to reach from either end. In a large graph only a neighbourhood is searched.
 """
 
@@ -79,16 +79,19 @@ def prizes_of(
     that; the cost is lowered below the best edge's prize, so that at least one edge is worth it.
     """
     if published:
-        return _published_prizes(node_scores, edge_scores, nodes, edges, cost)
+        return _published_prizes(
+            node_scores,
+            edge_scores,
+            nodes,
+            edges,
+            cost,
+        )
     node_prizes = np.zeros(len(node_scores))
-    edge_prizes = np.zeros(len(edge_scores))
     top = [place for place in best(np.asarray(node_scores), nodes) if node_scores[place] > 0]
-    node_prizes[top] = np.arange(
-        nodes,
-        nodes - len(top),
-        -1,
-    )
-    for rank, score in enumerate(np.unique(edge_scores[edge_scores > 0])[::-1][:edges]):
+    node_prizes[top] = nodes - np.arange(len(top))
+    edge_prizes = np.zeros(len(edge_scores))
+    values = np.unique(edge_scores[edge_scores > 0])[::-1]
+    for rank, score in enumerate(values[:edges]):
         equal = np.flatnonzero(edge_scores == score)
         edge_prizes[equal] = (edges - rank) / len(equal)
     return Prizes(node_prizes, edge_prizes, cost)
@@ -98,39 +101,47 @@ def _published_prizes(
     node_scores: npt.NDArray[Any], edge_scores: npt.NDArray[Any], nodes: int, edges: int, cost: float
 ) -> Prizes:
     node_prizes = np.zeros(len(node_scores))
-    edge_prizes = np.zeros(len(edge_scores))
     top = best(np.asarray(node_scores), min(nodes, len(node_scores)))
-    node_prizes[top] = np.arange(
-        len(top),
-        0,
-        -1,
-    )
+    node_prizes[top] = len(top) - np.arange(len(top))
+    edge_prizes = np.zeros(len(edge_scores))
     values = np.unique(edge_scores)[::-1][:edges]
     most = float(len(values))
     for rank, score in enumerate(values):
         equal = np.flatnonzero(edge_scores == score)
-        prize = min((len(values) - rank) / len(equal), most)
+        share = (len(values) - rank) / len(equal)
+        prize = min(share, most)
         edge_prizes[equal] = prize
         most = prize * (1 - _LESS)
     if len(values):
-        cost = min(cost, float(edge_prizes.max()) * (1 - _LESS / 2))
+        highest = float(edge_prizes.max())
+        cost = min(cost, highest * (1 - _LESS / 2))
     return Prizes(node_prizes, edge_prizes, cost)
 
 
 def instance_of(ends: Ints, prizes: Prizes) -> Instance:
-    """Return the problem with node prizes alone that has the same best value; `ends` (m, 2) number nodes from 0."""
-    count = len(prizes.nodes)
+    """Return the problem with only node prizes that has the same best value; `ends` (m, 2) number nodes from 0."""
     dear = prizes.edges > prizes.cost
     loops = ends[:, 0] == ends[:, 1]  # one that is not worth its cost is never taken
     plain = np.flatnonzero(~dear & ~loops)
     virtual = np.flatnonzero(dear)
-    stand_ins = count + np.arange(len(virtual))
+    stand_ins = len(prizes.nodes) + np.arange(len(virtual))
     # from one end to the virtual node and on to the other, edge after edge: pcst_fast breaks ties by this order
-    reached = np.stack([ends[virtual, 0], stand_ins, stand_ins, ends[virtual, 1]], axis=1).reshape(-1, 2)
+    sources, targets = ends[virtual].T
+    reached = np.stack(
+        [
+            sources,
+            stand_ins,
+            stand_ins,
+            targets,
+        ],
+        axis=1,
+    )
+    all_ends = np.concatenate([ends[plain].reshape(-1, 2), reached.reshape(-1, 2)])
+    costs = prizes.cost - prizes.edges[plain]
     return Instance(
-        ends=np.concatenate([ends[plain].reshape(-1, 2), reached]).astype(np.int64),
+        ends=all_ends.astype(np.int64),
         prizes=np.concatenate([prizes.nodes, prizes.edges[virtual] - prizes.cost]),
-        costs=np.concatenate([prizes.cost - prizes.edges[plain], np.zeros(2 * len(virtual))]),
+        costs=np.concatenate([costs, np.zeros(2 * len(virtual))]),
         plain=plain,
         virtual=virtual,
     )
@@ -143,7 +154,8 @@ def steiner_tree(subgraph: Subgraph, prizes: Prizes, trees: int = 1, published: 
     which leaves more, and without the edges that the tree went round. Raises MissingExtra without pcst-fast2.
     """
     graph = subgraph.graph
-    ends = np.searchsorted(subgraph.nodes, graph.edges[subgraph.edges][:, [0, 2]]).reshape(-1, 2).astype(np.int64)
+    edges = graph.edges[subgraph.edges]
+    ends = np.searchsorted(subgraph.nodes, edges[:, [0, 2]]).reshape(-1, 2)
     problem = instance_of(ends, prizes)
     if not len(problem.prizes) or not problem.prizes.max() > 0:
         return Subgraph.of_edges(graph, ())
@@ -222,7 +234,15 @@ class PCSTSettings:
     neighbourhood: Extraction = field(default_factory=Extraction)
 
     def __post_init__(self) -> None:
-        if min(self.nodes, self.edges, self.cost, self.named_prize) < 0:
+        if (
+            min(
+                self.nodes,
+                self.edges,
+                self.cost,
+                self.named_prize,
+            )
+            < 0
+        ):
             raise ValueError(f"nodes, edges, cost and named_prize are at least 0, got {self}")
         if self.trees < 1:
             raise ValueError(f"there is at least one tree, got {self}")
@@ -279,9 +299,10 @@ class PCSTFinder:
         node_scores, relation_scores = self._scores(question, failures)
         around = Subgraph.full(graph)
         if len(graph.nodes) > how.neighbourhood.max_ent:
+            best_nodes = best(node_scores, max(how.nodes, 1))
             around = ppr(
                 graph,
-                [*starts, *best(node_scores, max(how.nodes, 1))],
+                [*starts, *best_nodes],
                 how.neighbourhood,
             )
         prizes = prizes_of(
@@ -292,8 +313,13 @@ class PCSTFinder:
             cost=how.cost,
             published=how.published,
         )
-        for start, weight in zip(starts, weights or [1.0] * len(starts), strict=True):
+        for start, weight in zip(
+            starts,
+            weights or [1.0] * len(starts),
+            strict=True,
+        ):
             prizes.nodes[around.nodes == start] += how.named_prize * weight
+        tree = around
         if how.nodes or how.edges:
             tree = steiner_tree(
                 around,
@@ -301,8 +327,6 @@ class PCSTFinder:
                 how.trees,
                 how.published,
             )
-        else:
-            tree = around
         return QuestionSubgraph(
             tree,
             len(around.nodes),
@@ -316,27 +340,33 @@ class PCSTFinder:
         """Score every node (N,) and every relation (R,)."""
         origin = self.graph.origin
         if self._scorer is not None:
-            scored = [judge(question) for judge in self._judges]
-            failures += [failure for scores in scored for failure in scores.failures]
-            return scored[0].values, scored[1].values
+            nodes, relations = (judge(question) for judge in self._judges)
+            failures += nodes.failures + relations.failures
+            return nodes.values, relations.values
         embedder: Any = self._embedder or (origin.embedder if origin is not None else None)
         vector = query_vector(embedder, question)
-        nodes, relations = (part @ vector for part in self._vectors)
+        node_scores, relation_scores = (part @ vector for part in self._vectors)
         if origin is not None:
-            relations[origin.equivalence_relation] = 0  # that two names mean one thing answers no question
-        return nodes, relations
+            relation_scores[origin.equivalence_relation] = 0  # that two names mean one thing answers no question
+        return node_scores, relation_scores
 
     @cached_property
     def _judges(self) -> list[Callable[[str], Scored]]:
         """Return the scorer over the names of nodes and over those of relations; both are prepared once."""
         scorer: Any = self._scorer
-        names = [[*map(plain_name, some)] for some in (self.graph.nodes, self.graph.relations)]
-        if isinstance(scorer, RelativeScorer):
-            return [scorer.over(some) for some in names]
-        return [partial(scorer.score, texts=some) for some in names]
+        judges: list[Callable[[str], Scored]] = []
+        for listed in (self.graph.nodes, self.graph.relations):
+            names = list(map(plain_name, listed))
+            if isinstance(scorer, RelativeScorer):
+                judges.append(scorer.over(names))
+            else:
+                judges.append(partial(scorer.score, texts=names))
+        return judges
 
     @cached_property
     def _vectors(self) -> tuple[Floats, Floats]:
         """Return the vectors (N, d) and (R, d) in single precision; on the disk they may be half."""
         origin: Any = self.graph.origin
-        return np.asarray(origin.entity_vectors, np.float32), np.asarray(origin.relation_vectors, np.float32)
+        nodes = np.asarray(origin.entity_vectors, np.float32)
+        relations = np.asarray(origin.relation_vectors, np.float32)
+        return nodes, relations

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ras_agent.records import Failure, Triple
 from ras_agent.tools.subgraph.composition import Composition, parse_composition
@@ -70,13 +71,17 @@ class FoundPaths:
 
 
 def without_names(question: str, names: Sequence[str]) -> str:
-    """Put "someone" for the names that the question starts from, to match scorers that read relations alone.
+    """Put "someone" for the names that the question starts from, to match scorers that read only relations.
 
     >>> without_names("who is ann_lee 's husband ?", ["ann_lee"])
     "who is someone 's husband ?"
     """
     question = plain_name(question)
-    for name in sorted(map(plain_name, names), key=len, reverse=True):
+    for name in sorted(
+        map(plain_name, names),
+        key=len,
+        reverse=True,
+    ):
         question = re.sub(
             re.escape(name),
             "someone",
@@ -101,17 +106,15 @@ class PathFinder:
 
         composition: such as "ppr+st>beam:st>rerank", or an instance's number. clock: measures `seconds`.
         """
-        if isinstance(composition, Composition):
-            self.composition = composition
-        else:
-            self.composition = parse_composition(composition)
+        if not isinstance(composition, Composition):
+            composition = parse_composition(composition)
+        if not isinstance(scorers, Scorers):
+            scorers = Scorers(scorers)
+        self.composition = composition
         self.graph = graph
         self.settings = settings or PathSettings()
         self._clock = clock
-        if isinstance(scorers, Scorers):
-            self._scorers = scorers
-        else:
-            self._scorers = Scorers(scorers)
+        self._scorers = scorers
         for name in self.composition.scorers:
             self._scorers[name]
 
@@ -154,7 +157,8 @@ class PathFinder:
                 how.wording,
             )
         else:
-            filtered = (shortest if plan.filtering == "shortest" else complete)(
+            search = shortest if plan.filtering == "shortest" else complete
+            filtered = search(
                 subgraph,
                 starts,
                 how.limits,
@@ -179,7 +183,13 @@ class PathFinder:
             )
         failures += refined.failures
         times.append(self._clock())
-        seconds = times[1] - times[0], times[2] - times[1], times[3] - times[2]
+        extraction, filtering, refinement = (end - begin for begin, end in pairwise(times))
         return FoundPaths(
-            self.graph, subgraph, filtered.paths, refined.paths, seconds, filtered.truncated, tuple(failures)
+            self.graph,
+            subgraph,
+            filtered.paths,
+            refined.paths,
+            (extraction, filtering, refinement),
+            filtered.truncated,
+            tuple(failures),
         )

@@ -6,16 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-import numpy as np
-
 from ras_agent.arrays import Floats
 from ras_agent.records import Failure
 from ras_agent.tools.index.ties import best_places
 
 Wording = Literal["facts", "relations"]
-"""What scorers read: whole facts and paths, or their relations alone and the question without the names it starts from.
-In a knowledge base names add little to relations, and a graph has few relations, so that a model reads each once. In
-graphs of text, names matter."""
+"""The texts that scorers read: whole facts and paths, or only their relations and the question without the names that
+it starts from. In a knowledge base names add little to relations, and a graph has few relations, so that a model reads
+each once. In graphs of text, names matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +22,7 @@ class Scored:
 
     values: (n,) float32, higher is better; comparable among the texts of one call, and among calls for one question
         unless the scorer is a RelativeScorer.
-    failures: what went wrong; texts that could not be judged score lowest.
+    failures: of the call; texts that could not be judged score lowest.
     """
 
     values: Floats
@@ -33,7 +31,7 @@ class Scored:
 
 @runtime_checkable
 class Scorer(Protocol):
-    """Protocol of what judges facts and paths. May be called from several threads at once."""
+    """Protocol of a judge of facts and paths. May be called from several threads at once."""
 
     @property
     def name(self) -> str: ...
@@ -56,10 +54,16 @@ def score_distinct(scorer: Scorer, question: str, texts: Sequence[str]) -> Score
     """Score texts, reading equal ones once."""
     distinct = list(dict.fromkeys(texts))
     scored = scorer.score(question, distinct)
-    values = dict(zip(distinct, scored.values.tolist(), strict=True))
-    return Scored(np.array([values[text] for text in texts], dtype=np.float32), scored.failures)
+    place_of = {text: place for place, text in enumerate(distinct)}
+    places = [place_of[text] for text in texts]
+    return Scored(scored.values[places], scored.failures)
 
 
 def best(values: Floats, k: int) -> list[int]:
     """Return the places of the `k` highest values, best first, ties in their order."""
-    return [int(place) for place in best_places(values, k, relative=True)]
+    places: list[int] = best_places(
+        values,
+        k,
+        relative=True,
+    ).tolist()
+    return places

@@ -124,7 +124,7 @@ def test_a_server_that_is_busy_for_a_moment_is_asked_again(scripted_llm: Any, pa
         ({"data": []}, "the reply has 0 vectors for 1 texts"),
         ({"data": [{"object": "embedding", "index": 0, "embedding": []}]}, "vectors of different widths"),
         ({"data": [{"object": "embedding", "index": 0, "embedding": ["x"]}]}, "the reply holds no vectors"),
-        ({"data": [{"object": "embedding", "index": 0, "embedding": [1e999]}]}, "numbers that are none"),
+        ({"data": [{"object": "embedding", "index": 0, "embedding": [1e999]}]}, "values that are no numbers"),
         ({"data": None}, "no"),
     ],
 )

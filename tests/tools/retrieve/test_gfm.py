@@ -28,7 +28,7 @@ from ras_agent.tools.kg.link import LinkedEntity
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker
-from ras_agent.tools.retrieve.gfm import GFMRetriever, fact_path, inverse_vectors, start_of, weights_of
+from ras_agent.tools.retrieve.gfm import FactWriter, GFMRetriever, inverse_vectors, start_of, weights_of
 from ras_agent.tools.retrieve.ranker import explained
 from ras_agent.tools.retrieve.registered import retriever_over
 from tests.messages import says
@@ -167,7 +167,7 @@ def test_a_fact_walked_from_its_object_is_marked(index: PassageIndex, message_ta
     graph = GFMGraph.from_edges(len(kg.entities), np.asarray(kg.edges), vectors, vectors, message_target)
     ends = list(zip(graph.source.tolist(), graph.target.tolist(), strict=True))
     chain = (ends.index((names[0], names[1])), ends.index((names[1], names[2])))
-    path = fact_path(kg.entities, kg.relations, graph, MessagePath(chain, 1.0956), message_target)
+    path = FactWriter(kg.entities, kg.relations, graph, message_target).path(MessagePath(chain, 1.0956))
     assert path.to_text() == (
         "1.096  (Alexander Graham Bell | was born in | Edinburgh) → (Edinburgh | flows through^-1 | Water of Leith)"
     )

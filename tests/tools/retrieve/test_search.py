@@ -181,7 +181,7 @@ def test_a_search_goes_by_the_retrievers_name(retriever: Any, name: str) -> None
 
 
 def test_a_passage_that_the_filter_leaves_out_is_an_error_that_does_not_name_it() -> None:
-    with pytest.raises(FilterError, match=r"retriever 'obeying' was to find only what .* \(team = x\)") as error:
+    with pytest.raises(FilterError, match=r"retriever 'obeying' was to find only .* \(team = x\)") as error:
         Search(Careless(), X).retrieve("mill")
     assert "p0" not in str(error.value)
     assert ids(Search(Careless()).retrieve("mill", 2)) == ["p0", "p1"]

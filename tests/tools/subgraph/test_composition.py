@@ -76,7 +76,7 @@ def test_it_knows_which_scorers_it_needs() -> None:
         ("ppr+>shortest>random", "unknown scorer behind '\\+' ''"),
         ("ppr>longest>random", "unknown path filtering 'longest'; known: shortest, complete, beam:<scorer>"),
         ("ppr>beam>random", "unknown scorer behind 'beam:' ''"),
-        ("ppr>shortest:st>random", "without a scorer, write 'shortest' alone"),
+        ("ppr>shortest:st>random", "without a scorer, write only 'shortest'"),
         ("ppr>shortest>best", "unknown path refinement 'best'; known: random, bm25"),
     ],
 )

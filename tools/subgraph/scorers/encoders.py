@@ -85,11 +85,19 @@ class PathHead:
 
     def question(self, vectors: Floats) -> Floats:
         """Map the encoder's vectors of questions to unit vectors (n, d)."""
-        return _map_vectors(vectors, self.question_down, self.question_up)
+        return _map_vectors(
+            vectors,
+            self.question_down,
+            self.question_up,
+        )
 
     def text(self, vectors: Floats) -> Floats:
         """Map the encoder's vectors of facts and paths to unit vectors (n, d)."""
-        return _map_vectors(vectors, self.text_down, self.text_up)
+        return _map_vectors(
+            vectors,
+            self.text_down,
+            self.text_up,
+        )
 
     def check(self, embedder: Embedder) -> None:
         """Raise WeightsError for an encoder that the head was not trained over."""
@@ -105,7 +113,10 @@ class PathHead:
         from safetensors.numpy import save_file
 
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(
+            parents=True,
+            exist_ok=True,
+        )
         save_file({part: np.ascontiguousarray(getattr(self, part)) for part in PARTS}, folder / _WEIGHTS)
         about = {
             "format": FORMAT,
@@ -113,7 +124,15 @@ class PathHead:
             "embedder": self.embedder,
             "about": self.about,
         }
-        (folder / _ABOUT).write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        (folder / _ABOUT).write_text(
+            json.dumps(
+                about,
+                indent=2,
+                ensure_ascii=False,
+            )
+            + "\n",
+            "utf-8",
+        )
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:

@@ -124,7 +124,14 @@ class LLMScorer:
                 )
             if len(part_shares) < len(part):
                 missing = f"{len(part) - len(part_shares)} of {len(part)} facts have no score, even after a repair"
-                failures.append(Failure("scorer", missing, current_ledger().hop, reply.text[:500]))
+                failures.append(
+                    Failure(
+                        "scorer",
+                        missing,
+                        current_ledger().hop,
+                        reply.text[:500],
+                    )
+                )
 
         try:
             yield from in_parts(
@@ -135,14 +142,23 @@ class LLMScorer:
                 read,
             )
         except (BudgetExceeded, ModelCallError) as error:
-            failures.append(Failure("scorer", str(error), current_ledger().hop))
+            failures.append(
+                Failure(
+                    "scorer",
+                    str(error),
+                    current_ledger().hop,
+                )
+            )
         return shares, failures
 
 
 def share_turns(prompt: Prompt, question: str, candidates: Sequence[str]) -> tuple[Turn, ...]:
     """Return what a model reads that is to divide 1 among candidates, which are numbered from 1."""
     lines = "\n".join(f"{number}. {as_line(text)}" for number, text in enumerate(candidates, 1))
-    return prompt.fill(question=as_data(question), candidates=lines)
+    return prompt.fill(
+        question=as_data(question),
+        candidates=lines,
+    )
 
 
 def _halves(part: range) -> tuple[range, ...]:

@@ -84,7 +84,14 @@ def _graph_vectors(models: ScorerModels, _: Scorers) -> Scorer:
 
 
 def _reranker(models: ScorerModels, _: Scorers) -> Scorer:
-    return CrossEncoderScorer(_require("rerank", models.reranker, "reranker", "a cross-encoder's name or folder"))
+    return CrossEncoderScorer(
+        _require(
+            "rerank",
+            models.reranker,
+            "reranker",
+            "a cross-encoder's name or folder",
+        )
+    )
 
 
 def _chat(name: str, option: str) -> Callable[[ScorerModels, Scorers], Scorer]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -87,7 +87,9 @@ def add_triples(
         is_of_names = not skipped and len(paths) > 1  # a table of nodes that names the ends of other files' facts
         if not triples and not is_of_names:
             raise IngestError(f"{file} holds no triple{f': {skipped[-1]}' if skipped else ''}")
-        passages += knowledge_passages(triples, file.name)
+        for passage in knowledge_passages(triples, file.name):
+            metadata = {"file": file.name, **passage.metadata}
+            passages.append(replace(passage, metadata=metadata))
     if not passages:
         raise IngestError(f"{', '.join(map(str, paths))} hold no triple")
     store = open_passages(place, embedder)

@@ -10,6 +10,8 @@ import pytest
 
 from ras_agent.errors import IngestError
 from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.stated_facts import STATED
+from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import add_triples
 from ras_agent.tools.kg.formats.export import write_graphml, write_jsonl, write_nt, write_tsv
 from ras_agent.tools.kg.formats.named import PlacedTriple
@@ -123,6 +125,8 @@ def test_direct_properties_have_labels_and_aliases_and_descriptions_are_facts(tm
     ]
     graph = add_triples(tmp_path / "i", tmp_path / "wd.nt").graph
     assert linked(graph, "Where did A. Finn work?") == ["Ada Finn"]
+    (passage,) = [one for one in PassageIndex.open(tmp_path / "i").passages if one.title == "Ada Finn"]
+    assert (passage.file, passage.metadata[STATED][0][3]) == ("wd.nt", "wd.nt line 5")
 
 
 TURTLE = """@prefix x: <http://x.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .

@@ -51,7 +51,7 @@ def _children(parent: int) -> list[int]:
     return children
 
 
-def _gone(process: int, seconds: float = 5.0) -> bool:
+def _gone(process: int, seconds: float = 20.0) -> bool:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if not Path(f"/proc/{process}").exists() or ") Z " in Path(f"/proc/{process}/stat").read_text():
@@ -92,7 +92,11 @@ def _indexing(index: Path, data: bytes) -> Iterator[tuple[int, int]]:
     with subprocess.Popen([*COMMAND, "index", str(file), "--out", str(index)], stderr=subprocess.DEVNULL) as process:
         while not (children := _children(process.pid)) and process.poll() is None:
             time.sleep(0.05)
-        yield process.pid, children[0]
+        try:
+            yield process.pid, children[0]
+            process.wait(60)
+        finally:
+            process.kill()
 
 
 def test_conversions_whose_server_ends(attack: Attack, index: Path) -> None:

@@ -452,10 +452,10 @@ UNITS = (
 
 @needs_proc
 def test_texts_without_the_end_of_a_sentence(attack: Attack, tmp_path: Path) -> None:
-    """Uploads of 5 MB without the end of a sentence: indexed or refused, and others wait for less than a second"""
+    """Uploads of 2 MB without the end of a sentence: indexed or refused, and others wait for less than a second"""
     index = tmp_path / "my.index"
     PassageIndex.create(index).add([Passage("p", "Bell was born.", "Bell", "bell.md")])
-    size = len(attack.times(5_000_000))
+    size = len(attack.times(2_000_000))
     with (
         _process(f"--index={index}", sample=False) as (process, address),
         _watched(process, address) as waits,

@@ -126,7 +126,7 @@ class TestSource:
 class TestShows:
     def test_question_answer_and_numbers(self, page: Browser) -> None:
         assert text(page, "h1").startswith("Where was the inventor of the telephone born?")
-        assert text(page, ".answer") == "Edinburgh 1 2 copy"
+        assert text(page, ".answer") == "Edinburgh 1 2 copy save"
         assert text(page, "#stats") == "5 facts 6 entities 1 conflict 2 hops 1 LLM call 1,234 tokens 0.3 s time"
 
     def test_the_evidence_with_its_quotes(self, page: Browser) -> None:

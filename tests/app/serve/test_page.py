@@ -80,7 +80,7 @@ def click(page: Browser, selector: str) -> None:
 
 def test_a_question_is_answered_with_its_chain_its_steps_and_its_graph(asked: Browser) -> None:
     assert text(asked, "#question") == QUESTION
-    assert text(asked, ".answer") == "Water of Leith 1 2 3 copy"
+    assert text(asked, ".answer") == "Water of Leith 1 2 3 copy save"
     assert text(asked, ".story .end") == "Telephone is in the question"
     assert asked.ask("document.querySelectorAll('#steps .step').length") == 4
     assert asked.ask("document.querySelectorAll('.node').length") > 50

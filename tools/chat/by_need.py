@@ -65,10 +65,18 @@ class ByNeed:
         few_shot: whether worked examples are shown from the start. examples: the name of the prompt that has them, if
         it is not `<name>-few-shot`.
         """
-        plain = load(name, directory)
-        shown = load(examples, directory) if examples else load(name, directory, few_shot=True)
-        repair = load("repair", directory)
-        return cls(shown if few_shot else plain, shown, repair, example, form if use != "off" else None, use)
+        if examples:
+            shown = load(examples, directory)
+        else:
+            shown = load(name, directory, few_shot=True)
+        return cls(
+            plain=shown if few_shot else load(name, directory),
+            examples=shown,
+            repair=load("repair", directory),
+            example=example,
+            form=None if use == "off" else form,
+            use=use,
+        )
 
     def asking(self) -> Asking:
         """Return how the running role asks: with all that it has, once a reply of this run could not be read."""
@@ -95,7 +103,8 @@ class ByNeed:
         asked: the request and its reply. render: makes the prompt of a way to ask, for so many tokens.
         """
         request, reply = asked
-        if (more := self.more(asking, chat)) is None:
+        more = self.more(asking, chat)
+        if more is None:
             second = repair(request, reply, self.repair, problem, self.example)
             return second, (yield second)
         self.note(asking, more, problem, reply.text)
@@ -103,14 +112,18 @@ class ByNeed:
 
     def note(self, asking: Asking, more: Asking, problem: str, reply: str) -> None:
         """Note that a reply could not be read, what the run's further prompts have because of it, and the settings."""
-        added = [_EXAMPLES] if more.prompt != asking.prompt else []
-        added += [_FORM] if more.form != asking.form else []
-        settings = " and ".join(_REMEDIES[what] for what in added)
+        added = []
+        if more.prompt != asking.prompt:
+            added.append(_EXAMPLES)
+        if more.form != asking.form:
+            added.append(_FORM)
+        more_words = " and ".join(added)
+        settings = " and ".join(map(_REMEDIES.__getitem__, added))
         ledger = current_ledger()
         ledger.ask_for_more()
         ledger.note(
-            f"the model's reply could not be read ({problem}): for the rest of the run it is asked with "
-            f"{' and '.join(added)}; set {settings} to ask so from the start",
+            f"the model's reply could not be read ({problem}): for the rest of the run it is asked with {more_words}; "
+            f"set {settings} to ask so from the start",
             reply[:500],
             Advice,
         )

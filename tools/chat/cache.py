@@ -54,16 +54,21 @@ class ReplyCache:
 
     def slot(self, parameters: Mapping[str, Any], turns: Sequence[Turn], role: str = "", hop: int = 0) -> ReplySlot:
         """Return the slot of a request's reply, filled or not. role, hop: who asks, and when; no part of the key."""
-        messages = [
-            [turn.role, turn.text, *map(asdict, turn.calls), *([{"thoughts": turn.thoughts}] if turn.thoughts else [])]
-            for turn in turns
-        ]
-        return self._slot({"parameters": dict(parameters), "messages": messages, "role": role, "hop": hop})
+        request = {
+            "parameters": dict(parameters),
+            "messages": list(map(_as_json, turns)),
+            "role": role,
+            "hop": hop,
+        }
+        return self._slot(request)
 
     def recordings(self) -> list[JSON]:
         """Return all requests, each its parameters, messages, role and hop, with its `reply`. Raises StoreError."""
-        entries = [(json.loads(request), json.loads(reply)) for request, reply in self._stored.entries() if request]
-        return [{"role": "", "hop": 0, **request, "reply": reply} for request, reply in entries]
+        recordings = []
+        for request, reply in self._stored.entries():
+            if request:
+                recordings.append({"role": "", "hop": 0, **json.loads(request), "reply": json.loads(reply)})
+        return recordings
 
     def record(self, recording: JSON) -> None:
         """Store a request with its reply, as `recordings` has them."""
@@ -73,7 +78,8 @@ class ReplyCache:
 
     def _slot(self, request: JSON) -> ReplySlot:
         asked = {name: request[name] for name in ("parameters", "messages")}
-        return ReplySlot(self._stored, hashlib.sha256(_json(asked).encode()).hexdigest(), _json(request))
+        key = hashlib.sha256(_json(asked).encode()).hexdigest()
+        return ReplySlot(self._stored, key, _json(request))
 
     def __len__(self) -> int:
         return len(self._stored)
@@ -91,7 +97,10 @@ class RecordedCalls:
     def call(self, key: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return a request, its parameters and messages, and the reply to it; None where it is not there."""
         entry = self._stored.entry(key)
-        return (json.loads(entry[0]), json.loads(entry[1])) if entry else None
+        if not entry:
+            return None
+        request, reply = entry
+        return json.loads(request), json.loads(reply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +135,14 @@ class ReplySlot:
             self.stored.put(self.key, json.dumps(dict(reply)).encode(), self.request)
         except StoreError as error:
             _warn(str(error))
+
+
+def _as_json(turn: Turn) -> list[Any]:
+    """Return a turn as the key of a reply has it."""
+    message = [turn.role, turn.text, *map(asdict, turn.calls)]
+    if turn.thoughts:
+        message.append({"thoughts": turn.thoughts})
+    return message
 
 
 def _json(value: JSON) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
 from math import inf
 from typing import Any
@@ -32,9 +33,45 @@ def uncounted() -> ScopedValue[Any]:
     return ScopedValue(_counter, None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A call that has begun."""
+
+    ledger: Ledger
+    name: str
+    prompt: int
+    """tokens by the estimate"""
+    reserved: int
+    began: float
+
+    def end(self, response: Any) -> None:
+        """Enter the call in its ledger."""
+        replies = [reply for some in response.generations for reply in some]
+        usages = [usage for usage in map(_usage, replies) if usage]
+        usage = usages[0] if usages else {}
+        details = usage.get("input_token_details") or {}
+        read = usage.get("input_tokens") or 0
+        written = usage.get("output_tokens") or 0
+        cached = details.get("cache_read") or 0
+        if not (read or written or cached):
+            read = self.prompt
+            written = sum(estimate_tokens(str(reply.text)) for reply in replies)
+        call = Call(
+            self.ledger.role,
+            self.ledger.hop,
+            self.name,
+            read,
+            written,
+            cached,
+            seconds=time.perf_counter() - self.began,
+            estimated=not usage,
+        )
+        self.ledger.record(call, self.reserved)
+
+
 @cache
 def _handler() -> Any:
-    """Return the one handler, which LangChain is told of when it is first needed."""
+    """Return the one handler, which is registered at LangChain when it is first needed."""
     from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.tracers.context import register_configure_hook
 
@@ -49,7 +86,7 @@ def _handler() -> Any:
             return True
 
         def __init__(self) -> None:
-            self._open: dict[UUID, tuple[Ledger, str, int, int, float]] = {}
+            self._open: dict[UUID, _Open] = {}
 
         def on_chat_model_start(self, serialized: Any, messages: Any, *, run_id: UUID, **about: Any) -> None:
             self._begin([str(message.text) for turns in messages for message in turns], run_id, about)
@@ -58,33 +95,41 @@ def _handler() -> Any:
             self._begin(prompts, run_id, about)
 
         def _begin(self, texts: list[str], run_id: UUID, about: dict[str, Any]) -> None:
-            if _counter.get() is None:  # this handler came down from a caller further up
-                return
-            ledger, prompt = current_ledger(), sum(estimate_tokens(text) + TOKENS_PER_TURN for text in texts)
-            reserved = prompt + ledger.admit(prompt, USUAL_REPLY) if ledger.tokens_left() < inf else ledger.admit()
-            name = (about.get("metadata") or {}).get("ls_model_name") or "unknown model"
-            self._open[run_id] = ledger, str(name), prompt, reserved, time.perf_counter()
+            if _counter.get() is not None:  # else this handler came down from a caller further up
+                metadata = about.get("metadata") or {}
+                self._open[run_id] = _opened(texts, str(metadata.get("ls_model_name") or "unknown model"))
 
         def on_llm_end(self, response: Any, *, run_id: UUID, **about: Any) -> None:
-            if (opened := self._open.pop(run_id, None)) is None:
-                return
-            ledger, name, prompt, reserved, began = opened
-            told = [one for some in response.generations for one in some]
-            usage: dict[str, Any] = next((used for one in told if (used := _usage(one))), {})
-            details = usage.get("input_token_details") or {}
-            tokens = (usage.get("input_tokens") or 0, usage.get("output_tokens") or 0, details.get("cache_read") or 0)
-            if not any(tokens):
-                tokens = prompt, sum(estimate_tokens(str(one.text)) for one in told), 0
-            seconds = time.perf_counter() - began
-            ledger.record(Call(ledger.role, ledger.hop, name, *tokens, seconds, estimated=not usage), reserved)
+            opened = self._open.pop(run_id, None)
+            if opened is not None:
+                opened.end(response)
 
         def on_llm_error(self, error: BaseException, *, run_id: UUID, **about: Any) -> None:
-            if (opened := self._open.pop(run_id, None)) is not None:
-                opened[0].release(opened[3])
+            opened = self._open.pop(run_id, None)
+            if opened is not None:
+                opened.ledger.release(opened.reserved)
 
     register_configure_hook(_counter, inheritable=True)
     return Counter()
 
 
+def _opened(texts: list[str], name: str) -> _Open:
+    """Reserve a call in the current ledger. Raises BudgetExceeded."""
+    ledger = current_ledger()
+    prompt = sum(estimate_tokens(text) + TOKENS_PER_TURN for text in texts)
+    if ledger.tokens_left() < inf:
+        reserved = prompt + ledger.admit(prompt, USUAL_REPLY)
+    else:
+        reserved = ledger.admit()
+    return _Open(
+        ledger,
+        name,
+        prompt,
+        reserved,
+        began=time.perf_counter(),
+    )
+
+
 def _usage(generation: Any) -> Any:
-    return getattr(getattr(generation, "message", None), "usage_metadata", None)
+    message = getattr(generation, "message", None)
+    return getattr(message, "usage_metadata", None)

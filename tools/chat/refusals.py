@@ -82,6 +82,7 @@ _FORMS = {
     "grammar": r"grammar",
     "regex": r"regex|grammar",
 }
+_OWN_FIELDS = ("stop", *_FIELDS, *_FORMS)
 _MORE = ("model_kwargs", "extra_body")  # where a model of LangChain's holds further fields of its requests
 _LIMIT = re.compile(r"max(?:imum)?[_ -]?(?:(?:new|output|completion)[_ -]?)?tokens|num_predict", re.IGNORECASE)
 PARTS = (
@@ -103,13 +104,18 @@ PARTS = (
 def complaint_of(error: BaseException) -> str:
     """Return what a server, or a model's class, says is wrong with a request; "" for another error."""
     status = getattr(error, "status_code", None)
-    if status not in _BY_THE_REQUEST and not (status is None and isinstance(error, _BY_THE_MODEL)):
+    by_the_model = status is None and isinstance(error, _BY_THE_MODEL)
+    if status not in _BY_THE_REQUEST and not by_the_model:
         return ""
     body = getattr(error, "body", None)
     details = body.get("detail") if isinstance(body, dict) else None
-    if isinstance(details, list):  # FastAPI's, which shows the whole request, too
-        return " ; ".join(f"{detail.get('loc')}: {detail.get('msg')}" for detail in details if isinstance(detail, dict))
-    return str(error)[:_READ]
+    if not isinstance(details, list):
+        return str(error)[:_READ]
+    complaints = []
+    for detail in details:  # FastAPI's, which shows the whole request, too
+        if isinstance(detail, dict):
+            complaints.append(f"{detail.get('loc')}: {detail.get('msg')}")
+    return " ; ".join(complaints)
 
 
 def refused_part(error: BaseException, sent: Collection[str], added: Collection[str] = ()) -> str:
@@ -124,9 +130,10 @@ def refused_part(error: BaseException, sent: Collection[str], added: Collection[
     complaint = complaint_of(error)
     if not _REFUSES.search(complaint) or _LACKS_FIELD.search(complaint):
         return ""
-    parts = (*PARTS, *map(_field, added))
-    named = (part.name for part in parts if part.name in sent and part.is_named_in(complaint))
-    return next(named, "")
+    for part in (*PARTS, *map(_field, added)):
+        if part.name in sent and part.is_named_in(complaint):
+            return part.name
+    return ""
 
 
 def longest_allowed(error: BaseException, asked: int) -> int | None:
@@ -141,13 +148,15 @@ def longest_allowed(error: BaseException, asked: int) -> int | None:
     complaint = complaint_of(error)
     if not _LIMIT.search(complaint):
         return None
-    numbers = [int(number.replace(",", "")) for number in _NUMBER.findall(complaint)]
     own_status = getattr(error, "status_code", None)
-    smaller = [number for number in numbers if _LEAST_LIMIT <= number < asked]
-    smaller = [number for number in smaller if number != own_status]
-    if not smaller:
+    longest = None
+    for written in _NUMBER.findall(complaint):
+        number = int(written.replace(",", ""))
+        if _LEAST_LIMIT <= number < asked and number != own_status:
+            longest = max(number, longest or 0)
+    if longest is None:
         return None
-    return max(smaller) - ("exclusive" in complaint)
+    return longest - ("exclusive" in complaint)
 
 
 def misses_limit(error: BaseException) -> bool:
@@ -163,25 +172,33 @@ def says_nothing(error: BaseException) -> bool:
 
 def parts_sent(model: Any, turns: Sequence[Turn], streamed: bool) -> set[str]:
     """Return the parts of a request that a server may refuse. model: with all that is bound to it."""
-    models = chat_models_in(model)
-    names = limits_sent(model)
+    names = limits_sent(model) | _parts_of(turns)
+    names.add(STREAM if streamed else WHOLE)
     for arguments in bound_arguments(model):
         names |= arguments.keys()
-    for one in models:
-        names |= {name for name in ("stop", *_FIELDS, *_FORMS) if getattr(one, name, None) is not None}
+    for one in chat_models_in(model):
+        for name in _OWN_FIELDS:
+            if getattr(one, name, None) is not None:
+                names.add(name)
         for place in _MORE:
             names |= (getattr(one, place, None) or {}).keys()
-    names.add(STREAM if streamed else WHOLE)
-    if streamed and any(getattr(one, "stream_usage", False) for one in models):
-        names.add(STREAM_OPTIONS)
-    if any(turn.thoughts for turn in turns):
-        names.add(THOUGHTS_KEY)
-    roles = [turn.role for turn in turns]
-    if roles[-1:] == ["assistant"]:
-        names.add(PREFILL)
-    if "system" in roles or any(one == other != "tool" for one, other in pairwise(roles)):
-        names.add(ROLES)
+        if streamed and getattr(one, "stream_usage", False):
+            names.add(STREAM_OPTIONS)
     return names
+
+
+def _parts_of(turns: Sequence[Turn]) -> set[str]:
+    """Return the parts of the turns that a server may refuse."""
+    roles = [turn.role for turn in turns]
+    twice = any(one == other != "tool" for one, other in pairwise(roles))
+    parts = set()
+    if "system" in roles or twice:
+        parts.add(ROLES)
+    if roles[-1:] == ["assistant"]:
+        parts.add(PREFILL)
+    if any(turn.thoughts for turn in turns):
+        parts.add(THOUGHTS_KEY)
+    return parts
 
 
 # ---- what is sent in place of it
@@ -201,12 +218,13 @@ def accepted_turns(turns: Sequence[Turn], refused: Collection[str]) -> tuple[Tur
         return tuple(turns)
     alternating: list[Turn] = []
     for turn in turns:
-        spoken = replace(turn, role="user") if turn.role == "system" else turn
+        if turn.role == "system":
+            turn = replace(turn, role="user")
         before = alternating[-1] if alternating else None
-        if before is not None and before.role == spoken.role and spoken.role != "tool" and not before.calls:
-            alternating[-1] = replace(spoken, text=f"{before.text}\n\n{spoken.text}")
+        if before is not None and before.role == turn.role != "tool" and not before.calls:
+            alternating[-1] = replace(turn, text=f"{before.text}\n\n{turn.text}")
         else:
-            alternating.append(spoken)
+            alternating.append(turn)
     return tuple(alternating)
 
 
@@ -217,10 +235,13 @@ def without_fields(model: Any, refused: Collection[str]) -> Any:
         return {name: value for name, value in fields.items() if name not in refused}
 
     def accepting(one: Any) -> Any:
-        fields = ("stop", *_FIELDS, *_FORMS)
-        update: dict[str, Any] = {name: None for name in fields if name in refused and hasattr(one, name)}
+        update: dict[str, Any] = {}
+        for name in _OWN_FIELDS:
+            if name in refused and hasattr(one, name):
+                update[name] = None
         for place in _MORE:
-            if given := getattr(one, place, None):
+            given = getattr(one, place, None)
+            if given:
                 update[place] = accepted(given)
         if STREAM_OPTIONS in refused and hasattr(one, "stream_usage"):
             update["stream_usage"] = False

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
+from os.path import commonprefix
 from pathlib import Path
+from typing import Any
 
 from ras_agent.address import Address
 from ras_agent.errors import ReplayMiss, SettingsError
@@ -55,28 +57,33 @@ def nearest_request(request: JSON, recorded: Iterable[JSON]) -> JSON | None:
 
 def first_difference(there: JSON, here: JSON) -> str:
     """Say in which parameter or message two requests differ first, in words about `there`; "" where they do not."""
-    ours, theirs = here["parameters"], there["parameters"]
+    ours = here["parameters"]
+    theirs = there["parameters"]
     for name in sorted(ours.keys() | theirs.keys()):
-        if (old := theirs.get(name)) != (new := ours.get(name)):
+        old = theirs.get(name)
+        new = ours.get(name)
+        if old != new:
             return f"has {name} = {_short(old)} where this one has {_short(new)}"
     pairs = zip_longest(there["messages"], here["messages"], fillvalue=("nothing", ""))
-    for number, ((old_role, old_text, *old_call), (new_role, new_text, *new_call)) in enumerate(pairs, 1):
-        if old_role != new_role:
-            return f"has as message {number} one of {old_role} where this one has one of {new_role}"
-        if old_text != new_text:
-            same = _common_start(old_text, new_text)
-            old, new = (_excerpt(text, same) for text in (old_text, new_text))
-            return f"differs first in message {number} ({new_role}), character {same + 1}: {old} there, {new} here"
-        if old_call != new_call:
-            calls = f"{_short(old_call)} there, {_short(new_call)} here"
-            return f"differs first in message {number} ({new_role}), in the call of a tool: {calls}"
+    for number, (old, new) in enumerate(pairs, 1):
+        if old != new:
+            return _difference(number, old, new)
     return ""
 
 
-def _common_start(one: str, other: str) -> int:
-    """Return the number of characters with which both texts begin."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+def _difference(number: int, old: Sequence[Any], new: Sequence[Any]) -> str:
+    """Say where the messages of one number differ first."""
+    old_role, old_text, *old_calls = old
+    new_role, new_text, *new_calls = new
+    if old_role != new_role:
+        return f"has as message {number} one of {old_role} where this one has one of {new_role}"
+    where = f"differs first in message {number} ({new_role})"
+    if old_text == new_text:
+        return f"{where}, in the call of a tool: {_short(old_calls)} there, {_short(new_calls)} here"
+    same = len(commonprefix([old_text, new_text]))  # noqa: RUF071  (characters are meant)
+    there = _excerpt(old_text, same)
+    here = _excerpt(new_text, same)
+    return f"{where}, character {same + 1}: {there} there, {here} here"
 
 
 def _words(request: JSON) -> Counter[str]:
@@ -85,10 +92,18 @@ def _words(request: JSON) -> Counter[str]:
 
 def _excerpt(text: str, place: int) -> str:
     """Return the text around a place, in quotes."""
-    start, end = max(0, place - _CONTEXT), place + _CONTEXT
-    return repr(f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}")
+    start = max(0, place - _CONTEXT)
+    end = place + _CONTEXT
+    shown = text[start:end]
+    if start:
+        shown = f"…{shown}"
+    if end < len(text):
+        shown = f"{shown}…"
+    return repr(shown)
 
 
 def _short(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= 2 * _CONTEXT else f"{text[: 2 * _CONTEXT]}…"
+    if len(text) <= 2 * _CONTEXT:
+        return text
+    return f"{text[: 2 * _CONTEXT]}…"

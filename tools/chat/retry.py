@@ -21,6 +21,8 @@ _TRANSIENT_STATUS = frozenset({408, 409, 425, 429, *range(500, 600)})
 _GONE_STATUS = frozenset({502, 503})
 # Clients of different providers share no base class; these names cover httpx, the SDKs built on it, and requests.
 _TRANSIENT_NAMES = frozenset({"APIConnectionError", "APITimeoutError", "TransportError", "Timeout"})
+_FINAL = (RefusedReply, ssl.SSLError, OverflowError)
+_PASSING = (TimeoutError, ConnectionError, json.JSONDecodeError)
 _TRIES_OF_AN_ABSENT_SERVER = 2
 _LOOK_EVERY = 5.0  # seconds at most between tries of a server that is gone
 _RATE_LIMITED = 429
@@ -85,7 +87,8 @@ class RetryPolicy:
         first = self.first_wait
         if error and status_of(error) == _RATE_LIMITED:
             first *= _LONGER_AT_A_LIMIT
-        ceiling = min(longest, self.max_wait, first * 2.0 ** min(state.attempt_number - 1, 30))
+        doubled = first * 2.0 ** min(state.attempt_number - 1, 30)
+        ceiling = min(longest, self.max_wait, doubled)
         return float(ceiling * (0.5 + 0.5 * self.jitter()))
 
 
@@ -94,18 +97,18 @@ def is_transient(error: BaseException) -> bool:
     if getattr(error, "code", None) == "insufficient_quota":  # comes as a 429, but waiting does not refill an account
         return False
     chain = list(causes(error))
-    if any(isinstance(link, (RefusedReply, ssl.SSLError, OverflowError)) for link in chain):
+    if any(isinstance(link, _FINAL) for link in chain):
         return False
-    if any(isinstance(link, BrokenReply) for link in chain) or type(error).__name__ == _IN_A_STREAM:
+    if any(isinstance(link, BrokenReply) for link in chain):
         return True
-    if isinstance(error, (TimeoutError, ConnectionError, json.JSONDecodeError)):
+    if isinstance(error, _PASSING) or type(error).__name__ == _IN_A_STREAM:
         return True
     status = status_of(error)
     if status is not None:
         return status in _TRANSIENT_STATUS
-    return bool(getattr(error, "is_retryable", False)) or any(
-        base.__name__ in _TRANSIENT_NAMES for base in type(error).__mro__
-    )
+    if getattr(error, "is_retryable", False):
+        return True
+    return any(base.__name__ in _TRANSIENT_NAMES for base in type(error).__mro__)
 
 
 def is_gone(error: BaseException) -> bool:
@@ -118,8 +121,7 @@ def unreachable(error: BaseException) -> bool:
 
     Waiting does not help then, so such calls fail sooner than those to which a server replies badly.
     """
-    chain = list(causes(error))
-    return any(map(_refuses, chain)) or any(map(_has_no_host, chain))
+    return any(_refuses(link) or _has_no_host(link) for link in causes(error))
 
 
 def diagnosis(error: BaseException, endpoint: str = "") -> str:
@@ -128,9 +130,9 @@ def diagnosis(error: BaseException, endpoint: str = "") -> str:
     The providers' clients wrap the socket's error in errors of their own, so the chain of causes is searched.
     `endpoint` is shown where no error of the chain holds the address.
     """
-    first, *chain = causes(error)
-    where = _address([first, *chain]) or endpoint
-    for link in (first, *chain):
+    chain = list(causes(error))
+    where = _address(chain) or endpoint
+    for link in chain:
         if _refuses(link):
             return f"nothing listens at {where}; start the server, or correct its address"
         if _has_no_host(link):
@@ -144,7 +146,10 @@ def diagnosis(error: BaseException, endpoint: str = "") -> str:
             why = getattr(link, "reason", None) or link.strerror or link
             remedy = "write http:// for a server without TLS, or correct the address"
             return f"TLS: {where} does not speak it ({why}); {remedy}"
-    return next((str(link) for link in chain if isinstance(link, (BrokenReply, RefusedReply))), "")
+    for link in chain[1:]:  # the first is shown in any case
+        if isinstance(link, (BrokenReply, RefusedReply)):
+            return str(link)
+    return ""
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -161,12 +166,13 @@ def _refuses(error: BaseException, inside: frozenset[int] = frozenset()) -> bool
 
     inside: the groups that hold the error; one of them may be its cause, too.
     """
-    if isinstance(error, BaseExceptionGroup):
-        groups = inside | {id(error)}
-        return id(error) not in inside and all(
-            any(_refuses(link, groups) for link in causes(one)) for one in error.exceptions
-        )
-    return isinstance(error, ConnectionRefusedError)
+    if not isinstance(error, BaseExceptionGroup):
+        return isinstance(error, ConnectionRefusedError)
+    if id(error) in inside:
+        return False
+    groups = inside | {id(error)}
+    refused = [any(_refuses(link, groups) for link in causes(one)) for one in error.exceptions]
+    return all(refused)
 
 
 def _has_no_host(error: BaseException) -> bool:

@@ -48,15 +48,18 @@ TOKENS_PER_TURN = 8
 def fit_into(turns: Iterable[Turn], room: int) -> bool:
     """Return whether a prompt has at most `room` tokens by the estimate, which is made only where it may matter."""
     turns = tuple(turns)
-    return (
-        sum(most_tokens(turn.text + turn.thoughts) + TOKENS_PER_TURN for turn in turns) <= room
-        or estimate_turns(turns) <= room
-    )
+    most = sum(most_tokens(turn.text + turn.thoughts) + TOKENS_PER_TURN for turn in turns)
+    return most <= room or estimate_turns(turns) <= room
 
 
 def estimate_turns(turns: Iterable[Turn]) -> int:
     """Estimate the tokens of a prompt: its texts and thoughts, and what a chat template puts around each turn."""
-    return sum(estimate_tokens(turn.text) + estimate_tokens(turn.thoughts) + TOKENS_PER_TURN for turn in turns)
+    total = 0
+    for turn in turns:
+        total += TOKENS_PER_TURN
+        total += estimate_tokens(turn.text)
+        total += estimate_tokens(turn.thoughts)
+    return total
 
 
 @dataclass
@@ -94,7 +97,9 @@ def smaller_window(asked: int, assumed: int, listed: int | None) -> int:
     it is half of what was asked.
     """
     window = listed or max(asked // 2, _LEAST)
-    return assumed * 3 // 4 if asked < assumed <= window else window
+    if asked < assumed <= window:
+        return assumed * 3 // 4
+    return window
 
 
 def parameters_named(name: str) -> float:
@@ -125,8 +130,9 @@ def usual_evidence(window: int, parameters: float) -> int:
     >>> usual_evidence(8192, 135e6), usual_evidence(2048, 0), usual_evidence(32768, 70e9)
     (2000, 4000, 16384)
     """
-    is_small = 0 < parameters < _SMALL
-    return SMALL_EVIDENCE if is_small else max(_LEAST_EVIDENCE, window // 2)
+    if 0 < parameters < _SMALL:
+        return SMALL_EVIDENCE
+    return max(_LEAST_EVIDENCE, window // 2)
 
 
 _windows: dict[str, Window] = {}
@@ -156,8 +162,11 @@ def window_in(listed: Mapping[str, Any]) -> int | None:
     """
     meta = listed.get("meta")
     about = {**meta, **listed} if isinstance(meta, Mapping) else listed
-    stated = (about.get(name) for name in _LISTED)
-    return next((tokens for tokens in stated if isinstance(tokens, int) and tokens >= _LEAST), None)
+    for name in _LISTED:
+        tokens = about.get(name)
+        if isinstance(tokens, int) and tokens >= _LEAST:
+            return tokens
+    return None
 
 
 def to_ask_again(window: int) -> int:
@@ -200,8 +209,11 @@ def is_overflow(error: BaseException | None) -> bool:
         status = getattr(link, "status_code", None)
         if status in _OTHER_REASONS:
             return False
-        known = any(base.__name__ == "ContextOverflowError" for base in type(link).__mro__)
-        # clients that hold the server's own error tell less of it in their messages
-        if known or status == _TOO_LARGE or _TOO_LONG.search(f"{link} ; {getattr(link, 'body', '')}"):
+        names = [base.__name__ for base in type(link).__mro__]
+        if "ContextOverflowError" in names or status == _TOO_LARGE:
+            return True
+        # clients that hold the server's own error say less of it in their messages
+        said = f"{link} ; {getattr(link, 'body', '')}"
+        if _TOO_LONG.search(said):
             return True
     return False

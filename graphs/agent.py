@@ -1,4 +1,4 @@
-"""The agent: a compiled LangGraph graph that looks at what it is asked before it runs.
+"""The agent: a compiled LangGraph graph that checks its input before it runs.
 
 LangGraph drops input keys that a graph does not know, without a word, and remembers on a thread what was asked there
 before. So a misspelt key, or one with nothing asked, would be answered all the same. `Agent` refuses both.
@@ -30,10 +30,13 @@ from ras_agent.page.notebook import agent_cell
 def _as_v1(output: GraphOutput[Any]) -> Any:
     """Return an output as the first version of `invoke` does.
 
-    LangGraph's second version finds interrupts beside the values, so that it need not gather what each node wrote.
+    LangGraph's second version finds interrupts next to the values, so that it need not gather the writes of each node.
     """
     if output.interrupts:
-        return {**(output.value or {}), "__interrupt__": list(output.interrupts)}
+        return {
+            **(output.value or {}),
+            "__interrupt__": list(output.interrupts),
+        }
     return output.value
 
 
@@ -66,8 +69,11 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         return f"<Agent {self.get_name()}: {', '.join(self.builder.nodes)}>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """Return what a notebook shows for the agent; LangGraph's own picture is drawn by a web service."""
-        return {"text/plain": repr(self), "text/html": agent_cell(self.get_name(), self.builder.nodes)}
+        """Return the form that a notebook shows for the agent; LangGraph's own picture is drawn by a web service."""
+        return {
+            "text/plain": repr(self),
+            "text/html": agent_cell(self.get_name(), self.builder.nodes),
+        }
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
@@ -91,7 +97,14 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
                     version=version,
                     **kwargs,
                 )
-            return _as_v1(super().invoke(input, config, version="v2", **kwargs))
+            return _as_v1(
+                super().invoke(
+                    input,
+                    config,
+                    version="v2",
+                    **kwargs,
+                )
+            )
 
         async def ainvoke(self, input, config=None, *, stream_mode="values", version="v1", **kwargs):
             if stream_mode != "values" or version != "v1":
@@ -102,7 +115,14 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
                     version=version,
                     **kwargs,
                 )
-            return _as_v1(await super().ainvoke(input, config, version="v2", **kwargs))
+            return _as_v1(
+                await super().ainvoke(
+                    input,
+                    config,
+                    version="v2",
+                    **kwargs,
+                )
+            )
 
         def stream(self, input, config=None, *, context=None, **kwargs):
             if self._resumes(input, config) and not self.get_state(config).next:
@@ -119,7 +139,12 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
             if self._resumes(input, config) and not (await self.aget_state(config)).next:
                 raise ReviewError(_NOTHING_WAITS)
             limits = checked_limits(context)
-            async for part in super().astream(self._checked(input, config), config, context=limits, **kwargs):
+            async for part in super().astream(
+                self._checked(input, config),
+                config,
+                context=limits,
+                **kwargs,
+            ):
                 yield part
 
         def bulk_update_state(self, config, supersteps):
@@ -141,13 +166,13 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         See ras_agent.graphs.tool. Raises TypeError for other arguments, which LangChain's own method would take.
         """
         if args_schema is not None or arg_types is not None:
-            raise TypeError("an agent's tool has the one argument `question`: give name and description alone")
+            raise TypeError("an agent's tool has the one argument `question`: give only name and description")
         return as_tool(self, name, description)
 
     def as_function(self, name: str | None = None, description: str | None = None) -> Callable[[str], str]:
         """Return the agent as a plain function: `question` in, answer and sources out, as text.
 
-        Its type hints and its docstring are what other frameworks make a tool's schema of.
+        Other frameworks make a tool's schema of its type hints and its docstring.
         """
         return as_function(self, name, description)
 

@@ -1,4 +1,4 @@
-"""What every graph needs besides its own edges: nodes under limits, the beginning that all runs share."""
+"""The common needs of all graphs besides their own edges: nodes under limits, the beginning that all runs share."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
             self.memory = ThreadMemory(parts.store, scope_of(parts.retriever))
 
     def add_body(self, name: str, body: NodeBody) -> None:
-        """Add a node that runs `body`, which reads what the annotation of its `state` says; all of it without one."""
+        """Add a node that runs `body`, which reads the fields in the annotation of its `state`, else all."""
         node = Node(
             name,
             body,
@@ -82,7 +82,7 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         )
 
     def add_route(self, name: str, choose: Callable[[Any], str], ends: Sequence[str]) -> None:
-        """Let `choose` say which one of `ends` follows the node `name`, from what that node reads and has written."""
+        """Let `choose` say which one of `ends` follows the node `name`, from the fields that it reads and writes."""
         self.add_conditional_edges(
             name,
             Route(choose),
@@ -92,7 +92,7 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
     def add_beginning(
         self, following: str, *, least_steps: int = nodes.LEAST_STEPS, stop_reason: str = "", static: bool = False
     ) -> None:
-        """Add what comes before `following`: `begin`, `rewrite` for a follow-up question, and `recall` with a store.
+        """Add the nodes before `following`: `begin`, `rewrite` for a follow-up question, and `recall` with a store.
 
         least_steps: how many steps a run takes at least, without rewriting and recalling; the others as for `begin`.
         """

@@ -32,7 +32,7 @@ def with_question(inputs: Mapping[str, Any]) -> dict[str, Any]:
     question = inputs.get("question")
     raw_messages = inputs.get("messages")
     if raw_messages is None and question is not None:
-        return dict(inputs)  # what is no question, `begin` refuses
+        return dict(inputs)  # `begin` refuses anything but a question
     messages = _messages(raw_messages)
     if question is not None:
         return {**inputs, "messages": _asking(messages, question)}
@@ -48,7 +48,7 @@ def with_question(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def question_of(messages: Sequence[BaseMessage]) -> str:
-    """Return what the user asked last. Raises ValueError where no message of the user holds text."""
+    """Return the user's last question. Raises ValueError where no message of the user holds text."""
     for message in reversed(messages):
         if isinstance(message, HumanMessage):
             if text := message.text.strip():
@@ -81,7 +81,7 @@ def exchanges_in(messages: Sequence[BaseMessage], question: str) -> list[Exchang
 
 
 def with_turn(turns: Sequence[JSON], question: str, answer: Answer) -> list[JSON]:
-    """Return the turns with one more, or with the last one answered anew."""
+    """Return the turns with one more, or with another answer to the last one."""
     if turns and turns[-1]["question"] == question:
         earlier = turns[:-1]
     else:
@@ -93,7 +93,8 @@ def with_turn(turns: Sequence[JSON], question: str, answer: Answer) -> list[JSON
 def messages_of_answer(
     messages: Sequence[BaseMessage], question: str, original_question: str, answer: Answer, *, grounded: bool
 ) -> list[Any]:
-    """Return what an answer adds to a conversation: the question, where that is not its last message, and the answer.
+    """Return the messages that an answer adds to a conversation: the question, unless that is its last message, and
+    the answer.
 
     question: the one that was answered. original_question: the user's own words for it, if others; else empty.
     It adds nothing where there is no conversation in messages: a caller who gives a question gets plain JSON.
@@ -150,7 +151,7 @@ def _asking(messages: Sequence[BaseMessage], question: str) -> list[BaseMessage]
 def _messages(raw: Any) -> list[BaseMessage]:
     if raw is None:
         return []
-    # one message alone is taken too, as LangGraph takes it
+    # a single message is taken too, as LangGraph takes it
     if isinstance(raw, Sequence) and not isinstance(raw, (str, tuple)):
         many = raw
     else:

@@ -1,4 +1,4 @@
-"""What comes next: RAS's `plan` and IRCoT's `reason`, the limits that end a loop before them, the route after them.
+"""The next step of a loop: RAS's `plan` and IRCoT's `reason`, the limits that end a loop before them, the route after.
 
 Both nodes leave the next sub-query in the state, or an empty one and a stop reason; `retrieve_or_answer` follows it.
 """
@@ -32,7 +32,7 @@ _STEPS_OF_A_HOP = 5
 
 
 class DecideReads(CallReads):
-    """State that a node reads which decides what comes next."""
+    """State that a node reads which decides on the next step."""
 
     stop_reason: str
     scope: Scope
@@ -56,7 +56,7 @@ def plan(
 
     The first sub-query is the question itself, whatever words the planner has for it (RAS, section 3.1: q0 = Q); it
     is also what a failing first plan falls back on. Only a planner that records its dialogue searches in its own words,
-    for they stand in what it is shown next. A later failure ends the loop.
+    for they stand in its next prompt. A later failure ends the loop.
 
     pruner: chooses the facts that the planner is shown.
     from_memory: whether a first plan of [NO_RETRIEVAL] leads to an answer from the model's memory. If not, the question
@@ -82,7 +82,7 @@ def plan(
             steps,
             hop + 1,
         )
-        instead = fallback if hop else None  # the first search is the question's, whoever plans
+        instead = fallback if hop else None  # the first search is the question's with any planner
         plan = yield RoleCall(
             "planner",
             hop + 1,
@@ -107,9 +107,12 @@ def plan(
 
 
 def _with_dialogue(steps: list[Step], plans: Sequence[JSON]) -> list[Step]:
-    """Return the steps with what their planner has said, for a planner that goes on from there."""
-    parts = {plan["hop"]: DialoguePart.from_dict(plan["dialogue"]) for plan in plans if "dialogue" in plan}
-    return [replace(step, dialogue=parts[step.hop]) if step.hop in parts else step for step in steps]
+    """Return the steps with their planner's part of the dialogue, for a planner that goes on from there."""
+    parts: dict[int, DialoguePart | None] = {}
+    for plan in plans:
+        if "dialogue" in plan:
+            parts[plan["hop"]] = DialoguePart.from_dict(plan["dialogue"])
+    return [replace(step, dialogue=parts.get(step.hop, step.dialogue)) for step in steps]
 
 
 def _later_plan(plan: Plan | None) -> Plan | None:
@@ -155,7 +158,14 @@ def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0, fallbac
     def body(state: DecideReads, limits: Limits, records: Records) -> NodeSteps:
         question = state["question"]
         hop = len(state["steps"])
-        if (update := decide_without_planner(state, limits, structured=structured, more_steps=more_steps)) is not None:
+        if (
+            update := decide_without_planner(
+                state,
+                limits,
+                structured=structured,
+                more_steps=more_steps,
+            )
+        ) is not None:
             return update
         if not hop:
             return {"subquery": question}
@@ -202,7 +212,7 @@ def retrieve_or_answer(state: NextQuery) -> Literal["retrieve", "answer"]:
 def decide_without_planner(
     state: DecideReads, limits: Limits, *, structured: bool = True, more_steps: int = 0
 ) -> Update | None:
-    """Decide what needs no planner: a limit ends the loop, given passages are read under the question; None otherwise.
+    """Decide without a planner: a limit ends the loop, given passages are read under the question; None otherwise.
 
     A body that decides begins with it. structured: whether the graph reads facts, so that a hop can lack new ones.
     more_steps: how many steps a hop and the answer take besides those of RAS.
@@ -217,8 +227,10 @@ def decide_without_planner(
         return end_loop("static")
     end: StopReason | None = None
     if limits.loop_seconds is not None and state["seconds"] >= limits.loop_seconds:
-        end = "max_seconds"  # before what the hop lacked: it may be what time did not allow
-    end = end or (None if static else _loop_end(state, limits)) or _budget_end(state, limits, more_steps)
+        end = "max_seconds"  # comes first: the hop may lack facts because the time was over
+    elif not static:
+        end = _loop_end(state, limits)
+    end = end or _budget_end(state, limits, more_steps)
     if end:
         return end_loop(end)
     if given:
@@ -234,18 +246,20 @@ def apply_plan(state: DecideReads, limits: Limits, plan: Plan, *, thought: bool 
     thought: whether the plan is a sentence of a chain of thought.
     """
     hop = len(state["steps"]) + 1
-    texts = storable(plan.subquery), storable(str(plan.reason or ""))
-    if texts != (plan.subquery, plan.reason):
-        plan = replace(
-            plan,
-            subquery=texts[0],
-            reason=texts[1],
-        )
+    plan = replace(
+        plan,
+        subquery=storable(plan.subquery),
+        reason=storable(str(plan.reason or "")),
+    )
     if plan.answer or plan.dialogue:  # a model's own words, too
         plan = Plan.from_dict(to_json_value(plan.to_dict()))
     if streaming():
-        emit(Planned(hop, replace(plan, dialogue=None), thought))  # which is the planner's own, and long
-    update: Update = {"plans": [{**plan.to_dict(), "hop": hop, **({"thought": True} if thought else {})}]}
+        shown = replace(plan, dialogue=None)  # it is the planner's own, and long
+        emit(Planned(hop, shown, thought))
+    recorded = plan.to_dict() | {"hop": hop}
+    if thought:
+        recorded["thought"] = True
+    update: Update = {"plans": [recorded]}
     if plan.action != "subq":
         return update | end_loop(plan.action)
     if limits.stop_on_repeat and _repeats(state, plan.subquery):

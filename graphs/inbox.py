@@ -1,6 +1,6 @@
 """Reviews in the forms of LangChain's own pages: Agent Inbox, Agent Chat UI and the human-in-the-loop middleware.
 
-An interrupt's value has their keys next to ours, so these pages show it; what they send back is turned into a decision
+An interrupt's value has their keys next to ours, so these pages show it; their replies are turned into a decision
 as ras_agent.review describes it.
 
     Agent Inbox     {"type": "accept" | "edit" | "response" | "ignore", "args": ...}, or a list of one
@@ -38,9 +38,20 @@ def inbox_form(review: Review) -> JSON:
     description = f"{review.question}\n\n{review.error}".strip()
     return {
         "action_request": {"action": name, "args": args},
-        "config": {"allow_accept": True, "allow_edit": True, "allow_respond": can_note, "allow_ignore": True},
+        "config": {
+            "allow_accept": True,
+            "allow_edit": True,
+            "allow_respond": can_note,
+            "allow_ignore": True,
+        },
         "description": description,
-        "action_requests": [{"name": name, "args": args, "description": description}],
+        "action_requests": [
+            {
+                "name": name,
+                "args": args,
+                "description": description,
+            }
+        ],
         "review_configs": [{"action_name": name, "allowed_decisions": decisions}],
     }
 
@@ -48,7 +59,7 @@ def inbox_form(review: Review) -> JSON:
 def own_form(given: object, review: Review) -> object:
     """Return a decision of LangChain's pages as one of ours; anything else as it is.
 
-    Raises ReviewError for a decision of theirs that lacks what it decides.
+    Raises ReviewError for a decision of theirs that lacks its content.
     """
     decision = given
     if isinstance(given, Mapping) and isinstance(given.get("decisions"), Sequence):
@@ -61,14 +72,17 @@ def own_form(given: object, review: Review) -> object:
     if kind in _APPROVES:
         return {"action": "approve"}
     if kind in _NOTES:
-        return {"action": "ask", "note": decision.get("args") or decision.get("message")}
+        return {
+            "action": "ask",
+            "note": decision.get("args") or decision.get("message"),
+        }
     if kind in _REJECTS:
         return _rejection(decision, review)
     return _edit(decision, review)
 
 
 def _shown(review: Review) -> JSON:
-    """Return what a page lets a person edit."""
+    """Return the fields that a page lets a person edit."""
     if review.at == "plan":
         return {"subquery": review.plan.subquery if review.plan else ""}
     if review.at == "answer":

@@ -25,8 +25,8 @@ def create_ircot_agent(**arguments: Unpack[AgentArguments]) -> Agent:
     stays empty. `limits.max_hops` counts retrievals, that with the question included; a published step limit counts
     sentences and is one less. The published settings (2 steps for HotpotQA and 2Wiki, 4 for MuSiQue, 10 passages) are
     `Limits(max_hops=3, k=10)` and `Limits(max_hops=5, k=10)`.
-    preset: none; a preset is RAS's. review: at facts only if facts are read; there is no plan for the first search,
-    which is the question's.
+    preset: not taken; a preset is RAS's. review: at facts only if facts are read; there is no plan for the first
+    search, which is the question's.
     """
     return create_agent("ircot", **arguments)
 

@@ -1,4 +1,4 @@
-"""What a thread has found, in a LangGraph Store: the facts of earlier turns enter the graph of the next question.
+"""A thread's findings in a LangGraph Store: the facts of earlier turns enter the graph of the next question.
 
 One item per user and thread holds the last graph and the passages that its facts were read in. The names of user and
 thread come from the run's configuration, `{"configurable": {"user_id": ..., "thread_id": ...}}`.
@@ -31,14 +31,14 @@ Namespace = tuple[str, ...]
 
 
 class ThreadMemory:
-    """Reader and writer of a thread's item. scope: the filter that bounds what any question may be answered from."""
+    """Reader and writer of a thread's item. scope: the filter that bounds the evidence of every question."""
 
     def __init__(self, store: BaseStore, scope: Filter) -> None:
         self._store = store
         self._scope = scope
 
     def recall(self, namespace: Namespace) -> JSON:
-        """Return the item that was remembered last; an empty dictionary if there is none."""
+        """Return the item that was remembered last; an empty dictionary before the first."""
         item = self._store.get(namespace, KEY)
         if item:
             return item.value
@@ -135,7 +135,7 @@ def remember_call(memory: ThreadMemory, hop: int, graph: QuestionGraph, passages
 
 
 def without_passages(graph: QuestionGraph, names: Collection[str]) -> QuestionGraph:
-    """Return the graph without what only these passages state."""
+    """Return the graph without the facts that only these passages state."""
     return _with_sources(graph, lambda source: source if source.passage_id not in names else None)
 
 

@@ -9,7 +9,7 @@ The body of a node is a generator: it reads the state, yields each call that it 
 One that calls nothing is a plain function. `Node` drives a body from `invoke` and from `ainvoke`. Around every call it
 holds model calls against the limits, streams events, and turns an exception into a recorded failure: the generator
 then receives None and goes on without a reply. So it does where max_seconds are over and the call has not ended: the
-node goes on, the failure names who was still running, and what comes later is dropped.
+node goes on, the failure names the role that was still running, and a later reply is dropped.
 
 A role on a chat model is written the same way one floor below: its dialogue is a generator that yields Requests, and
 ras_agent.tools.chat.dialogue drives it. They are two drivers because they make different calls, know different errors,
@@ -78,9 +78,9 @@ RAISED = (
 )
 
 
-# a role that watches the time itself, as one on a chat model does, has this long to hand over what it has
+# a role that watches the time itself, as one on a chat model does, has this long to hand over its result
 _TO_HAND_OVER = 0.5
-# what a call may take that begins when this is over too: the question's own search, where no plan came in time
+# the time of a call that begins when this is over too: the question's own search, where no plan came in time
 _AT_LEAST = 0.25
 # an answer needs no earlier facts: a store that hangs costs a question so much
 _OF_STORE = 1.0
@@ -113,12 +113,17 @@ def instead_of_model(role: object) -> str:
 
 def record_failures(failures: Iterable[Failure]) -> list[JSON]:
     """Return failures as the state holds them, without secrets, and emit each as an event."""
-    failures = tuple(
-        replace(failure, message=redacted(failure.message), detail=redacted(failure.detail)) for failure in failures
-    )
+    recorded = []
     for failure in failures:
+        clean = replace(
+            failure,
+            message=redacted(failure.message),
+            detail=redacted(failure.detail),
+        )
+        recorded.append(clean)
+    for failure in recorded:
         emit(Failed(failure))
-    return [failure.to_dict() for failure in failures]
+    return [failure.to_dict() for failure in recorded]
 
 
 def redacted(message: object) -> str:
@@ -149,7 +154,15 @@ class Node(Runnable[Any, Update]):
                 within = run.within(role_call)
                 instead = None
                 try:
-                    run.receive(role_call, make_call(role_call.role, role_call.method, *role_call.args, within=within))
+                    run.receive(
+                        role_call,
+                        make_call(
+                            role_call.role,
+                            role_call.method,
+                            *role_call.args,
+                            within=within,
+                        ),
+                    )
                 except Exception as error:
                     instead = run.fail(role_call, error)
                 role_call = instead or run.advance()
@@ -185,15 +198,14 @@ class Node(Runnable[Any, Update]):
         runtime = get_runtime(Limits)
         # inside a bigger graph the context is that graph's own, of whatever type
         limits = self._bounds(runtime.context if isinstance(runtime.context, Limits) else None)
+        calls = ()
         if "usage" in state:
             calls = tuple(map(self._records.call, state["usage"]["calls"]))
-        else:
-            calls = ()
         return _NodeRun(state, limits, calls, runtime.stream_writer)
 
 
 def _does_nothing(writer: Callable[[Any], None]) -> bool:
-    """Tell whether a stream writer leads nowhere, which saves describing and streaming what nobody sees.
+    """Tell whether a stream writer leads nowhere, which saves describing and streaming for nobody.
 
     Without stream_mode "custom" LangGraph passes an empty function and says so nowhere. A function that names no
     global and no attribute, closes over nothing and has no defaults can reach no stream: no event is lost, whatever
@@ -206,7 +218,7 @@ def _does_nothing(writer: Callable[[Any], None]) -> bool:
 
 
 class _NodeRun:
-    """One run of a node's body: the calls it asks for, what fails in them, its update."""
+    """One run of a node's body: the calls it asks for, their failures, its update."""
 
     def __init__(self, state: Any, limits: Limits, earlier: tuple[Call, ...], writer: Callable[[Any], None]) -> None:
         self.update: Update = {}
@@ -297,37 +309,30 @@ class _NodeRun:
             raise error
         if isinstance(error, BudgetExceeded):
             self.ledger.refused = error.limit
-        elif isinstance(error, StillRunning) and role_call.kind == "store":
+            return None
+        instead = None
+        if isinstance(error, StillRunning) and role_call.kind == "store":
             message = f"the store did not answer within {_OF_STORE:g} s: this thread's earlier facts are left out"
-            self._failures += record_failures([Failure(role_call.kind, message, role_call.hop)])
         elif isinstance(error, StillRunning):
             self.ledger.refused = "max_seconds"
             over = f"max_seconds = {self.ledger.limits.max_seconds:g} were over"
-            if role_call.kind == "answerer":
-                over = over
-            else:
+            if role_call.kind != "answerer":
                 over = f"{over} but for the answer's part"
             message = f"the {role_call.kind} was still running when {over}; what it finds later is dropped"
-            self._failures += record_failures([Failure(role_call.kind, message, role_call.hop)])
         elif isinstance(error, ModelRefused):
             self.ledger.refused = "model_refused"
-            self._failures += record_failures([Failure(role_call.kind, redacted(error)[:500], role_call.hop)])
+            message = redacted(error)[:500]
         else:
             message = redacted(f"{type(error).__name__}: {message_of(error)}")[:500]
-            if isinstance(error, ParseError):
-                instead = role_call.fallback
-            else:
-                instead = None
-            if instead is not None:
-                message = f"{message}; {instead_of_model(instead)}"
-            self._failures += record_failures([Failure(role_call.kind, message, role_call.hop)])
-            if instead is None:
-                return None
-            return role_call._replace(role=instead, fallback=None)
-        return None
+            if isinstance(error, ParseError) and role_call.fallback is not None:
+                instead = role_call._replace(role=role_call.fallback, fallback=None)
+                message = f"{message}; {instead_of_model(instead.role)}"
+        failure = Failure(role_call.kind, message, role_call.hop)
+        self._failures += record_failures([failure])
+        return instead
 
     def _completed(self, update: Update) -> Update:
-        """Return the node's update with what its calls cost and what failed in them."""
+        """Return the node's update with the cost and the failures of its calls."""
         if self.ledger.notes:
             self._failures += record_failures(self.ledger.notes)
         if self._failures:

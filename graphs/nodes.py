@@ -51,7 +51,7 @@ _CHECKPOINTER = "__pregel_checkpointer"
 def begin(
     *, least_steps: int = LEAST_STEPS, stop_reason: str = "", static: bool = False, reviewed: bool = False
 ) -> NodeBody:
-    """Check the caller's input, and clear what an earlier question left in the thread's state."""
+    """Check the caller's input, and clear the remains of an earlier question in the thread's state."""
 
     def body(state: Beginning, limits: Limits, records: Records) -> Update:
         question = state.get("question")
@@ -88,7 +88,7 @@ def begin(
 
 
 def rewrite(rewriter: Rewriter) -> NodeBody:
-    """Make a follow-up question stand alone. Where that fails, it is asked as it is."""
+    """Complete a follow-up question from its conversation. Where that fails, it is asked unchanged."""
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
         question = state["question"]
@@ -103,7 +103,7 @@ def rewrite(rewriter: Rewriter) -> NodeBody:
             str,
         )
         if ledger.refused != "model_refused":
-            ledger.refused = None  # a limit that allows no rewriting ends nothing; what comes next asks it again
+            ledger.refused = None  # a limit that allows no rewriting ends nothing; the next call asks it again
         standalone = storable(" ".join((reply or "").split()))
         if not standalone or standalone == question:
             return {}
@@ -135,11 +135,7 @@ def retrieve(retriever: Retriever) -> NodeBody:
         subquery = state["subquery"]
         scope = state["scope"]
         given_passages = scope["given"]
-        search = Search(
-            retriever,
-            Filter.of(scope["filter"]),
-            scope["commit"],
-        )
+        search = Search(retriever, Filter.of(scope["filter"]), scope["commit"])
         if given_passages:
             hits = tuple(Hit(records.passage(data), 1 / rank) for rank, data in enumerate(given_passages[0], start=1))
             check_admitted([hit.passage for hit in hits], search.filter)
@@ -159,28 +155,30 @@ def retrieve(retriever: Retriever) -> NodeBody:
         shadowed = []
         stale = []
         for hit in hits:
-            passage, stored = hit.passage, state["passages"].get(hit.passage.id)
-            if stored is None or stored.get("recalled"):
-                earlier = None
-            else:
-                earlier = stored
-            if passage.text != texts.setdefault(passage.id, earlier["text"] if earlier else passage.text):
+            passage = hit.passage
+            stored = state["passages"].get(passage.id)
+            is_earlier = stored is not None and not stored.get("recalled")
+            text = texts.setdefault(passage.id, stored["text"] if stored and is_earlier else passage.text)
+            if passage.text != text:
                 shadowed.append(passage)
                 continue
             kept_hits.append(hit)
-            if earlier is None:
+            if not is_earlier:
                 new[passage.id] = records.dump(passage)
                 if stored and passage.text != stored["text"]:
                     stale.append(passage.id)
         emit(Hits(hop, subquery, tuple(kept_hits)))
-        update: Update = {"hits": records.dump_hits(tuple(kept_hits)), "passages": new}
+        update: Update = {
+            "hits": records.dump_hits(tuple(kept_hits)),
+            "passages": new,
+        }
         if given_passages or search.commit != scope["commit"]:
             update["scope"] = {
                 **scope,
                 "given": given_passages[1:],
                 "commit": search.commit,
             }
-        if stale:  # what was recalled of them was read in a text that is no more
+        if stale:  # their recalled facts were read in a text that is no more
             graph = without_passages(records.graph(state["graph"]), stale)
             update |= {
                 "graph": records.dump_graph(graph),
@@ -205,7 +203,7 @@ class StructureReads(CallReads):
 def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
     """Read facts in this hop's passages. A passage read at an earlier hop is not read again: its facts are known.
 
-    The extractor is asked for those passages alone that do not come with triples.
+    The extractor is asked only for those passages that do not come with triples.
     fallback: reads the passages about which no reply of the extractor's model could be read.
     """
     name = role_name(extractor)
@@ -247,25 +245,18 @@ def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
                 Extraction,
             )
             noted = Failure("extractor", f"no fact was read in {len(missed)} passages; {message}", hop)
-            more = more or Extraction()
-            extraction = Extraction((*extraction.triples, *more.triples), (*extraction.failures, noted, *more.failures))
+            parts = [extraction, Extraction(failures=(noted,)), more or Extraction()]
+            extraction = Extraction.joined(parts)
         extraction = Extraction(triples + extraction.triples, extraction.failures)
-        extraction = valid_facts(
-            extraction,
-            passages,
-            name,
-            hop,
-            subquery,
-        )
-        extraction = keep_standing(
-            extraction,
-            passages.values(),
-            hop,
-        )
+        extraction = valid_facts(extraction, passages, name, hop, subquery)
+        extraction = keep_standing(extraction, passages.values(), hop)
         triples = extraction.triples
         failures = extraction.failures
         emit(Triples(hop, triples))
-        update: Update = {"triples": records.dump_triples(triples), "read": [*state["read"], *passages]}
+        update: Update = {
+            "triples": records.dump_triples(triples),
+            "read": [*state["read"], *passages],
+        }
         if failures:
             update["failures"] = record_failures(failures)
         if reply is None or any_failed(failures):
@@ -311,7 +302,7 @@ def merge(*, thinking: bool = False) -> NodeBody:
         facts = graph.entries.items()
         names = [name for name, (fact, _) in facts for source in fact.sources if source.passage_id in passage_ids]
         ids = tuple(dict.fromkeys(names))
-        # what an earlier turn found is new to this question once its own search has found it
+        # a fact of an earlier turn is new to this question once its own search has found it
         of_earlier_hops = set().union(*[step["triple_ids"] for step in state["steps"]])
         new = tuple([name for name in ids if name not in of_earlier_hops])
         step = Step(
@@ -323,12 +314,20 @@ def merge(*, thinking: bool = False) -> NodeBody:
             seconds=round(state["seconds"] - sum(step["seconds"] for step in state["steps"]), 6),
         )
         if streaming():  # counting entities and conflicts costs as much as the merge
-            added = tuple(graph.by_id[name] for name in new)
-            emit(GraphDelta(hop, added, len(graph), len(graph.entities), len(graph.conflicts), new))
-        if graph is before:
-            changed = {}
-        else:
-            changed = {"graph": records.dump_graph(graph, state["graph"], triples)}
+            added = graph.with_ids(new)
+            emit(
+                GraphDelta(
+                    hop,
+                    added,
+                    len(graph),
+                    len(graph.entities),
+                    len(graph.conflicts),
+                    new,
+                )
+            )
+        changed: Update = {}
+        if graph is not before:
+            changed["graph"] = records.dump_graph(graph, state["graph"], triples)
         # the step and the graph hold them now; a checkpointer would store them again at each step to come
         return {
             **changed,
@@ -342,8 +341,11 @@ def merge(*, thinking: bool = False) -> NodeBody:
 
 def _of_persons(graph: QuestionGraph) -> list[str]:
     """Return the ids of facts that a person stated or corrected, which no bound hides."""
-    facts = graph.by_id.items()
-    return [name for name, fact in facts if any(is_person(source.extractor) for source in fact.sources)]
+    stated = []
+    for name, fact in graph.by_id.items():
+        if any(is_person(source.extractor) for source in fact.sources):
+            stated.append(name)
+    return stated
 
 
 def shown_graph(
@@ -363,9 +365,7 @@ def shown_graph(
         (question, graph, steps),
         QuestionGraph,
     )
-    if pruned is None:
-        return graph
-    return pruned
+    return graph if pruned is None else pruned
 
 
 def answer(
@@ -377,14 +377,14 @@ def answer(
     asks_anyway: bool = False,
     fallback: object = None,
 ) -> NodeBody:
-    """Answer from the graph and the passages; citations of what does not exist are dropped and recorded.
+    """Answer from the graph and the passages; citations of passages that do not exist are dropped and recorded.
 
     memory: remembers the graph for the thread's next question. pruner: chooses the facts that the answerer is shown.
     judge: tells whether a cited sentence bears a yes or a no.
     fallback: answers where no reply of the answerer's model held an answer.
 
-    Each citation says whether it supports the answer. Where none does, the answer is not grounded, and a failure says
-    so.
+    Each citation says whether it supports the answer. Without one that does, the answer is not grounded, and a failure
+    says so.
 
     Without any evidence there is no answer, and the answerer is not asked, unless the plan was [NO_RETRIEVAL] or, with
     `asks_anyway`, a search has found nothing.
@@ -399,20 +399,8 @@ def answer(
         if state["stop_reason"] == "model_refused":
             reply = None
         elif evidence or state["stop_reason"] == "no_retrieval" or (asks_anyway and steps):
-            graph_shown = yield from shown_graph(
-                pruner,
-                "answerer",
-                state["question"],
-                graph,
-                steps,
-                hop,
-            )
-            args = (
-                state["question"],
-                graph_shown,
-                tuple(passages.values()),
-                steps,
-            )
+            graph_shown = yield from shown_graph(pruner, "answerer", state["question"], graph, steps, hop)
+            args = (state["question"], graph_shown, tuple(passages.values()), steps)
             reply = yield RoleCall(
                 "answerer",
                 hop,
@@ -437,32 +425,13 @@ def answer(
             reply = _without_evidence(state)
         refused = current_ledger().refused
         if reply is None:
-            if refused:
-                cause = f"{refused} is used up"
-            else:
-                cause = "the answerer failed"
+            cause = f"{refused} is used up" if refused else "the answerer failed"
             if "model_refused" in (refused, state["stop_reason"]):
                 cause = "a model cannot be asked"
-            reply = Answer(
-                f"No answer: {cause}.",
-                abstained=True,
-                failed=cause,
-            )
-        reply = valid_citations(
-            reply,
-            passages,
-            graph.by_id,
-            hop,
-        )
-        reply = yield from _supported(
-            state["question"],
-            reply,
-            passages,
-            graph,
-            judge,
-            hop,
-        )
-        current_ledger().refused = refused  # what a judge lacked time for ends nothing
+            reply = Answer(f"No answer: {cause}.", abstained=True, failed=cause)
+        reply = valid_citations(reply, passages, graph.by_id, hop)
+        reply = yield from _supported(state["question"], reply, passages, graph, judge, hop)
+        current_ledger().refused = refused  # a judge that lacked time ends nothing
         grounded = is_grounded(reply)
         if evidence and (unborne := what_is_not_borne(reply)):
             reply = replace(reply, failures=(*reply.failures, Failure("answerer", unborne)))
@@ -470,7 +439,7 @@ def answer(
         emit(Answered(reply, refused or state["stop_reason"], grounded))
         if memory is not None and len(graph):
             yield remember_call(memory, hop, graph, passages)
-            current_ledger().refused = refused  # it is over: what the store lacked time for ends nothing
+            current_ledger().refused = refused  # it is over: a store that lacked time ends nothing
         return {
             "answer": reply.text,
             "citations": [citation.to_dict() for citation in reply.citations],
@@ -486,7 +455,11 @@ def answer(
             "messages": messages_of_answer(
                 state.get("messages", ()), state["question"], state.get("asked", ""), reply, grounded=grounded
             ),
-            "turns": with_turn(state.get("turns", ()), state["question"], reply),
+            "turns": with_turn(
+                state.get("turns", ()),
+                state["question"],
+                reply,
+            ),
         }
 
     return body
@@ -496,10 +469,7 @@ def _supported(
     question: str, reply: Answer, passages: Mapping[str, Passage], graph: QuestionGraph, judge: Judge | None, hop: int
 ) -> Generator[RoleCall, Any, Answer]:
     """Return the answer whose citations say whether they support it."""
-    if judge:
-        texts = texts_to_judge(question, reply, passages)
-    else:
-        texts = []
+    texts = texts_to_judge(question, reply, passages) if judge else []
     verdicts = None
     if texts:
         verdicts = yield RoleCall(
@@ -510,13 +480,7 @@ def _supported(
             (question, texts),
             Sequence,
         )
-    return with_support(
-        question,
-        reply,
-        passages,
-        graph.by_id,
-        verdicts or (),
-    )
+    return with_support(question, reply, passages, graph.by_id, verdicts or ())
 
 
 def _without_evidence(state: State) -> Answer:
@@ -524,7 +488,7 @@ def _without_evidence(state: State) -> Answer:
     broken = [failure["message"] for failure in state["failures"] if failure["role"] == "retriever"]
     if broken:
         cause = "nothing was found, since the search failed"
-        # what follows the kind of error is among the failures, and may name a place that is not for everybody
+        # the rest of the error is among the failures, and may name a place that is not for everybody
         return Answer(f"No answer: {cause}: {broken[-1].partition(': ')[0]}", abstained=True, failed=cause)
     if state["steps"]:
         return Answer("No answer: no passage was found for the question.", abstained=True)
@@ -538,9 +502,4 @@ def _without_evidence(state: State) -> Answer:
 
 def _shared_id(passage: Passage, hop: int) -> Failure:
     message = f"dropped a passage whose id {passage.id!r} is also that of another text: ids have to be unique"
-    return Failure(
-        "retriever",
-        message,
-        hop,
-        passage.text[:200],
-    )
+    return Failure("retriever", message, hop, passage.text[:200])

@@ -1,4 +1,4 @@
-"""What a run shows to those who watch a service: searches, through LangChain's callbacks, and one log line per node.
+"""A run shows itself to those who watch a service: searches through LangChain's callbacks, and one log line per node.
 
 LangSmith, OpenTelemetry's instrumentations and a user's own handlers are callbacks; model calls and nodes reach them
 through LangChain and LangGraph. The log goes to Python's logger `ras_agent` (see ras_agent.logs).
@@ -31,7 +31,7 @@ _KNOWN = re.compile(
     r"\b(?:[A-Z]\w+(?:Error|Exception|Status)|Error code: \d{3}|failed after \d+ tr(?:y|ies)|nothing listens at \S+\w"
     r"|check the API key)\b"
 )
-_EMPTYING = ("begin", "merge")  # what they return of hits and facts is their end
+_EMPTYING = ("begin", "merge")  # they empty hits and facts
 
 
 def search(config: RunnableConfig | None, role: Any, method: str, *args: Any, within: float) -> Any:
@@ -116,21 +116,28 @@ def _listens(manager: BaseCallbackManager) -> bool:
 
 
 def _documents(hits: object) -> Sequence[Document]:
+    documents: list[Document] = []
     if not isinstance(hits, Sequence):
-        return ()
-    return [
-        Document(hit.passage.text, id=str(hit.passage.id), metadata={"title": hit.passage.title, "score": hit.score})
-        for hit in hits
-        # what is no passage of texts is for the node to refuse
-        if isinstance(hit, Hit) and isinstance(hit.passage, Passage) and isinstance(hit.passage.text, str)
-    ]
+        return documents
+    for hit in hits:
+        # anything but a passage of texts is for the node to refuse
+        if not isinstance(hit, Hit) or not isinstance(hit.passage, Passage) or not isinstance(hit.passage.text, str):
+            continue
+        passage = hit.passage
+        document = Document(
+            passage.text,
+            id=str(passage.id),
+            metadata={"title": passage.title, "score": hit.score},
+        )
+        documents.append(document)
+    return documents
 
 
 def log_node(
     name: str, config: RunnableConfig | None, state: Any, update: Update, ledger: Ledger, seconds: float
 ) -> None:
     """Log a node's run: counts, ids, times and failures; the texts of question and answer only if asked for."""
-    failures = update.get("failures")
+    failures = update.get("failures") or ()
     level = logging.WARNING if failures else logging.INFO
     if not LOGGER.isEnabledFor(level):
         return
@@ -140,7 +147,8 @@ def log_node(
         "node": name,
         "hop": hop,
     }
-    if thread := ((config or {}).get("configurable") or {}).get("thread_id"):
+    configurable = (config or {}).get("configurable") or {}
+    if thread := configurable.get("thread_id"):
         fields["thread"] = str(thread).rpartition("/")[2]
     fields["seconds"] = round(seconds, 4)
     if ledger.calls:
@@ -156,30 +164,29 @@ def log_node(
             fields[key] = update[key]
     if name == "answer":
         fields["citations"] = len(update.get("citations", ()))
-    if failures:
-        fields["failures"] = [{"role": failure["role"], "message": _reason(failure["message"])} for failure in failures]
+    reasons = []
+    texts = []
+    lines = [name]
+    for failure in failures:
+        role = failure["role"]
+        reason = _reason(failure["message"])
+        reasons.append({"role": role, "message": reason})
+        texts.append({"role": role, "message": failure["message"]})
+        lines.append(f"{role}: {reason}")
+    if reasons:
+        fields["failures"] = reasons
     extra: dict[str, Any] = {"ras_agent": fields}
     if shows_text():
-        texts: dict[str, Any] = {key: update.get(key) for key in ("question", "subquery", "answer")}
-        if failures:
-            texts["failures"] = [{"role": failure["role"], "message": failure["message"]} for failure in failures]
-        extra["ras_agent_text"] = {key: text for key, text in texts.items() if text}
-    message = "; ".join([name, *(f"{failure['role']}: {failure['message']}" for failure in fields.get("failures", ()))])
-    LOGGER.log(
-        level,
-        "%s",
-        message,
-        extra=extra,
-    )
+        shown = {key: update.get(key) for key in ("question", "subquery", "answer")} | {"failures": texts}
+        extra["ras_agent_text"] = {key: text for key, text in shown.items() if text}
+    LOGGER.log(level, "%s", "; ".join(lines), extra=extra)
 
 
 def _reason(message: str) -> str:
-    """Return what a failure's message says without quoting: its beginning, and known words of what may quote a text."""
+    """Return the parts of a failure's message that quote nothing: its beginning, and known words of the rest."""
     kind, _, rest = message.partition(": ")
     known = ", ".join(dict.fromkeys(_KNOWN.findall(rest)))
-    if known:
-        return f"{kind} ({known})"
-    return kind
+    return f"{kind} ({known})" if known else kind
 
 
 def question_id(config: RunnableConfig | None, state: Any) -> str:

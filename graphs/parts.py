@@ -1,4 +1,4 @@
-"""What an agent is made of: the arguments that a caller may give, the parts that they become, and presets."""
+"""The makings of an agent: the arguments that a caller may give, the parts that they become, and presets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 from ras_agent.tools.index.given import Text
 from ras_agent.tools.index.store import PassageIndex
 
-# what a user may write for each part of an agent
+# the forms in which a user may write each part of an agent
 AnyModel = Runnable[Any, Any] | str  # a chat model, or a runnable around one
 AnyPlanner = Planner | Reasoner | AnyModel | None
 AnyExtractor = Extractor | AnyModel | None
@@ -45,9 +45,9 @@ class Preset:
     """Properties of the loop that a preset fixes, whatever the limits are.
 
     early_stops: whether a repeated sub-query or a hop without new facts ends the loop. bounded: whether the graph is.
-    may_abstain: whether the answerer may. layout: what planner and answerer are shown; None for their own.
+    may_abstain: whether the answerer may. layout: the evidence that planner and answerer are shown; None for their own.
     follows_any: whether a reply that states no plan is the next search. from_memory: whether a plan of [NO_RETRIEVAL]
-    leads to an answer from the model's memory. asks_anyway: whether the answerer is asked, for what its model knows,
+    leads to an answer from the model's memory. asks_anyway: whether the answerer is asked, for its model's knowledge,
     where a search found nothing that it can be shown; comparisons of agents need it, so that all of them are asked.
     falls_back: whether an offline role may play a step whose model could not be understood, unless a setting says.
     """
@@ -110,7 +110,7 @@ def preset_named(name: str | Preset | None, **changes: Any) -> Preset:
 class AgentArguments(TypedDict, total=False):
     """The keyword arguments of `create_ras_agent` and its siblings, all of which may be left out.
 
-    One that is given wins over its field of `settings`; what neither names is the default of `Settings`: offline roles
+    One that is given wins over its field of `settings`; the rest is the default of `Settings`: offline roles
     over BM25.
     """
 
@@ -131,7 +131,7 @@ class AgentArguments(TypedDict, total=False):
     retriever: AnyRetriever
     """an object, or a registered name over `index`, which each run sees as of its last commit"""
     rewriter: AnyRewriter
-    """makes a conversation's next question stand alone, of which a first question costs nothing; like the extractor it
+    """completes a conversation's next question from its turns; a first question costs nothing; like the extractor it
     follows the planner, and else completes it by rule"""
     limits: Limits | None
     """of every run, unless `invoke(..., context=Limits(...))` gives others"""
@@ -162,7 +162,7 @@ class AgentParts:
     """An agent's parts, ready to be put together, once or with some of them replaced.
 
     graph: a registered name.
-    planner: what the graph's planner is, such as IRCoT's Reasoner; None in a graph that plans nothing.
+    planner: of the graph's own kind, such as IRCoT's Reasoner; None in a graph that plans nothing.
     extractor: None in a graph that reads no facts.
     review: where a run waits for a person.
     rewriter: None where a conversation's follow-up questions stay as they are.

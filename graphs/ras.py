@@ -17,7 +17,7 @@ from ras_agent.review import PLACES
 def create_ras_agent(**arguments: Unpack[AgentArguments]) -> Agent:
     """Make the agent of the RAS paper, a compiled LangGraph graph.
 
-    What may be given, and what it means: ras_agent.graphs.parts.AgentArguments. The input's keys are in
+    ras_agent.graphs.parts.AgentArguments has the arguments and their meaning. The input's keys are in
     ras_agent.graphs.state.Inputs, the output's in Outputs. A tool that fails in a run is listed in the output's
     `failures`; mistakes in code and set-up are raised (ras_agent.graphs.node.RAISED has which). Raises RasError
     children for specs that cannot be resolved.

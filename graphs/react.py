@@ -1,4 +1,4 @@
-"""ReAct: a model that calls tools searches, looks around in what was found, and says when it is enough.
+"""ReAct: a model that calls tools searches, looks around in the results, and says when it is enough.
 
 ReAct: Synergizing Reasoning and Acting in Language Models (Yao et al., 2023), over the same retriever, extractor,
 question graph and answerer as the other loops.
@@ -23,7 +23,7 @@ def create_react_agent(**arguments: Unpack[AgentArguments]) -> Agent:
     planner: a chat model that can call tools, or a string. Its tools are `search`, `neighbours` (the facts of the
         question's graph about an entity), `read` (a passage that was found, whole) and `finish`. Looks are answered at
         once; a search is a hop, whose facts join the graph. The answerer writes the answer, with its citations.
-    preset: none; a preset is RAS's. Raises SettingsError without a model, or for one that cannot call tools.
+    preset: not taken; a preset is RAS's. Raises SettingsError without a model, or for one that cannot call tools.
     """
     return create_agent("react", **arguments)
 

@@ -38,10 +38,16 @@ class Records:
     def dump_graph(self, graph: QuestionGraph, earlier: JSON | None = None, triples: tuple[Triple, ...] = ()) -> JSON:
         """Return a graph as JSON, in which the JSON of facts that have not changed is taken over.
 
-        earlier: the graph from which it has grown, where its facts nearly always come first. triples: what was merged.
+        earlier: the graph from which it has grown, where its facts nearly always come first. triples: the merged ones.
         """
         entries = list(graph.entries.values())
-        dumped = dict(zip(map(id, triples), self._record_of(triples) or (), strict=False))
+        dumped = dict(
+            zip(
+                map(id, triples),
+                self._record_of(triples) or (),
+                strict=False,
+            )
+        )
         if earlier:
             known = self._record_of(earlier["facts"])
         else:
@@ -67,7 +73,13 @@ class Records:
         for triple in triples:
             if (sources := shared.get(id(triple.sources))) is None:
                 sources = shared[id(triple.sources)] = [source.to_dict() for source in triple.sources]
-            data.append(dump_fact(triple.id, triple, sources=sources))
+            data.append(
+                dump_fact(
+                    triple.id,
+                    triple,
+                    sources=sources,
+                )
+            )
         self._remember(data, triples)
         self._remember(triples, data)
         return data
@@ -99,7 +111,15 @@ class Records:
         return self._load(data, parse)
 
     def step(self, data: JSON, passages: Mapping[str, JSON]) -> Step:
-        return self._load(data, lambda step: Step.from_dict({**step, "hits": self.hits(step["hits"], passages)}))
+        return self._load(
+            data,
+            lambda step: Step.from_dict(
+                {
+                    **step,
+                    "hits": self.hits(step["hits"], passages),
+                }
+            ),
+        )
 
     def _load(self, data: _Data, parse: Callable[[_Data], _Record]) -> _Record:
         record: _Record | None = self._record_of(data)

@@ -1,4 +1,4 @@
-"""Graphs by name: what the command line, evaluation and studies have to know of one, and how it is assembled."""
+"""Graphs by name: the properties that the command line, evaluation and studies need, and how each is assembled."""
 
 from __future__ import annotations
 

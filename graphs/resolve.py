@@ -1,4 +1,4 @@
-"""The one place where an agent's parts are resolved: from what a caller gives and, for all the rest, from settings.
+"""The one place where an agent's parts are resolved: from a caller's arguments and, for all the rest, from settings.
 
 `create_ras_agent` and its siblings, the command line, the server, evaluations and studies all come through
 `resolve_parts`; a graph then assembles what is ready (ras_agent.graphs.registry.GraphSpec).
@@ -7,14 +7,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
+from langgraph.store.base import BaseStore
 from typing_extensions import Unpack
 
 from ras_agent.address import Address
+from ras_agent.budget import Limits
 from ras_agent.errors import ReviewError, SettingsError, did_you_mean
 from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.parts import AgentArguments, AgentParts, AnyCheckpointer, AnyIndex, Preset, preset_named
@@ -50,18 +52,25 @@ _STOP = "stop"
 
 
 def create_agent(graph: str, **arguments: Unpack[AgentArguments]) -> Agent:
-    """Make the agent of the graph registered as `graph`; AgentArguments has what may be given.
+    """Make the agent of the graph registered as `graph`; AgentArguments lists the arguments.
 
-    Raises RasError children for what cannot be set up, and TypeError for an object that fits no protocol.
+    Raises RasError children for parts that cannot be set up, and TypeError for an object that fits no protocol.
     """
-    agent = graph_spec(graph).assemble(resolve_parts(graph, **arguments), arguments.get("checkpointer"))
+    parts = resolve_parts(graph, **arguments)
+    agent = graph_spec(graph).assemble(parts, arguments.get("checkpointer"))
     agent.recipe = partial(create_agent, graph, **arguments)
     return agent
 
 
 def agent_from_settings(settings: Settings, index: AnyIndex, *, task: str = "") -> Agent:
     """Make the agent that `settings` describe, whichever graph they name, over `index`."""
-    return assemble_agent(resolve_parts(settings.graph, settings=settings, index=index, task=task))
+    parts = resolve_parts(
+        settings.graph,
+        settings=settings,
+        index=index,
+        task=task,
+    )
+    return assemble_agent(parts)
 
 
 def assemble_agent(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> Agent:
@@ -77,30 +86,92 @@ def assemble_agent(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> A
     return graph_spec(parts.graph).assemble(parts, checkpointer)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choices:
+    """The arguments of a caller and, for all that they leave out, the settings: merged once, before anything is made.
+
+    names_retriever: whether one of the two names the retriever, so that it is not the default.
+    """
+
+    settings: Settings
+    index: Any
+    llm: object
+    planner: object
+    answerer: object
+    extractor: object
+    retriever: object
+    rewriter: object
+    limits: Limits
+    preset: str | Preset | None
+    review: str | Sequence[str] | None
+    names_retriever: bool
+    store: BaseStore | None = None
+    task: str = ""
+    name: str = ""
+    brief: bool = False
+
+    @classmethod
+    def of(cls, arguments: AgentArguments) -> Self:
+        settings = arguments.get("settings") or Settings()
+        chosen: dict[str, Any] = {name: getattr(settings, name) for name in _CHOSEN}
+        for name, value in arguments.items():
+            is_blank = value is None or (value == "" and name != "review")
+            if name in cls.__dataclass_fields__ and not is_blank:
+                chosen[name] = value
+        chosen["settings"] = settings
+        chosen["names_retriever"] = bool(arguments.get("retriever")) or "retriever" in settings.model_fields_set
+        return cls(**chosen)
+
+    def roles(self, spec: GraphSpec) -> dict[str, object]:
+        """Return the spec of each role of a graph."""
+        anyone = self.llm or _OFFLINE
+        roles: dict[str, object] = {}
+        if spec.planner is not None:
+            roles["planner"] = self.planner or anyone
+        roles["answerer"] = self.answerer or anyone
+        leading = roles["answerer"]
+        if spec.planner is not None and spec.facts == "always":
+            leading = roles["planner"]
+        reads_facts = spec.facts == "always"
+        if spec.facts == "if needed":
+            reads_facts = bool(self.extractor) or needs_facts(leading)
+        if reads_facts:
+            roles["extractor"] = self.extractor or self.llm or matching_extractor(leading)
+        return roles
+
+
+# the fields that an argument and a setting may name
+_CHOSEN = (
+    *("index", "llm", "planner", "answerer", "extractor", "retriever", "rewriter"),
+    *("limits", "preset", "review"),
+)
+
+
 def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts:
     """Return the parts of an agent, each resolved once. The graph is `graph`, whatever the settings name.
 
-    Raises RasError children for what cannot be set up, and TypeError for an argument that there is not and for an
-    object that fits no protocol.
+    Raises RasError children for parts that cannot be set up, and TypeError for an unknown argument and for an object
+    that fits no protocol.
     """
     _check_names(arguments)
     spec = graph_spec(graph)
-    settings = arguments.get("settings") or Settings()
-    preset_name = arguments.get("preset") or settings.preset
-    if preset_name and isinstance(preset_name, str) and not spec.presets:
-        raise SettingsError(f"graph {graph!r} takes no preset, got {preset_name!r}")
-    specs = _role_specs(spec, settings, arguments)
-    llm = arguments.get("llm") or settings.llm
-    retriever_spec, index = _retriever_and_index(settings, arguments)
-    language = settings.language or (language_of(index) if isinstance(index, PassageIndex) else "")
+    chosen = _Choices.of(arguments)
+    settings = chosen.settings
+    if isinstance(chosen.preset, str) and chosen.preset and not spec.presets:
+        raise SettingsError(f"graph {graph!r} takes no preset, got {chosen.preset!r}")
+    specs = chosen.roles(spec)
+    retriever_spec, index = _retriever_and_index(chosen)
+    language = settings.language or ""
+    if not language and isinstance(index, PassageIndex):
+        language = language_of(index)
     preset = preset_named(
-        preset_name,
+        chosen.preset,
         from_memory=settings.from_memory,
         layout=settings.layout,
     )
     options = replace(
         role_options(settings),
-        task=arguments.get("task", ""),
+        task=chosen.task,
         language=language,
         layout=preset.layout,
         follows_any=preset.follows_any,
@@ -108,84 +179,87 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         may_abstain=preset.may_abstain,
         asks_anyway=preset.asks_anyway,
     )
+    planner = None
     if "planner" in specs:
         planner = _planner(spec, specs["planner"], options)
-    else:
-        planner = None
     answerer = resolve_answerer(specs["answerer"], options)
+    extractor = None
+    if "extractor" in specs:
+        extractor = _extractor(specs["extractor"], options, settings)
+    pruner = None
     if settings.prune_facts:
         pruner = FactPruner(fact_order(settings.prune_facts), settings.prune_to)
-    else:
-        pruner = None
-    review = arguments.get("review")
     review = review_points(
         graph,
-        settings.review if review is None else review,
-        reads_facts="extractor" in specs,
+        chosen.review,
+        reads_facts=extractor is not None,
     )
-    # what a graph reads of a planner of its own kind is no model's name
-    if spec.planner in ("planner", "reasoner"):
-        default_role = specs["planner"]
-    else:
-        default_role = specs["answerer"]
+    # the spec of a planner of the graph's own kind is no model's name
+    leading = specs["planner" if spec.planner in ("planner", "reasoner") else "answerer"]
+    rewriter = chosen.rewriter or _default_rewriter(chosen.llm or leading)
     retriever = resolve_retriever(
         retriever_spec,
         index,
-        **retriever_options(settings, arguments.get("retriever")),
+        **retriever_options(settings, chosen.retriever),
     )
+    fallback = settings.fallback or _usual_fallback(preset, language)
     return AgentParts(
         graph=graph,
         planner=planner,
-        extractor=_extractor(specs["extractor"], options, settings) if "extractor" in specs else None,
+        extractor=extractor,
         answerer=answerer,
         retriever=scoped(retriever, settings.filter),
-        limits=arguments.get("limits") or settings.limits,
+        limits=chosen.limits,
         preset=preset,
         review=review,
-        rewriter=resolve_rewriter(
-            arguments.get("rewriter") or settings.rewriter or _default_rewriter(llm or default_role), options
-        ),
-        store=arguments.get("store"),
+        rewriter=resolve_rewriter(rewriter, options),
+        store=chosen.store,
         pruner=pruner,
         judge=find("judge", _OFFLINE)(),
         role_names={role: role_name(spec) for role, spec in specs.items()},
-        fallbacks=_fallbacks(spec, specs, options, settings.fallback or _usual_fallback(preset, language)),
-        name=arguments.get("name", ""),
-        brief=arguments.get("brief", False),
+        fallbacks=_fallbacks(spec, specs, options, fallback),
+        name=chosen.name,
+        brief=chosen.brief,
     )
 
 
-def _retriever_and_index(settings: Settings, arguments: AgentArguments) -> tuple[object, Any]:
-    """Return what a caller says of the retriever, and the index that it searches, opened; None for one without.
+def _retriever_and_index(chosen: _Choices) -> tuple[object, Any]:
+    """Return the spec of the retriever, and the index that it searches, opened; None for one without.
 
     Raises SettingsError where both are given and only one can be meant.
     """
-    spec = arguments.get("retriever")
-    index = arguments.get("index")
-    index = settings.index if index is None else index
-    if (store := langchain_retriever(index)) is not None:
-        name = spec or (settings.retriever if "retriever" in settings.model_fields_set else None)
-        if name is not None:
-            raise SettingsError(
-                f"the index is {type(index).__name__}, which is searched as it is, and the retriever is {name!r:.80}: "
-                "leave one of them out"
-            )
+    index = chosen.index
+    store = langchain_retriever(index)
+    if store is not None and chosen.names_retriever:
+        raise SettingsError(
+            f"the index is {type(index).__name__}, which is searched as it is, and the retriever is "
+            f"{chosen.retriever!r:.80}: leave one of them out"
+        )
+    if store is not None:
         return store, None
-    spec = spec or settings.retriever
     if isinstance(index, str) and index.count(" ") > 3 and not PassageIndex.exists(index):
         raise SettingsError(f"no index at {index!r:.80}; if it is a text to search, give it in a list: index=['...']")
-    opened = index is None or isinstance(index, PassageIndex | str | Path | Address)
-    chunking = Chunking.of(settings.chunk_size, settings.overlap)
-    return spec, open_for(spec, index, settings.language, chunking, None if opened else settings.embedder)
+    settings = chosen.settings
+    is_text = index is not None and not isinstance(index, PassageIndex | str | Path | Address)
+    opened = open_for(
+        chosen.retriever,
+        index,
+        settings.language,
+        Chunking.of(settings.chunk_size, settings.overlap),
+        settings.embedder if is_text else None,
+    )
+    return chosen.retriever, opened
 
 
 def _check_names(arguments: Mapping[str, object]) -> None:
     """Raise TypeError for an argument that an agent does not have, which Python does not look at here."""
-    names = AgentArguments.__annotations__
+    known = AgentArguments.__annotations__
     for name in arguments:
-        if name not in names:
-            remedy = did_you_mean(name, names)
-            raise TypeError(f"an agent has no argument {name!r}; known: {', '.join(names)}{remedy and f'; {remedy}'}")
+        if name in known:
+            continue
+        message = f"an agent has no argument {name!r}; known: {', '.join(known)}"
+        remedy = did_you_mean(name, known)
+        raise TypeError(f"{message}; {remedy}" if remedy else message)
 
 
 def review_points(graph: str, review: str | Sequence[str] | None, *, reads_facts: bool) -> tuple[Place, ...]:
@@ -193,11 +267,12 @@ def review_points(graph: str, review: str | Sequence[str] | None, *, reads_facts
     points = places(review)
     spec = graph_spec(graph)
     for place in points:
-        if place not in spec.review or (place == "facts" and not reads_facts):
-            if place in spec.review:
-                why = "reads no facts without an extractor"
-            else:
-                why = "has no such place"
+        why = ""
+        if place not in spec.review:
+            why = "has no such place"
+        elif place == "facts" and not reads_facts:
+            why = "reads no facts without an extractor"
+        if why:
             others = ", ".join(other for other in spec.review if other != place) or "none"
             raise ReviewError(f"graph {graph!r} cannot be reviewed at {place}: it {why}; other places: {others}")
     return points
@@ -205,7 +280,8 @@ def review_points(graph: str, review: str | Sequence[str] | None, *, reads_facts
 
 def extractor_from_settings(settings: Settings, spec: object) -> Extractor:
     """Make the extractor that `spec` names, with the triple cache of the settings if any. Raises RasError children."""
-    return _extractor(spec, role_options(settings), settings)
+    options = role_options(settings)
+    return _extractor(spec, options, settings)
 
 
 def _extractor(spec: object, options: RoleOptions, settings: Settings) -> Extractor:
@@ -216,28 +292,13 @@ def _extractor(spec: object, options: RoleOptions, settings: Settings) -> Extrac
 
 
 def role_specs(settings: Settings) -> dict[str, str]:
-    """Return who plays which role: the role's own setting, else `llm`, else "offline".
+    """Return the spec of each role: the role's own setting, else `llm`, else "offline".
 
     An extractor that nobody chose follows the planner, or the answerer where nothing is planned or facts are read for
     the answerer's sake.
     """
-    return cast("dict[str, str]", _role_specs(graph_spec(settings.graph), settings, {}))
-
-
-def _role_specs(spec: GraphSpec, settings: Settings, arguments: AgentArguments) -> dict[str, object]:
-    """Return who plays which role, as `role_specs` does; an argument comes first."""
-    llm = arguments.get("llm") or settings.llm
-    extractor = arguments.get("extractor") or settings.extractor
-    anyone = llm or _OFFLINE
-    specs: dict[str, object] = {"answerer": arguments.get("answerer") or settings.answerer or anyone}
-    default_role = specs["answerer"]
-    if spec.planner is not None:
-        specs = {"planner": arguments.get("planner") or settings.planner or anyone, **specs}
-        if spec.facts == "always":
-            default_role = specs["planner"]
-    if spec.facts == "always" or (spec.facts == "if needed" and (extractor or needs_facts(default_role))):
-        specs["extractor"] = extractor or llm or matching_extractor(default_role)
-    return specs
+    chosen = _Choices.of({"settings": settings})
+    return cast("dict[str, str]", chosen.roles(graph_spec(settings.graph)))
 
 
 def needs_facts(answerer: object) -> bool:
@@ -245,7 +306,8 @@ def needs_facts(answerer: object) -> bool:
 
     Such an answerer uses no chat model.
     """
-    return role_name(answerer).partition(":")[0] in names("extractor")
+    name, _, _ = role_name(answerer).partition(":")
+    return name in names("extractor")
 
 
 def matching_extractor(role: object) -> object:
@@ -272,14 +334,14 @@ def _default_rewriter(role: object) -> object:
 
 
 def _usual_fallback(preset: Preset, language: str) -> str:
-    """Return who plays a step whose model could not be understood, if no setting says: offline roles read English."""
+    """Return the role for a step whose model could not be understood, if no setting says: offline ones read English."""
     if preset.falls_back and language in ("", ENGLISH):
         return _OFFLINE
     return _STOP
 
 
 def _fallbacks(graph: GraphSpec, specs: Mapping[str, object], options: RoleOptions, fallback: str) -> dict[str, object]:
-    """Return the offline role for each of `specs` that a chat model plays; none where the step is to stop."""
+    """Return the offline role for each of `specs` that a chat model plays; {} where the step is to stop."""
     if fallback == _STOP:
         return {}
     options = replace(options, dialect=None)
@@ -295,10 +357,11 @@ def _fallbacks(graph: GraphSpec, specs: Mapping[str, object], options: RoleOptio
 
 def _is_model(role: str, spec: object) -> bool:
     """Tell whether a role is played by a chat model, given as one or as `provider:model`."""
-    if isinstance(spec, str):
-        name, colon, _ = spec.partition(":")
-        return bool(colon) and name not in (*names(role), *names("reasoner"))
-    return is_chat_model(spec)
+    if not isinstance(spec, str):
+        return is_chat_model(spec)
+    name, colon, _ = spec.partition(":")
+    registered = (*names(role), *names("reasoner"))
+    return bool(colon) and name not in registered
 
 
 def _planner(graph: GraphSpec, spec: object, options: RoleOptions) -> object:

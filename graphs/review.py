@@ -1,4 +1,4 @@
-"""The nodes where a run waits for a person, and the edges around them; see ras_agent.review for what a person decides.
+"""The nodes where a run waits for a person, and the edges around them; ras_agent.review has the decisions.
 
 LangGraph runs a node that waits once more when it is resumed. So a review is a node of its own, which calls nothing.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from itertools import chain
 
 from langchain_core.messages import RemoveMessage
 from langgraph.graph import END
@@ -93,15 +94,17 @@ def _again_or(route: Callable[[ReviewedState], str]) -> Callable[[ReviewedState]
 def _waited(review: Review, follow: Callable[[tuple[Decision, ...]], Update]) -> Update:
     """Wait for the person's decision, and return the update that follows it; wait again while it cannot be followed."""
     while True:
+        asked = review.to_dict() | inbox_form(review)
         try:
-            given = interrupt({**review.to_dict(), **inbox_form(review)})
+            given = interrupt(asked)
             return follow(decisions_of(own_form(given, review), review))
         except ReviewError as error:
             review = replace(review, error=str(error))
 
 
 def _reviewed(review: Review, decision: Decision, before: JSON | None = None) -> JSON:
-    return Reviewed(review.at, review.hop, decision, before).to_dict()
+    reviewed = Reviewed(review.at, review.hop, decision, before)
+    return reviewed.to_dict()
 
 
 def _plan(back: str) -> NodeBody:
@@ -114,10 +117,7 @@ def _plan(back: str) -> NodeBody:
             return {"again": ""}
         plan = {key: plans[0][key] for key in ("action", "subquery", "reason")}
         actions: tuple[Action, ...] = ("approve", "edit", "ask") if back else ("approve", "edit")
-        if not state["subquery"]:
-            ends = state["stop_reason"]
-        else:
-            ends = ""
+        ends = "" if state["subquery"] else state["stop_reason"]
         review = Review(
             "plan",
             hop,
@@ -129,21 +129,26 @@ def _plan(back: str) -> NodeBody:
 
         def follow(decisions: tuple[Decision, ...]) -> Update:
             (decision,) = decisions
-            update: Update = {"again": "", "reviews": [_reviewed(review, decision)]}
+            update: Update = {
+                "again": "",
+                "reviews": [_reviewed(review, decision)],
+            }
             if decision.action == "ask":
                 return update | {"again": back, "subquery": "", "stop_reason": ""}
             if decision.action == "approve":
                 return update
-            if decision.stop:
-                changed = Plan("sufficient")
-            else:
-                changed = Plan("subq", decision.subquery)
-            emit(Planned(hop, changed, bool(plans[0].get("thought")), decision.person))
-            update["reviews"] = [_reviewed(review, decision, plan)]
-            # what the model has said led to another plan
+            changed = Plan("sufficient") if decision.stop else Plan("subq", decision.subquery)
+            thought = bool(plans[0].get("thought"))
+            emit(Planned(hop, changed, thought, decision.person))
+            # the model's own words led to another plan
             kept = {key: value for key, value in plans[0].items() if key not in ("answer", "dialogue")}
-            update["plans"] = [{**kept, **changed.to_dict(), "by": decision.person}]
-            return update | {"subquery": changed.subquery, "stop_reason": "sufficient" if decision.stop else ""}
+            return {
+                "again": "",
+                "reviews": [_reviewed(review, decision, plan)],
+                "plans": [kept | changed.to_dict() | {"by": decision.person}],
+                "subquery": changed.subquery,
+                "stop_reason": "sufficient" if decision.stop else "",
+            }
 
         return _waited(review, follow)
 
@@ -190,13 +195,9 @@ def _facts(accepts_feedback: bool) -> NodeBody:
                 elif decision.action == "edit":
                     readings[decision.fact] = tuple(_corrected(triple, decision) for triple in before)
                 elif decision.action == "add":
-                    source, passage = _source(
-                        decision,
-                        passages,
-                        hop,
-                        subquery,
-                    )
-                    persons_passages |= {passage.id: passage} if passage else {}
+                    source, passage = _source(decision, passages, hop, subquery)
+                    if passage:
+                        persons_passages[passage.id] = passage
                     added = Triple(
                         decision.subject,
                         decision.predicate,
@@ -205,7 +206,7 @@ def _facts(accepts_feedback: bool) -> NodeBody:
                     )
                     readings[f"added {len(log)}"] = (added,)
                 log.append(_reviewed(review, decision, _as_read(before) if before else None))
-            decided = tuple(triple for group in readings.values() for triple in group)
+            decided = tuple(chain.from_iterable(readings.values()))
             if any("" in triple.key for triple in decided):
                 raise ReviewError("decision: a subject, predicate or object has no letter that can be seen")
             update: Update = {"reviews": log}
@@ -223,7 +224,8 @@ def _facts(accepts_feedback: bool) -> NodeBody:
 
 def _as_read(fact: Sequence[Triple]) -> JSON:
     """Return a fact with all places where this hop has read it."""
-    return replace(fact[0], sources=tuple(source for reading in fact for source in reading.sources)).to_dict()
+    sources = chain.from_iterable(reading.sources for reading in fact)
+    return replace(fact[0], sources=tuple(sources)).to_dict()
 
 
 def _read_in(fact: Triple, passages: dict[str, Passage]) -> str:
@@ -249,25 +251,23 @@ def _source(decision: Decision, passages: dict[str, Passage], hop: int, subquery
 
     Raises ReviewError for a quote that its passage does not have.
     """
+    stated: Passage | None = None
     if decision.passage_id:
-        start = passages[decision.passage_id].text.find(decision.quote)
+        name = decision.passage_id
+        start = passages[name].text.find(decision.quote)
+        end = start + len(decision.quote)
         if start < 0:
-            raise ReviewError(
-                f"decision.quote: passage {decision.passage_id!r} has no such words: {decision.quote!r:.80}"
-            )
-        return Source(decision.passage_id, start, start + len(decision.quote), hop, subquery, decision.person), None
-    title = f"Stated by {decision.by or 'a person'}"
-    text = f"{decision.subject} {decision.predicate} {decision.object}."
-    # no passage that is found later has this name by chance
-    name = f"{person()}:{sha256(f'{title}: {text}'.encode()).hexdigest()[:16]}"
-    passage = Passage(
-        name,
-        text,
-        title,
-        person(),
-        {"by": decision.person},
-    )
-    return Source(passage.id, 0, len(text), hop, subquery, decision.person), passage
+            raise ReviewError(f"decision.quote: passage {name!r} has no such words: {decision.quote!r:.80}")
+    else:
+        title = f"Stated by {decision.by or 'a person'}"
+        text = f"{decision.subject} {decision.predicate} {decision.object}."
+        # no passage that is found later has this name by chance
+        digest = sha256(f"{title}: {text}".encode()).hexdigest()
+        name = f"{person()}:{digest[:16]}"
+        stated = Passage(name, text, title, person(), {"by": decision.person})
+        start = 0
+        end = len(text)
+    return Source(name, start, end, hop, subquery, decision.person), stated
 
 
 def _answer(back: dict[str, str]) -> NodeBody:
@@ -298,7 +298,10 @@ def _answer(back: dict[str, str]) -> NodeBody:
 
         def follow(decisions: tuple[Decision, ...]) -> Update:
             (decision,) = decisions
-            update: Update = {"again": "", "reviews": [_reviewed(review, decision)]}
+            update: Update = {
+                "again": "",
+                "reviews": [_reviewed(review, decision)],
+            }
             if decision.action == "approve":
                 return update
             if decision.action == "ask":
@@ -309,7 +312,13 @@ def _answer(back: dict[str, str]) -> NodeBody:
                 unsaid = [RemoveMessage(id=message.id) for message in last_message if message.id]
                 update |= {"again": back[to], "messages": unsaid}
                 return update | ({"stop_reason": ""} if to == "planner" else {})
-            update["reviews"] = [_reviewed(review, decision, {"answer": state["answer"]})]
+            update["reviews"] = [
+                _reviewed(
+                    review,
+                    decision,
+                    {"answer": state["answer"]},
+                )
+            ]
             numbers = decision.citations
             kept = [citation for citation in citations if numbers is None or citation.number in numbers]
             # a person has seen that they bear the answer
@@ -325,10 +334,19 @@ def _answer(back: dict[str, str]) -> NodeBody:
                 grounded=grounded,
             )
             return update | {
-                "turns": with_turn(state["turns"], state["question"], reply),
+                "turns": with_turn(
+                    state["turns"],
+                    state["question"],
+                    reply,
+                ),
                 "messages": [instead.model_copy(update={"id": message.id}) for message in last_message],
-                **{"answer": reply.text, "citations": cited, "abstained": reply.abstained},
-                **{"failed": "", "suggestion": "", "grounded": grounded, "confidence": None},
+                "answer": reply.text,
+                "citations": cited,
+                "abstained": reply.abstained,
+                "failed": "",
+                "suggestion": "",
+                "grounded": grounded,
+                "confidence": None,
                 "structured_response": structured_response(last_message, reply, None, grounded=grounded),
             }
 

@@ -20,7 +20,7 @@ def create_single_shot_agent(**arguments: Unpack[AgentArguments]) -> Agent:
     """Make an agent of one hop, a compiled LangGraph graph; arguments, input and output as for `create_ras_agent`.
 
     planner: taken so that all factories take the same arguments, and unused, for nothing is planned; the extractor
-    follows the answerer. preset: none; a preset is RAS's. review: at facts and answer.
+    follows the answerer. preset: not taken; a preset is RAS's. review: at facts and answer.
     """
     return create_agent("single-shot", **arguments)
 

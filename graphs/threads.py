@@ -5,7 +5,7 @@
             print(thread.id, thread.began, thread.question)
         forget_thread(checkpointer, "ada-1")
 
-What is forgotten are the thread's checkpoints and what a store keeps of it: facts, and notes of persons. In SQLite, in
+Forgotten are the thread's checkpoints and its item in a store: facts, and notes of persons. In SQLite, in
 files that `open_checkpointer`, `aopen_checkpointer` and `aopen_store` open, nothing stays of their text.
 """
 
@@ -42,7 +42,7 @@ class StoredThread:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Judgement of a person on an answer. correct: what the person says in its place. passage_ids: what was cited."""
+    """Judgement of a person on an answer. correct: the person's own answer. passage_ids: the cited passages."""
 
     question: str
     answer: str
@@ -51,12 +51,15 @@ class Verdict:
     passage_ids: tuple[str, ...] = ()
 
     def row(self) -> dict[str, Any] | None:
-        """Return the question with its right answer, as `ras-agent eval jsonl` reads it; None where none is known."""
+        """Return the question with its right answer, as `ras-agent eval jsonl` reads it; None where it is not known."""
         answer = self.answer if self.right else self.correct
         if not answer:
             return None
-        row: dict[str, Any] = {"question": self.question, "answers": [answer]}
-        # what a wrong answer cited supports nothing
+        row: dict[str, Any] = {
+            "question": self.question,
+            "answers": [answer],
+        }
+        # the citations of a wrong answer support nothing
         if self.right and self.passage_ids:
             return row | {"supporting_ids": list(self.passage_ids)}
         return row
@@ -89,12 +92,25 @@ class ThreadNotes:
             correct,
             cited,
         )
-        return replace(self, verdicts={**self.verdicts, verdict.question: verdict})
+        return replace(
+            self,
+            verdicts={
+                **self.verdicts,
+                verdict.question: verdict,
+            },
+        )
 
 
 async def anotes_of(store: BaseStore, thread: str, *, user: str = "") -> ThreadNotes:
     """Return the notes on a thread."""
-    item = await store.aget(namespace_of(user, thread, _NOTES), KEY)
+    item = await store.aget(
+        namespace_of(
+            user,
+            thread,
+            _NOTES,
+        ),
+        KEY,
+    )
     if item:
         return ThreadNotes.from_dict(item.value)
     return ThreadNotes()
@@ -113,7 +129,11 @@ async def awrite_notes(store: BaseStore, thread: str, notes: ThreadNotes, *, use
 async def averdicts(store: BaseStore) -> list[Verdict]:
     """Return all verdicts of a store, by thread."""
     items: list[Any] = []
-    while page := await store.asearch((_NOTES,), limit=_PAGE, offset=len(items)):
+    while page := await store.asearch(
+        (_NOTES,),
+        limit=_PAGE,
+        offset=len(items),
+    ):
         items += page
     notes = [ThreadNotes.from_dict(item.value) for item in sorted(items, key=lambda item: item.namespace)]
     return [verdict for one in notes for verdict in one.verdicts.values()]
@@ -123,7 +143,13 @@ def list_threads(
     checkpointer: BaseCheckpointSaver[Any], *, user: str | None = None, limit: int | None = None
 ) -> list[StoredThread]:
     """Return the threads of a user, or of all without one, the last begun first; at most `limit`."""
-    return _listed(checkpointer.list(None, filter=_first_of(user), limit=limit))
+    return _listed(
+        checkpointer.list(
+            None,
+            filter=_first_of(user),
+            limit=limit,
+        )
+    )
 
 
 async def alist_threads(
@@ -190,7 +216,14 @@ def _listed(found: Iterable[CheckpointTuple]) -> list[StoredThread]:
             question = str(with_question(inputs or {})["question"])
         except (TypeError, ValueError, LookupError, AttributeError):  # another graph's input
             question = ""
-        threads.append(StoredThread(names["thread_id"], str(user), question, item.checkpoint["ts"]))
+        threads.append(
+            StoredThread(
+                names["thread_id"],
+                str(user),
+                question,
+                item.checkpoint["ts"],
+            )
+        )
     return sorted(
         threads,
         key=lambda thread: thread.began,

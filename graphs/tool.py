@@ -24,7 +24,7 @@ _QUESTION = "One question in plain words that can be understood without the conv
 def as_tool(
     agent: CompiledStateGraph[Any, Any, Any, Any], name: str | None = None, description: str | None = None
 ) -> StructuredTool:
-    """Return the agent as a tool with the one argument `question`. Its text is what `answer_and_sources` makes.
+    """Return the agent as a tool with the one argument `question`. `answer_and_sources` makes its text.
 
     The agent's whole output, without the messages, is the artifact of the ToolMessage. Each question is a run of its
     own; inside a graph with a checkpointer it is resumed with that graph.

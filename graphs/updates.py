@@ -1,4 +1,4 @@
-"""What people write into a run: the values of `update_state`, and the limits that come as a run's `context`.
+"""People write into a run: the values of `update_state`, and the limits that come as a run's `context`.
 
 A wrong value would end the run some nodes later with an error that names nothing, so each is checked where it comes
 in, and refused with its key and the form that is meant.
@@ -74,7 +74,7 @@ def _check(key: str, value: object) -> None:
 
 @cache
 def _forms() -> dict[str, tuple[str, TypeAdapter[Any]]]:
-    """Return the form of each key in words, and what checks it."""
+    """Return the form of each key in words, and its check."""
     source = json_shape("_Source", Source)
     hit = json_shape("_Hit", Hit)
     passage = json_shape(
@@ -104,7 +104,16 @@ def _forms() -> dict[str, tuple[str, TypeAdapter[Any]]]:
         "graph": ("a QuestionGraph(...).to_dict()", graph),
         "passages": ("Passage(...).to_dict() by id", GenericAlias(dict, (str, passage))),
         "hits": ("a list of Hit(...).to_dict()", _list_of(hit)),
-        "steps": ("a list of Step(...).to_dict()", _list_of(json_shape("_Step", Step, hits=_list_of(hit)))),
+        "steps": (
+            "a list of Step(...).to_dict()",
+            _list_of(
+                json_shape(
+                    "_Step",
+                    Step,
+                    hits=_list_of(hit),
+                )
+            ),
+        ),
         "plans": ("a list of Plan(...).to_dict() with its 'hop'", _list_of(json_shape("_Plan", Planned))),
         "citations": ("a list of Citation(...).to_dict()", _list_of(json_shape("_Citation", Citation))),
         "failures": ("a list of Failure(...).to_dict()", _list_of(json_shape("_Failure", Failure))),

@@ -1,7 +1,7 @@
-"""What comes from outside is checked before it enters the state: input, hits, facts, citations.
+"""Everything from outside is checked before it enters the state: input, hits, facts, citations.
 
-The state holds plain JSON and whole characters alone. What a tool returned and cannot be used is dropped and recorded
-as a Failure; what a caller gave wrongly, or a tool of the wrong type, raises.
+The state holds only plain JSON and whole characters. A tool's unusable result is dropped and recorded as a Failure; a
+caller's mistake, or a tool of the wrong type, raises.
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ def check_admitted(passages: Iterable[Passage], admitted: Filter) -> None:
 
 
 def _given_passage(item: Text, number: int) -> JSON:
-    if (passage := _valid_passage(passage_of(item, f"given-{number}", f"given passage {number}"))) is None:
+    given = passage_of(item, f"given-{number}", f"given passage {number}")
+    passage = _valid_passage(given)
+    if passage is None:
         raise ValueError(f"given passage {number}: id, text, title and document_id must be texts, got {item!r:.200}")
     data: JSON = to_json_value(passage.to_dict())
     return data
@@ -111,7 +113,8 @@ def _given_passage(item: Text, number: int) -> JSON:
 
 def valid_hit(hit: object) -> Hit:
     """Return a retriever's hit with a score that JSON knows. Raises TypeError for anything but a Hit of a Passage."""
-    if not isinstance(hit, Hit) or (passage := _valid_passage(hit.passage)) is None:
+    passage = _valid_passage(hit.passage) if isinstance(hit, Hit) else None
+    if not isinstance(hit, Hit) or passage is None:
         raise TypeError(f"a retriever must return hits, Hit(Passage(id, text), score), got {hit!r:.200}")
     score = float(hit.score)
     if passage is hit.passage and score is hit.score and isfinite(score) and not hit.why:
@@ -127,18 +130,19 @@ def _valid_passage(passage: object) -> Passage | None:
     """Return the passage in whole characters, None if it is no Passage whose fields are texts."""
     if not isinstance(passage, Passage):
         return None
-    texts = passage.id, passage.text, passage.title, passage.document_id
+    texts = (passage.id, passage.text, passage.title, passage.document_id)
     if not all(isinstance(text, str) for text in texts):
         return None
     clean = tuple(map(storable, texts))
     if clean == texts:
         return passage
+    name, text, title, document_id = clean
     return replace(
         passage,
-        id=clean[0],
-        text=clean[1],
-        title=clean[2],
-        document_id=clean[3],
+        id=name,
+        text=text,
+        title=title,
+        document_id=document_id,
     )
 
 
@@ -147,57 +151,49 @@ def valid_facts(
 ) -> Extraction:
     """Return the facts that can be used, each source with hop and sub-query, and a Failure for each kind of mistake.
 
-    `extractor` is the extractor's name, for the failures and for sources that name none. A span that its passage does
+    `extractor` is the extractor's name, for the failures and for sources without a name. A span that its passage does
     not have becomes characters 0 to 0.
     """
     triples: list[Triple] = []
     wrong: dict[str, list[Triple]] = {}
     places: dict[tuple[Any, ...], _Place] = {}  # the facts of one sentence share its place
+
+    def place_of(source: Source) -> _Place:
+        where = _WHERE(source)
+        if where not in places:
+            places[where] = _valid_place(source, passages, extractor, hop, subquery)
+        return places[where]
+
     for triple in extraction.triples:
         sources: tuple[Source, ...] = ()
-        problems: tuple[str, ...] = ()
+        problems: set[str] = set()
         try:
             if "" in triple.key:
-                problems = (_BLANK,)
+                problems.add(_BLANK)
             else:
-                for source in triple.sources:
-                    if (place := places.get(where := _WHERE(source))) is None:
-                        place = places[where] = _valid_place(
-                            source,
-                            passages,
-                            extractor,
-                            hop,
-                            subquery,
-                        )
-                    if sources:
-                        sources = sources + place.sources
-                    else:
-                        sources = place.sources
-                    problems += place.problems
+                for place in map(place_of, triple.sources):
+                    sources += place.sources
+                    problems.update(place.problems)
                 if not sources:
-                    problems = (_NO_PASSAGE,)
-        except (TypeError, AttributeError):  # a canonical key is made of strings alone, and a Source has its fields
-            problems = (_NO_TRIPLE,)
+                    problems = {_NO_PASSAGE}
+        except (TypeError, AttributeError):  # a canonical key is made of strings only, and a Source has its fields
+            problems = {_NO_TRIPLE}
             sources = ()
         if sources:
-            texts = triple.subject, triple.predicate, triple.object
-            joined = "".join(texts)
-            if storable(joined) != joined:
-                texts = storable(texts[0]), storable(texts[1]), storable(texts[2])
+            texts = map(storable, (triple.subject, triple.predicate, triple.object))
             triples.append(Triple(*texts, sources))
-        if problems:
-            for problem in set(problems):
-                wrong.setdefault(problem, []).append(triple)
+        for problem in problems:
+            wrong.setdefault(problem, []).append(triple)
     failures = [replace(failure, role="extractor", hop=hop) for failure in extraction.failures]
     for problem, facts in sorted(wrong.items()):
-        message = f"{extractor}: {len(facts)} {'fact' if len(facts) == 1 else 'facts'} {problem}"
+        counted = "1 fact" if len(facts) == 1 else f"{len(facts)} facts"
         detail = "\n".join(f"{fact!r:.300}" for fact in facts[:_SHOWN_FACTS])
-        failures.append(Failure("extractor", message, hop, detail))
+        failures.append(Failure("extractor", f"{extractor}: {counted} {problem}", hop, detail))
     return Extraction(tuple(triples), tuple(failures))
 
 
 class _Place(NamedTuple):
-    """A source with hop and sub-query, () where it is in no passage to read, and what is wrong with it."""
+    """A source with hop and sub-query, () where it is in no passage to read, and its problems."""
 
     sources: tuple[Source, ...]
     problems: tuple[str, ...] = ()
@@ -233,7 +229,14 @@ def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids:
     failures: list[Failure] = []
 
     def drop(what: str) -> None:
-        failures.append(Failure("answerer", f"dropped an invented citation: {what}", hop, answer.text[:200]))
+        failures.append(
+            Failure(
+                "answerer",
+                f"dropped an invented citation: {what}",
+                hop,
+                answer.text[:200],
+            )
+        )
 
     for citation in answer.citations:
         passage = passages.get(citation.passage_id)

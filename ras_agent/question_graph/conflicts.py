@@ -28,26 +28,31 @@ def conflicts_of(facts: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
       has no conflicts.
 
     Objects that are names never conflict. Whether "born in Edinburgh" excludes "born in Scotland", or "stars Tom Hanks"
-    excludes "stars Meg Ryan", takes knowledge of the world: in MuSiQue's sample 284 pairs of names differ so, and none
-    of those looked at is a contradiction.
+    excludes "stars Meg Ryan", takes knowledge of the world: in MuSiQue's sample 284 pairs of names differ so, and of
+    those looked at not one is a contradiction.
     """
     by_predicate: dict[str, dict[str, list[Triple]]] = {}  # predicate -> subject -> facts
     for fact in valued_facts(facts):
         subject, predicate, _ = fact.key
-        by_subject = by_predicate.setdefault(_FRAME.sub("", predicate), {})
+        frame = _FRAME.sub("", predicate)
+        by_subject = by_predicate.setdefault(frame, {})
         by_subject.setdefault(subject, []).append(fact)
     groups: list[tuple[Triple, ...]] = []
     for by_subject in by_predicate.values():
-        groups += _groups(list(by_subject.values()))
+        groups += _groups(by_subject.values())
     return tuple(groups)
 
 
 def valued_facts(facts: Iterable[Triple]) -> tuple[Triple, ...]:
     """Return the facts that may disagree with others: of a name, with a date or quantity, read somewhere."""
-    return tuple([f for f in facts if value_of(f.object) is not None and f.sources and _is_name(f.subject)])
+    valued = []
+    for fact in facts:
+        if fact.sources and _is_name(fact.subject) and value_of(fact.object) is not None:
+            valued.append(fact)
+    return tuple(valued)
 
 
-def _groups(by_subject: Sequence[Sequence[Triple]]) -> list[tuple[Triple, ...]]:
+def _groups(by_subject: Iterable[Sequence[Triple]]) -> list[tuple[Triple, ...]]:
     """Group the disagreeing facts by subject, for one predicate; [] if a passage gives a subject several values."""
     groups = []
     for alike in by_subject:
@@ -67,7 +72,9 @@ def _disagreeing(facts: Sequence[Triple]) -> Iterator[tuple[Triple, Triple]]:
     for fact, other in combinations(facts, 2):
         first = value_of(fact.object)
         second = value_of(other.object)
-        if first is not None and second is not None and not agree(first, second):
+        if first is None or second is None:
+            continue
+        if not agree(first, second):
             yield fact, other
 
 

@@ -41,7 +41,12 @@ def to_graphml(graph: QuestionGraph) -> str:
             ET.SubElement(
                 root,
                 "key",
-                {"id": f"{target}-{name}", "for": target, "attr.name": name, "attr.type": kind},
+                {
+                    "id": f"{target}-{name}",
+                    "for": target,
+                    "attr.name": name,
+                    "attr.type": kind,
+                },
             )
     body = ET.SubElement(
         root,
@@ -84,7 +89,14 @@ def to_graphml(graph: QuestionGraph) -> str:
             sources=_json([source.to_dict() for source in fact.sources]),
         )
     ET.indent(root)
-    return ET.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
+    return (
+        ET.tostring(
+            root,
+            encoding="unicode",
+            xml_declaration=False,
+        )
+        + "\n"
+    )
 
 
 def to_mermaid(graph: QuestionGraph, max_facts: int = 200) -> str:
@@ -92,44 +104,51 @@ def to_mermaid(graph: QuestionGraph, max_facts: int = 200) -> str:
 
     Beyond `max_facts`, the best supported facts are drawn and a note counts the others: GitHub draws at most 500 edges.
     """
-
-    if len(graph) > max_facts:
-        visible = graph.bounded(max_facts)
-    else:
-        visible = graph
-    nodes = {key: f"n{index}" for index, key in enumerate(visible.entities)}
-    hops = {key: min(map(first_hop, visible.touching(key))) for key in nodes}
+    visible = graph.bounded(max_facts) if len(graph) > max_facts else graph
     disputed = {fact.id for group in visible.conflicts for fact in group}
     lines = ["flowchart LR"]
-    lines += [f'  {nodes[key]}["{_label(entity.label)}"]:::hop{hops[key]}' for key, entity in visible.entities.items()]
-    for fact in visible.facts:
+    nodes = {}
+    hops = set()
+    for number, (key, entity) in enumerate(visible.entities.items()):
+        hop = min(map(first_hop, visible.touching(key)))
+        nodes[key] = f"n{number}"
+        hops.add(hop)
+        lines.append(f'  n{number}["{_label(entity.label)}"]:::hop{hop}')
+    red = []
+    for number, fact in enumerate(visible.facts):
         subject = nodes[canonical_key(fact.subject)]
         object_ = nodes[canonical_key(fact.object)]
         lines.append(f'  {subject} -->|"{_label(fact.predicate)}"| {object_}')
+        if fact.id in disputed:
+            red.append(str(number))
     if len(visible) < len(graph):
         lines.append(f'  more["... and {len(graph) - len(visible)} more facts"]')
-    red = [str(index) for index, name in enumerate(visible.by_id) if name in disputed]
     if red:
         lines.append(f"  linkStyle {','.join(red)} stroke:#dc2626,stroke-dasharray:4")
-    for hop in sorted(set(hops.values())):
-        lines.append(f"  classDef hop{hop} fill:{_TINTS[(hop - 1) % len(_TINTS)]},stroke:#64748b,color:#0f172a")
+    for hop in sorted(hops):
+        tint = _TINTS[(hop - 1) % len(_TINTS)]
+        lines.append(f"  classDef hop{hop} fill:{tint},stroke:#64748b,color:#0f172a")
     return "\n".join(lines) + "\n"
 
 
 def _label(text: str) -> str:
-    line = "".join(char if char.isprintable() else "\ufffd" for char in " ".join(text.split()))
-    if len(line) <= _LONGEST_LABEL:
-        short = line
-    else:
-        short = line[: _LONGEST_LABEL - 1] + "…"
-    return _NOT_PLAIN.sub(lambda match: f"#{ord(match.group())};", short) or " "
+    line = " ".join(text.split())
+    if not line.isprintable():
+        line = "".join(char if char.isprintable() else "\ufffd" for char in line)
+    if len(line) > _LONGEST_LABEL:
+        line = line[: _LONGEST_LABEL - 1] + "…"
+    return _NOT_PLAIN.sub(lambda match: f"#{ord(match.group())};", line) or " "
 
 
 def _edge(body: ET.Element, name: str, source: str, target: str) -> ET.Element:
     return ET.SubElement(
         body,
         "edge",
-        {"id": name, "source": source, "target": target},
+        {
+            "id": name,
+            "source": source,
+            "target": target,
+        },
     )
 
 
@@ -139,7 +158,11 @@ def _data(element: ET.Element, **values: str | int | float | bool) -> None:
             text = str(value).lower()
         else:
             text = NOT_XML.sub("\ufffd", str(value))
-        ET.SubElement(element, "data", {"key": f"{element.tag}-{name}"}).text = text
+        ET.SubElement(
+            element,
+            "data",
+            {"key": f"{element.tag}-{name}"},
+        ).text = text
 
 
 def _json(value: object) -> str:

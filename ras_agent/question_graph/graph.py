@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Self
 
 from ras_agent.question_graph.conflicts import conflicts_of, valued_facts
@@ -90,16 +91,16 @@ class QuestionGraph:
         return entities_of(self._visible_facts)
 
     @cached_property
-    def _touching(self) -> Mapping[str, tuple[Triple, ...]]:
+    def _touching(self) -> Mapping[str, list[Triple]]:
         table: dict[str, list[Triple]] = {}
         for fact in self.facts:
-            for key in dict.fromkeys((canonical_key(fact.subject), canonical_key(fact.object))):
+            for key in {canonical_key(fact.subject), canonical_key(fact.object)}:
                 table.setdefault(key, []).append(fact)
-        return {key: tuple(facts) for key, facts in table.items()}
+        return table
 
     def touching(self, key: str) -> tuple[Triple, ...]:
-        """Return the facts that have the entity `key` as subject or object; none for an unknown key."""
-        return self._touching.get(key, ())
+        """Return the facts that have the entity `key` as subject or object; () for an unknown key."""
+        return tuple(self._touching.get(key, ()))
 
     @cached_property
     def _valued_facts(self) -> tuple[Triple, ...]:
@@ -129,17 +130,17 @@ class QuestionGraph:
         groups = []
         for step in steps:
             of_a_hop.update(step.triple_ids)
-            groups.append(tuple(self.by_id[name] for name in step.triple_ids if name in self.by_id))
-        without_hop = tuple(fact for name, fact in self.by_id.items() if name not in of_a_hop)
-        return tuple(filter(None, (without_hop, *groups)))
+            groups.append(self.with_ids(step.triple_ids))
+        without_hop = [name for name in self.by_id if name not in of_a_hop]
+        return tuple(filter(None, (self.with_ids(without_hop), *groups)))
 
     def bounded(self, max_facts: int, question: str = "", keep: Iterable[str] = ()) -> Self:
         """Return the graph with at most `max_facts` visible facts; the others are hidden.
 
         The facts with the fewest source passages are hidden first, then those least similar to the question. Facts
         whose ids are in `keep`, and facts in conflict, stay visible even where that makes more than `max_facts`. Each
-        call decides again among all facts, hidden or not, so the result depends on what was ever merged and on the
-        arguments, not on the order of merges or on earlier bounds.
+        call decides again among all facts, hidden or not, so the result depends only on the facts that were ever merged
+        and on the arguments, not on the order of merges or on earlier bounds.
         """
         hidden_facts: frozenset[str] = frozenset()
         if len(self._all_facts) > max_facts:
@@ -147,7 +148,12 @@ class QuestionGraph:
             kept = set(keep)
             for group in conflicts_of(self._valued_facts):
                 kept.update(fact.id for fact in group)
-            hidden_facts = _least_useful(facts, max_facts, question, frozenset(kept))
+            hidden_facts = _least_useful(
+                facts,
+                max_facts,
+                question,
+                kept,
+            )
         if hidden_facts == self.hidden_facts:
             return self
         return replace(self, hidden_facts=hidden_facts)
@@ -196,34 +202,34 @@ class QuestionGraph:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the graph that `to_dict` wrote. Only `facts` is needed; conflicts are computed again."""
-        hidden_facts = [_load_reading(reading) for reading in data.get("shelf", ())]
-        readings = [reading for fact in data["facts"] for reading in _load_fact(fact)]
-        return cls((*readings, *hidden_facts), frozenset(reading.id for reading in hidden_facts))
+        hidden = [_load_reading(reading) for reading in data.get("shelf", ())]
+        readings = list(chain.from_iterable(map(_load_fact, data["facts"])))
+        ids = frozenset(reading.id for reading in hidden)
+        return cls((*readings, *hidden), ids)
 
 
-def _least_useful(facts: Mapping[str, Triple], max_facts: int, question: str, keep: frozenset[str]) -> frozenset[str]:
+def _least_useful(facts: Mapping[str, Triple], max_facts: int, question: str, keep: Set[str]) -> frozenset[str]:
     """Return the ids of the facts to hide so that `max_facts` remain, or more where `keep` holds more ids.
 
     The facts with the fewest source passages are hidden first, then those least similar to the question. Similarity is
     the summed weight of the words that fact and question share; a word weighs more the fewer facts contain it. Ties are
-    broken by key, so the result depends on the set of facts alone.
+    broken by key, so the result depends only on the set of facts.
     """
-    question_words = frozenset(canonical_key(question).split())
-    loose = {}
+    loose = {name: fact for name, fact in facts.items() if name not in keep}
+    question_words = canonical_key(question).split()
     overlaps = {}
-    holding = Counter[str]()
-    for name, fact in facts.items():
-        if name in keep:
-            continue
-        loose[name] = fact.key
-        overlaps[name] = question_words.intersection(" ".join(fact.key).split())
-        holding.update(overlaps[name])
+    for name, fact in loose.items():
+        words = " ".join(fact.key).split()
+        overlaps[name] = set(question_words).intersection(words)
+    holding = Counter(chain.from_iterable(overlaps.values()))
     weights = {word: math.log(1 + len(loose) / count) for word, count in holding.items()}
 
     def rank(name: str) -> tuple[int, float, tuple[str, str, str]]:
-        support = len({source.passage_id for source in facts[name].sources})
+        fact = loose[name]
+        support = {source.passage_id for source in fact.sources}
         # fsum, because a plain sum of floats depends on their order
-        return -support, -math.fsum(weights[word] for word in overlaps[name]), loose[name]
+        likeness = math.fsum(weights[word] for word in overlaps[name])
+        return -len(support), -likeness, fact.key
 
     room = max(0, max_facts - (len(facts) - len(loose)))
     return frozenset(sorted(loose, key=rank)[room:])
@@ -269,7 +275,14 @@ def dump_fact(name: str, fact: Triple, readings: tuple[Triple, ...] = (), source
         data["readings"] = []
         for reading in readings:
             sources_read = [place[source] for source in reading.sources]
-            data["readings"].append([reading.subject, reading.predicate, reading.object, sources_read])
+            data["readings"].append(
+                [
+                    reading.subject,
+                    reading.predicate,
+                    reading.object,
+                    sources_read,
+                ]
+            )
     return data
 
 
@@ -282,7 +295,14 @@ def _load_fact(data: Mapping[str, Any]) -> Iterable[Triple]:
     try:
         for subject, predicate, object_, indexes in data["readings"]:
             sources = tuple(fact.sources[index] for index in indexes)
-            readings.append(Triple(subject, predicate, object_, sources))
+            readings.append(
+                Triple(
+                    subject,
+                    predicate,
+                    object_,
+                    sources,
+                )
+            )
     except IndexError as error:
         raise ValueError(f"fact {fact.id}: a reading names a source that it does not have") from error
     return readings

@@ -7,8 +7,9 @@ fact; everything shown about a fact (its words, its sources, its position) is co
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ras_agent.records import Source, Triple
 from ras_agent.text.canonical import canonical_key
@@ -32,7 +33,9 @@ class Readings(tuple[Triple, ...]):
 
     def followed_by(self, others: Readings) -> bool:
         """Return whether all of `others` were read after all of these."""
-        return not self or not others or _place(self[-1]) < _place(others[0])
+        if not self or not others:
+            return True
+        return _place(self[-1]) < _place(others[0])
 
 
 def readings_of(triples: Iterable[Triple]) -> Readings:
@@ -70,8 +73,8 @@ def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]
     for reading in readings:
         grouped.setdefault(reading.id, []).append(reading)
     for name, alike in grouped.items():
-        shown = alike[0] if len(alike) == 1 else _combine(alike)
-        facts[name] = (shown, tuple(alike))
+        if len(alike) > 1:
+            facts[name] = (_combine(alike), tuple(alike))
     # the form that was read first is not always the form that is shown
     return dict(sorted(facts.items(), key=lambda item: _order(item[1][0])))
 
@@ -81,27 +84,33 @@ def entities_of(facts: Mapping[str, tuple[Triple, Sequence[Triple]]]) -> dict[st
 
     The label is the form that most facts show; ties go to the longest form, then to alphabetical order.
     """
-    label_counts: dict[str, dict[str, int]] = {}
+    labels: dict[str, Counter[str]] = {}
     others: dict[str, set[str]] = {}
     for fact, readings in facts.values():
         for surface in (fact.subject, fact.object):
-            counts = label_counts.setdefault(canonical_key(surface), {})
-            counts[surface] = counts.get(surface, 0) + 1
-        for reading in readings if len(readings) > 1 else ():
+            labels.setdefault(canonical_key(surface), Counter())[surface] += 1
+        if len(readings) == 1:
+            continue
+        for reading in readings:
             for surface in (reading.subject, reading.object):
                 others.setdefault(canonical_key(surface), set()).add(surface)
-    return {key: _entity(key, counts, others.get(key, ())) for key, counts in label_counts.items()}
+    return {key: _entity(key, counts, others.get(key, ())) for key, counts in labels.items()}
 
 
 def first_hop(fact: Triple) -> int:
     """Return the hop that first read the fact; 0 for a fact that the caller supplied."""
-    return min((source.hop for source in fact.sources), default=0)
+    hops = [source.hop for source in fact.sources]
+    return min(hops, default=0)
 
 
 def _entity(key: str, label_counts: Mapping[str, int], others: Iterable[str]) -> Entity:
     if len(label_counts) == 1 and not others:
         (label,) = label_counts
-        return Entity(key, label, (label,))
+        return Entity(
+            key,
+            label,
+            (label,),
+        )
     label = min(label_counts, key=lambda surface: (-label_counts[surface], *_preference((surface,))))
     return Entity(
         key,
@@ -129,9 +138,12 @@ def _preference(form: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
 def _place(reading: Triple) -> _Place:
     """Return the sort key of a reading: hop, passage, position in it. Readings without a source come first."""
     if len(reading.sources) == 1:  # the common case, and this runs for every reading at every merge
-        (source,) = reading.sources
-        return source.hop, source.passage_id, source.start, source.end
-    return min(((source.hop, source.passage_id, source.start, source.end) for source in reading.sources), default=())
+        return _place_of(reading.sources[0])
+    return min(map(_place_of, reading.sources), default=())
+
+
+def _place_of(source: Source) -> _Place:
+    return source.hop, source.passage_id, source.start, source.end
 
 
 def _order(reading: Triple) -> tuple[_Place, str, str, str]:
@@ -140,16 +152,8 @@ def _order(reading: Triple) -> tuple[_Place, str, str, str]:
 
 
 def _with_sources(triple: Triple, sources: Iterable[Source]) -> Triple:
-    """Return `triple` with `sources`, deduplicated and sorted; the same object if they are what it has."""
-
-    distinct = tuple(sources)
-    if len(distinct) > 1:
-        distinct = tuple(sorted(set(distinct)))
+    """Return `triple` with `sources`, deduplicated and sorted; the same object if it has them already."""
+    distinct = tuple(sorted(set(sources)))
     if distinct == triple.sources:
         return triple
-    return Triple(
-        triple.subject,
-        triple.predicate,
-        triple.object,
-        distinct,
-    )
+    return replace(triple, sources=distinct)

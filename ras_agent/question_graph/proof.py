@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ras_agent.records import Citation, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name, name_spans, names_in
-from ras_agent.text.titles import bare_title, file_title
+from ras_agent.text.titles import bare_title
 
 _MOST = 12  # citations among which a way is looked for
 _TRIED = 20_000  # steps of the search; names that are in all of twelve sentences allow millions of ways
@@ -54,11 +54,11 @@ def proof_of(
 ) -> tuple[ProofStep, ...]:
     """Return the sentences from a name of the question to the answer; () where there is no way.
 
-    There is none to yes and no, nor to an answer that the question names, which is chosen and not found.
-    It bears every name of the question that a citation bears: what leaves one out would answer another question.
-    facts: those of the question's graph, by id. Of several ways the one over most sentences is returned, then the one
-    in the order of the citations. A sentence bears the names that it holds, its passage's title, and the ends of the
-    facts that were read in it, so that "He was born in Ulm" bears whom it is about.
+    There is no way to yes and no, nor to an answer that the question names, which is chosen and not found.
+    The proof bears every name of the question that a citation bears: without one of them it would answer another
+    question. facts: those of the question's graph, by id. Of several ways the one over most sentences is returned, then
+    the one in the order of the citations. A sentence bears the names that it holds, its passage's title, and the ends
+    of the facts that were read in it, so that "He was born in Ulm" bears the name of the person.
     """
     answer_key = canonical_key(answer)
     if answer_key in _UNSTATED or f" {answer_key} " in f" {canonical_key(question)} ":
@@ -70,15 +70,30 @@ def proof_of(
     sentences = []
     wanted = {}
     borne = {}
+    all_borne: set[str] = set()
     for citation in cited:
-        sentence = _sentence(citation, read[citation.number], known)
+        number = citation.number
+        sentence = _sentence(
+            citation,
+            read[number],
+            known,
+        )
         sentences.append(sentence)
-        wanted[citation.number] = _answer_in(citation, answer, known, asked)
-        borne[citation.number] = asked.intersection(sentence.names)
-    all_borne = frozenset().union(*borne.values())
+        wanted[number] = _answer_in(
+            citation,
+            answer,
+            known,
+            asked,
+        )
+        borne[number] = asked.intersection(sentence.names)
+        all_borne |= borne[number]
     best: tuple[ProofStep, ...] = ()
-    for way in _ways(sentences, asked, wanted):
-        bears = frozenset().union(*[borne[step.citation] for step in way])
+    for way in _ways(
+        sentences,
+        asked,
+        wanted,
+    ):
+        bears = set[str]().union(*[borne[step.citation] for step in way])
         if bears == all_borne and _rank(way) > _rank(best):
             best = way
     return best
@@ -103,7 +118,13 @@ def _known_names(question: str, cited: Sequence[Citation], read: Mapping[int, Se
         for fact in read[citation.number]:
             ends += [fact.subject, fact.object]
     known: dict[str, str] = {}
-    for label in reversed([*labels, *ends, *quoted]):
+    for label in reversed(
+        [
+            *labels,
+            *ends,
+            *quoted,
+        ]
+    ):
         if is_name(label):
             known[canonical_key(label)] = label
     return known
@@ -131,17 +152,40 @@ def _ways(
                 continue
             answer_key, answer = wanted[one.number]
             if answer_key and answer_key != key:
-                yield (*way, ProofStep(label, answer, one.number, _between(one, key, answer_key)))
+                yield (
+                    *way,
+                    ProofStep(
+                        label,
+                        answer,
+                        one.number,
+                        _between(one, key, answer_key),
+                    ),
+                )
             for name, text in one.names.items():
                 if name not in seen and name != answer_key:
                     facts = _between(one, key, name)
-                    step = ProofStep(label, text, one.number, facts)
-                    yield from further(name, text, (*way, step), seen | {name})
+                    step = ProofStep(
+                        label,
+                        text,
+                        one.number,
+                        facts,
+                    )
+                    yield from further(
+                        name,
+                        text,
+                        (*way, step),
+                        seen | {name},
+                    )
 
     for one in sentences:
         for key in one.names:
             if key in asked:
-                yield from further(key, one.names[key], (), frozenset({key}))
+                yield from further(
+                    key,
+                    one.names[key],
+                    (),
+                    frozenset({key}),
+                )
 
 
 def _between(sentence: _Sentence, start: str, end: str) -> tuple[str, ...]:
@@ -162,7 +206,11 @@ def _sentence(citation: Citation, facts: Iterable[Triple], known: Mapping[str, s
     title_spans = name_spans(title)
     names = {}
     for key, label in known.items():
-        if _holds(citation.quote, label, quote_spans) or _holds(title, label, title_spans):
+        if _holds(
+            citation.quote,
+            label,
+            quote_spans,
+        ) or _holds(title, label, title_spans):
             names[key] = label
     sides = {}
     further = [canonical_key(title)]
@@ -189,7 +237,11 @@ def _holds(text: str, label: str, spans: Sequence[tuple[int, int]]) -> bool:
         flags=re.IGNORECASE,
     )
     ignore = re.IGNORECASE if " " in bare else re.NOFLAG
-    for match in re.finditer(rf"(?<!\w){re.escape(bare)}(?!\w)", text, ignore):
+    for match in re.finditer(
+        rf"(?<!\w){re.escape(bare)}(?!\w)",
+        text,
+        ignore,
+    ):
         if not any(_is_part(match.span(), span, text) for span in spans):
             return True
     return False
@@ -212,11 +264,25 @@ def _names_in_question(label: str, question: str) -> bool:
     >>> _names_in_question("River", "Who lives at the river that passes Ulm?")
     False
     """
-    if _holds(question, label, name_spans(question)):
+    if _holds(
+        question,
+        label,
+        name_spans(question),
+    ):
         return True
     word = rf"(?<!\w){re.escape(label)}(?!\w)"
-    kind = re.compile(rf"{_KIND_BEFORE}{word}|{word}{_KIND_AFTER}", re.IGNORECASE)
-    return re.search(word, question, re.IGNORECASE) is not None and kind.search(question) is None
+    if not re.search(
+        word,
+        question,
+        re.IGNORECASE,
+    ):
+        return False
+    kind = re.search(
+        rf"{_KIND_BEFORE}{word}|{word}{_KIND_AFTER}",
+        question,
+        re.IGNORECASE,
+    )
+    return kind is None
 
 
 def _answer_in(citation: Citation, answer: str, known: Mapping[str, str], asked: set[str]) -> tuple[str, str]:
@@ -225,15 +291,19 @@ def _answer_in(citation: Citation, answer: str, known: Mapping[str, str], asked:
     A sentence of a passage about the answer, by its title, holds it.
     """
     key = canonical_key(answer)
-    said = f" {canonical_key(citation.quote)} "
-    if f" {key} " in said or key == canonical_key(_title(citation)):
+    quoted = f" {canonical_key(citation.quote)} "
+    if f" {key} " in quoted or key == canonical_key(_title(citation)):
         return key, answer
     spans = name_spans(citation.quote)
-    named = [name for name in names_in(answer) if canonical_key(name) not in asked]
-    held = [name for name in named if _holds(citation.quote, name, spans)]
-    if held:
-        return (canonical_key(held[0]), held[0])
-    return ("", "")
+    for name in names_in(answer):
+        key = canonical_key(name)
+        if key not in asked and _holds(
+            citation.quote,
+            name,
+            spans,
+        ):
+            return key, name
+    return "", ""
 
 
 def _facts_in(citation: Citation, facts: Mapping[str, Triple]) -> Iterator[Triple]:
@@ -250,8 +320,5 @@ def _facts_in(citation: Citation, facts: Mapping[str, Triple]) -> Iterator[Tripl
 
 
 def _title(citation: Citation) -> str:
-    """Return a passage's title without what tells namesakes apart; blank where it is but the name of a file."""
-    named_by_file = citation.file and citation.title == file_title(citation.file)
-    if named_by_file:
-        return ""
-    return bare_title(citation.title)
+    """Return a passage's title without the note that tells namesakes apart; blank where it only names a file."""
+    return "" if citation.is_named_by_file else bare_title(citation.title)

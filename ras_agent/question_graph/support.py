@@ -28,7 +28,7 @@ from ras_agent.text.overlap import Sentence, holds, sentences_of
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.standing import Standing, Words, Writing, fact_text
 from ras_agent.text.terms import Term, terms_of
-from ras_agent.text.titles import bare_title, file_title, with_title
+from ras_agent.text.titles import bare_title, with_title
 
 _NUMBERS = re.compile(rf"\s*(?:{NUMBER.live})")
 _LEADING = re.compile(rf"(?:\s*(?:{NUMBER.live}))+")
@@ -55,7 +55,7 @@ class _Claim:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What a citation says: its sentence with what stands for its pronouns, the names in it, and its language."""
+    """The contents of a citation: its sentence with names for its pronouns, the names in it, and its language."""
 
     sentence: Words
     names: frozenset[str]
@@ -76,15 +76,21 @@ def with_support(
     if not answer.citations:
         return answer
     evidence = {one.number: _evidence(one, passages, facts) for one in answer.citations}
+    judged = {}
     if verdicts:
-        judged = dict(zip((*evidence, _TOGETHER), verdicts, strict=True))
-    else:
-        judged = {}
+        judged = dict(
+            zip(
+                (*evidence, _TOGETHER),
+                verdicts,
+                strict=True,
+            )
+        )
     support: dict[int, list[bool | None]] = {one.number: [] for one in answer.citations}
     for claim in _claims_of(question, answer):
         if said := _VERDICT.match(claim.text):
+            affirms = said[1].lower() in _AFFIRMS
             found = _judged(
-                said[1].lower() in _AFFIRMS,
+                affirms,
                 claim.citations,
                 judged,
             )
@@ -150,7 +156,7 @@ def what_is_not_borne(answer: Answer) -> str:
 
 
 def _claims_of(question: str, answer: Answer) -> list[_Claim]:
-    """Return what an answer claims: its sentences where they have numbers of citations, else all of it at once."""
+    """Return the claims of an answer: its sentences where they have numbers of citations, else all of it at once."""
     text = _said(answer)
     if not text:
         return []
@@ -159,10 +165,13 @@ def _claims_of(question: str, answer: Answer) -> list[_Claim]:
         return [_Claim(text, answer.citations)]
     claims: list[_Claim] = []
     for sentence in _numbered_sentences(text):
-        numbers = {int(number) for run in _NUMBERS.findall(sentence) for number in re.findall(r"\d+", run)}
+        runs = " ".join(_NUMBERS.findall(sentence))
+        numbers = set(map(int, re.findall(r"\d+", runs)))
         cited = tuple([one for one in answer.citations if one.number in numbers])
-        claims.append(_Claim(_NUMBERS.sub("", sentence).strip(), cited or answer.citations))
-    return [claim for claim in claims if claim.text]
+        bare = _NUMBERS.sub("", sentence).strip()
+        if bare:
+            claims.append(_Claim(bare, cited or answer.citations))
+    return claims
 
 
 def _numbered_sentences(text: str) -> list[str]:
@@ -187,10 +196,7 @@ def _said(answer: Answer) -> str:
 
 def _evidence(citation: Citation, passages: Mapping[str, Passage], facts: Mapping[str, Triple]) -> _Evidence:
     passage = passages[citation.passage_id]
-    if citation.file and citation.title == file_title(citation.file):
-        title = ""
-    else:
-        title = bare_title(citation.title)
+    title = "" if citation.is_named_by_file else bare_title(citation.title)
     whole = fact_text(passage.text, title)
     quote = passage.text[citation.start : citation.end] or passage.text
     ends = [end for end in _ends(citation, facts) if whole.words.standing(end) is Standing.STANDS]
@@ -201,19 +207,24 @@ def _evidence(citation: Citation, passages: Mapping[str, Passage], facts: Mappin
         *ends,
         *names_in(quote),
     ]
-    keys = frozenset([canonical_key(name) for name in names if is_name(name)])
     return _Evidence(
         Words(sentence, whole.words.writing),
-        keys,
+        _keys(filter(is_name, names)),
         foreign_language(whole.words.text),
     )
 
 
 def _said_by_a_person(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
     """Return the ends of cited facts that a person has written or corrected, who vouches for them."""
-    cited = [facts[name] for name in citation.triple_ids if name in facts]
-    vouched = [fact for fact in cited if any(is_person(source.extractor) for source in fact.sources)]
-    return [end for fact in vouched for end in (fact.subject, fact.object)]
+    ends = []
+    for fact in _cited_facts(citation, facts):
+        if any(is_person(source.extractor) for source in fact.sources):
+            ends += [fact.subject, fact.object]
+    return ends
+
+
+def _cited_facts(citation: Citation, facts: Mapping[str, Triple]) -> list[Triple]:
+    return [facts[name] for name in citation.triple_ids if name in facts]
 
 
 def _ends(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
@@ -223,43 +234,71 @@ def _ends(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
         citation.start,
         citation.end,
     )
-    cited = [facts[name] for name in citation.triple_ids if name in facts]
-    read = [fact for fact in cited if not fact.sources or fact.was_read_in(place)]
-    return [end for fact in read for end in (fact.subject, fact.object)]
+    ends = []
+    for fact in _cited_facts(citation, facts):
+        if not fact.sources or fact.was_read_in(place):
+            ends += [fact.subject, fact.object]
+    return ends
 
 
 def _worded(question: str, claim: _Claim, evidence: Mapping[int, _Evidence]) -> dict[int, bool | None]:
     """Return by number which citations support a claim, by its words."""
     cited = {one.number: evidence[one.number] for one in claim.citations}
+    writing = next(iter(cited.values())).sentence.writing
     terms = _own_terms(
         question,
         claim.text,
-        next(iter(cited.values())).sentence.writing,
+        writing,
     )
-    held = {number: [one.sentence.has(term) for term in terms] for number, one in cited.items()}
-    together = [_any(of_term) for of_term in zip(*held.values(), strict=True)]
-    borne = _is_borne(claim.text, dict(zip(terms, together, strict=True)))
-    if borne is False and _may_be_said_otherwise(question, terms, together, cited.values()):
+    held = {}
+    for number, one in cited.items():
+        held[number] = list(map(one.sentence.has, terms))
+    together = list(map(_any, zip(*held.values(), strict=True)))
+    borne = _is_borne(
+        claim.text,
+        dict(
+            zip(
+                terms,
+                together,
+                strict=True,
+            )
+        ),
+    )
+    if borne is False and _may_be_said_otherwise(
+        question,
+        terms,
+        together,
+        cited.values(),
+    ):
         borne = None
     if not borne:
         return dict.fromkeys(cited, borne)
-    if _is_chosen(question, claim.text):
-        asked = {canonical_key(name) for name in names_in(question)}
-        return {number: None if one.names & asked else False for number, one in cited.items()}
-    return _supporting(question, held, evidence)
+    if not _is_chosen(question, claim.text):
+        return _supporting(question, held, evidence)
+    asked = _keys(names_in(question))
+    support: dict[int, bool | None] = {}
+    for number, one in cited.items():
+        support[number] = None if one.names & asked else False
+    return support
+
+
+def _keys(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(canonical_key, names))
 
 
 def _is_chosen(question: str, claim: str) -> bool:
     """Return whether a claim chooses one of the things that a question names, which any sentence about it names too."""
-    return _OR.search(question) is not None and any(holds(claim, name) for name in names_in(question))
+    if not _OR.search(question):
+        return False
+    return any(holds(claim, name) for name in names_in(question))
 
 
 def _own_terms(question: str, claim: str, writing: Writing) -> list[Term]:
     """Return the words and figures of a claim that the question does not have; all of them where it has them all."""
-    terms = Words("", writing).content(claim)
+    terms = dict.fromkeys(Words("", writing).content(claim))
     asked = Words(question, writing)
     own = [term for term in terms if not asked.has(term)]
-    return list(dict.fromkeys(own or terms))
+    return own or list(terms)
 
 
 def _may_be_said_otherwise(
@@ -283,24 +322,32 @@ def _may_be_said_otherwise(
 def _is_borne(claim: str, held: Mapping[Term, bool | None]) -> bool | None:
     """Return whether enough of a claim's own terms are held: all figures, most of each name, and many other words.
 
-    Beside a figure or a name one other word need not be there: "the year 1847". A few words alone have to be, all.
+    With a figure or a name, one other word need not be there: "the year 1847". A few words without them have to be all
+    there.
     """
-    told = {term: has for term, has in held.items() if has is not None}
-    if not told:
+    known = {term: has for term, has in held.items() if has is not None}
+    if not known:
         return None
-    names = [words for name in names_in(claim) if (words := told.keys() & terms_of(name))]
-    named = frozenset[Term]().union(*names)
-    figures = [has for term, has in told.items() if term.is_figure]
-    others = [has for term, has in told.items() if not term.is_figure and term not in named]
-    if not all(figures):
-        return False
-    if not all(_share([told[term] for term in name]) >= _SHARE_OF_NAME for name in names):
-        return False
-    if len(others) <= 1 and (figures or names):
-        return True
-    if len(told) <= _SHORT and not figures and not names:
+    named: set[Term] = set()
+    for name in names_in(claim):
+        words = known.keys() & terms_of(name)
+        if words and _share([known[term] for term in words]) < _SHARE_OF_NAME:
+            return False
+        named |= words
+    others = []
+    has_figures = False
+    for term, has in known.items():
+        if term.is_figure:
+            has_figures = True
+            if not has:
+                return False
+        elif term not in named:
+            others.append(has)
+    if has_figures or named:
+        return len(others) <= 1 or _share(others) >= _SHARE_OF_WORDS
+    if len(known) <= _SHORT:
         return all(others)
-    return not others or _share(others) >= _SHARE_OF_WORDS
+    return _share(others) >= _SHARE_OF_WORDS
 
 
 def _share(held: Sequence[bool]) -> float:
@@ -312,32 +359,36 @@ def _supporting(
 ) -> dict[int, bool | None]:
     """Return by number which citations support a claim that they bear together.
 
-    Those do that have parts of it which no other one has besides more, and those that lead to them.
+    Those do that have parts of it which no other one has together with more, and those that lead to them.
     """
     parts = {number: frozenset(compress(range(len(has)), has)) for number, has in held.items()}
     support: dict[int, bool | None] = {}
     for number, own in parts.items():
         if own and not any(own < other for other in parts.values()):
             support[number] = True
-    asked = {canonical_key(name) for name in names_in(question)}
+    asked = _keys(names_in(question))
     reached = set(support)
     while reached:
-        bridges = frozenset().union(*[evidence[number].names for number in reached]) - asked
-        reached = {number for number in parts if number not in support and evidence[number].names & bridges}
+        bridges = frozenset[str]().union(*[evidence[number].names for number in reached]) - asked
+        left = parts.keys() - support.keys()
+        reached = {number for number in left if evidence[number].names & bridges}
         support |= dict.fromkeys(reached, True)
-    return {number: support.get(number, False if evidence[number].names else None) for number in parts}
+    for number in parts:
+        support.setdefault(number, False if evidence[number].names else None)
+    return support
 
 
 def _judged(affirms: bool, citations: Sequence[Citation], verdicts: Mapping[int, Verdict]) -> dict[int, bool | None]:
     """Return by number which citations support yes, or no: those that say so, or all where they say so together."""
-    numbers = [one.number for one in citations]
+    support: dict[int, bool | None] = dict.fromkeys(one.number for one in citations)
     if not verdicts:
-        return dict.fromkeys(numbers)
-    support = {number: _agrees(affirms, verdicts[number]) for number in numbers}
-    if True in support.values():  # what says otherwise by itself may be a part of it: one of two that are compared
+        return support
+    for number in support:
+        support[number] = _agrees(affirms, verdicts[number])
+    if True in support.values():  # one that says otherwise by itself may be a part of it: one of two that are compared
         return {number: supported or None for number, supported in support.items()}
     if _agrees(affirms, verdicts[_TOGETHER]):
-        return dict.fromkeys(numbers, True)
+        return dict.fromkeys(support, True)
     return support
 
 

@@ -1,12 +1,12 @@
-"""Which evidence helps most with a question: the order in which facts and passages go into a prompt that is too small.
+"""The most useful evidence comes first: this orders facts and passages for a prompt that is too small for all.
 
-Nobody asks a model for this order, and no score of a retriever enters it: it comes from the texts alone.
+Nobody asks a model for this order, and no score of a retriever enters it: it comes only from the texts.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
@@ -26,7 +26,13 @@ def evidence_by_use(
     """Return the facts and the passages of a run, each the most useful first."""
     questions = (question, *(step.subquery for step in steps))
     newest = steps[-1].triple_ids if steps else ()
-    return facts_by_use(graph, questions, newest), passages_by_use(passages, graph, questions, steps)
+    facts = facts_by_use(graph, questions, newest)
+    return facts, passages_by_use(
+        passages,
+        graph,
+        questions,
+        steps,
+    )
 
 
 def facts_by_use(graph: QuestionGraph, questions: Sequence[str], newest: Collection[str] = ()) -> tuple[Triple, ...]:
@@ -60,21 +66,22 @@ def passages_by_use(
     those that share more words with the questions, then those that a search ranked higher. The order depends on the
     passages as a set.
     """
-    newest_facts = steps[-1].triple_ids if steps else ()
-    newest_hits = steps[-1].hits if steps else ()
-    newest = {hit.passage.id for hit in newest_hits}
-    best: dict[str, float] = {}
+    newest: set[str] = set()
+    newest_facts: tuple[str, ...] = ()
+    if steps:
+        newest.update(hit.passage.id for hit in steps[-1].hits)
+        newest_facts = steps[-1].triple_ids
+    best: defaultdict[str, float] = defaultdict(lambda: _APART)
     classes = _classes(graph, questions, newest_facts)
     for fact in graph.facts:
         for source in fact.sources:
-            best[source.passage_id] = min(best.get(source.passage_id, _APART), classes[fact.id])
+            best[source.passage_id] = min(best[source.passage_id], classes[fact.id])
     texts = _keys(questions)
     for passage in passages:
-        is_named = _is_named(canonical_key(passage.title), texts)
-        rank_class = _TOUCHES if is_named else _APART
-        if passage.id in newest:
-            rank_class = min(rank_class, _NEWEST)
-        best[passage.id] = min(best.get(passage.id, _APART), rank_class)
+        if _is_named(canonical_key(passage.title), texts):
+            best[passage.id] = min(best[passage.id], _TOUCHES)
+        elif passage.id in newest:
+            best[passage.id] = min(best[passage.id], _NEWEST)
     places: dict[str, int] = {}
     for step in steps:
         for place, hit in enumerate(step.hits):
@@ -83,7 +90,8 @@ def passages_by_use(
 
     def rank(passage: Passage) -> tuple[float, bool, float, int, str]:
         name = passage.id
-        return best[name], name not in newest, -likeness[name], places.get(name, len(passages)), name
+        place = places.get(name, len(passages))
+        return best[name], name not in newest, -likeness[name], place, name
 
     return tuple(sorted(passages, key=rank))
 
@@ -159,5 +167,8 @@ def _words(text: str) -> frozenset[str]:
     """
     words: set[str] = set()
     for word in canonical_key(text).split():
-        words.update([word] if word.isascii() else map("".join, pairwise(word)))
+        if word.isascii():
+            words.add(word)
+        else:
+            words.update(map("".join, pairwise(word)))
     return frozenset(words - FUNCTION_WORDS)

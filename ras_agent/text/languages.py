@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 from ras_agent.text.words import word_set
 
@@ -26,9 +25,11 @@ WITHOUT_STEMS = frozenset({"chinese", "japanese", "korean", "thai", NO_LANGUAGE}
 
 def language_name(spec: str) -> str:
     """Return the name of a language, given by name or code ("de"). Raises ValueError for an unknown one."""
-    name = CODES.get(spec.strip().lower(), spec.strip().lower())
-    if name not in {*CODES.values(), NO_LANGUAGE}:
-        raise ValueError(f"unknown language {spec!r}; known: {', '.join(sorted({*CODES.values(), NO_LANGUAGE}))}")
+    known = {*CODES.values(), NO_LANGUAGE}
+    given = spec.strip().lower()
+    name = CODES.get(given, given)
+    if name not in known:
+        raise ValueError(f"unknown language {spec!r}; known: {', '.join(sorted(known))}")
     return name
 
 
@@ -103,25 +104,23 @@ def foreign_language(text: str) -> str:
     >>> foreign_language("Wo wurde Frau Müller geboren?"), foreign_language("Who directed La vie en rose?")
     ('german', '')
     """
-    words_of_text = _WORD.findall(text)[:_MOST_WORDS]
+    written = _WORD.findall(text)[:_MOST_WORDS]
+    first = written[0].lower() if written else ""
     # a name's words have capitals; the first word's says nothing
-    words = Counter(
-        [word.lower() for word in words_of_text[:1]] + [word for word in words_of_text[1:] if word.islower()]
-    )
-    english = sum(count for word, count in words.items() if word in _ENGLISH_WORDS)
+    words = [first, *filter(str.islower, written[1:])]
+    english = sum(word in _ENGLISH_WORDS for word in words)
     letters = sum(map(str.isalpha, text))
     for name, script in _SCRIPTS:
         if len(script.findall(text)) > max(_SIGNS * letters, _LETTERS_OF_A_WORD * english):
             return name
-    counts = {
-        name: sum(count for word, count in words.items() if word in own_words) for name, own_words in _OWN_WORDS.items()
-    }
+    counts = {}
+    for name, own_words in _OWN_WORDS.items():
+        counts[name] = sum(word in own_words for word in words)
     best = max(counts, key=lambda name: counts[name])
-    asks = [name for name, asking in _ASKING.items() if words_of_text and words_of_text[0].lower() in asking]
-    if not english and asks:
-        if best in asks:
-            return best
-        return asks[0]
-    if counts[best] >= 2 and counts[best] > 4 * english and counts[best] * 6 >= len(words_of_text):
+    asks = [name for name, asking in _ASKING.items() if first in asking]
+    if asks and not english:
+        return best if best in asks else asks[0]
+    count = counts[best]
+    if count >= 2 and count > 4 * english and count * 6 >= len(written):
         return best
     return ""

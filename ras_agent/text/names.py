@@ -96,7 +96,11 @@ def _keep(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None
         return
     before = text[max(start - _FARTHEST_STOP, 0) : start]
     begins = _ENDS_SENTENCE.search(before) is not None or (len(before) == start and not before.strip(" \"'“‘("))
-    for match in _TOKEN.finditer(text, start, end):
+    for match in _TOKEN.finditer(
+        text,
+        start,
+        end,
+    ):
         begins = begins or match.end() >= end
         if not begins or match.group().lower() not in FUNCTION_WORDS:
             start = match.start()
@@ -115,10 +119,15 @@ def is_name(text: str) -> bool:
     >>> is_name("Bank of Boston"), is_name("American television program"), is_name("June 1999")
     (True, False, False)
     """
-    words = [bare for word in text.split() if (bare := word.strip("\"“”'’(),.:;!?"))]
-    if not words or not (_capitalised(words[0]) and _capitalised(words[-1])):
+    stripped = (word.strip("\"“”'’(),.:;!?") for word in text.split())
+    words = list(filter(None, stripped))
+    if not words or not _capitalised(words[0]) or not _capitalised(words[-1]):
         return False
-    if not all(_capitalised(word) or word.lower() in JOINTS for word in words):
-        return False
-    proper = [word for word in words if word[0].isalpha() and word.lower() not in MONTHS]
-    return bool(proper) and DEMONYM.fullmatch(" ".join(words)) is None
+    is_proper = False
+    for word in words:
+        small = word.lower()
+        if not _capitalised(word) and small not in JOINTS:
+            return False
+        if word[0].isalpha() and small not in MONTHS:
+            is_proper = True
+    return is_proper and DEMONYM.fullmatch(" ".join(words)) is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 _LABEL = re.compile(r"(?<!\S)\(?([A-Za-z]|\d{1,2})[).:](?=\s)")
 
@@ -14,9 +13,12 @@ def options_of(question: str) -> dict[str, str]:
     >>> options_of("What flows? A. a river B. a mill")
     {'A': 'a river', 'B': 'a mill'}
     """
-    marks = list(_LABEL.finditer(question))
-    starts = [mark.start() for mark in marks]
-    options: dict[str, str] = {}
-    for mark, (_, end) in zip(marks, pairwise([*starts, len(question)]), strict=True):
-        options[mark[1]] = question[mark.end() : end].strip()
-    return options
+    _, *marked = _LABEL.split(question)
+    texts = map(str.strip, marked[1::2])
+    return dict(
+        zip(
+            marked[::2],
+            texts,
+            strict=True,
+        )
+    )

@@ -22,14 +22,16 @@ class Sentence:
 
         Of a phrase of n words, each word in the sentence counts 1 / (n + 1).
         """
-        padded = f" {self.key} "
         words = frozenset(self.key.split())
         total = 0.0
         for phrase in filter(None, map(canonical_key, phrases)):
-            sought = phrase.split()
             # scripts without spaces between words have one "word" a sentence: look for the phrase inside it
-            is_there = f" {phrase} " in padded or (not phrase.isascii() and phrase in self.key)
-            total += 1.0 if is_there else sum(word in words for word in sought) / (len(sought) + 1)
+            if f" {phrase} " in f" {self.key} " or (not phrase.isascii() and phrase in self.key):
+                total += 1.0
+                continue
+            sought = phrase.split()
+            shared = sum(word in words for word in sought)
+            total += shared / (len(sought) + 1)
         return total
 
 
@@ -41,12 +43,27 @@ def holds(text: str, name: str) -> bool:
 
 def sentences_of(text: str) -> tuple[Sentence, ...]:
     """Return the sentences of `text`, in order."""
-    return tuple(Sentence(start, end, canonical_key(text[start:end])) for start, end in sentence_spans(text))
+    sentences = []
+    for start, end in sentence_spans(text):
+        key = canonical_key(text[start:end])
+        sentences.append(
+            Sentence(
+                start,
+                end,
+                key,
+            )
+        )
+    return tuple(sentences)
 
 
 def support(text: str, phrases: Sequence[str]) -> float:
     """Return how well a whole text supports the phrases, as `Sentence.support` counts it."""
-    return Sentence(0, len(text), canonical_key(text)).support(phrases)
+    whole = Sentence(
+        0,
+        len(text),
+        canonical_key(text),
+    )
+    return whole.support(phrases)
 
 
 def best_sentence(sentences: Sequence[Sentence], phrases: Sequence[str]) -> tuple[Sentence | None, float]:

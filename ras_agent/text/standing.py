@@ -136,11 +136,15 @@ class Words:
         return None
 
     def content(self, phrase: str) -> list[Term]:
-        """Return the terms of a phrase that carry its meaning, or all of them where none does ("The Who")."""
+        """Return the terms of a phrase that carry its meaning, or all of them where no term does ("The Who")."""
         terms = list(terms_of(phrase))
-        meaning = [term for term in terms if not term.is_empty]
-        if self.writing is Writing.LETTERS:  # of whose small words there is no list
-            meaning = [term for term in meaning if len(term.word) >= _LEAST_LETTERS or not term.text.islower()]
+        meaning = []
+        for term in terms:
+            is_small = term.text.islower() and len(term.word) < _LEAST_LETTERS
+            if self.writing is Writing.LETTERS and is_small:  # of its small words there is no list
+                continue
+            if not term.is_empty:
+                meaning.append(term)
         plain = [term for term in meaning if not term.is_address]
         return plain or meaning or terms
 
@@ -164,12 +168,17 @@ class Words:
         key = canonical_key(phrase)
         if not key or any(map(str.isdigit, key)):
             return False
-        return f" {key} " in self._key or (self.writing is Writing.UNSPACED and _SPACE.sub("", key) in self._letters)
+        if f" {key} " in self._key:
+            return True
+        return self.writing is Writing.UNSPACED and _SPACE.sub("", key) in self._letters
 
     def is_surely_missing(self, term: Term) -> bool:
         """Return whether a missing term is a figure, and the text has none such in words or in numerals of its own."""
-        large = any(_LARGE.match(form) and not _ROUND.fullmatch(form) for form in term.forms)
-        return term.is_figure and large and any(map(_LARGE.match, self._forms)) and not self._has_native_numbers
+        if not term.is_figure or self._has_native_numbers:
+            return False
+        if not any(_LARGE.match(form) and not _ROUND.fullmatch(form) for form in term.forms):
+            return False
+        return any(map(_LARGE.match, self._forms))
 
     @cached_property
     def _scripts(self) -> frozenset[str]:
@@ -207,7 +216,11 @@ class FactText:
         if worst is not Standing.MISSING:
             return worst
         figures = filter(self.words.is_surely_missing, self.missing(subject, object_))
-        is_foreign = self._is_in_another_language(subject, predicate, object_)
+        is_foreign = self._is_in_another_language(
+            subject,
+            predicate,
+            object_,
+        )
         if is_foreign and not any(figures):
             return Standing.UNKNOWN
         return Standing.MISSING
@@ -268,6 +281,9 @@ def fact_text(text: str, title: str = "") -> FactText:
 
 def _scripts(text: str) -> frozenset[str]:
     """Return the scripts of the letters of a text, as Unicode names them."""
-    if text.isascii():
-        return frozenset({"LATIN"} if any(map(str.isalpha, text)) else ())
-    return frozenset(unicodedata.name(char, "").split(" ")[0] for char in set(text) if char.isalpha())
+    scripts = set()
+    for char in set(text):
+        if char.isalpha():
+            script, _, _ = unicodedata.name(char, "").partition(" ")
+            scripts.add(script)
+    return frozenset(scripts)

@@ -97,7 +97,11 @@ def _rows(listed: str) -> list[list[str]]:
 
 
 def _numbered(*tables: str) -> dict[str, int]:
-    return {word: number for table in tables for number, row in enumerate(_rows(table)) for word in row}
+    numbers: dict[str, int] = {}
+    for table in tables:
+        for number, row in enumerate(_rows(table)):
+            numbers |= dict.fromkeys(row, number)
+    return numbers
 
 
 _MONTH_OF = {word: number + 1 for word, number in _numbered(_MONTHS).items()}
@@ -222,17 +226,21 @@ def _terms(text: str) -> Iterator[Term]:
 @cached_if_short(65536)
 def _word(token: str) -> Term:
     word = plain_letters(token).replace("'", "")
-    forms = {word, stem(word)}
-    if len(word) > _LONGEST_WITHOUT_PLURAL:
-        forms.add(word.removesuffix("s"))
-    if word in _SAME_AS:
-        forms.add(_SAME_AS[word])
-    if word in _MONTH_OF and (token[0].isupper() or word not in _VERBS_TOO):
-        return Term(token, frozenset({f"@{_MONTH_OF[word]}", word}))
-    if token.isupper() and (roman := _ROMAN.fullmatch(token)):
+    month = _MONTH_OF.get(word)
+    if month and (token[0].isupper() or word not in _VERBS_TOO):
+        return Term(token, frozenset({f"@{month}", word}))
+    roman = _ROMAN.fullmatch(token)
+    if roman:
         number = 10 * len(roman[1]) + _ROMAN_ONES.index(roman[2])
         return Term(token, frozenset({_figure(Decimal(number)), word}))
-    return Term(token, frozenset(forms), word)
+    forms = {word, stem(word), _SAME_AS.get(word, word)}
+    if len(word) > _LONGEST_WITHOUT_PLURAL:
+        forms.add(word.removesuffix("s"))
+    return Term(
+        token,
+        frozenset(forms),
+        word,
+    )
 
 
 def _part_of_date(digits: str) -> Term:
@@ -248,7 +256,8 @@ def _years(token: str) -> Iterator[Term]:
     first, _, second = token.partition("-")
     yield Term(first, frozenset({_figure(Decimal(first))}))
     later = _part_of_date(second)
-    yield Term(second, later.forms | {_figure(Decimal(first[:2] + second))})
+    year = _figure(Decimal(first[:2] + second))
+    yield Term(second, later.forms | {year})
 
 
 def _values(number: str) -> set[Decimal]:

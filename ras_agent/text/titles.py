@@ -42,8 +42,8 @@ def file_title(name: str) -> str:
     'Alexander Graham Bell'
     """
     last = name.rpartition("/")[2]
-    stem, dot, _ = last.rpartition(".")
-    return _APART.sub("", stem if dot and stem else last).replace("_", " ").strip()
+    stem = last.rpartition(".")[0] or last
+    return _APART.sub("", stem).replace("_", " ").strip()
 
 
 def is_title(title: str) -> bool:

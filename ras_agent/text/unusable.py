@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import chain
 
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import holds
@@ -65,9 +66,13 @@ def refuses(text: str) -> bool:
     >>> refuses("I'm sorry, but I cannot assist with that."), refuses("I Can't Help Myself")
     (True, False)
     """
-    start = _OPENING.match(text)
-    first = start.end() if start else 0
-    return _REFUSES.match(text[first : first + 1].lower() + text[first + 1 :]) is not None
+    opening = _OPENING.sub(
+        "",
+        text,
+        count=1,
+    )
+    begun = opening[:1].lower() + opening[1:]
+    return _REFUSES.match(begun) is not None
 
 
 def abstains_in_words(text: str) -> bool:
@@ -84,18 +89,18 @@ def abstains_in_words(text: str) -> bool:
 def echoes(text: str, instructions: Iterable[str], material: Iterable[str] = ()) -> bool:
     """Tell whether a text repeats its instructions: four words in a row that stand nowhere in the material.
 
-    instructions: what the model was told to do, and worked examples. material: what it was asked about.
+    instructions: the model's instructions, and worked examples. material: the question and its evidence.
 
     >>> echoes("No, the answer alone, then its numbers", ["Answer: the answer alone, then its numbers"])
     True
     """
-    words = _words(text)
-    said = _runs(instructions) - _runs(material)
+    runs = _runs(text)
+    said = _all_runs(instructions) - _all_runs(material)
     echoed: set[int] = set()
-    for start in range(len(words) - _IN_A_ROW + 1):
-        if tuple(words[start : start + _IN_A_ROW]) in said:
-            echoed |= set(range(start, start + _IN_A_ROW))
-    return len(echoed) > len(words) * _SHARE
+    for start, run in enumerate(runs):
+        if run in said:
+            echoed.update(range(start, start + _IN_A_ROW))
+    return len(echoed) > len(_words(text)) * _SHARE
 
 
 def copies(text: str, examples: Iterable[str], material: Iterable[str]) -> bool:
@@ -104,20 +109,23 @@ def copies(text: str, examples: Iterable[str], material: Iterable[str]) -> bool:
     >>> copies("Where was Jørn Utzon born?", ["[SUBQ] Where was Jørn Utzon born?"], ["Which sea is it?"])
     True
     """
-    key = canonical_key(text)
-    if len(key.split()) < _LEAST_COPY:
+    if len(canonical_key(text).split()) < _LEAST_COPY:
         return False
-    return any(holds(example, text) for example in examples) and not any(holds(shown, text) for shown in material)
+    if not any(holds(example, text) for example in examples):
+        return False
+    return not any(holds(shown, text) for shown in material)
 
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-def _runs(texts: Iterable[str]) -> set[tuple[str, ...]]:
-    """Return all runs of four words in texts."""
-    runs: set[tuple[str, ...]] = set()
-    for text in texts:
-        words = _words(text)
-        runs |= {tuple(words[start : start + _IN_A_ROW]) for start in range(len(words) - _IN_A_ROW + 1)}
-    return runs
+def _runs(text: str) -> list[tuple[str, ...]]:
+    """Return the runs of four words in a text, in their order."""
+    words = _words(text)
+    shifted = (words[start:] for start in range(_IN_A_ROW))
+    return list(zip(*shifted, strict=False))
+
+
+def _all_runs(texts: Iterable[str]) -> set[tuple[str, ...]]:
+    return set(chain.from_iterable(map(_runs, texts)))

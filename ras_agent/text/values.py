@@ -161,7 +161,14 @@ def figures_in(text: str) -> list[Figure]:
         if 1 in is_taken[start:end]:
             return
         is_taken[start:end] = b"\1" * (end - start)
-        figures.append(Figure(start, end, kind, order))
+        figures.append(
+            Figure(
+                start,
+                end,
+                kind,
+                order,
+            )
+        )
 
     for match in _DATE_IN_TEXT.finditer(text):
         date = _date(match)
@@ -208,12 +215,14 @@ def agree(first: Value, second: Value) -> bool:
     "1960" agrees with "January 1960", "300" with "312", "5 km" with "3 miles"; "1960" does not agree with "1961".
     """
     if isinstance(first, Date) and isinstance(second, Date):
-        overlap = first.first_year <= second.last_year and second.first_year <= first.last_year
-        return overlap and _refines(first.month, second.month) and _refines(first.day, second.day)
+        if first.first_year > second.last_year or second.first_year > first.last_year:
+            return False
+        return _refines(first.month, second.month) and _refines(first.day, second.day)
     if isinstance(first, Quantity) and isinstance(second, Quantity):
-        return (
-            first.unit != second.unit or abs(first.amount - second.amount) <= max(first.precision, second.precision) / 2
-        )
+        if first.unit != second.unit:
+            return True
+        tolerance = max(first.precision, second.precision) / 2
+        return abs(first.amount - second.amount) <= tolerance
     return True
 
 
@@ -222,39 +231,45 @@ def _refines(first: int, second: int) -> bool:
 
 
 def _date(match: re.Match[str]) -> Date:
-    year, month, day = (
-        next(filter(None, (match.groupdict().get(f"{part}{n}") for n in range(1, 6))), "") for part in "ymd"
-    )
-    number = _MONTH_NUMBERS.get(month.casefold()) or int(month)
-    first = int(year or 0)
+    parts = dict.fromkeys("ymd", "")
+    for name, text in match.groupdict().items():
+        parts[name[0]] = text or parts[name[0]]
+    year = int(parts["y"] or 0)
+    month = _MONTH_NUMBERS.get(parts["m"].casefold()) or int(parts["m"])
+    day = parts["d"].rstrip("sthndrSTHNDR")
     return Date(
-        first,
-        first,
-        number,
-        int(day.rstrip("sthndrSTHNDR") or 0),
+        year,
+        year,
+        month,
+        int(day or 0),
     )
 
 
 def _decade(match: re.Match[str]) -> Date:
     year = int(match["y"])
-    return Date(year, year + (9 if year % 100 else 99))
+    is_century = year % 100 == 0
+    return Date(year, year + (99 if is_century else 9))
 
 
 def _century(match: re.Match[str]) -> Date:
-    name = match["c"].casefold()
-    number = _CENTURIES.get(name.replace(" ", "-")) or int(name[:-2])
-    return Date(100 * (number - 1), 100 * number - 1)
+    name = match["c"].casefold().replace(" ", "-")
+    number = _CENTURIES.get(name) or int(name[:-2])
+    last = 100 * number - 1
+    return Date(last - 99, last)
 
 
 def _year(match: re.Match[str]) -> Date:
-    return Date(int(match["y"]), int(match["y"]))
+    year = int(match["y"])
+    return Date(year, year)
 
 
 def _amount(match: re.Match[str]) -> float:
     scale = _SCALES.get((match["scale"] or "").casefold(), 1.0)
-    if match["word"]:
-        return sum(map((_NUMBER_WORDS | _TIMES).__getitem__, match["word"].casefold().split("-"))) * scale
-    return float(match["n"].replace(",", "")) * scale
+    if not match["word"]:
+        return float(match["n"].replace(",", "")) * scale
+    words = match["word"].casefold().split("-")
+    values = _NUMBER_WORDS | _TIMES
+    return sum(values[word] for word in words) * scale
 
 
 def _with_unit(match: re.Match[str], about: bool) -> Quantity | None:

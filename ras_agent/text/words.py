@@ -75,13 +75,14 @@ def content_words(text: str) -> list[str]:
     >>> content_words("Who is the director of Ed Wood's films?")
     ['director', 'ed', 'wood', 'films']
     """
-    words = _WORD.findall(_POSSESSIVE.sub("", fold(text)))
-    return [word for word in words if word not in FUNCTION_WORDS]
+    bare = _POSSESSIVE.sub("", fold(text))
+    return [word for word in _WORD.findall(bare) if word not in FUNCTION_WORDS]
 
 
 def key_words(text: str) -> frozenset[str]:
     """Return the words of a text's canonical key without function words."""
-    return frozenset(canonical_key(text).split()) - FUNCTION_WORDS
+    words = canonical_key(text).split()
+    return frozenset(words) - FUNCTION_WORDS
 
 
 @cached_if_short(65536)

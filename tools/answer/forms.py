@@ -25,7 +25,7 @@ from ras_agent.text.loose_json import Value, is_json, json_objects
 from ras_agent.text.options import options_of
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.unusable import abstains_in_words, refuses
-from ras_agent.text.words import FUNCTION_WORDS
+from ras_agent.text.words import key_words
 from ras_agent.tools.chat.form import ReplyForm
 from ras_agent.tools.chat.thoughts import spoken_span, without_thinking
 
@@ -184,7 +184,7 @@ def first_words(reply: str, question: str) -> str:
         return verdict[1].capitalize()
     first = text.partition("\n")[0]
     sentence = next((first[start:end] for start, end in sentence_spans(first)), "").strip()
-    if not _new_words(sentence, question) or _NO_ANSWER.search(sentence) or refuses(sentence):
+    if key_words(sentence) <= key_words(question) or _NO_ANSWER.search(sentence) or refuses(sentence):
         return ""
     return sentence
 
@@ -200,16 +200,9 @@ def restates(answer: str, question: str) -> bool:
     >>> restates("A series written by a student", "Which series is written by a student?")
     True
     """
-    said = _content_words(answer) & _content_words(question)
-    return not _new_words(answer, question) and 2 * len(said) > len(_content_words(question))
-
-
-def _new_words(text: str, question: str) -> frozenset[str]:
-    return _content_words(text) - _content_words(question)
-
-
-def _content_words(text: str) -> frozenset[str]:
-    return frozenset(canonical_key(text).split()) - FUNCTION_WORDS
+    said = key_words(answer)
+    asked = key_words(question)
+    return said <= asked and 2 * len(said) > len(asked)
 
 
 def opens_with_answer(reply: str) -> bool:
@@ -260,9 +253,9 @@ def _without_tags(text: str) -> str:
 
 def _citation(tag: re.Match[str]) -> str:
     """Return the numbers of a tag that cites as marks: `<cite>1, 3</cite>` is `[1][3]`."""
-    stated = next(filter(None, tag.groups()))
-    numbers = re.findall(r"\d+", stated)
-    return "".join(number_text(int(number)) for number in numbers)
+    stated = "".join(filter(None, tag.groups()))
+    numbers = map(int, re.findall(r"\d+", stated))
+    return "".join(map(number_text, numbers))
 
 
 def _behind_label(text: str, *, prose: bool) -> str:
@@ -304,22 +297,22 @@ def _without_label(text: str, *, prose: bool) -> str:
 def _in_json(text: str, *, prose: bool) -> str:
     """Return the answer of the first JSON object that has one, with the numbers that another key cites; "" for none."""
     for start, item in json_objects(text):
-        key = next((key for key in _KEYS if key in item), None)
-        if key is None and _ANSWER_KEY.search(text[max(0, start - _LONGEST_KEY) : start]):
-            key = next((key for key in _INNER_KEYS if key in item), None)
-        if key is None:
+        keys = [key for key in _KEYS if key in item]
+        before = text[max(0, start - _LONGEST_KEY) : start]
+        if not keys and _ANSWER_KEY.search(before):
+            keys = [key for key in _INNER_KEYS if key in item]
+        if not keys:
             continue
-        answer = _text(item[key])
+        answer = _text(item[keys[0]])
         if _ANSWER.search(answer) or (not prose and _INLINE.search(answer)):
             answer = _behind_label(answer, prose=prose)
+        if not answer or "[" in answer:
+            return answer
         cited = next((_text(item[name]) for name in _CITATION_KEYS if name in item), "")
+        numbers = ""
         if _CITED.fullmatch(cited):
             numbers = "".join(f"[{number}]" for number in re.findall(r"\d+", cited))
-        else:
-            numbers = ""
-        if answer and "[" not in answer:
-            return f"{answer} {numbers}".rstrip()
-        return answer
+        return f"{answer} {numbers}".rstrip()
     return ""
 
 
@@ -381,13 +374,17 @@ def _verdict(answer: str, question: str) -> str:
 
 def _label(answer: str, question: str) -> str:
     """Return the label of the chosen option as the question writes it, also if the answer is the option's text."""
-    texts_by_label = options_of(question)
-    options = {label.casefold(): label for label in texts_by_label}
-    texts = {canonical_key(text): label for label, text in texts_by_label.items()}
-    match = _CHOSEN.match(answer)
-    if match and (not options or match[1].casefold() in options):
-        return options.get(match[1].casefold(), match[1])
-    return texts.get(canonical_key(answer), "")
+    labels = {}
+    by_text = {}
+    for label, text in options_of(question).items():
+        labels[label.casefold()] = label
+        by_text[canonical_key(text)] = label
+    chosen = _CHOSEN.match(answer)
+    if chosen and not labels:
+        return chosen[1]
+    if chosen and chosen[1].casefold() in labels:
+        return labels[chosen[1].casefold()]
+    return by_text.get(canonical_key(answer), "")
 
 
 _ALONE = "the answer alone, then its numbers"

@@ -198,7 +198,7 @@ class Node(Runnable[Any, Update]):
         runtime = get_runtime(Limits)
         # inside a bigger graph the context is that graph's own, of whatever type
         limits = self._bounds(runtime.context if isinstance(runtime.context, Limits) else None)
-        calls = ()
+        calls: tuple[Call, ...] = ()
         if "usage" in state:
             calls = tuple(map(self._records.call, state["usage"]["calls"]))
         return _NodeRun(state, limits, calls, runtime.stream_writer)

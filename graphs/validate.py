@@ -180,8 +180,8 @@ def valid_facts(
             problems = {_NO_TRIPLE}
             sources = ()
         if sources:
-            texts = map(storable, (triple.subject, triple.predicate, triple.object))
-            triples.append(Triple(*texts, sources))
+            subject, predicate, object_ = map(storable, (triple.subject, triple.predicate, triple.object))
+            triples.append(Triple(subject, predicate, object_, sources))
         for problem in problems:
             wrong.setdefault(problem, []).append(triple)
     failures = [replace(failure, role="extractor", hop=hop) for failure in extraction.failures]

@@ -223,7 +223,8 @@ class LangChainEmbedder:
     def embed_query(self, text: str) -> Floats:
         """Return the unit vector of a query, shape (dimension,). Raises ModelCallError."""
         vector = self._call("embed_query", text)
-        return scaled_rows([vector], self._unit_length)[0]
+        scaled: Floats = scaled_rows([vector], self._unit_length)[0]
+        return scaled
 
     def _call(self, method: str, argument: object) -> Any:
         try:

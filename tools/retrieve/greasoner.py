@@ -85,13 +85,9 @@ class GReasonerRetriever(PathExplainedRetriever):
 
         def embed(query: str) -> Floats:
             texts = [config.query_instruct + query]
-            return text_vectors(
-                None,
-                "query",
-                embedder,
-                texts,
-                config,
-            )[0]
+            vectors = text_vectors(None, "query", embedder, texts, config)
+            vector: Floats = vectors[0]
+            return vector
 
         self._embed: Callable[[str], Floats] = lru_cache(cache_size)(embed)
 

@@ -305,7 +305,7 @@ class Mix:
             for name, value in options.items():
                 if parameters is None or name in parameters:
                     given[name] = value
-            retriever = factory(index, **given)
+            retriever: Any = factory(index, **given)
             if not isinstance(retriever, Ranker):
                 retriever = RankedHits(retriever, index.snapshot.passages, part)
             rankers.append(retriever)

@@ -60,7 +60,7 @@ def resolve_retriever(
                 index,
                 embedder=options.pop("embedder", None),
             )
-        return LiveRetriever(spec, index, options)
+        return LiveRetriever(spec, cast(PassageIndex, index), options)
     if options:
         raise TypeError(f"options are for retrievers named by a string, got {spec!r:.200} with {', '.join(options)}")
     if is_langchain_tool(spec):

@@ -310,7 +310,7 @@ class Search:
         if view is None:
             return False
         # a path or subgraph that is written out as a passage is made of facts that admitted passages state
-        places = set()
+        places: set[str] = set()
         for fact in stated_facts(passage) or ():
             places.update(source.extractor.removeprefix("stated: ") for source in fact.sources)
         return bool(places) and all(view.view.get(place) is not None for place in places)

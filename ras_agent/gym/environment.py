@@ -99,8 +99,12 @@ class GraphSearch:
         if parts is not None and (unused := arguments.keys() - {"task"}):
             raise TypeError(f"give parts or {', '.join(sorted(unused))}, not both: parts are resolved already")
         self._parts = parts = parts or search_parts(**arguments)
-        self._rewards, self._whole_graph, self._task = rewards, whole_graph, arguments.get("task", "")
-        self._prompt, self._records, self._limits = load("react"), Records(), parts.preset.limits(parts.limits)
+        self._rewards = rewards
+        self._whole_graph = whole_graph
+        self._task = arguments.get("task", "")
+        self._prompt = load("react")
+        self._records = Records()
+        self._limits = parts.preset.limits(parts.limits)
         self._policy = _Policy()
         self._plan = decide.plan(
             self._policy, parts.pruner, from_memory=parts.preset.from_memory, planner_writes_first_query=True
@@ -181,7 +185,9 @@ class GraphSearch:
     @property
     def searches_left(self) -> int:
         """Return how many searches the policy may still make."""
-        return 0 if self.stop_reason else self._limits.max_hops - len(self._state["steps"])
+        if self.stop_reason:
+            return 0
+        return self._limits.max_hops - len(self._state["steps"])
 
     @property
     def graph(self) -> QuestionGraph:
@@ -203,7 +209,9 @@ class GraphSearch:
         """Return the answer and its evidence, as an evaluation scores them. Before the end the policy abstains."""
         self._settle()
         outcome = Outcome.from_output(self._state)
-        return outcome if self._answered() else replace(outcome, abstained=True)
+        if self._answered():
+            return outcome
+        return replace(outcome, abstained=True)
 
     @property
     def system_prompt(self) -> str:
@@ -213,7 +221,8 @@ class GraphSearch:
     # ---- the loop
 
     def _begin_episode(self, question: Question) -> None:
-        self.question, self.done = question, False
+        self.question = question
+        self.done = False
         self._calls = self._followed = self._unfollowed = self._looks = self._tokens = self._invented = 0
         self._error: Exception | None = None
         self._state: JSON = {"question": question.question, "remaining_steps": _STEPS}
@@ -237,7 +246,9 @@ class GraphSearch:
         if self._whole_graph:
             step = replace(step, new_triple_ids=tuple(self.graph.by_id))
         shown = self._shown(search_result(step, self._graph_shown(), self.passages))
-        return f"{shown}\n{self._end_told()}" if self.stop_reason else shown
+        if self.stop_reason:
+            return f"{shown}\n{self._end_told()}"
+        return shown
 
     def _end(self, answer: str) -> None:
         """End the episode with the policy's answer, or that of the answerer if a part of the reward needs one."""
@@ -318,7 +329,9 @@ class GraphSearch:
     def _graph_shown(self) -> QuestionGraph:
         """Return the part of the question's graph that the policy sees: all of it, unless facts are pruned."""
         pruner = self._parts.pruner
-        return pruner.prune(self.question.question, self.graph, self.steps) if pruner else self.graph
+        if pruner:
+            return pruner.prune(self.question.question, self.graph, self.steps)
+        return self.graph
 
     def _shown(self, text: str) -> str:
         self._tokens += estimate_tokens(text)
@@ -350,7 +363,9 @@ class GraphSearch:
 
 def _as_text(value: object) -> str:
     """Return a call's argument as text: a model may write a number, or null; of anything else nothing can be made."""
-    return str(value) if isinstance(value, str | int | float) else ""
+    if isinstance(value, str | int | float):
+        return str(value)
+    return ""
 
 
 def _limits_end(state: Any, limits: Limits, records: Records) -> Update:
@@ -372,7 +387,8 @@ class _StatedAnswer:
     """Answerer that says what the policy has written, with the passages whose numbers are in it."""
 
     def __init__(self, text: str) -> None:
-        self._text, self.invented = text, 0
+        self._text = text
+        self.invented = 0
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         evidence = NumberedEvidence(tuple(passages))

@@ -142,7 +142,8 @@ def support_gains(question: Question, hops: Sequence[Sequence[Passage]]) -> tupl
 
     In which order two searches are made changes what each of them gains, never the sum.
     """
-    gold, reached = set(question.supporting), set[str]()
+    gold = set(question.supporting)
+    reached = set[str]()
     gains = []
     for passages in hops:
         new = gold.intersection(question.names(passages)) - reached
@@ -152,22 +153,29 @@ def support_gains(question: Question, hops: Sequence[Sequence[Passage]]) -> tupl
 
 
 def _part(name: str, episode: Episode) -> float | None:
-    question, outcome = episode.question, episode.outcome
+    question = episode.question
+    outcome = episode.outcome
     match name:
         case "new_support":
-            return _new_support(episode) if question.supporting else None
+            if question.supporting:
+                return _new_support(episode)
+            return None
         case "abstention":
             return _abstention(episode)
         case "citations":
             return _citations(episode)
         case "form":
-            return episode.followed / episode.calls if episode.calls and episode.finished else 0.0
+            if episode.calls and episode.finished:
+                return episode.followed / episode.calls
+            return 0.0
         case "searches":
             return len(episode.hops) / episode.max_hops
         case "tokens":
             return episode.shown / 1000
     score = find_metric(_OF_METRICS.get(name, name)).score(question, outcome)
-    return score * _brevity(question, outcome) if score and name in _FINDS_INSIDE else score
+    if score and name in _FINDS_INSIDE:
+        return score * _brevity(question, outcome)
+    return score
 
 
 def _new_support(episode: Episode) -> float:
@@ -179,7 +187,8 @@ def _new_support(episode: Episode) -> float:
 
 def _abstention(episode: Episode) -> float:
     """Return what it is worth to have answered, or not to have: right above abstaining, abstaining above wrong."""
-    question, outcome = episode.question, episode.outcome
+    question = episode.question
+    outcome = episode.outcome
     if not episode.hops:
         return 0.0
     if not question.answers:
@@ -191,7 +200,8 @@ def _abstention(episode: Episode) -> float:
 
 def _citations(episode: Episode) -> float | None:
     """Return the answer's F1 times that of what it cites; None where nothing says what is right."""
-    question, outcome = episode.question, episode.outcome
+    question = episode.question
+    outcome = episode.outcome
     right = find_metric("f1").score(question, outcome)
     if right is None:
         return None

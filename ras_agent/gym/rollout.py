@@ -135,7 +135,8 @@ def rollout_agent(policy: object, settings: Settings, index: AnyIndex = None, **
             "a rollout asks its model anew: with a cache the equal calls of a group would be one; leave cache and "
             "replay out"
         )
-    policy = Policy.at(policy) if isinstance(policy, str) else policy
+    if isinstance(policy, str):
+        policy = Policy.at(policy)
     fixed = {role: getattr(settings, role) or settings.llm or _FIXED for role in ("extractor", "answerer")}
     if isinstance(policy, Policy):
         for role in ("extractor", "answerer", "rewriter", "llm"):
@@ -183,7 +184,10 @@ def _refuse_other_loops(settings: Settings, planner: object) -> None:
         )
     if asked != "planner" or not is_chat_model(planner):
         return
-    row = dialect(settings.dialect) if settings.dialect else dialect_of_model(role_name(planner))
+    if settings.dialect:
+        row = dialect(settings.dialect)
+    else:
+        row = dialect_of_model(role_name(planner))
     if row is not None and (row.rendering == "rewritten" or row.digest):
         raise SettingsError(
             f"dialect {row.name!r} writes its prompt anew for each search, and a rollout's has to grow, so that its "
@@ -210,12 +214,18 @@ def _scored(agent: Agent, out: Mapping[str, Any], question: Question, rewards: R
     if out["stop_reason"] == "model_refused":
         raise ModelRefused(f"no reward: {out['failures'][-1]['message'] if out['failures'] else 'no model replied'}")
     for failure in out["failures"]:
-        error = _ERROR.match(failure["message"]) if failure["role"] == "planner" else None
+        if failure["role"] == "planner":
+            error = _ERROR.match(failure["message"])
+        else:
+            error = None
         if error and error[1] != ParseError.__name__:
             raise ModelCallError(f"no reward: the policy failed at hop {failure['hop']}: {failure['message']}")
     outcome = Outcome.from_output(out)
     if own_answer:
-        answer = out["plans"][-1].get("answer", "") if out["plans"] else ""
+        if out["plans"]:
+            answer = out["plans"][-1].get("answer", "")
+        else:
+            answer = ""
         outcome = replace(outcome, answer=answer, abstained=not answer, citations=())
     calls = [call for call in out["usage"]["calls"] if call["role"] == "planner"]
     passages = {name: Passage.from_dict(data) for name, data in out["passages"].items()}
@@ -235,12 +245,15 @@ def _scored(agent: Agent, out: Mapping[str, Any], question: Question, rewards: R
 
 def _max_hops(agent: Agent, out: Mapping[str, Any]) -> int:
     """Return how many searches a run may make; of a graph that is built another way, how many it made."""
-    return agent.builder.limits.max_hops if isinstance(agent.builder, AgentGraph) else max(len(out["steps"]), 1)
+    if isinstance(agent.builder, AgentGraph):
+        return agent.builder.limits.max_hops
+    return max(len(out["steps"]), 1)
 
 
 def _followed(plans: Sequence[JSON]) -> int:
     """Count the replies of the policy that could be followed: all that led to plans but those that were asked again."""
-    count, unsaid = 0, 0
+    count = 0
+    unsaid = 0
     for plan in plans:
         if (
             "dialogue" not in plan
@@ -248,7 +261,10 @@ def _followed(plans: Sequence[JSON]) -> int:
             unsaid += 1
             continue
         roles = [message["role"] for message in plan["dialogue"]["messages"]]
-        said = roles[roles.index("assistant") :] if "assistant" in roles else []
+        if "assistant" in roles:
+            said = roles[roles.index("assistant") :]
+        else:
+            said = []
         count += said.count("assistant") - said.count("user")
         if "tool" in said:  # else what that search found is a turn of the user, and counted off
             count -= unsaid
@@ -282,8 +298,12 @@ def read_answers(text: str) -> tuple[str, ...]:
     try:
         value = json.loads(text)
     except ValueError:
-        return (text,) if text.strip() else ()
-    return tuple(map(str, value)) if isinstance(value, list) else (text if not isinstance(value, str) else value,)
+        if text.strip():
+            return (text,)
+        return ()
+    if isinstance(value, list):
+        return tuple(map(str, value))
+    return (text if not isinstance(value, str) else value,)
 
 
 async def apost_reward(url: str, key: str, rollout: Rollout) -> None:

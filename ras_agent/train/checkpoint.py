@@ -15,27 +15,24 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 _FILE = "training.safetensors"
-_NUMBERS = {  # as safetensors files name them
-    **{"torch.float64": "F64", "torch.float32": "F32", "torch.float16": "F16", "torch.bfloat16": "BF16"},
-    **{"torch.int64": "I64", "torch.int32": "I32", "torch.uint8": "U8", "torch.bool": "BOOL"},
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """State of a training after a step.
-
-    step: the number of steps so far. seconds: how long they took, over all starts of the training.
-    best_step, best: the step of the best validation and what was measured there; 0 and {} before any validation.
-    worse: the number of validations since then. stopped: the reason why no step follows, "" while one does.
-    """
+    """State of a training after a step."""
 
     step: int = 0
+    """The number of steps so far."""
     seconds: float = 0.0
+    """How long they took, over all starts of the training."""
     best_step: int = 0
+    """The step of the best validation; 0 before any validation."""
     best: Mapping[str, float] = field(default_factory=dict)
+    """The measurements of the best validation; {} before any validation."""
     worse: int = 0
+    """The number of validations since the best one."""
     stopped: str = ""
+    """The reason why no step follows, "" while one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +51,25 @@ class Checkpoint:
 
     def save(self, progress: Progress) -> None:
         """Write weights, buffers, the optimiser's moments and the progress; remove the weights of earlier bests."""
-        tensors = {f"buffer:{name}": value for name, value in _buffers(self.model).items()}
+        tensors = {}
+        for name, value in _buffers(self.model).items():
+            tensors[f"buffer:{name}"] = value
         for name, weight in self.weights.items():
-            for key, value in {"weight": weight, **self.optimiser.state.get(weight, {})}.items():
-                tensors[f"{key}:{name}"] = value
-        metadata = {"settings": json.dumps(self.settings), "progress": json.dumps(asdict(progress))}
+            tensors[f"weight:{name}"] = weight
+            for moment, value in self.optimiser.state.get(weight, {}).items():
+                tensors[f"{moment}:{name}"] = value
+        metadata = {
+            "settings": json.dumps(self.settings),
+            "progress": json.dumps(asdict(progress)),
+        }
         _write(self.folder / _FILE, tensors, metadata)
         self._remove_earlier(progress)
 
     def _remove_earlier(self, progress: Progress) -> None:
-        for file in set(self.folder.glob("best-*.safetensors")) - {self._best_file(progress.best_step)}:
-            file.unlink()
+        best = self._best_file(progress.best_step)
+        for file in self.folder.glob("best-*.safetensors"):
+            if file != best:
+                file.unlink()
 
     def resume(self) -> Progress | None:
         """Load what `save` wrote and return its progress, or None where nothing was saved.
@@ -77,16 +82,23 @@ class Checkpoint:
             return None
         tensors, metadata = _read_file(file)
         try:
-            settings, progress = json.loads(metadata["settings"]), Progress(**json.loads(metadata["progress"]))
+            settings = json.loads(metadata["settings"])
+            progress = Progress(**json.loads(metadata["progress"]))
         except (KeyError, TypeError, ValueError) as error:
             raise WeightsError(f"{file}: is no training of this version: choose another folder") from error
-        if differences := _differences(settings, json.loads(json.dumps(self.settings))):
+        differences = _differences(settings, json.loads(json.dumps(self.settings)))
+        if differences:
             raise SettingsError(
                 f"{self.folder} holds a training with other settings ({'; '.join(differences)}): go on with those, or "
                 "choose another folder"
             )
-        _copy(file, {name[7:]: value for name, value in tensors.items() if name[:7] == "weight:"}, self.weights)
-        self._load_state({name: value for name, value in tensors.items() if name[:7] != "weight:"})
+        weights = {}
+        for key in list(tensors):
+            kind, _, name = key.partition(":")
+            if kind == "weight":
+                weights[name] = tensors.pop(key)
+        _copy(file, weights, self.weights)
+        self._load_state(tensors)
         self._remove_earlier(progress)  # a kill may have come between a save and this
         return progress
 
@@ -97,7 +109,8 @@ class Checkpoint:
     def load_best(self, step: int) -> None:
         """Copy the best validation's weights and buffers into the model."""
         file = self._best_file(step)
-        _copy(file, _read_file(file)[0], {**self.weights, **_buffers(self.model)})
+        tensors, _ = _read_file(file)
+        _copy(file, tensors, {**self.weights, **_buffers(self.model)})
 
     def _best_file(self, step: int) -> Path:
         """Return the path of the best weights, with the step in it: a kill may come between this file and `save`."""
@@ -113,45 +126,45 @@ class Checkpoint:
                 kind, _, name = key.partition(":")
                 if kind == "buffer":
                     buffers[name].copy_(value)
-                else:
-                    weight = self.weights[name]
-                    # AdamW counts its steps on the CPU
-                    self.optimiser.state[weight][kind] = value if kind == "step" else value.to(weight.device)
+                    continue
+                weight = self.weights[name]
+                if kind != "step":  # AdamW counts its steps on the CPU
+                    value = value.to(weight.device)
+                self.optimiser.state[weight][kind] = value
 
 
 def _differences(saved: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
     """List the settings that differ, each as "name: there, here"."""
+    differences = []
+    for name in sorted({*saved, *current}):
+        there = saved.get(name, "absent")
+        here = current.get(name, "absent")
+        if there != here:
+            differences.append(f"{name}: {_shown(there)} there, {_shown(here)} here")
+    return differences
 
-    def text(settings: Mapping[str, Any], name: str) -> str:
-        value = settings.get(name, "absent")
-        return value if isinstance(value, str) else json.dumps(value)
 
-    names = [name for name in sorted({*saved, *current}) if text(saved, name) != text(current, name)]
-    return [f"{name}: {text(saved, name)} there, {text(current, name)} here" for name in names]
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value)
 
 
 def _write(file: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
-    """Write a safetensors file, one tensor at a time: the library's own writer takes the memory of all, twice.
+    """Write a safetensors file in one move: a kill leaves the old file or the new one."""
+    from safetensors.torch import save_file
 
-    In front are the size of the header in eight bytes, and the header: what the file holds where, and the metadata.
-    """
-    import torch
-
-    header: dict[str, Any] = {"__metadata__": metadata} if metadata else {}
-    # as the library orders them, so that every number lies where its type wants it
-    order, end = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name)), 0
-    for name in order:
-        tensor, start = tensors[name], end
-        end += tensor.numel() * tensor.element_size()
-        header[name] = {"dtype": _NUMBERS[str(tensor.dtype)], "shape": list(tensor.shape), "data_offsets": [start, end]}
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
+    written = {}
+    places = set()
+    for name, tensor in tensors.items():
+        tensor = tensor.detach().contiguous()
+        place = tensor.untyped_storage().data_ptr()
+        if place in places:
+            tensor = tensor.clone()  # the library refuses tensors that share memory
+        places.add(place)
+        written[name] = tensor
     new = file.with_name(f"{file.name}.new")
-    with new.open("wb") as out:
-        out.write(len(text).to_bytes(8, "little") + text)
-        for name in order:
-            numbers = tensors[name].detach().cpu().contiguous().reshape(-1)
-            out.write(numbers.view(torch.uint8).numpy().data)
+    save_file(written, new, metadata)
     new.replace(file)
 
 

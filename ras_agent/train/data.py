@@ -37,7 +37,10 @@ class TrainingSet:
 
     def gold(self, question: Question) -> list[Passage]:
         """Return the question's gold passages that are in the corpus, in the order in which it names them."""
-        passages = self._by_title if question.by_title else self._by_id
+        if question.by_title:
+            passages = self._by_title
+        else:
+            passages = self._by_id
         return [passages[name] for name in question.supporting if name in passages]
 
     @cached_property
@@ -65,7 +68,10 @@ def questions_and_corpus(reader: str, file: Path, on_bad: OnBad | None = None) -
     """
     questions = benchmark(reader).load(file, on_bad=on_bad)
     corpus = file.with_name("corpus.jsonl")
-    passages = passages_in(corpus) if corpus.is_file() else union_of_contexts(questions)
+    if corpus.is_file():
+        passages = passages_in(corpus)
+    else:
+        passages = union_of_contexts(questions)
     return TrainingSet(tuple(questions), tuple(passages))
 
 
@@ -78,7 +84,8 @@ def passages_in(path: Path) -> list[Passage]:
     """Read objects with text and title, and an optional id, from JSON Lines or a JSON array."""
     passages = []
     for record in read_records(path):
-        title, text = record.text("title"), record.text("text")
+        title = record.text("title")
+        text = record.text("text")
         passages.append(Passage(record.text("id"), text, title) if "id" in record else context_passage(title, text))
     return passages
 

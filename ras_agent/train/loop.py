@@ -217,7 +217,9 @@ def _cut_metrics(file: Path, last: int) -> None:
     """
     if not file.is_file():
         return
-    data, lines, step = file.read_bytes(), list[bytes](), 0
+    data = file.read_bytes()
+    lines = list[bytes]()
+    step = 0
     for number, line in enumerate(data.splitlines(), 1):
         if step >= last:
             break
@@ -238,8 +240,10 @@ def _cut_metrics(file: Path, last: int) -> None:
 
 def _run(training: _Training, checkpoint: Checkpoint, progress: Progress) -> Progress:
     """Take the remaining steps, log and save them, and return the progress at the end."""
-    config, processes = training.config, training.processes
-    start, seconds_before = time.monotonic(), progress.seconds
+    config = training.config
+    processes = training.processes
+    start = time.monotonic()
+    seconds_before = progress.seconds
     # given up at the end of this function: the processes cannot part while something averages their gradients
     loss_of = processes.averaged(training.model)
     if progress.stopped == "minutes":
@@ -283,8 +287,12 @@ class _Training:
         goodness: Goodness,
     ) -> None:
         """Place the model on the process's device, and count the steps. Raises SettingsError for nothing to train."""
-        self.model, self.batches, self.validate = model.to(processes.device), batches, validate
-        self.config, self.processes, self.goodness = config, processes, goodness
+        self.model = model.to(processes.device)
+        self.batches = batches
+        self.validate = validate
+        self.config = config
+        self.processes = processes
+        self.goodness = goodness
         if config.gradient_checkpointing:
             _checkpoint_gradients(model)
         self.weights = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
@@ -342,7 +350,9 @@ class _Training:
             return "steps"
         if self.config.patience and progress.worse >= self.config.patience:
             return "patience"
-        return "minutes" if late else ""
+        if late:
+            return "minutes"
+        return ""
 
     def own_batches(self, first: int) -> Iterator[tuple[int, list[Any]]]:
         """Yield for each step, from number `first` on, its epoch and the batches of this process, epoch after epoch.
@@ -350,9 +360,12 @@ class _Training:
         Batches that are left at the end of an epoch join the next one's first batches. Batches of other processes and
         of earlier steps are counted, not looked up.
         """
-        count, rank = self.processes.count, self.processes.rank
+        count = self.processes.count
+        rank = self.processes.rank
         size = self.config.accumulate * count
-        number, step_batches, epoch = 0, list[Any](), 0
+        number = 0
+        step_batches = list[Any]()
+        epoch = 0
         while True:
             batches = self.batches(epoch)
             if not len(batches):
@@ -375,7 +388,10 @@ class _Training:
             with loss_of.no_sync() if waits else nullcontext():
                 with self._autocast():
                     loss = loss_of(batch)
-                parts = loss if isinstance(loss, Mapping) else {"loss": loss}
+                if isinstance(loss, Mapping):
+                    parts = loss
+                else:
+                    parts = {"loss": loss}
                 (parts["loss"] / len(batches)).backward()
             for name, part in parts.items():
                 means[name] = means.get(name, 0.0) + float(part.detach()) / len(batches)
@@ -385,10 +401,13 @@ class _Training:
         """Return the context manager under which losses are computed, in bfloat16 if the configuration says so."""
         import torch
 
-        kind, bf16 = torch.device(self.processes.device).type, self.config.bf16
+        kind = torch.device(self.processes.device).type
+        bf16 = self.config.bf16
         if bf16 is None:
             bf16 = kind == "cuda" and torch.cuda.is_bf16_supported()
-        return torch.autocast(kind, torch.bfloat16) if bf16 else nullcontext()
+        if bf16:
+            return torch.autocast(kind, torch.bfloat16)
+        return nullcontext()
 
 
 def _append(folder: Path, line: Mapping[str, Any]) -> None:

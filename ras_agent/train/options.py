@@ -46,7 +46,10 @@ def config_from(cls: type[Config], description: str | None, arguments: Sequence[
         else:
             parser.add_argument(name, type=_kind_of(annotation), **given)
     options = vars(parser.parse_args(arguments))
-    return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in options.items()})
+    for name, value in options.items():
+        if isinstance(value, list):
+            options[name] = tuple(value)
+    return cls(**options)
 
 
 def _sentences(cls: type) -> Iterator[tuple[str, str]]:
@@ -59,7 +62,10 @@ def _sentences(cls: type) -> Iterator[tuple[str, str]]:
         except OSError:  # a program that is run by a program has no file of its own; its options work without words
             continue
         [definition] = ast.parse(source).body
-        body = definition.body if isinstance(definition, ast.ClassDef) else []
+        if isinstance(definition, ast.ClassDef):
+            body = definition.body
+        else:
+            body = []
         for field, below in pairwise(body):
             match field, below:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(sentence))):
@@ -76,7 +82,10 @@ def _default_of(field: Field[Any]) -> str:
         return "(default: on)"
     if field.default is False:
         return "(default: off)"
-    values = field.default if isinstance(field.default, tuple) else (field.default,)
+    if isinstance(field.default, tuple):
+        values = field.default
+    else:
+        values = (field.default,)
     return f"(default: {','.join(map(str, values))})"
 
 

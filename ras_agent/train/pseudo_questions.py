@@ -71,7 +71,10 @@ def supported_questions(
     two_hop: the share of questions that name their subject by what another passage says, where one mentions it.
     """
     for cloze in clozes(passages, per_passage, two_hop, random.Random(seed)):
-        other = () if cloze.other is None else (cloze.other.passage,)
+        if cloze.other is None:
+            other = ()
+        else:
+            other = (cloze.other.passage,)
         yield cloze.question, (cloze.passage, *other)
 
 
@@ -99,8 +102,14 @@ def clozes(passages: Sequence[Passage], per_passage: int, two_hop: float, rng: r
             if len(answers) == per_passage:
                 break
             others = mentions.get(passage.title)
-            other = rng.choice(others) if others and rng.random() < two_hop else None
-            subject = _description(passage.title, other.sentence, kinds) if other else plain(passage.title)
+            if others and rng.random() < two_hop:
+                other = rng.choice(others)
+            else:
+                other = None
+            if other:
+                subject = _description(passage.title, other.sentence, kinds)
+            else:
+                subject = plain(passage.title)
             question = _question(sentence, start, end, plain(passage.title), subject, kinds, rng)
             if sentence[start:end] not in answers and len(question.split()) >= 4:
                 answers.add(sentence[start:end])
@@ -130,8 +139,13 @@ def plain(title: str) -> str:
 def _kind(passage: Passage) -> _TitleKind | None:
     head = passage.text[:300]
     match = _KIND.search(_PARENTHESIS.sub("", head))
-    words = _KIND_ENDS.sub("", match[1]).split() if match else []
-    return _TitleKind(tuple(words), _LIFE_DATES.search(head) is not None) if words else None
+    if match:
+        words = _KIND_ENDS.sub("", match[1]).split()
+    else:
+        words = []
+    if words:
+        return _TitleKind(tuple(words), _LIFE_DATES.search(head) is not None)
+    return None
 
 
 def _mentions(passages: Sequence[Passage]) -> Mapping[str, list[_Mention]]:
@@ -164,7 +178,8 @@ def _question(
     if rng.random() < 0.6:
         before, after = _nearest_clause(before, after)
     before = _SUBJECT.sub(lambda match: f"{subject}'s" if match[0] in _POSSESSIVES else subject, before)
-    before, after = before.replace(name, subject), after.replace(name, subject)
+    before = before.replace(name, subject)
+    after = after.replace(name, subject)
     if subject not in before + after and name not in answer and rng.random() < 0.7:
         after = f"{after} {subject}"
     phrase, before = _question_phrase(answer, before, kinds.get(answer), rng)
@@ -176,9 +191,15 @@ def _question(
 
 def _nearest_clause(before: str, after: str) -> tuple[str, str]:
     """Return the words between the commas around the answer; more of the sentence if they are too few to ask about."""
-    clause_before, clause_after = _COMMA.split(before)[-1], _COMMA.split(after)[0]
-    clause_before = clause_before if len(clause_before.split()) > 2 else before
-    return (clause_before, clause_after) if len(f"{clause_before} {clause_after}".split()) >= 4 else (before, after)
+    clause_before = _COMMA.split(before)[-1]
+    clause_after = _COMMA.split(after)[0]
+    if len(clause_before.split()) > 2:
+        clause_before = clause_before
+    else:
+        clause_before = before
+    if len(f"{clause_before} {clause_after}".split()) >= 4:
+        return (clause_before, clause_after)
+    return (before, after)
 
 
 def _question_phrase(answer: str, before: str, kind: _TitleKind | None, rng: random.Random) -> tuple[str, str]:

@@ -19,17 +19,23 @@ class Range:
     above: bool = False
 
     def holds(self, number: float) -> bool:
-        """Tell whether a number is in the range; NaN is in none."""
+        """Tell whether a number is in the range; NaN is in no range."""
         return self.low <= number <= self.high and not (self.above and number == self.low)
 
     def __str__(self) -> str:
-        low = f"{'above' if self.above else 'at least'} {self.low}"
+        text = f"at least {self.low}"
+        if self.above:
+            text = f"above {self.low}"
         if self.high == math.inf:
-            return low
-        return f"{low} and {'finite' if self.high == sys.float_info.max else f'at most {self.high}'}"
+            return text
+        if self.high == sys.float_info.max:
+            return f"{text} and finite"
+        return f"{text} and at most {self.high}"
 
 
-NATURAL, COUNT, SHARE = Range(0), Range(1), Range(0, 1)
+NATURAL = Range(0)
+COUNT = Range(1)
+SHARE = Range(0, 1)
 AMOUNT = Range(0, sys.float_info.max)
 SEED = Range(0, 2**63 - 1)
 
@@ -41,6 +47,9 @@ def check_ranges(config: object, ranges: Mapping[str, Range]) -> None:
     """
     for name, range_ in ranges.items():
         value = getattr(config, name)
-        for number in value if isinstance(value, tuple) else () if value is None else (value,):
+        if value is None:
+            continue
+        numbers = value if isinstance(value, tuple) else (value,)
+        for number in numbers:
             if not range_.holds(number):
                 raise SettingsError(f"--{name.replace('_', '-')} has to be {range_}, got {number}")

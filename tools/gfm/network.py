@@ -13,7 +13,7 @@ reference. Speed has other forms of the same three steps, and all of these files
     reach.py           bounds the length of a message by the largest number of the relation's state, and the change of
                        an update by the norm's slope
     cuda.py            calls the reference's steps block by block, and sums the messages to each entity by itself
-    ras_agent.train.gfm, kernels.py and scores.py: all three with their gradients, for training on the CPU
+    ras_agent.train.gfm.fused: message and aggregate with their gradients, for training on the CPU
     paths.py           weighs each message by a factor of 1, whose derivative tells how much the message matters
     tests/tools/gfm/conftest.py has a network to compare with
 
@@ -67,6 +67,18 @@ class GraphTensors:
             given,
         )
         return cls(graph.entities, *(torch.from_numpy(array).to(device) for array in arrays))
+
+    def sums(self, initial: Tensor, states: Tensor, factors: Tensor) -> Tensor:
+        """Return each entity's initial state plus the sum of its messages, (N, B, d).
+
+        initial, states: (N, B, d). factors: (R, d), the relations' states.
+        """
+        return self.weighted_sums(initial, states, factors.index_select(0, self.relation))
+
+    def weighted_sums(self, initial: Tensor, states: Tensor, factors: Tensor) -> Tensor:
+        """Do as `sums`, of factors (M, d) of each message."""
+        messages = message(states.index_select(0, self.source), factors)  # (M, B, d)
+        return aggregate(initial, self.target, messages)
 
 
 def message(source_states: Tensor, relation_states: Tensor) -> Tensor:
@@ -164,20 +176,20 @@ def last_states(
         inputs = None
     state = initial
     for layer in range(layer_count(weights)):
-        if inputs is not None:
-            factors = project_relations(weights, layer, inputs).index_select(0, graph.relation)  # (M, d)
-        else:
+        if inputs is None:
             assert relation_states is not None
-            factors = relation_states[layer].rows(graph.relation)
-        if message_weights is not None:
-            factors = factors * message_weights[layer][:, None]
-        messages = message(state.index_select(0, graph.source), factors)  # (M, B, d)
-        state = update(
-            weights,
-            layer,
-            state,
-            aggregate(initial, graph.target, messages),
-        )
+            factors = relation_states[layer].rows(graph.relation)  # (M, d)
+        else:
+            factors = project_relations(weights, layer, inputs)  # (R, d)
+        if inputs is not None and message_weights is None:
+            total = graph.sums(initial, state, factors)
+        else:
+            if inputs is not None:
+                factors = factors.index_select(0, graph.relation)
+            if message_weights is not None:
+                factors = factors * message_weights[layer][:, None]
+            total = graph.weighted_sums(initial, state, factors)
+        state = update(weights, layer, state, total)
     return state
 
 

@@ -89,7 +89,8 @@ class ChatReasoning:
     def _dialogue(self, sample: AlignerSample) -> Dialogue[str]:
         def filled(facts: Sequence[Fact]) -> Request:
             block = fact_block(Triple(*fact) for fact in facts)
-            question, answer = as_line(sample.question), as_line("; ".join(sample.answers))
+            question = as_line(sample.question)
+            answer = as_line("; ".join(sample.answers))
             return Request(self._prompt.fill(facts=block, question=question, answer=answer))
 
         def render(room: int) -> Request:

@@ -96,7 +96,8 @@ def train(config: AlignerTrainingConfig, embedder: Embedder | None = None) -> tu
     Raises RasError children.
     """
     samples = read_samples(config.samples)
-    train_part, dev_part = of_part(samples, "train"), spread_out(of_part(samples, "dev"), config.judged)
+    train_part = of_part(samples, "train")
+    dev_part = spread_out(of_part(samples, "dev"), config.judged)
     aligner = new_aligner(config, embedder)
     graphs = aligned_graphs(aligner, [*train_part, *dev_part])
     if config.random_labels:
@@ -115,10 +116,20 @@ def train_on(
     """Train an aligner on `train_graphs` and save it. The samples `dev_part` choose its weights."""
     if not train_graphs:
         raise SettingsError(f"{config.samples} has no samples of the part 'train' with facts")
-    validate = (lambda: validation(aligner, dev_part, dev_graphs, config)) if dev_part else None
+
+    def validate() -> Mapping[str, float]:
+        return validation(aligner, dev_part, dev_graphs, config)
+
     batches = batches_of(train_graphs, config.batch, config.seed)
     settings = {"aligner": asdict(aligner.config), "samples_sha256": file_sha256(config.samples)[:12]}
-    result = fit(aligner, batches, validate, config, config.out, settings)
+    result = fit(
+        aligner,
+        batches,
+        validate if dev_part else None,
+        config,
+        config.out,
+        settings,
+    )
     if result.main:
         aligner.save(
             config.out,
@@ -148,7 +159,8 @@ def _aligner_config(config: AlignerTrainingConfig, width: int) -> AlignerConfig:
     from ras_agent.tools.graph_tokens.aligner import AlignerConfig
     from ras_agent.tools.graph_tokens.encoders import EncoderConfig, EncoderKind, Norm
 
-    kind, norm = cast(EncoderKind, config.encoder), cast(Norm, config.norm)
+    kind = cast(EncoderKind, config.encoder)
+    norm = cast(Norm, config.norm)
     return AlignerConfig(
         EncoderConfig(kind, config.layers, config.heads, width, width, config.dropout, norm),
         hidden=width,
@@ -207,7 +219,8 @@ def validation(
     """Return both losses, and the shares of answers and facts that pruning to each of `n_seeds` keeps."""
     from ras_agent.train.aligner.measure import cosines_of, kept_by_seeds, scores_of
 
-    sums, parts = [0.0, 0.0], list(range(0, len(examples), config.batch))
+    sums = [0.0, 0.0]
+    parts = list(range(0, len(examples), config.batch))
     for start in parts:
         for place, loss in enumerate(aligner.losses(examples[start : start + config.batch])):
             sums[place] += float(loss.detach()) / len(parts)

@@ -69,7 +69,9 @@ class DrawnExamples(Generic[E]):
 
     def __init__(self, steps: int, config: DrawnConfig, draw: Callable[[int, np.random.Generator], E]) -> None:
         """Take what draws the example of a batch, given its number: `accumulate` of them make one of `steps`."""
-        self._count, self._config, self._draw = steps * config.accumulate, config, draw
+        self._count = steps * config.accumulate
+        self._config = config
+        self._draw = draw
         self._processes = process_count()
 
     def __len__(self) -> int:

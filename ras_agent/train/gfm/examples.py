@@ -58,7 +58,10 @@ def write_set_of(
         )
     documents = set(kg.documents)
     labelled, skipped = labelled_questions(questions or (), index, documents)
-    passages = [passage for passage in index.passages if passage.id in documents] if pseudo != 0 else []
+    if pseudo != 0:
+        passages = [passage for passage in index.passages if passage.id in documents]
+    else:
+        passages = []
     made = pseudo_questions(passages, seed, pseudo)
     if questions is not None and not labelled and not made:
         raise IngestError(f"no question is left to train on: {skipped[0] if skipped else 'the file holds none'}")
@@ -76,14 +79,18 @@ def labelled_questions(
         if passage.id in documents:
             for name in {passage.id, passage.document_id, passage.title} - {""}:
                 names[name].append(passage.id)
-    labelled, skipped = [], []
+    labelled = []
+    skipped = []
     for question in questions:
         ids = [id_ for name in question.supporting for id_ in ([name] if name in documents else names.get(name, ()))]
         if ids:
             start = question.metadata.get("start_nodes", {})
             labelled.append(GFMQuestion(question.question, tuple(dict.fromkeys(ids)), start=start))
         else:
-            subject = f"none of {', '.join(question.supporting[:3])}" if question.supporting else "no passage"
+            if question.supporting:
+                subject = f"none of {', '.join(question.supporting[:3])}"
+            else:
+                subject = "no passage"
             skipped.append(f"question {question.id}: {subject} in the graph supports it")
     return labelled, skipped
 

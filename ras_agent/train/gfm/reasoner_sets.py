@@ -38,7 +38,8 @@ from ras_agent.tools.store.array_file import read_arrays, write_arrays
 from ras_agent.train.gfm.examples import labelled_questions
 from ras_agent.train.gfm.sets import LinkedQuestion, read_linked, write_questions
 
-_NODES, _NETWORK = "nodes", "network.json"
+_NODES = "nodes"
+_NETWORK = "network.json"
 REMEDY = "write the set anew with `ras-agent kg examples --network greasoner`"
 
 
@@ -68,8 +69,12 @@ class ReasonerSet:
         config = ReasonerConfig.from_dict(read_config(folder / _NETWORK), str(folder / _NETWORK))
         try:
             arrays, _ = read_arrays(folder / _NODES)
-            first, parts = int(arrays["documents"][0]), {name: arrays[name] for name in ("nodes", "relations")}
-            inverses = None if config.inverse == "negated" else arrays["inverses"]
+            first = int(arrays["documents"][0])
+            parts = {name: arrays[name] for name in ("nodes", "relations")}
+            if config.inverse == "negated":
+                inverses = None
+            else:
+                inverses = arrays["inverses"]
             edges = arrays["edges"].astype(np.int64)
         except (OSError, ValueError, KeyError) as error:
             raise IndexMismatch(f"{folder / _NODES} is damaged ({error}): {REMEDY}") from error
@@ -83,7 +88,8 @@ class ReasonerSet:
         """
         inside = np.zeros(len(self.nodes), dtype=bool)
         inside[documents + self.documents] = True
-        head, tail = self.edges[:, 0], self.edges[:, 2]
+        head = self.edges[:, 0]
+        tail = self.edges[:, 2]
         beside = np.concatenate((tail[inside[head]], head[inside[tail]]))
         # documents that cite one another bring none of their own: the number of documents is that which was drawn
         inside[beside[beside < self.documents]] = True
@@ -93,7 +99,10 @@ class ReasonerSet:
         kinds, relation = np.unique(edges[:, 1], return_inverse=True)
         ends = np.searchsorted(numbers, edges[:, [0, 2]])
         edges = np.column_stack((ends[:, 0], relation, ends[:, 1]))
-        inverses = None if self.inverses is None else self.inverses[kinds]
+        if self.inverses is None:
+            inverses = None
+        else:
+            inverses = self.inverses[kinds]
         return GFMGraph.from_edges(len(numbers), edges, self.relations[kinds], inverses), numbers
 
 
@@ -122,7 +131,8 @@ def write_reasoner_set(
     labelled, skipped = labelled_questions(questions, index, known)
     starts = {question.question: question.start for question in labelled if question.start}
     linked = LinkedGraph.of(index, linking=Linking(starts=starts))
-    graph, passages = linked.graph, index.snapshot.passages
+    graph = linked.graph
+    passages = index.snapshot.passages
     config = ReasonerConfig(text_model="")
     if weights is not None:
         path = weights_folder(weights) / "config.json"
@@ -130,7 +140,8 @@ def write_reasoner_set(
     embedder = encoder_of(linked, encoder, config)
     if weights is None:
         config = replace(config, text_width=embedder.dimension, text_model=embedder.name)
-    vectors, numbers = NodeVectors.of(graph, passages, linked.rows, embedder, config), NodeNumbers(graph)
+    vectors = NodeVectors.of(graph, passages, linked.rows, embedder, config)
+    numbers = NodeNumbers(graph)
     documents = vectors.nodes[numbers.documents :]
     asked = []
     for question in labelled:

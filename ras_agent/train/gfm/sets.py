@@ -66,12 +66,15 @@ class GFMSet:
 
     def __init__(self, name: str, kg: KGIndex, questions: dict[str, list[LinkedQuestion]], config: GFMConfig) -> None:
         """Take the questions by kind, "labelled" and "pseudo"; those without an entity are left out."""
-        self.name, self.kg, self.config = name, kg, config
+        self.name = name
+        self.kg = kg
+        self.config = config
         self.inverse = inverse_vectors(kg, config)
         usable = {
             kind: [question for question in of_kind if len(question.entities)] for kind, of_kind in questions.items()
         }
-        self.labelled, self.pseudo = usable.get("labelled", []), usable.get("pseudo", [])
+        self.labelled = usable.get("labelled", [])
+        self.pseudo = usable.get("pseudo", [])
 
 
 def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) -> list[GFMSet]:
@@ -84,7 +87,8 @@ def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) ->
         questions = {kind: share_of(of_kind, share) for kind, of_kind in read_linked(folder).items()}
         kg = KGIndex.of_file(folder / GRAPH, REMEDY)
         for question in (question for of_kind in questions.values() for question in of_kind):
-            entity, document = question.entities.max(initial=-1), question.supporting.max(initial=-1)
+            entity = question.entities.max(initial=-1)
+            document = question.supporting.max(initial=-1)
             if entity >= len(kg.entities) or document >= len(kg.documents):
                 raise IndexMismatch(f"{folder}: its questions are linked to another graph: write the set anew")
         sets.append(GFMSet(folder.name, kg, questions, config))
@@ -106,7 +110,9 @@ def text_model_of(folders: Sequence[Path], width: int | None = None) -> tuple[st
         raise IndexMismatch(f"the sets hold vectors of several encoders ({listed}): write them with one")
     if first and width is not None and first.dimension != width:
         raise IndexMismatch(f"the sets hold vectors of {first}: train with --text-width {first.dimension}")
-    return (first.name, first.dimension) if first else ("", width)
+    if first:
+        return (first.name, first.dimension)
+    return ("", width)
 
 
 def share_of(questions: Sequence[LinkedQuestion], share: float) -> list[LinkedQuestion]:

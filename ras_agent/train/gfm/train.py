@@ -191,7 +191,10 @@ def _begin(config: GFMTrainingConfig) -> tuple[GFMTrainingConfig, GFMConfig, dic
     if wrong := [name for name, value in options if value not in (None, getattr(start, name))]:
         flags = " ".join(f"--{name.replace('_', '-')} {getattr(start, name)}" for name in wrong)
         raise WeightsError(f"{config.start_from} holds a network of another shape: train it with {flags}")
-    ranker = asdict(PACKAGED) if str(config.start_from) == PACKAGED_NAME else start.ranker
+    if str(config.start_from) == PACKAGED_NAME:
+        ranker = asdict(PACKAGED)
+    else:
+        ranker = start.ranker
     shape = replace(start, text_model=encoder or start.text_model, ranker=ranker)
     return _with_shape(config, shape), shape, weights
 

@@ -15,23 +15,35 @@ from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.network import GraphTensors, plain_scores
 from ras_agent.tools.gfm.reasoner import plain_reasoner_scores
 from ras_agent.train.gfm.batches import GFMExample
+from ras_agent.train.gfm.fused import FusedGraph
 from ras_agent.train.gfm.reasoner_sets import ReasonerExample
-from ras_agent.train.gfm.scores import batch_scores
 from ras_agent.train.named_weights import NamedWeights
 
 _LEAST = 1e-9  # keeps the logarithm of a document's score finite
 
 
 class TrainableGFM(NamedWeights):
-    """Weights of a GFM network, with the loss of an example. alpha, document, adversarial: see `losses`."""
+    """Weights of a GFM network, with the loss of an example. The options are those of `losses`."""
 
-    def __init__(self, weights: Mapping[str, Tensor], *, alpha: float, document: float, adversarial: float) -> None:
+    def __init__(self, weights: Mapping[str, Tensor], **options: float) -> None:
         super().__init__(weights)
-        self._options = {"alpha": alpha, "document": document, "adversarial": adversarial}
+        self._options = options
 
     def loss(self, example: GFMExample) -> dict[str, Tensor]:
         """Return the loss and its parts."""
         return losses(self.tensors(), example, **self._options)
+
+
+class TrainableReasoner(NamedWeights):
+    """Weights of a G-reasoner network, with the loss of an example. The options are those of `reasoner_losses`."""
+
+    def __init__(self, weights: Mapping[str, Tensor], **options: float) -> None:
+        super().__init__(weights)
+        self._options = options
+
+    def loss(self, example: ReasonerExample) -> dict[str, Tensor]:
+        """Return the loss and its parts."""
+        return reasoner_losses(self.tensors(), example, **self._options)
 
 
 def losses(
@@ -44,40 +56,88 @@ def losses(
 ) -> dict[str, Tensor]:
     """Return the loss of one step's example, and its parts, on the weights' device.
 
-    alpha: the weight of eq. 11 in the loss of retrieval (eq. 13). document: the weight of the loss for documents.
-    adversarial: see `entity_loss`.
+    Args:
+        alpha: The weight of eq. 11 in the loss of retrieval (eq. 13).
+        document: The weight of the loss for documents.
+        adversarial: See `entity_loss`.
     """
     device = next(iter(weights.values())).device
-    vectors, targets = (torch.from_numpy(array).to(device) for array in (example.vectors, example.targets))
+    vectors = torch.from_numpy(example.vectors).to(device)
+    targets = torch.from_numpy(example.targets).to(device)
     logits = _scores(weights, example.graph, vectors, example.start)
     with torch.autocast(device.type, enabled=False):  # the losses are sums over all entities
         if example.candidates is not None:
             candidates = torch.from_numpy(example.candidates).to(device)
-            loss = entity_loss(logits.gather(1, candidates), targets.gather(1, candidates), adversarial)
+            loss = entity_loss(
+                logits.gather(1, candidates),
+                targets.gather(1, candidates),
+                adversarial,
+            )
             return {"loss": loss, "entity": loss}
-        parts = {
-            "entity": entity_loss(logits, targets, adversarial),
-            "ranking": ranking_loss(logits, targets),
-        }
-        loss = alpha * parts["entity"] + (1 - alpha) * parts["ranking"]
+        parts = _ranking_parts(logits, targets, adversarial)
+        loss = _mixed(parts, alpha)
         if document and example.shares is not None and example.document_targets is not None:
             document_targets = torch.from_numpy(example.document_targets).to(device)
-            parts["document"] = document_loss(logits, example.shares.to(device), document_targets)
+            shares = example.shares.to(device)
+            parts["document"] = document_loss(logits, shares, document_targets)
             loss = loss + document * parts["document"]
-        return {"loss": loss, **parts}
+    return {"loss": loss, **parts}
+
+
+def reasoner_losses(
+    weights: Mapping[str, Tensor],
+    example: ReasonerExample,
+    *,
+    alpha: float,
+    adversarial: float,
+    distillation: float,
+) -> dict[str, Tensor]:
+    """Return the loss of one step's example, and its parts, on the weights' device; see ReasonerTrainingConfig."""
+    device = next(iter(weights.values())).device
+    nodes = torch.from_numpy(example.nodes).to(device)
+    vectors = torch.from_numpy(example.vectors).to(device)
+    targets = torch.from_numpy(example.targets).to(device)
+    logits = _scores(weights, example.graph, vectors, example.start, nodes)
+    logits = logits[:, example.documents :]
+    with torch.autocast(device.type, enabled=False):
+        parts = _ranking_parts(logits, targets, adversarial)
+        cosines = vectors @ nodes[example.documents :].t()
+        probabilities = (cosines + 1) / 2  # of cosines from -1 to 1
+        parts["distillation"] = mse_loss(logits.sigmoid(), probabilities)
+    loss = _mixed(parts, alpha) + distillation * parts["distillation"]
+    return {"loss": loss, **parts}
 
 
 def _scores(
-    weights: Mapping[str, Tensor], graph: GFMGraph, vectors: Tensor, start: Floats, nodes: Tensor | None = None
+    weights: Mapping[str, Tensor],
+    graph: GFMGraph,
+    vectors: Tensor,
+    start: Floats,
+    nodes: Tensor | None = None,
 ) -> Tensor:
     """Return the logits (B, N), float32, of a GFM network, or of a G-reasoner network with its nodes' vectors."""
-    on = vectors.device
-    if on.type == "cpu" and not torch.is_autocast_enabled("cpu") and has_numba():
-        return batch_scores(weights, graph, vectors, start, nodes)
-    tensors, starts = GraphTensors.of(graph, str(on)), torch.from_numpy(start).to(on)
+    device = vectors.device
+    starts = torch.from_numpy(start).to(device)
+    tensors: GraphTensors
+    if device.type == "cpu" and not torch.is_autocast_enabled("cpu") and has_numba():
+        tensors = FusedGraph.of_graph(graph)
+    else:
+        tensors = GraphTensors.of(graph, str(device))
     if nodes is None:
         return plain_scores(weights, tensors, vectors, starts).float()
     return plain_reasoner_scores(weights, tensors, nodes, vectors, starts).float()
+
+
+def _ranking_parts(logits: Tensor, targets: Tensor, adversarial: float) -> dict[str, Tensor]:
+    return {
+        "entity": entity_loss(logits, targets, adversarial),
+        "ranking": ranking_loss(logits, targets),
+    }
+
+
+def _mixed(parts: Mapping[str, Tensor], alpha: float) -> Tensor:
+    """Return eq. 13: `alpha` of eq. 11 and the rest of eq. 12."""
+    return alpha * parts["entity"] + (1 - alpha) * parts["ranking"]
 
 
 def _mean_over(values: Tensor, mask: Tensor) -> Tensor:
@@ -120,35 +180,3 @@ def document_loss(logits: Tensor, shares: Tensor, targets: Tensor) -> Tensor:
     scores = torch.sparse.mm(shares, logits.sigmoid().t()).t()  # (B, D)
     logs = (scores + _LEAST).log()
     return _mean_over(logs.logsumexp(-1, keepdim=True) - logs, targets).mean()
-
-
-class TrainableReasoner(NamedWeights):
-    """Weights of a G-reasoner network, with the loss of an example. Options: see ReasonerTrainingConfig."""
-
-    def __init__(self, weights: Mapping[str, Tensor], *, alpha: float, adversarial: float, distillation: float) -> None:
-        super().__init__(weights)
-        self._options = {"alpha": alpha, "adversarial": adversarial, "distillation": distillation}
-
-    def loss(self, example: ReasonerExample) -> dict[str, Tensor]:
-        """Return the loss and its parts."""
-        return reasoner_losses(self.tensors(), example, **self._options)
-
-
-def reasoner_losses(
-    weights: Mapping[str, Tensor], example: ReasonerExample, *, alpha: float, adversarial: float, distillation: float
-) -> dict[str, Tensor]:
-    """Return the loss of one step's example, and its parts, on the weights' device; see ReasonerTrainingConfig."""
-    device = next(iter(weights.values())).device
-    arrays = (example.nodes, example.vectors, example.targets)
-    nodes, vectors, targets = (torch.from_numpy(array).to(device) for array in arrays)
-    logits = _scores(weights, example.graph, vectors, example.start, nodes)[:, example.documents :]
-    with torch.autocast(device.type, enabled=False):
-        cosines = vectors @ nodes[example.documents :].t()
-        parts = {
-            "entity": entity_loss(logits, targets, adversarial),
-            "ranking": ranking_loss(logits, targets),
-            # a cosine from -1 to 1 as a probability
-            "distillation": mse_loss(logits.sigmoid(), (cosines + 1) / 2),
-        }
-    loss = alpha * parts["entity"] + (1 - alpha) * parts["ranking"] + distillation * parts["distillation"]
-    return {"loss": loss, **parts}

@@ -107,7 +107,8 @@ class ExampleMaker:
         chat = Chat(FakeListChatModel(responses=[]), settings=ChatSettings(context_window=window))
         self._planner = LLMPlanner(chat, layout=layout, prompts_dir=prompts)
         self._answerer = LLMAnswerer(chat, layout=layout, prompts_dir=prompts)
-        self._cites, self._pruner = citations, pruner
+        self._cites = citations
+        self._pruner = pruner
         self._examples: dict[str, RoleExample] = {}
 
     def asks(self, sample: SubqSample) -> bool:
@@ -163,4 +164,6 @@ def _citations(answer: str, facts: Sequence[Triple], subquery: str, turns: Seque
     ]
     holding.sort(key=lambda fact: -support(f"{fact.subject} {fact.predicate} {fact.object}", (answer, subquery)))
     marks = "".join(numbers[fact_line(fact)] for fact in holding[:_MOST_CITED])
-    return f" {marks}" if marks else ""
+    if marks:
+        return f" {marks}"
+    return ""

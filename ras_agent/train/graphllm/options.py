@@ -100,7 +100,8 @@ class GraphLLMOptions(FitConfig):
                 )
             encoder = aligner.encoder
         elif self.encoder != "none":
-            kind, width = cast(EncoderKind, self.encoder), resolve_embedder(self.embedder).dimension
+            kind = cast(EncoderKind, self.encoder)
+            width = resolve_embedder(self.embedder).dimension
             shape = (self.encoder_layers, self.encoder_heads, self.encoder_width, width)
             encoder = EncoderConfig(kind, *shape, self.encoder_dropout, cast(Norm, self.encoder_norm))
         base = Path(self.language_model)

@@ -101,7 +101,10 @@ def train(config: GraphLLMTrainingConfig) -> FitResult:
     model = start.model
     model.config = replace(model.config, layout=cast(EvidenceLayout, config.layout))
     prompts = config.prompts or INSTRUCTIONS[config.instructions]
-    pruner = FactPruner(fact_order(config.prune_facts), config.prune_to) if config.prune_facts else None
+    if config.prune_facts:
+        pruner = FactPruner(fact_order(config.prune_facts), config.prune_to)
+    else:
+        pruner = None
     maker = ExampleMaker(model.window, model.config.layout, prompts, citations=config.citations, pruner=pruner)
     parts = samples_by_part(config, maker)
     digests = {"data_sha256": hashlib.sha256(config.data.read_bytes()).hexdigest()}
@@ -111,7 +114,8 @@ def train(config: GraphLLMTrainingConfig) -> FitResult:
         shutil.copytree(
             prompts, config.out / PROMPTS_FOLDER, dirs_exist_ok=True, ignore=lambda _, names: {"paper"} & {*names}
         )
-        what, made_by = "a GraphLLM that plans and answers from a question's graph", "ras_agent.train.graphllm.train"
+        what = "a GraphLLM that plans and answers from a question's graph"
+        made_by = "ras_agent.train.graphllm.train"
         start.write_card(what, made_by, config, {**digests, **_about(parts), "result": asdict(result)})
     return result
 

@@ -21,7 +21,8 @@ class TrainableGraphLLM(nn.Module):
     def __init__(self, model: GraphLLM, example_of: Callable[[Any], GraphLLMExample]) -> None:
         """Take the model, and a function from a sample to what the model reads and is to reply."""
         super().__init__()
-        self.model, self._example_of = model, example_of
+        self.model = model
+        self._example_of = example_of
 
     def loss(self, batch: Sequence[Any]) -> Tensor:
         """Return the mean cross-entropy of the replies' tokens."""
@@ -34,7 +35,9 @@ class TrainableGraphLLM(nn.Module):
         "loss" and "token_accuracy" are of each token given the right ones before it. Of plans, "actions" is the share
         with the right move and "plans" of those that are right to the letter; "answers" is of answers.
         """
-        total_loss, right, tokens = 0.0, 0, 0
+        total_loss = 0.0
+        right = 0
+        tokens = 0
         for first in range(0, len(samples), size):
             examples = self._examples(samples[first : first + size])
             logits, targets = self.model.target_logits(*self._inputs(examples), [example.reply for example in examples])
@@ -46,8 +49,14 @@ class TrainableGraphLLM(nn.Module):
 
     def _reply_scores(self, samples: Sequence[Any], size: int, replies: int) -> dict[str, float]:
         """Return the mean scores of `replies` replies, in batches of `size`."""
-        every = max(1, -(-len(samples) // replies)) if replies else 0
-        asked_examples = self._examples(samples[::every]) if every else []
+        if replies:
+            every = max(1, -(-len(samples) // replies))
+        else:
+            every = 0
+        if every:
+            asked_examples = self._examples(samples[::every])
+        else:
+            asked_examples = []
         scores: dict[str, list[float]] = {}
         for first in range(0, len(asked_examples), size):
             examples = asked_examples[first : first + size]

@@ -127,7 +127,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from ras_agent.tools.graph_tokens.graph_reader import GraphReader
 
     config = config_from(GraphQAEvaluation, __doc__, arguments)
-    changes = {"cite": True, "reply_tokens": citing_tokens(config.benchmark)} if config.cite else {}
+    if config.cite:
+        changes = {"cite": True, "reply_tokens": citing_tokens(config.benchmark)}
+    else:
+        changes = {}
     reader = GraphReader.load(config.model, **changes)
     questions = load_task(config.benchmark, config.data, Settings(), limit=config.limit or None).questions
     options: dict[str, Any] = {"questions": questions, "cite": config.cite, "batch": config.batch}

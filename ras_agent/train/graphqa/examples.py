@@ -50,7 +50,10 @@ class GraphQAExample:
 
     def scores(self, reply: str) -> Mapping[str, float]:
         """Score a reply by the set's first metric."""
-        outcome = apart(Outcome(reply)) if self.cites else Outcome(reply)
+        if self.cites:
+            outcome = apart(Outcome(reply))
+        else:
+            outcome = Outcome(reply)
         return {"answers": self.scored_by.score(self.question, outcome).get(self.scored_by.headline, 0.0)}
 
 
@@ -59,7 +62,9 @@ class GraphQAExamples:
 
     def __init__(self, set_: Benchmark, prompts: GraphPrompts, *, cite: bool = False) -> None:
         """Take the set and the maker of prompts. cite: whether a reply lists what it rests on; see `reply_of`."""
-        self._set, self._prompts, self._cite = set_, prompts, cite
+        self._set = set_
+        self._prompts = prompts
+        self._cite = cite
         self._examples: dict[str, GraphQAExample] = {}
 
     def example(self, question: Question) -> GraphQAExample:
@@ -118,7 +123,8 @@ def read_parts(
         raise SettingsError(f"{data}: its questions have no graphs, and this training reads them")
     parts: dict[str, list[Question]] = {"train": [], "validation": [], "test": []}
     if validation is not None:
-        shares, parts["validation"] = (0.0, shares[1]), set_.load(validation)
+        shares = (0.0, shares[1])
+        parts["validation"] = set_.load(validation)
     for question in questions:
         place = random.Random(str(question.metadata.get("image") or question.question)).random()
         held = place < sum(shares)

@@ -205,7 +205,10 @@ def _as_markdown(figures: JSON, config: GraphQATablesConfig) -> str:
 def _cell(scores: Sequence[float]) -> str:
     if not scores:
         return ""
-    spread = f" ± {stdev(scores):.3f}" if len(scores) > 1 else ""
+    if len(scores) > 1:
+        spread = f" ± {stdev(scores):.3f}"
+    else:
+        spread = ""
     return f"{fmean(scores):.3f}{spread}"
 
 

@@ -123,7 +123,8 @@ def train(config: ScorerTrainingConfig) -> FitResult:
     """
     parts: dict[str, list[ShareExample]] = {"train": [], "validation": []}
     for kb, file in zip(config.kb, config.questions, strict=True):
-        graph, questions = Graph.from_triples(read_knowledge_base(kb)), PATHQUESTION.load(file)
+        graph = Graph.from_triples(read_knowledge_base(kb))
+        questions = PATHQUESTION.load(file)
         for part, name in (("train", "train"), ("validation", "dev")):
             of_name = of_part(questions, name)
             if config.sample and config.sample < len(of_name):

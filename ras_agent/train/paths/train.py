@@ -114,7 +114,8 @@ def path_examples(
     The other facts are those that touch the gold path. A path that ends in an answer is no negative, nor is a gold
     fact. A question whose gold path is not in the graph is left out.
     """
-    subgraph, dice = Subgraph.full(graph), Random(seed)
+    subgraph = Subgraph.full(graph)
+    dice = Random(seed)
     triplets = dict[tuple[int, ...], list[tuple[str, tuple[str, ...]]]]()  # of each path: many questions ask for one
     examples = []
     for question in questions:
@@ -153,7 +154,8 @@ def _gold(graph: Graph, triples: Sequence[Sequence[str]]) -> GraphPath | None:
     """Return the path of these facts, in their order and directions; None if the graph lacks one of them."""
     path = None
     for head, relation, tail in triples:
-        start, end = graph.find(head), graph.find(tail)
+        start = graph.find(head)
+        end = graph.find(tail)
         if start is None or end is None or (path is not None and path.end != start):
             return None
         edges = [
@@ -209,7 +211,8 @@ def train(config: PathTrainingConfig) -> FitResult:
     """Train on pairs of knowledge base and questions, and write the head and its card into `config.out`."""
     parts: dict[str, list[PathExample]] = {"train": [], "dev": []}
     for kb, file in zip(config.kb, config.questions, strict=True):
-        graph, questions = Graph.from_triples(read_knowledge_base(kb)), PATHQUESTION.load(file)
+        graph = Graph.from_triples(read_knowledge_base(kb))
+        questions = PATHQUESTION.load(file)
         for part, examples in parts.items():
             questions_of_part = of_part(questions, part)
             if config.sample and config.sample < len(questions_of_part):

@@ -153,19 +153,30 @@ class _Worker:
         cache = config.cache or (config.out.with_suffix(".replies.sqlite") if asks else None)
         settings = Settings(temperature=0.0, cache=cache, triple_cache=config.triple_cache)
         chat = ChatSettings.of(settings)
-        base = config.model if config.base_model is None else config.base_model
+        if config.base_model is None:
+            base = config.model
+        else:
+            base = config.base_model
         self._config = config
-        self._decomposer = None if config.model is None else Decomposer(as_chat(config.model, chat))
-        self._base = None if base is None else resolve_answerer(base, RoleOptions(chat=chat))
+        if config.model is None:
+            self._decomposer = None
+        else:
+            self._decomposer = Decomposer(as_chat(config.model, chat))
+        if base is None:
+            self._base = None
+        else:
+            self._base = resolve_answerer(base, RoleOptions(chat=chat))
         self._extractor = extractor_from_settings(settings, config.extractor)
 
     async def work(self, item: SubqQuestion) -> _Outcome:
         """Make the samples of a question, or say why it has none. Raises what a failed model call raises."""
         with metered(Ledger("subq")) as ledger:
             try:
-                samples, problem = await self._samples(item), ""
+                samples = await self._samples(item)
+                problem = ""
             except (ParseError, PromptTooLong) as error:
-                samples, problem = [], str(error)
+                samples = []
+                problem = str(error)
         return _Outcome(tuple(samples), problem, tuple(ledger.calls))
 
     async def _samples(self, item: SubqQuestion) -> list[SubqSample]:
@@ -174,7 +185,10 @@ class _Worker:
         if await self._is_known(item.question):
             return no_retrieval_samples(item, len(item.documents), split)
         steps = [step async for step in self._steps(item)]
-        opening = await self._step(text, item.opening) if item.opening else None
+        if item.opening:
+            opening = await self._step(text, item.opening)
+        else:
+            opening = None
         return retrieval_samples(item, steps, split, self._config.first, opening)
 
     async def _is_known(self, question: Question) -> bool:
@@ -205,7 +219,10 @@ class _Worker:
         extraction: Extraction = await acall(self._extractor, "extract", unread, subquery) if unread else Extraction()
         triples += extraction.triples
         if not triples:  # what follows an empty search could not be sufficient
-            reason = extraction.failures[0].message if extraction.failures else "the extractor found none"
+            if extraction.failures:
+                reason = extraction.failures[0].message
+            else:
+                reason = "the extractor found none"
             raise ParseError(f"no triples in {', '.join(repr(passage.id) for passage in passages)}: {reason}")
         facts = [(triple.subject, triple.predicate, triple.object) for triple in triples]
         return SubqStep(subquery, passages, distinct(facts))
@@ -223,13 +240,19 @@ def _questions(config: SubqConfig, on_bad: OnBad) -> Iterator[SubqQuestion]:
     names = set()
     for load, file in ((load, file) for load, files in sources for file in files):
         source = load(file, on_bad)
-        retriever = BM25Retriever.from_passages(source.passages) if config.opening else None
+        if config.opening:
+            retriever = BM25Retriever.from_passages(source.passages)
+        else:
+            retriever = None
         for item in source.questions[: config.limit]:
             if (name := (item.source, item.question.id)) in names:
                 on_bad(IngestError(f"{item.source} {item.question.id}: came before"))
                 continue
             names.add(name)
-            hits = retriever.retrieve(item.question.question, config.opening) if retriever else ()
+            if retriever:
+                hits = retriever.retrieve(item.question.question, config.opening)
+            else:
+                hits = ()
             yield replace(
                 item,
                 documents=tuple(with_triples(document, triples) for document in item.documents),
@@ -243,7 +266,9 @@ def _plain(value: object) -> object:
         return [_plain(item) for item in value]
     if isinstance(value, Path):
         return value.name
-    return value if value is None or isinstance(value, int | float) else role_name(value)
+    if value is None or isinstance(value, int | float):
+        return value
+    return role_name(value)
 
 
 def main() -> None:

@@ -35,7 +35,9 @@ class Decomposer:
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
-        self._pick, self._search, self._repair = load("subq-documents"), load("subq-search"), load("repair")
+        self._pick = load("subq-documents")
+        self._search = load("subq-search")
+        self._repair = load("repair")
 
     async def documents(self, question: Question, documents: Sequence[Passage]) -> tuple[Passage, ...]:
         """Return the documents that the model finds necessary, in the order of the searches; () if it finds none.
@@ -93,7 +95,10 @@ def read_numbers(reply: str, count: int) -> tuple[int, ...]:
     lines = [match[1] for line in text.splitlines() if (match := _NUMBERS.fullmatch(line.strip(" \t*_`")))]
     if not lines and re.search(NONE.live, text, FLAGS):
         return ()
-    numbers = tuple(dict.fromkeys(map(int, re.findall(r"\d+", lines[-1])))) if lines else ()
+    if lines:
+        numbers = tuple(dict.fromkeys(map(int, re.findall(r"\d+", lines[-1]))))
+    else:
+        numbers = ()
     if not numbers or not all(1 <= number <= count for number in numbers):
         raise ParseError(f"it lists no numbers from 1 to {count}")
     return numbers

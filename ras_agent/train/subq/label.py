@@ -46,7 +46,8 @@ def retrieval_samples(
         with it, and steps whose documents it has found are left out.
     """
     begins = {"question": item.question.question, "subquery": steps[0].subquery, "none": ""}[first]
-    history, rest = [steps[0]], list(steps[1:])
+    history = [steps[0]]
+    rest = list(steps[1:])
     if opening is not None:
         names = {passage.id for passage in opening.passages}
         history = [opening]
@@ -55,7 +56,10 @@ def retrieval_samples(
     def sample(kind: Kind, label: Action, target: str, history: Sequence[SubqStep], added: bool = False) -> SubqSample:
         return _sample(item, len(steps), split, kind, label, history, target, added=added)
 
-    samples = [sample("plan", "subq", f"{SUBQ} {as_subquery(begins)}", (), added=True)] if begins else []
+    if begins:
+        samples = [sample("plan", "subq", f"{SUBQ} {as_subquery(begins)}", (), added=True)]
+    else:
+        samples = []
     for step in rest:
         samples.append(sample("plan", "subq", f"{SUBQ} {step.subquery}", history))
         history.append(step)
@@ -100,7 +104,10 @@ def _sample(
     *,
     added: bool = False,
 ) -> SubqSample:
-    name = f"plan-{len(steps)}" if kind == "plan" else "answer"
+    if kind == "plan":
+        name = f"plan-{len(steps)}"
+    else:
+        name = "answer"
     return SubqSample(
         id=f"{item.source}/{item.question.id}/{name}",
         source=item.source,

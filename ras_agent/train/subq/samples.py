@@ -77,9 +77,13 @@ class SubqSample:
 
     def as_run(self) -> tuple[QuestionGraph, tuple[Step, ...]]:
         """Return the graph and the hops that the loop would have here, so that the role's prompt is the same."""
-        graph, steps = QuestionGraph(), list[Step]()
+        graph = QuestionGraph()
+        steps = list[Step]()
         for hop, step in enumerate(self.steps, start=1):
-            place = step.passages[0].id if len(step.passages) == 1 else ""  # of several, the file does not say which
+            if len(step.passages) == 1:
+                place = step.passages[0].id  # of several, the file does not say which
+            else:
+                place = ""
             triples = [Triple(*fact, (Source(place, hop=hop, subquery=step.subquery),)) for fact in step.triples]
             names = tuple(dict.fromkeys(triple.id for triple in triples))
             new_names = tuple(name for name in names if name not in graph.by_id)
@@ -141,7 +145,10 @@ def read_samples(path: str | Path, split: Split | None = None) -> list[SubqSampl
         if split in (None, sample.split):
             samples.append(sample)
     if not samples:
-        kind = f"{split} sample" if split else "sample"
+        if split:
+            kind = f"{split} sample"
+        else:
+            kind = "sample"
         place = QuestionRecord({}, str(path))
         raise place.error(f"holds no {kind}; make the file with `python -m ras_agent.train.subq.build`")
     return samples
@@ -160,7 +167,9 @@ def split_of(question: str, validation: float) -> Split:
     """
     words = " ".join(question.casefold().split())
     digest = hashlib.blake2b(words.encode(errors="surrogatepass"), digest_size=_BYTES).digest()
-    return "validation" if int.from_bytes(digest) < validation * 256**_BYTES else "train"
+    if int.from_bytes(digest) < validation * 256**_BYTES:
+        return "validation"
+    return "train"
 
 
 def _contradiction(sample: SubqSample) -> str:
@@ -170,10 +179,15 @@ def _contradiction(sample: SubqSample) -> str:
     if sample.kind == "answer":
         if sample.label == "subq":
             return "an answer follows the label sufficient or no_retrieval, found 'subq'"
-        return "" if sample.target in sample.answers else f"'target' is none of 'answers': {sample.target!r:.80}"
+        if sample.target in sample.answers:
+            return ""
+        return f"'target' is none of 'answers': {sample.target!r:.80}"
     plan = plan_of(sample.target)
     if plan is None or plan.action != sample.label:
-        action = "none" if plan is None else plan.action
+        if plan is None:
+            action = "none"
+        else:
+            action = plan.action
         return f"'label' is {sample.label!r}, but 'target' states {action}: {sample.target!r:.80}"
     return ""
 

@@ -120,7 +120,10 @@ def _of_published_record(record: QuestionRecord) -> SubqQuestion:
         raise record.error("'sub_queries' has none with a document")
     if missing := [document.text for document, _ in pairs if document.text not in texts]:
         raise record.error(f"a document of 'sub_queries' is none of 'supporting_docs': {missing[0]!r:.80}")
-    identity = record.text("id") if "id" in record else str(record.number)
+    if "id" in record:
+        identity = record.text("id")
+    else:
+        identity = str(record.number)
     question = Question(identity, record.text("question"), (record.text("answer"),))
     return SubqQuestion("hotpotqa-subq", question, tuple(one for one, _ in pairs), tuple(text for _, text in pairs))
 
@@ -133,7 +136,8 @@ def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
     is left out.
     on_bad: as for `musique`; it also gets the number of questions of another kind.
     """
-    questions, others = [], 0
+    questions = []
+    others = 0
     for record in read_records(file):
         steps = record.texts("decomposition")
         numbers = {str(number) for number in range(1, len(steps))}
@@ -151,7 +155,8 @@ def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
 
 
 def _comparison_question(record: QuestionRecord, searches: tuple[str, ...]) -> SubqQuestion:
-    identity, term = record.text("qid"), record.text("term")
+    identity = record.text("qid")
+    term = record.text("term")
     if not isinstance(answer := record.data.get("answer"), bool):
         raise record.error(f"'answer' should be true or false, found {answer!r:.80}")
     facts: list[list[str]] = [[] for _ in searches]
@@ -198,7 +203,9 @@ def ready_triples(files: Iterable[Path], on_bad: OnBad) -> ReadyTriples:
 def with_triples(document: Passage, triples: ReadyTriples) -> Passage:
     """Return a document that states its ready triples; the document itself where it has none."""
     rows = triples.get(_content(document))
-    return replace(document, metadata={**document.metadata, STATED: rows}) if rows else document
+    if rows:
+        return replace(document, metadata={**document.metadata, STATED: rows})
+    return document
 
 
 def _content(passage: Passage) -> tuple[str, str]:

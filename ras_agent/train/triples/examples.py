@@ -93,7 +93,8 @@ class BatchesByLength(Sequence[list[EncodedExample]]):
     def __init__(
         self, examples: Sequence[TripleExample], rows: int, seed: Any, encode: Callable[[TripleExample], EncodedExample]
     ) -> None:
-        self._examples, self._encode = examples, encode
+        self._examples = examples
+        self._encode = encode
         rng = np.random.default_rng(seed)
         order = rng.permutation(len(examples)).tolist()
         batches = []

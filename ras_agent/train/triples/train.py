@@ -115,17 +115,20 @@ def train(config: TriplesTrainingConfig) -> FitResult:
         return BatchesByLength(train_part, config.batch, (config.seed, epoch), in_tokens)
 
     def validate() -> dict[str, float]:
-        losses, tokens = 0.0, 0
+        losses = 0.0
+        tokens = 0
         for batch in BatchesByLength(held_out, config.batch, 0, in_tokens):
             count = sum(len(example.target) for example in batch)
-            losses, tokens = losses + count * float(trainable.loss(batch)), tokens + count
+            losses = losses + count * float(trainable.loss(batch))
+            tokens = tokens + count
         return {"loss": losses / tokens}
 
     digests = {"texts": [file_sha256(file)[:12] for file in config.data]}
     result = fit(trainable, batches, validate if held_out else None, config, config.out, digests)
     if result.main:
         write_examples(config.out / "held_out.jsonl", held_out)
-        model = model.merge_and_unload() if config.lora else model
+        if config.lora:
+            model = model.merge_and_unload()
         model.save_pretrained(config.out / "model")
         tokenizer.save_pretrained(config.out / "model")
         _write_card(
@@ -165,7 +168,10 @@ def _first_model(config: TriplesTrainingConfig, train_part: Sequence[TripleExamp
         from peft import LoraConfig, get_peft_model
     except ImportError as error:
         raise MissingExtra("a LoRA adapter", "llm") from error
-    task = "SEQ_2_SEQ_LM" if model.config.is_encoder_decoder else "CAUSAL_LM"
+    if model.config.is_encoder_decoder:
+        task = "SEQ_2_SEQ_LM"
+    else:
+        task = "CAUSAL_LM"
     options = LoraConfig(task_type=task, r=config.lora, lora_alpha=2 * config.lora, lora_dropout=0.05)
     return get_peft_model(model, options), tokenizer
 

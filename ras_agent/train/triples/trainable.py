@@ -20,7 +20,8 @@ class TrainableTriples(nn.Module):
 
     def __init__(self, model: Any, text: TripleText) -> None:
         super().__init__()
-        self.model, self._text = model, text
+        self.model = model
+        self._text = text
 
     def loss(self, batch: Sequence[EncodedExample]) -> Tensor:
         """Return the mean cross-entropy of the targets' tokens."""
@@ -35,7 +36,8 @@ def model_inputs(batch: Sequence[EncodedExample], text: TripleText, device: Any 
     the target's tokens have labels.
     """
     if text.seq2seq:
-        rows, labels = [example.source for example in batch], [example.target for example in batch]
+        rows = [example.source for example in batch]
+        labels = [example.target for example in batch]
     else:
         rows = [[*example.source, *example.target] for example in batch]
         labels = [[*[_IGNORED] * len(example.source), *example.target] for example in batch]

@@ -1,4 +1,4 @@
-"""The scores that a training on the CPU takes gradients of, against the plain network's."""
+"""The sums of messages that a training on the CPU takes gradients of, against the plain network's."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from ras_agent.tools.gfm.reasoner import ReasonerConfig, plain_reasoner_scores  
 from ras_agent.tools.gfm.weights import GFMConfig  # noqa: E402
 from ras_agent.train.gfm import trainable  # noqa: E402
 from ras_agent.train.gfm.batches import GFMExample  # noqa: E402
-from ras_agent.train.gfm.rows import LayerRows, batch_rows, layer_graphs  # noqa: E402
-from ras_agent.train.gfm.scores import batch_scores  # noqa: E402
+from ras_agent.train.gfm.fused import FusedGraph  # noqa: E402
 
 CHAIN = np.array([[0, 0, 1], [1, 0, 2], [2, 0, 3]])  # entity 4 is in no fact
 BEGINS_AT_0_AND_AT_3 = np.array([[1, 0, 0, 0, 0], [0, 0, 0, 0.5, 0]], dtype=np.float32)
@@ -87,21 +86,11 @@ def test_scores_and_gradients_are_those_of_the_plain_network(questions: int, neg
     try:
         _compare(
             weights,
-            lambda leaves: batch_scores(leaves, graph, vectors, start),
+            lambda leaves: plain_scores(leaves, FusedGraph.of_graph(graph), vectors, torch.from_numpy(start)),
             lambda leaves: plain_scores(leaves, GraphTensors.of(graph), vectors, torch.from_numpy(start)),
         )
     finally:
         torch.set_num_threads(before)
-
-
-def test_relations_wider_than_the_network_are_projected_before_all_else() -> None:
-    weights, graph = _weights(GFMConfig(12, 6, 3).shapes()), _graph(300, negated=True)
-    start, vectors = _start(2, 300), _vectors(2)
-    _compare(
-        weights,
-        lambda leaves: batch_scores(leaves, graph, vectors, start),
-        lambda leaves: plain_scores(leaves, GraphTensors.of(graph), vectors, torch.from_numpy(start)),
-    )
 
 
 @pytest.mark.parametrize("questions", [1, 4])
@@ -110,7 +99,9 @@ def test_a_reasoners_scores_and_gradients_are_those_of_its_plain_network(questio
     start, vectors, nodes = _start(questions, 120), _vectors(questions), _vectors(120)
     _compare(
         weights,
-        lambda leaves: batch_scores(leaves, graph, vectors, start, nodes),
+        lambda leaves: plain_reasoner_scores(
+            leaves, FusedGraph.of_graph(graph), nodes, vectors, torch.from_numpy(start)
+        ),
         lambda leaves: plain_reasoner_scores(leaves, GraphTensors.of(graph), nodes, vectors, torch.from_numpy(start)),
     )
 
@@ -121,7 +112,11 @@ def test_more_threads_than_one_give_the_same_gradients_every_time() -> None:
     torch.set_num_threads(2)
     try:
         first, again = (
-            _gradients(weights, lambda leaves: batch_scores(leaves, graph, vectors, start))[1] for _ in range(2)
+            _gradients(
+                weights,
+                lambda leaves: plain_scores(leaves, FusedGraph.of_graph(graph), vectors, torch.from_numpy(start)),
+            )[1]
+            for _ in range(2)
         )
     finally:
         torch.set_num_threads(before)
@@ -135,70 +130,14 @@ def _chain() -> GFMGraph:
     return GFMGraph.from_edges(5, CHAIN, vectors, -vectors)
 
 
-def _rows(graph: GFMGraph, start: Any, layers: int, *, alike: bool = True) -> list[LayerRows]:
-    return batch_rows(layer_graphs(graph, start, layers, alike=alike), start, alike=alike)
-
-
-def test_questions_share_the_states_of_entities_that_they_do_not_reach() -> None:
-    rows = _rows(_chain(), BEGINS_AT_0_AND_AT_3, 2)
-    assert [after.place.tolist() for after in rows] == [
-        [[1, 0], [0, 0], [0, 0], [0, 2], [0, 0]],  # the questions' own entities
-        [[0, 1], [2, 1], [1, 3], [1, 4], [1, 1]],  # and their neighbours
-        [[0, 1], [2, 3], [4, 5], [6, 7], [8, 8]],  # messages tell all others apart, but for entity 4
-    ]
-
-
-def test_a_row_names_its_entity_a_question_and_the_rows_that_it_comes_from() -> None:
-    last = _rows(_chain(), BEGINS_AT_0_AND_AT_3, 2)[-1]
-    assert last.entity.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4]
-    assert last.question.tolist() == [0, 1, 0, 1, 0, 1, 0, 1, 0]
-    assert last.before.tolist() == [0, 1, 2, 1, 1, 3, 1, 4, 1]
-    assert last.origin.tolist() == [1, 0, 0, 0, 0, 0, 0, 2, 0]
-
-
-def test_entities_that_begin_with_states_of_their_own_share_them_between_questions_alone() -> None:
-    first = _rows(_chain(), BEGINS_AT_0_AND_AT_3, 1, alike=False)[0]
-    assert first.place.tolist() == [[5, 0], [1, 1], [2, 2], [3, 6], [4, 4]]
-    assert (first.entity[5], first.question[5], first.question[0]) == (0, 0, 1)
-
-
-def test_leaves_of_one_entity_and_one_relation_share_a_row_at_every_layer() -> None:
-    facts = np.array([[0, 0, 1], [0, 0, 2], [0, 1, 3], [4, 0, 5]])
-    graph = GFMGraph.from_edges(6, facts, np.ones((2, 4), dtype=np.float32), -np.ones((2, 4), dtype=np.float32))
-    rows = _rows(graph, np.array([[1, 0, 0, 0, 0, 0]], dtype=np.float32), 5)
-    assert rows[-1].place.ravel().tolist() == [0, 1, 1, 2, 3, 4]
-    assert [len(after) for after in rows] == [2, 4, 5, 5, 5, 5]
-
-
-def test_the_first_layers_messages_are_those_of_the_questions_entities() -> None:
-    first, second = layer_graphs(_chain(), BEGINS_AT_0_AND_AT_3[:1], 2, alike=True)
-    assert (first.source.tolist(), first.indptr.tolist()) == ([0], [0, 0, 1, 1, 1, 1])
-    assert first.vectors.tolist() == [[-1, -1, -1, -1]]
-    assert second.messages == 6
-
-
-def test_a_row_is_shared_by_all_that_is_computed_of_the_same_and_by_nothing_else() -> None:
-    start = _start(3, 300)
-    graphs = layer_graphs(_graph(300, negated=True, facts=220), start, 4, alike=True)
-    rows = batch_rows(graphs, start)
-    for graph, before, after in zip(graphs, rows, rows[1:], strict=False):
-        row_of: dict[Any, int] = {}
-        for entity, question in np.ndindex(after.place.shape):
-            messages = slice(graph.indptr[entity], graph.indptr[entity + 1])
-            sent = before.place[graph.source[messages], question], graph.relation[messages]
-            brought = [(row, kind) for row, kind in zip(*sent, strict=True) if row or graph is not graphs[0]]
-            given = before.place[entity, question], *sorted(brought)
-            assert after.place[entity, question] == row_of.setdefault(given, len(row_of))
-        assert len(after) == len(row_of)
-
-
 @pytest.mark.parametrize("fast", [True, False])
 def test_a_training_on_the_cpu_takes_them_where_numba_is(monkeypatch: pytest.MonkeyPatch, fast: bool) -> None:
     taken = []
     monkeypatch.setattr(trainable, "has_numba", lambda: fast)
-    monkeypatch.setattr(trainable, "batch_scores", lambda *given: taken.append("batch") or batch_scores(*given))
+    of_graph = FusedGraph.of_graph
+    monkeypatch.setattr(FusedGraph, "of_graph", lambda graph: taken.append("fused") or of_graph(graph))
     start = BEGINS_AT_0_AND_AT_3
     vectors = np.ones((2, 4), dtype=np.float32)
     loss = trainable.losses(_weights(GFMConfig(4, 8, 2).shapes()), GFMExample("chain", _chain(), vectors, start, start))
-    assert taken == ["batch"] * fast
+    assert taken == ["fused"] * fast
     assert torch.isfinite(loss["loss"])

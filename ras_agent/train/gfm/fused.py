@@ -1,0 +1,141 @@
+"""Sums of messages on the CPU, with their gradients: each message is added up as it is made, and none is stored.
+
+A sum of messages and its two gradients are sums of products, grouped by the target, the source or the relation of the
+messages. So each of the three is one pass over memory, in which a thread writes the rows of its own groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from ras_agent.arrays import Ints
+from ras_agent.tools.gfm.cpu_kernels import cpu_loop
+from ras_agent.tools.gfm.graph import GFMGraph, OutgoingMessages
+from ras_agent.tools.gfm.network import GraphTensors
+
+
+@dataclass(frozen=True, slots=True)
+class FusedGraph(GraphTensors):
+    """A graph on the CPU whose messages are summed by compiled loops. Needs numba, and states in float32."""
+
+    graph: GFMGraph
+
+    @classmethod
+    def of_graph(cls, graph: GFMGraph) -> FusedGraph:
+        """Return the graph with its arrays as tensors, which share their memory."""
+        tensors = GraphTensors.of(graph)
+        return cls(
+            entities=tensors.entities,
+            source=tensors.source,
+            relation=tensors.relation,
+            target=tensors.target,
+            vectors=tensors.vectors,
+            graph=graph,
+        )
+
+    def sums(self, initial: Tensor, states: Tensor, factors: Tensor) -> Tensor:
+        """Return each entity's initial state plus its messages; see GraphTensors.sums."""
+        add: Callable[..., Tensor] = _MessageSums.apply
+        return add(self.graph, initial, states.contiguous(), factors)
+
+
+class _MessageSums(Function):
+    """Initial states (N, B, d) plus the sums of messages of states (N, B, d) and of relation states (R, d)."""
+
+    @staticmethod
+    def forward(ctx: Any, graph: GFMGraph, initial: Tensor, states: Tensor, factors: Tensor) -> Tensor:
+        sums = initial.clone(memory_format=torch.contiguous_format)
+        _add_products.share(
+            graph.entities,
+            graph.indptr,
+            graph.source,
+            graph.relation,
+            states,
+            factors,
+            sums,
+        )
+        ctx.graph = graph
+        ctx.save_for_backward(states, factors)
+        return sums
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        graph: GFMGraph = ctx.graph
+        states, factors = (saved.detach() for saved in ctx.saved_tensors)
+        gradient = gradient.contiguous()
+        outgoing = OutgoingMessages.of(graph)
+        of_states = torch.zeros_like(states)
+        _add_products.share(
+            graph.entities,
+            outgoing.indptr,
+            outgoing.target,
+            outgoing.relation,
+            gradient,
+            factors,
+            of_states,
+        )
+        order = np.argsort(graph.relation, kind="stable")
+        of_factors = torch.zeros_like(factors)
+        _add_pairs.share(
+            len(factors),
+            _ends(graph.relation, len(factors)),
+            graph.source[order],
+            graph.target[order],
+            states,
+            gradient,
+            of_factors,
+        )
+        return None, gradient, of_states, of_factors
+
+
+def _ends(groups: Ints, count: int) -> Ints:
+    """Return where the members of each of `count` groups begin, and where the last ones end: (count + 1,)."""
+    sizes = np.bincount(groups, minlength=count)
+    return np.concatenate(([0], np.cumsum(sizes)))
+
+
+@cpu_loop()
+def _add_products(
+    indptr: Any, sender: Any, relation: Any, states: Any, factors: Any, sums: Any, begin: int, end: int
+) -> None:
+    """Add to `sums` (N, B, d), for the entities from `begin` to `end`, the products of states and relation states.
+
+    indptr: where the messages of an entity begin. sender, relation: (M,), the rows of `states` (N, B, d) and of
+    `factors` (R, d) that a message multiplies.
+    """
+    for entity in range(begin, end):
+        for message in range(indptr[entity], indptr[entity + 1]):
+            factor = factors[relation[message]]
+            for question in range(states.shape[1]):
+                state = states[sender[message], question]
+                total = sums[entity, question]
+                for column in range(len(factor)):
+                    total[column] += state[column] * factor[column]
+
+
+@cpu_loop()
+def _add_pairs(
+    indptr: Any, source: Any, target: Any, states: Any, gradient: Any, sums: Any, begin: int, end: int
+) -> None:
+    """Add to `sums` (R, d), for the relations from `begin` to `end`, the products of the ends of their messages.
+
+    indptr: where the messages of a relation begin. source, target: (M,), the rows of `states` and of `gradient`, both
+    (N, B, d), that a message joins; products are added over all questions.
+    """
+    for relation in range(begin, end):
+        total = sums[relation]
+        for message in range(indptr[relation], indptr[relation + 1]):
+            for question in range(states.shape[1]):
+                state = states[source[message], question]
+                given = gradient[target[message], question]
+                for column in range(len(total)):
+                    total[column] += state[column] * given[column]

@@ -28,7 +28,7 @@ from ras_agent.tools.store.durable import replace_file
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.pcst import PCSTFinder, PCSTSettings
 from ras_agent.tools.subgraph.scoring import Scored
-from ras_agent.train.aligner.measure import Kept, kept_by_number, kept_by_seeds, likeness_of, measure_kept, scores_of
+from ras_agent.train.aligner.measure import Kept, Scores, kept_by_seeds, measure_kept, scores_of
 from ras_agent.train.aligner.samples import AlignerSample, read_samples
 from ras_agent.train.aligner.train import (
     AlignerTrainingConfig,
@@ -63,6 +63,24 @@ class AlignerStudyConfig(AlignerTrainingConfig):
         check_ranges(self, {"seeds": SEED, "n_facts": COUNT})
         if not self.seeds:
             raise SettingsError("--seeds names at least one")
+
+
+def kept_by_number(
+    samples: Sequence[AlignerSample], examples: Sequence[AlignedGraph], scores: Scores, most: int
+) -> Kept:
+    """Measure what is kept of graphs that are pruned to `most` facts, the best first as `GraphAligner.best` has it."""
+    from ras_agent.tools.graph_tokens.aligner import fact_places
+
+    fact_numbers = []
+    for example, row in zip(examples, scores, strict=True):
+        places = fact_places(example.graph, row)
+        fact_numbers.append(np.lexsort(places[::-1])[:most])
+    return measure_kept(samples, fact_numbers)
+
+
+def likeness_of(examples: Sequence[AlignedGraph], *, reasoning: bool = False) -> list[Floats]:
+    """Return the cosines of each graph's nodes with its question, or with its reasoning, which knows the answer."""
+    return [example.graph.nodes @ (example.reasoning if reasoning else example.question) for example in examples]
 
 
 def study(config: AlignerStudyConfig, embedder: Embedder | None = None) -> JSON:

@@ -17,6 +17,7 @@ from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.question import Question, context_passage, union_of_contexts
 from ras_agent.eval.question_file import OnBad, read_records
 from ras_agent.records import Passage
+from ras_agent.text.canonical import canonical_key
 
 _FILES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "hotpotqa": ("hotpotqa", ("hotpotqa_train/questions.jsonl", "hotpotqa_train/hotpotqa_train.json")),
@@ -66,13 +67,19 @@ def questions_and_corpus(reader: str, file: Path, on_bad: OnBad | None = None) -
     on_bad: is called with the error of a bad record, which is then left out; without it such a record raises
         IngestError.
     """
-    questions = benchmark(reader).load(file, on_bad=on_bad)
+    questions = benchmark(reader).load(
+        file,
+        on_bad=on_bad,
+    )
     corpus = file.with_name("corpus.jsonl")
     if corpus.is_file():
         passages = passages_in(corpus)
     else:
         passages = union_of_contexts(questions)
-    return TrainingSet(tuple(questions), tuple(passages))
+    return TrainingSet(
+        tuple(questions),
+        tuple(passages),
+    )
 
 
 def two_wiki_passages(data: Path) -> list[Passage]:
@@ -90,9 +97,29 @@ def passages_in(path: Path) -> list[Passage]:
     return passages
 
 
+def names_any(text: str, names: Iterable[str]) -> bool:
+    """Tell whether a text holds one of some names as whole words, however they are written."""
+    padded = f" {canonical_key(text)} "
+    for name in names:
+        key = canonical_key(name)
+        if key and f" {key} " in padded:
+            return True
+    return False
+
+
 def digest(examples: Iterable[object]) -> str:
     """Return a short digest of training examples, which tells a resumed training that it learns from the same ones."""
-    return hashlib.sha256("\n".join(map(repr, examples)).encode("utf-8", "replace")).hexdigest()[:12]
+    return hashlib.sha256(
+        "\n".join(
+            map(
+                repr,
+                examples,
+            )
+        ).encode(
+            "utf-8",
+            "replace",
+        )
+    ).hexdigest()[:12]
 
 
 def _first(data: Path, files: tuple[str, ...]) -> Path:

@@ -22,13 +22,14 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from numpy.random import SeedSequence
 
 from ras_agent.errors import IngestError, SettingsError
+from ras_agent.tools.store.durable import replace_file
 from ras_agent.train.checkpoint import Checkpoint, Progress
 from ras_agent.train.processes import Processes
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SEED, SHARE, Range, check_ranges
@@ -109,7 +110,10 @@ class FitConfig:
         warm = round(self.warmup * total)
         if step < warm:
             return self.rate * (step + 1) / warm
-        part = (step - warm) / max(total - 1 - warm, 1)
+        part = (step - warm) / max(
+            total - 1 - warm,
+            1,
+        )
         return self.rate * (_LOWEST_RATE + (1 - _LOWEST_RATE) * 0.5 * (1 + math.cos(math.pi * part)))
 
     def settings(self) -> dict[str, Any]:
@@ -187,10 +191,28 @@ def fit(
     being finite; WeightsError where what is in `folder` cannot be read or is of another network.
     """
     processes = Processes.begin()
-    training = _Training(model, batches, validate, config, processes, goodness)
+    training = _Training(
+        model,
+        batches,
+        validate,
+        config,
+        processes,
+        goodness,
+    )
     folder.mkdir(parents=True, exist_ok=True)
-    decisive = {**config.settings(), **(settings or {}), "processes": processes.count, "total": training.total}
-    checkpoint = Checkpoint(folder, decisive, model, training.weights, training.optimiser)
+    decisive = {
+        **config.settings(),
+        **(settings or {}),
+        "processes": processes.count,
+        "total": training.total,
+    }
+    checkpoint = Checkpoint(
+        folder,
+        decisive,
+        model,
+        training.weights,
+        training.optimiser,
+    )
     progress = checkpoint.resume() or Progress()
     processes.wait()
     if processes.main:
@@ -201,12 +223,39 @@ def fit(
         checkpoint.load_best(progress.best_step)
     processes.end()
     end = {name: getattr(progress, name) for name in ("seconds", "stopped", "best_step", "best")}
-    return FitResult(steps=progress.step, main=processes.main, **end)
+    return FitResult(
+        steps=progress.step,
+        main=processes.main,
+        **end,
+    )
+
+
+def print_result(result: FitResult) -> None:
+    """Print how a training ended as JSON, in its main process."""
+    if result.main:
+        print(json.dumps(asdict(result)))
+
+
+def write_card(folder: Path, card: Mapping[str, Any], name: str = "training.json") -> None:
+    """Write a card that describes what is in `folder`, as JSON. Values that are not of JSON are written as text."""
+    text = json.dumps(
+        card,
+        indent=2,
+        ensure_ascii=False,
+        default=str,
+    )
+    replace_file(
+        folder / name,
+        f"{text}\n".encode("utf-8", "replace"),
+    )
 
 
 def validations(folder: Path) -> list[dict[str, float]]:
     """Return what each validation of the training in `folder` measured, with its step."""
-    lines = map(json.loads, (folder / _METRICS).read_text(encoding="utf-8").splitlines())
+    lines = map(
+        json.loads,
+        (folder / _METRICS).read_text(encoding="utf-8").splitlines(),
+    )
     return [{"step": line["step"], **line["validation"]} for line in lines if "validation" in line]
 
 
@@ -252,20 +301,40 @@ def _run(training: _Training, checkpoint: Checkpoint, progress: Progress) -> Pro
         progress, measured = training.validation(progress)
         if processes.main:
             checkpoint.save_best(0)
-            _append(checkpoint.folder, {"step": 0, "validation": measured})
+            _append(
+                checkpoint.folder,
+                {"step": 0, "validation": measured},
+            )
     batches = training.own_batches(progress.step)
     while not progress.stopped and progress.step < training.total:
-        line: dict[str, Any] = training.step(loss_of, progress.step, *next(batches))
+        line: dict[str, Any] = training.step(
+            loss_of,
+            progress.step,
+            *next(batches),
+        )
         seconds = time.monotonic() - start
-        progress = replace(progress, step=progress.step + 1, seconds=seconds_before + seconds)
+        progress = replace(
+            progress,
+            step=progress.step + 1,
+            seconds=seconds_before + seconds,
+        )
         if validated := training.is_validated(progress.step):
             progress, line["validation"] = training.validation(progress)
         late = bool(config.minutes) and processes.any(time.monotonic() - start > 60 * config.minutes)
-        progress = replace(progress, stopped=training.reason_to_stop(progress, late))
+        progress = replace(
+            progress,
+            stopped=training.reason_to_stop(progress, late),
+        )
         if processes.main:
             if validated and progress.best_step == progress.step:
                 checkpoint.save_best(progress.step)
-            _append(checkpoint.folder, {**line, "seconds": round(progress.seconds, 2)})
+            _append(
+                checkpoint.folder,
+                {
+                    **line,
+                    "seconds": round(progress.seconds, 2),
+                },
+            )
             if validated or progress.stopped or progress.step % config.save_every == 0:
                 checkpoint.save(progress)
     return progress
@@ -302,7 +371,11 @@ class _Training:
             raise SettingsError("nothing to train: no batches, or no parameter requires a gradient")
         self.total = config.steps or math.ceil(sum(len(batches(epoch)) for epoch in range(config.epochs)) / size)
         self.period = config.validate_every or math.ceil(epoch_steps)
-        self.optimiser = _optimiser(self.weights, config, getattr(model, "rate_factors", {}))
+        self.optimiser = _optimiser(
+            self.weights,
+            config,
+            getattr(model, "rate_factors", {}),
+        )
 
     def step(self, loss_of: Any, number: int, epoch: int, batches: Sequence[Any]) -> dict[str, Any]:
         """Take step `number`, counted from 0, and return its line of metrics.
@@ -312,19 +385,37 @@ class _Training:
         import torch
 
         config = self.config
-        torch.manual_seed(int(SeedSequence((config.seed, number, self.processes.rank)).generate_state(1, "u8")[0]))
+        torch.manual_seed(
+            int(
+                SeedSequence((config.seed, number, self.processes.rank)).generate_state(
+                    1,
+                    "u8",
+                )[0]
+            )
+        )
         rate = config.rate_at(number, self.total)
         for group in self.optimiser.param_groups:
             group["lr"] = rate * group["factor"]
         self.model.train()
         losses = self._gradients(loss_of, batches)
-        norm = float(torch.nn.utils.clip_grad_norm_(self.weights.values(), config.clip or math.inf))
+        norm = float(
+            torch.nn.utils.clip_grad_norm_(
+                self.weights.values(),
+                config.clip or math.inf,
+            )
+        )
         if not math.isfinite(norm):
             raise SettingsError(f"step {number + 1}: the gradient is not finite: train with a smaller --rate")
         self.optimiser.step()
         self.optimiser.zero_grad()
         rounded = {name: round(loss, 5) for name, loss in losses.items()}
-        return {"step": number + 1, "epoch": epoch, **rounded, "rate": rate, "norm": round(norm, 4)}
+        return {
+            "step": number + 1,
+            "epoch": epoch,
+            **rounded,
+            "rate": rate,
+            "norm": round(norm, 4),
+        }
 
     def is_validated(self, step: int) -> bool:
         """Tell whether a validation follows a step."""
@@ -394,7 +485,10 @@ class _Training:
                     parts = {"loss": loss}
                 (parts["loss"] / len(batches)).backward()
             for name, part in parts.items():
-                means[name] = means.get(name, 0.0) + float(part.detach()) / len(batches)
+                means[name] = means.get(
+                    name,
+                    0.0,
+                ) + float(part.detach()) / len(batches)
         return means
 
     def _autocast(self) -> AbstractContextManager[Any]:
@@ -422,13 +516,23 @@ def _optimiser(weights: Mapping[str, Tensor], config: FitConfig, factors: Mappin
 
     groups: dict[tuple[float, float], list[Tensor]] = {}
     for name, weight in weights.items():
-        factor = next((factor for start, factor in factors.items() if name.startswith(start)), 1.0)
+        factor = next(
+            (factor for start, factor in factors.items() if name.startswith(start)),
+            1.0,
+        )
         decays = weight.dim() > 1 or config.decay_biases
-        groups.setdefault((factor, config.decay if decays else 0.0), []).append(weight)
+        groups.setdefault(
+            (factor, config.decay if decays else 0.0),
+            [],
+        ).append(weight)
     options = [
         {"params": tensors, "factor": factor, "weight_decay": decay} for (factor, decay), tensors in groups.items()
     ]
-    return AdamW(options, lr=config.rate, betas=(0.9, config.beta2))
+    return AdamW(
+        options,
+        lr=config.rate,
+        betas=(0.9, config.beta2),
+    )
 
 
 def _checkpoint_gradients(model: nn.Module) -> None:

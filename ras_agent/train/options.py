@@ -27,7 +27,10 @@ def config_from(cls: type[Config], description: str | None, arguments: Sequence[
     class (`init=False`) is no option. The sentence under a field is its help text, followed by its default.
     """
     sentences = dict(_sentences(cls))
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     for field in fields(cls):
         if not field.init:
             continue
@@ -37,14 +40,35 @@ def config_from(cls: type[Config], description: str | None, arguments: Sequence[
         words = f"{sentences.get(field.name, '')} {_default_of(field)}".strip()
         words = words.replace("%", "%%")  # argparse fills % in
         # an option that is left out is not an argument of the class, which has its default
-        given: dict[str, Any] = {"required": required, "default": argparse.SUPPRESS, "help": words}
+        given: dict[str, Any] = {
+            "required": required,
+            "default": argparse.SUPPRESS,
+            "help": words,
+        }
         if annotation.startswith("bool"):
-            parser.add_argument(name, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=words)
+            parser.add_argument(
+                name,
+                action=argparse.BooleanOptionalAction,
+                default=argparse.SUPPRESS,
+                help=words,
+            )
         elif annotation.startswith("tuple["):
-            kind = partial(_values, _kind_of(annotation.removeprefix("tuple[").partition(",")[0]))
-            parser.add_argument(name, type=kind, action="extend", **given)
+            kind = partial(
+                _values,
+                _kind_of(annotation.removeprefix("tuple[").partition(",")[0]),
+            )
+            parser.add_argument(
+                name,
+                type=kind,
+                action="extend",
+                **given,
+            )
         else:
-            parser.add_argument(name, type=_kind_of(annotation), **given)
+            parser.add_argument(
+                name,
+                type=_kind_of(annotation),
+                **given,
+            )
     options = vars(parser.parse_args(arguments))
     for name, value in options.items():
         if isinstance(value, list):
@@ -90,7 +114,14 @@ def _default_of(field: Field[Any]) -> str:
 
 
 def _kind_of(annotation: str) -> type:
-    return {"int": int, "float": float, "str": str}.get(annotation.partition(" ")[0], Path)
+    return {
+        "int": int,
+        "float": float,
+        "str": str,
+    }.get(
+        annotation.partition(" ")[0],
+        Path,
+    )
 
 
 def _values(kind: type, text: str) -> tuple[object, ...]:

@@ -1,10 +1,10 @@
-"""The numbers that the options of a training take."""
+"""Options of a training are checked here: the ranges of their numbers, and the choices of their words."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ras_agent.errors import SettingsError
@@ -53,3 +53,11 @@ def check_ranges(config: object, ranges: Mapping[str, Range]) -> None:
         for number in numbers:
             if not range_.holds(number):
                 raise SettingsError(f"--{name.replace('_', '-')} has to be {range_}, got {number}")
+
+
+def check_choices(config: object, choices: Mapping[str, Sequence[str]]) -> None:
+    """Raise SettingsError for the first option whose value is none of its choices."""
+    for name, values in choices.items():
+        value = getattr(config, name)
+        if value not in values:
+            raise SettingsError(f"--{name.replace('_', '-')} {value}: unknown; known: {', '.join(values)}")

@@ -16,9 +16,11 @@ in --cache, so that a stopped command goes on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from random import Random
 
@@ -26,6 +28,7 @@ from ras_agent.calling import call
 from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, Part, part_of, read_knowledge_base
+from ras_agent.eval.question import Question
 from ras_agent.graphs.resolve import extractor_from_settings
 from ras_agent.program import run_program
 from ras_agent.records import Passage
@@ -44,12 +47,11 @@ from ras_agent.train.aligner.reasoning import (
     reasoning_in_graph,
     supporting_sentences,
 )
-from ras_agent.train.aligner.samples import AlignerSample, write_samples
+from ras_agent.train.aligner.samples import PARTS, AlignerSample, write_samples
 from ras_agent.train.data import training_set
-from ras_agent.train.graphllm.options import check_choices
 from ras_agent.train.graphqa.examples import PUBLISHED_PRIZES, graph_of
 from ras_agent.train.options import config_from
-from ras_agent.train.ranges import COUNT, NATURAL, SEED, SHARE, check_ranges
+from ras_agent.train.ranges import COUNT, NATURAL, SEED, SHARE, check_choices, check_ranges
 from ras_agent.train.subq.samples import split_of
 
 
@@ -93,23 +95,43 @@ class AlignerBuildConfig:
     """Questions that are worked on at once."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, {"max_ent": COUNT, "k": COUNT, "dev": SHARE, "sample": NATURAL, "seed": SEED})
+        check_ranges(
+            self,
+            {
+                "max_ent": COUNT,
+                "k": COUNT,
+                "dev": SHARE,
+                "sample": NATURAL,
+                "seed": SEED,
+            },
+        )
         of_questions = bool(self.kb) + bool(self.benchmark)
         if of_questions != (self.questions is not None) or (self.data is None) != (not self.sets):
             raise SettingsError("--questions goes with --kb or with --benchmark, and --data with --sets")
         if self.benchmark:
-            check_choices(self, {"benchmark": tuple(PUBLISHED_PRIZES)})
+            check_choices(
+                self,
+                {"benchmark": tuple(PUBLISHED_PRIZES)},
+            )
         if self.questions is None and self.data is None:
             raise SettingsError("there is nothing to build from: give --questions and --kb, or --data and --sets")
 
 
 def build(config: AlignerBuildConfig) -> list[AlignerSample]:
     """Write the samples and return them. Raises RasError children."""
-    samples = [sample for make in (_of_paths, _of_graphs, _of_texts) for sample in make(config)]
+    samples = [
+        *_of_paths(config),
+        *_of_graphs(config),
+        *_of_texts(config),
+    ]
     if config.sample:
-        samples = [sample for part in ("train", "dev", "test") for sample in _sample_of(samples, part, config)]
+        parts = [_sample_of(samples, part, config) for part in PARTS]
+        samples = list(chain.from_iterable(parts))
     if config.model:
-        chat = ChatReasoning(config.model, ChatSettings.of(Settings(cache=config.cache)))
+        chat = ChatReasoning(
+            config.model,
+            ChatSettings.of(Settings(cache=config.cache)),
+        )
         texts = chat.of(samples, config.concurrency)
         samples = [replace(sample, reasoning=text) for sample, text in zip(samples, texts, strict=True)]
     write_samples(config.out, samples)
@@ -130,72 +152,140 @@ def _of_paths(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
 
     @cache
     def around(start: int) -> tuple[Fact, ...]:
-        facts = ppr(graph, [start], Extraction(max_ent=config.max_ent)).triples
+        facts = ppr(
+            graph,
+            [start],
+            Extraction(max_ent=config.max_ent),
+        ).triples
         return tuple((fact.subject, fact.predicate, fact.object) for fact in facts)
 
     for question in PATHQUESTION.load(config.questions):
         start = graph.find(plain_name(str(question.metadata["question_entities"][0])))
-        if start is not None:
-            path = [_plain(*step) for step in question.metadata["path"]]
-            answers = tuple(map(plain_name, question.answers))
-            text = plain_name(question.question)
-            name = f"{config.questions.stem}/{question.id}"
-            yield AlignerSample(name, part_of(question), text, answers, around(start), path_in_words(path))
+        if start is None:
+            continue
+        path = [_plain(*step) for step in question.metadata["path"]]
+        yield AlignerSample(
+            id=f"{config.questions.stem}/{question.id}",
+            part=part_of(question),
+            question=plain_name(question.question),
+            answers=tuple(map(plain_name, question.answers)),
+            facts=around(start),
+            reasoning=path_in_words(path),
+        )
 
 
 def _of_graphs(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
     if config.questions is None or not config.benchmark:
         return
     nodes, edges, cost = PUBLISHED_PRIZES[config.benchmark]
-    view = GraphView(top_nodes=nodes, top_edges=edges, edge_cost=cost)
-    prompts = GraphPrompts(view, GraphVectors(resolve_embedder(config.embedder)), len)
+    view = GraphView(
+        top_nodes=nodes,
+        top_edges=edges,
+        edge_cost=cost,
+    )
+    prompts = GraphPrompts(
+        view,
+        GraphVectors(resolve_embedder(config.embedder)),
+        len,
+    )
     for question in benchmark(config.benchmark).load(config.questions):
-        names, rows = prompts.subgraph(question.question, graph_of(question)).texts()
-        facts = tuple((names[source], text, names[target]) for source, text, target in rows)
-        part: Part = "dev" if split_of(question.question, config.dev) == "validation" else "train"
-        starts = [str(name) for name in question.metadata.get("question_entities", ())]
-        reasoning = reasoning_in_graph(question.graph.triples(), starts, question.answers)
-        if facts and reasoning:
-            sample = (part, question.question, question.answers, facts, reasoning)
-            yield AlignerSample(f"{config.questions.stem}/{question.id}", *sample)
+        graph = prompts.subgraph(
+            question.question,
+            graph_of(question),
+        )
+        names, rows = graph.texts()
+        facts = [(names[source], text, names[target]) for source, text, target in rows]
+        starts = map(
+            str,
+            question.metadata.get("question_entities", ()),
+        )
+        reasoning = reasoning_in_graph(
+            question.graph.triples(),
+            list(starts),
+            question.answers,
+        )
+        yield from _sample_if_whole(config, config.questions.stem, question, facts, reasoning)
+
+
+def _sample_if_whole(
+    config: AlignerBuildConfig, source: str, question: Question, facts: Sequence[Fact], reasoning: str
+) -> Iterator[AlignerSample]:
+    """Yield the sample of a question, unless its graph has no facts or nothing links it to its answer."""
+    if not facts or not reasoning:
+        return
+    part: Part = "train"
+    if split_of(question.question, config.dev) == "validation":
+        part = "dev"
+    yield AlignerSample(
+        id=f"{source}/{question.id}",
+        part=part,
+        question=question.question,
+        answers=question.answers,
+        facts=tuple(facts),
+        reasoning=reasoning,
+    )
 
 
 def _of_texts(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
     if config.data is None:
         return
-    extractor = extractor_from_settings(Settings(triple_cache=config.triple_cache), config.extractor)
-    facts_by_text: dict[tuple[str, str], list[Fact]] = {}
+    extractor = extractor_from_settings(
+        Settings(triple_cache=config.triple_cache),
+        config.extractor,
+    )
 
-    def facts_of(passage: Passage) -> list[Fact]:
-        key = passage.title, passage.text
-        if key not in facts_by_text:
-            triples = call(extractor, "extract", [passage], "").triples
-            facts_by_text[key] = [(triple.subject, triple.predicate, triple.object) for triple in triples]
-        return facts_by_text[key]
+    @cache
+    def facts_of(title: str, text: str) -> list[Fact]:
+        passage = Passage("", text, title)
+        triples = call(
+            extractor,
+            "extract",
+            [passage],
+            "",
+        ).triples
+        return [(triple.subject, triple.predicate, triple.object) for triple in triples]
 
     for name in config.sets:
         source = training_set(name, config.data)
-        index = retriever_over(PassageIndex.in_memory(source.passages), "bm25")
+        retriever = retriever_over(
+            PassageIndex.in_memory(source.passages),
+            "bm25",
+        )
         for question in source.questions:
             gold = source.gold(question)
-            hits = [hit.passage for hit in index.retrieve(question.question, config.k)]
-            passages = {passage.id: passage for passage in (*hits, *gold)}
-            facts = tuple(dict.fromkeys(fact for passage in passages.values() for fact in facts_of(passage)))
-            part: Part = "dev" if split_of(question.question, config.dev) == "validation" else "train"
+            passages: dict[str, Passage] = {}
+            for hit in retriever.retrieve(question.question, config.k):
+                passages[hit.passage.id] = hit.passage
+            for passage in gold:
+                passages[passage.id] = passage
+            facts: dict[Fact, None] = {}
+            for passage in passages.values():
+                facts |= dict.fromkeys(
+                    facts_of(
+                        passage.title,
+                        passage.text,
+                    )
+                )
             reasoning = supporting_sentences(gold, question.answers)
-            if facts and reasoning:
-                sample = (part, question.question, question.answers, facts, reasoning)
-                yield AlignerSample(f"{name}/{question.id}", *sample)
+            yield from _sample_if_whole(config, name, question, list(facts), reasoning)
 
 
 def _plain(subject: str, predicate: str, object_: str) -> Fact:
     return plain_name(subject), plain_name(predicate), plain_name(object_)
 
 
-def main() -> None:
-    samples = build(config_from(AlignerBuildConfig, __doc__))
-    parts = {part: sum(sample.part == part for sample in samples) for part in ("train", "dev", "test")}
-    print(f"{len(samples)} samples: " + ", ".join(f"{part} {count}" for part, count in parts.items()))
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Build as the options of the command line say, and print how many samples each part has."""
+    samples = build(
+        config_from(
+            AlignerBuildConfig,
+            __doc__,
+            arguments,
+        )
+    )
+    counts = Counter(sample.part for sample in samples)
+    listed = ", ".join(f"{part} {counts[part]}" for part in PARTS)
+    print(f"{len(samples)} samples: {listed}")
 
 
 if __name__ == "__main__":

@@ -35,32 +35,34 @@ def kept_by_seeds(samples: Sequence[AlignerSample], examples: Sequence[AlignedGr
     """Measure what is kept of graphs that are pruned to the `n` nodes of highest score and their neighbours."""
     from ras_agent.tools.graph_tokens.aligner import fact_places
 
-    fact_numbers = [
-        np.flatnonzero(fact_places(example.graph, row)[0] < n) for example, row in zip(examples, scores, strict=True)
-    ]
-    return measure_kept(samples, fact_numbers)
-
-
-def kept_by_number(
-    samples: Sequence[AlignerSample], examples: Sequence[AlignedGraph], scores: Scores, most: int
-) -> Kept:
-    """Measure what is kept of graphs that are pruned to `most` facts, the best first as `GraphAligner.best` has it."""
-    from ras_agent.tools.graph_tokens.aligner import fact_places
-
-    fact_numbers = [
-        np.lexsort(fact_places(example.graph, row)[::-1])[:most] for example, row in zip(examples, scores, strict=True)
-    ]
+    fact_numbers = []
+    for example, row in zip(examples, scores, strict=True):
+        places, _ = fact_places(example.graph, row)
+        fact_numbers.append(np.flatnonzero(places < n))
     return measure_kept(samples, fact_numbers)
 
 
 def measure_kept(samples: Sequence[AlignerSample], fact_numbers: Sequence[Sequence[int] | npt.NDArray[Any]]) -> Kept:
     """Measure what is kept of graphs that are pruned to some facts. fact_numbers: the facts' places in each graph."""
+    if not samples:
+        return Kept(0.0, 0.0, 0.0)
     rows = []
     for sample, places in zip(samples, fact_numbers, strict=True):
-        ends = {canonical_key(sample.facts[place][end]) for place in places for end in (0, 2)}
-        gold = {canonical_key(answer) for answer in sample.answers}
+        ends = set[str]()
+        for place in places:
+            subject, _, object_ = sample.facts[place]
+            ends |= {canonical_key(subject), canonical_key(object_)}
+        gold = set(
+            map(
+                canonical_key,
+                sample.answers,
+            )
+        )
         rows.append((len(gold & ends) / len(gold), len(places), len(places) / len(sample.facts)))
-    answers, facts, share = np.mean(rows, axis=0).tolist() if rows else (0.0, 0.0, 0.0)
+    answers, facts, share = np.mean(
+        rows,
+        axis=0,
+    ).tolist()
     return Kept(answers, facts, share)
 
 
@@ -68,12 +70,20 @@ def scores_of(aligner: GraphAligner, examples: Sequence[AlignedGraph]) -> list[n
     """Return the aligner's scores of each graph's nodes. A graph that several questions share is encoded once."""
     groups: dict[int, list[int]] = {}
     for place, example in enumerate(examples):
-        groups.setdefault(id(example.graph), []).append(place)
-    scores: dict[int, npt.NDArray[Any]] = {}
+        groups.setdefault(
+            id(example.graph),
+            [],
+        ).append(place)
+    scores: list[Any] = [None] * len(examples)
     for places in groups.values():
         questions = np.stack([examples[place].question for place in places])
-        scores.update(zip(places, aligner.scores(examples[places[0]].graph, questions), strict=True))
-    return [scores[place] for place in range(len(examples))]
+        rows = aligner.scores(
+            examples[places[0]].graph,
+            questions,
+        )
+        for place, row in zip(places, rows, strict=True):
+            scores[place] = row
+    return scores
 
 
 def cosines_of(
@@ -88,8 +98,3 @@ def cosines_of(
     }
     graphs = [example.graph for example in examples]
     return {f"cosine_{name}": float(aligner.likeness(graphs, rows).mean()) for name, rows in vectors.items()}
-
-
-def likeness_of(examples: Sequence[AlignedGraph], *, reasoning: bool = False) -> list[npt.NDArray[Any]]:
-    """Return the cosines of each graph's nodes with its question, or with its reasoning, which knows the answer."""
-    return [example.graph.nodes @ (example.reasoning if reasoning else example.question) for example in examples]

@@ -84,14 +84,24 @@ class ChatReasoning:
 
     def of(self, samples: Sequence[AlignerSample], at_once: int = 8) -> list[str]:
         """Return the reasoning for each sample. Raises ModelCallError, and ParseError for an empty reply."""
-        return converse_all(self._chat, [self._dialogue(sample) for sample in samples], at_once)
+        return converse_all(
+            self._chat,
+            [self._dialogue(sample) for sample in samples],
+            at_once,
+        )
 
     def _dialogue(self, sample: AlignerSample) -> Dialogue[str]:
         def filled(facts: Sequence[Fact]) -> Request:
             block = fact_block(Triple(*fact) for fact in facts)
             question = as_line(sample.question)
             answer = as_line("; ".join(sample.answers))
-            return Request(self._prompt.fill(facts=block, question=question, answer=answer))
+            return Request(
+                self._prompt.fill(
+                    facts=block,
+                    question=question,
+                    answer=answer,
+                )
+            )
 
         def render(room: int) -> Request:
             costs = (estimate_tokens(str(Triple(*fact))) + 1 for fact in sample.facts)

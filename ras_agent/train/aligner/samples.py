@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 
 from ras_agent.eval.benchmarks.pathquestion import Part
 from ras_agent.eval.question_file import read_records
 from ras_agent.tools.graph_tokens.features import Fact
 from ras_agent.tools.store.durable import replace_file
 
-_PARTS: Mapping[str, Part] = {"train": "train", "dev": "dev", "test": "test"}
+PARTS: tuple[Part, ...] = ("train", "dev", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,13 @@ class AlignerSample:
 def write_samples(path: Path, samples: Iterable[AlignerSample]) -> None:
     """Write a file that `read_samples` reads. A failure leaves no part of it."""
     lines = (json.dumps(asdict(sample), ensure_ascii=False) + "\n" for sample in samples)
-    replace_file(path, "".join(lines).encode("utf-8", "replace"))
+    replace_file(
+        path,
+        "".join(lines).encode(
+            "utf-8",
+            "replace",
+        ),
+    )
 
 
 def read_samples(path: Path) -> list[AlignerSample]:
@@ -41,15 +48,15 @@ def read_samples(path: Path) -> list[AlignerSample]:
 def _samples(path: Path) -> Iterator[AlignerSample]:
     graphs: dict[tuple[Fact, ...], tuple[Fact, ...]] = {}  # questions about one entity share a graph
     for record in read_records(path):
-        part = _PARTS.get(record.text("part"))
-        if part is None:
-            raise record.error(f"'part' should be train, dev or test, found {record.text('part')!r:.40}")
+        part = record.text("part")
+        if part not in PARTS:
+            raise record.error(f"'part' should be train, dev or test, found {part!r:.40}")
         facts = tuple((fact[0], fact[1], fact[2]) for fact in record.triples("facts"))
         yield AlignerSample(
-            record.text("id"),
-            part,
-            record.text("question"),
-            tuple(record.texts("answers")),
-            graphs.setdefault(facts, facts),
-            record.text("reasoning"),
+            id=record.text("id"),
+            part=cast(Part, part),
+            question=record.text("question"),
+            answers=tuple(record.texts("answers")),
+            facts=graphs.setdefault(facts, facts),
+            reasoning=record.text("reasoning"),
         )

@@ -11,9 +11,9 @@ among their ends.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, cast
@@ -25,7 +25,7 @@ from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.program import run_program
 from ras_agent.protocols import Embedder
 from ras_agent.train.aligner.samples import AlignerSample, read_samples
-from ras_agent.train.loop import BatchesOfEpoch, FitConfig, FitResult, fit
+from ras_agent.train.loop import BatchesOfEpoch, FitConfig, FitResult, fit, print_result
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, NATURAL, SHARE, Range, check_ranges
 
@@ -85,9 +85,24 @@ class AlignerTrainingConfig(FitConfig):
 
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)
-        above = dict.fromkeys(("temperature", "contrast"), _ABOVE)
-        counts = dict.fromkeys(("layers", "heads", "projected", "batch"), COUNT)
-        check_ranges(self, {**above, **counts, "n_seeds": NATURAL, "judged": COUNT, "dropout": SHARE})
+        above = dict.fromkeys(
+            ("temperature", "contrast"),
+            _ABOVE,
+        )
+        counts = dict.fromkeys(
+            ("layers", "heads", "projected", "batch"),
+            COUNT,
+        )
+        check_ranges(
+            self,
+            {
+                **above,
+                **counts,
+                "n_seeds": NATURAL,
+                "judged": COUNT,
+                "dropout": SHARE,
+            },
+        )
 
 
 def train(config: AlignerTrainingConfig, embedder: Embedder | None = None) -> tuple[GraphAligner, FitResult]:
@@ -97,12 +112,24 @@ def train(config: AlignerTrainingConfig, embedder: Embedder | None = None) -> tu
     """
     samples = read_samples(config.samples)
     train_part = of_part(samples, "train")
-    dev_part = spread_out(of_part(samples, "dev"), config.judged)
+    dev_part = spread_out(
+        of_part(samples, "dev"),
+        config.judged,
+    )
     aligner = new_aligner(config, embedder)
-    graphs = aligned_graphs(aligner, [*train_part, *dev_part])
+    graphs = aligned_graphs(
+        aligner,
+        [*train_part, *dev_part],
+    )
     if config.random_labels:
         graphs = with_random_labels(graphs, config.seed)
-    result = train_on(aligner, graphs[: len(train_part)], dev_part, graphs[len(train_part) :], config)
+    result = train_on(
+        aligner,
+        graphs[: len(train_part)],
+        dev_part,
+        graphs[len(train_part) :],
+        config,
+    )
     return aligner, result
 
 
@@ -120,8 +147,15 @@ def train_on(
     def validate() -> Mapping[str, float]:
         return validation(aligner, dev_part, dev_graphs, config)
 
-    batches = batches_of(train_graphs, config.batch, config.seed)
-    settings = {"aligner": asdict(aligner.config), "samples_sha256": file_sha256(config.samples)[:12]}
+    batches = batches_of(
+        train_graphs,
+        config.batch,
+        config.seed,
+    )
+    settings = {
+        "aligner": asdict(aligner.config),
+        "samples_sha256": file_sha256(config.samples)[:12],
+    }
     result = fit(
         aligner,
         batches,
@@ -136,7 +170,10 @@ def train_on(
             {
                 "made_by": "python -m ras_agent.train.aligner.train",
                 "samples": config.samples.name,
-                "settings": {**config.settings(), **settings},
+                "settings": {
+                    **config.settings(),
+                    **settings,
+                },
                 "result": asdict(result),
             },
         )
@@ -152,7 +189,10 @@ def new_aligner(config: AlignerTrainingConfig, embedder: Embedder | None = None)
 
     embedder = embedder or resolve_embedder(config.embedder)
     torch.manual_seed(config.seed)
-    return GraphAligner(_aligner_config(config, embedder.dimension), embedder)
+    return GraphAligner(
+        _aligner_config(config, embedder.dimension),
+        embedder,
+    )
 
 
 def _aligner_config(config: AlignerTrainingConfig, width: int) -> AlignerConfig:
@@ -162,7 +202,15 @@ def _aligner_config(config: AlignerTrainingConfig, width: int) -> AlignerConfig:
     kind = cast(EncoderKind, config.encoder)
     norm = cast(Norm, config.norm)
     return AlignerConfig(
-        EncoderConfig(kind, config.layers, config.heads, width, width, config.dropout, norm),
+        EncoderConfig(
+            kind,
+            config.layers,
+            config.heads,
+            width,
+            width,
+            config.dropout,
+            norm,
+        ),
         hidden=width,
         projected=config.projected,
         temperature=config.temperature,
@@ -181,21 +229,35 @@ def aligned_graphs(aligner: GraphAligner, samples: Sequence[AlignerSample]) -> l
     from ras_agent.tools.graph_tokens.aligner import AlignedGraph
 
     vectors = aligner.vectors
-    vectors.of_texts(list(dict.fromkeys(sample.reasoning for sample in samples)))  # in one go: batches are faster
-    graphs = {facts: vectors.of_facts(facts) for facts in dict.fromkeys(sample.facts for sample in samples)}
-    texts = dict.fromkeys(sample.question for sample in samples)
-    questions = {text: query_vector(aligner.embedder, text) for text in texts}
-    return [
-        AlignedGraph(graphs[sample.facts], questions[sample.question], vectors.of_texts([sample.reasoning])[0])
-        for sample in samples
-    ]
+    reasoning = dict.fromkeys(sample.reasoning for sample in samples)
+    vectors.of_texts(list(reasoning))  # in one go: batches are faster
+    of_facts = cache(vectors.of_facts)
+    of_question = cache(
+        partial(
+            query_vector,
+            aligner.embedder,
+        )
+    )
+    graphs = []
+    for sample in samples:
+        graph = AlignedGraph(
+            graph=of_facts(sample.facts),
+            question=of_question(sample.question),
+            reasoning=vectors.of_texts([sample.reasoning])[0],
+        )
+        graphs.append(graph)
+    return graphs
 
 
 def with_random_labels(examples: Sequence[AlignedGraph], seed: int) -> list[AlignedGraph]:
     """Return examples with random unit vectors in place of their reasoning's."""
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((len(examples), len(examples[0].reasoning) if examples else 0)).astype(np.float32)
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows /= np.linalg.norm(
+        rows,
+        axis=1,
+        keepdims=True,
+    )
     return [replace(example, reasoning=row) for example, row in zip(examples, rows, strict=True)]
 
 
@@ -219,19 +281,29 @@ def validation(
     """Return both losses, and the shares of answers and facts that pruning to each of `n_seeds` keeps."""
     from ras_agent.train.aligner.measure import cosines_of, kept_by_seeds, scores_of
 
-    sums = [0.0, 0.0]
-    parts = list(range(0, len(examples), config.batch))
-    for start in parts:
-        for place, loss in enumerate(aligner.losses(examples[start : start + config.batch])):
-            sums[place] += float(loss.detach()) / len(parts)
-    scores = scores_of(aligner, examples)
-    counted = sums[0] * config.align_nodes + sums[1] * config.align_graphs
-    measured = {"loss": counted, "nodes": sums[0], "representations": sums[1]}
+    nodes = 0.0
+    representations = 0.0
+    starts = range(
+        0,
+        len(examples),
+        config.batch,
+    )
+    for start in starts:
+        of_nodes, of_graphs = aligner.losses(examples[start : start + config.batch])
+        nodes += float(of_nodes.detach()) / len(starts)
+        representations += float(of_graphs.detach()) / len(starts)
+    measured = {
+        "loss": nodes * config.align_nodes + representations * config.align_graphs,
+        "nodes": nodes,
+        "representations": representations,
+    }
     if config.cosines:
         measured |= cosines_of(aligner, samples, examples)
+    scores = scores_of(aligner, examples)
     for n in config.n_seeds:
-        shares = kept_by_seeds(samples, examples, scores, n)
-        measured |= {f"answers@{n}": shares.answers, f"facts@{n}": shares.facts}
+        kept = kept_by_seeds(samples, examples, scores, n)
+        measured[f"answers@{n}"] = kept.answers
+        measured[f"facts@{n}"] = kept.facts
     return measured
 
 
@@ -247,9 +319,14 @@ def spread_out(samples: list[AlignerSample], count: int) -> list[AlignerSample]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
-    _, result = train(config_from(AlignerTrainingConfig, __doc__, arguments))
-    if result.main:
-        print(json.dumps(asdict(result)))
+    _, result = train(
+        config_from(
+            AlignerTrainingConfig,
+            __doc__,
+            arguments,
+        )
+    )
+    print_result(result)
 
 
 if __name__ == "__main__":

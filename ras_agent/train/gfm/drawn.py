@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.tools.gfm.weights import save_gfm, weights_folder
-from ras_agent.train.loop import FitConfig, FitResult
+from ras_agent.train.loop import FitConfig, FitResult, write_card
 from ras_agent.train.processes import process_count
 
 if TYPE_CHECKING:
@@ -53,14 +52,15 @@ class DrawnConfig(FitConfig):
 
         Raises OSError for a file that cannot be read.
         """
-        digests = {
-            f"sets.{number} {folder.name}": hashlib.sha256(" ".join(parts_of(folder)).encode()).hexdigest()[:12]
-            for number, folder in enumerate(self.sets, 1)
-        }
+        digests = {}
+        for number, folder in enumerate(self.sets, 1):
+            parts = " ".join(parts_of(folder))
+            digests[f"sets.{number} {folder.name}"] = hashlib.sha256(parts.encode()).hexdigest()[:12]
         if self.start_from is not None:
-            folder = weights_folder(str(self.start_from))
-            files = (folder / name for name in ("model.safetensors", "model.pth"))
-            digests["start_from"] = file_sha256(next(file for file in files if file.is_file()))[:12]
+            file = weights_folder(str(self.start_from)) / "model.safetensors"
+            if not file.is_file():
+                file = file.with_suffix(".pth")
+            digests["start_from"] = file_sha256(file)[:12]
         return digests
 
 
@@ -79,7 +79,10 @@ class DrawnExamples(Generic[E]):
 
     def __getitem__(self, place: int) -> E:
         number, rank = divmod(place, self._processes)
-        return self._draw(number, np.random.default_rng((self._config.seed, number, rank)))
+        return self._draw(
+            number,
+            np.random.default_rng((self._config.seed, number, rank)),
+        )
 
 
 def write_run(
@@ -97,7 +100,10 @@ def write_run(
         "sets": [folder.name for folder in config.sets],
         "start_from": config.start_from and config.start_from.name,
         "processes": process_count(),
-        "settings": {**config.settings(), **digests},
+        "settings": {
+            **config.settings(),
+            **digests,
+        },
         "result": asdict(result),
     }
-    (config.out / "training.json").write_text(json.dumps(training, indent=1) + "\n", encoding="utf-8")
+    write_card(config.out, training)

@@ -57,7 +57,11 @@ def write_set_of(
             f"`ras-agent kg build {as_argument(index)} --embedder minilm`"
         )
     documents = set(kg.documents)
-    labelled, skipped = labelled_questions(questions or (), index, documents)
+    labelled, skipped = labelled_questions(
+        questions or (),
+        index,
+        documents,
+    )
     if pseudo != 0:
         passages = [passage for passage in index.passages if passage.id in documents]
     else:
@@ -65,9 +69,19 @@ def write_set_of(
     made = pseudo_questions(passages, seed, pseudo)
     if questions is not None and not labelled and not made:
         raise IngestError(f"no question is left to train on: {skipped[0] if skipped else 'the file holds none'}")
-    kg = KGIndex(kg.arrays, kg.manifest, linked_graph.embedder, kg.database)
+    kg = KGIndex(
+        kg.arrays,
+        kg.manifest,
+        linked_graph.embedder,
+        kg.database,
+    )
     write_graph_and_questions(folder, kg, labelled, made)
-    return SetReport(kg, len(labelled), len(made), tuple(skipped))
+    return SetReport(
+        kg,
+        len(labelled),
+        len(made),
+        tuple(skipped),
+    )
 
 
 def labelled_questions(
@@ -82,36 +96,60 @@ def labelled_questions(
     labelled = []
     skipped = []
     for question in questions:
-        ids = [id_ for name in question.supporting for id_ in ([name] if name in documents else names.get(name, ()))]
+        ids: list[str] = []
+        for name in question.supporting:
+            ids += [name] if name in documents else names[name]
         if ids:
-            start = question.metadata.get("start_nodes", {})
-            labelled.append(GFMQuestion(question.question, tuple(dict.fromkeys(ids)), start=start))
+            graph_question = GFMQuestion(
+                question=question.question,
+                supporting=tuple(dict.fromkeys(ids)),
+                start=question.metadata.get(
+                    "start_nodes",
+                    {},
+                ),
+            )
+            labelled.append(graph_question)
+        elif question.supporting:
+            named = ", ".join(question.supporting[:3])
+            skipped.append(f"question {question.id}: none of {named} in the graph supports it")
         else:
-            if question.supporting:
-                subject = f"none of {', '.join(question.supporting[:3])}"
-            else:
-                subject = "no passage"
-            skipped.append(f"question {question.id}: {subject} in the graph supports it")
+            skipped.append(f"question {question.id}: no passage in the graph supports it")
     return labelled, skipped
 
 
 def pseudo_questions(passages: Sequence[Passage], seed: int, limit: int | None) -> list[GFMQuestion]:
     """Return questions made from the passages' sentences, a sample of at most `limit`; None returns them all."""
-    questions = [
-        GFMQuestion(question, tuple(passage.id for passage in support), "pseudo")
-        for question, support in supported_questions(passages, _PER_PASSAGE, _TWO_HOP, seed)
-    ]
+    questions = []
+    for question, support in supported_questions(passages, _PER_PASSAGE, _TWO_HOP, seed):
+        ids = tuple(passage.id for passage in support)
+        questions.append(
+            GFMQuestion(
+                question,
+                ids,
+                "pseudo",
+            )
+        )
     if limit is None or len(questions) <= limit:
         return questions
-    return random.Random(seed).sample(questions, limit)
+    return random.Random(seed).sample(
+        questions,
+        limit,
+    )
 
 
 def write_graph_and_questions(
     folder: Path, kg: KGIndex, labelled: Sequence[GFMQuestion], pseudo: Sequence[GFMQuestion]
 ) -> None:
     """Write the two parts of a set."""
-    write_graph(folder / GRAPH, SavedGraph(kg.arrays, kg.manifest))
-    write_linked(folder, kg, [*labelled, *pseudo])
+    write_graph(
+        folder / GRAPH,
+        SavedGraph(kg.arrays, kg.manifest),
+    )
+    write_linked(
+        folder,
+        kg,
+        [*labelled, *pseudo],
+    )
 
 
 def report_lines(report: SetReport, folder: Path) -> tuple[str, ...]:

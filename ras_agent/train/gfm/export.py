@@ -7,16 +7,17 @@ RUN is a folder that ras_agent.train.gfm.train wrote. scores.json is copied into
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ras_agent.program import run_program
 from ras_agent.tools.gfm.weights import load_gfm, save_gfm
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
+from ras_agent.train.loop import write_card
+from ras_agent.train.options import config_from
 
 _ENCODERS = {"minilm": "all-MiniLM-L6-v2, as packaged"}
 
@@ -37,7 +38,10 @@ def export(run: Path, out: Path, scores: Any) -> dict[str, Any]:
         "method": "GFM-RAG (arXiv:2502.01113)",
         "licence": "Apache-2.0",
         "parameters": config.parameters(),
-        "encoder": _ENCODERS.get(config.text_model, config.text_model or "unknown"),
+        "encoder": _ENCODERS.get(
+            config.text_model,
+            config.text_model or "unknown",
+        ),
         "graphs": "read by the offline extractor, equivalences above 0.8",
         "data": [_SOURCES.get(name, name) for name in training["sets"]],
         "questions": "labelled ones, and pseudo questions made from the passages",
@@ -45,19 +49,37 @@ def export(run: Path, out: Path, scores: Any) -> dict[str, Any]:
         "training": training,
         "scores": scores,
     }
-    (out / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_card(out, card, "card.json")
     return card
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportConfig:
+    """Options of an export."""
+
+    run: Path
+    """The folder of a training."""
+    out: Path
+    """The folder of the weights to write."""
+    scores: Path
+    """A JSON file of scores, for the card."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Parse the options of the command line, and export."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path, help="the folder of a training")
-    parser.add_argument("--out", type=Path, required=True, help="the folder of the weights to write")
-    parser.add_argument("--scores", type=Path, required=True, help="a JSON file of scores, for the card")
-    options = parser.parse_args(arguments)
-    scores = json.loads(options.scores.read_text("utf-8"))
-    print(json.dumps(export(options.run, options.out, scores), indent=2))
+    """Export as the options of the command line say."""
+    config = config_from(ExportConfig, __doc__, arguments)
+    scores = json.loads(config.scores.read_text(encoding="utf-8"))
+    card = export(
+        config.run,
+        config.out,
+        scores,
+    )
+    print(
+        json.dumps(
+            card,
+            indent=2,
+        )
+    )
 
 
 if __name__ == "__main__":

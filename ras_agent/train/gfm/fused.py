@@ -44,7 +44,12 @@ class FusedGraph(GraphTensors):
     def sums(self, initial: Tensor, states: Tensor, factors: Tensor) -> Tensor:
         """Return each entity's initial state plus its messages; see GraphTensors.sums."""
         add: Callable[..., Tensor] = _MessageSums.apply
-        return add(self.graph, initial, states.contiguous(), factors)
+        return add(
+            self.graph,
+            initial,
+            states.contiguous(),
+            factors,
+        )
 
 
 class _MessageSums(Function):
@@ -83,7 +88,10 @@ class _MessageSums(Function):
             factors,
             of_states,
         )
-        order = np.argsort(graph.relation, kind="stable")
+        order = np.argsort(
+            graph.relation,
+            kind="stable",
+        )
         of_factors = torch.zeros_like(factors)
         _add_pairs.share(
             len(factors),

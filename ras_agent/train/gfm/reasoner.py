@@ -12,11 +12,12 @@ of weights for the retriever "greasoner", with the files of ras_agent.train.loop
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ras_agent.errors import IndexMismatch, WeightsError
 from ras_agent.eval.run.manifest import file_sha256
@@ -24,8 +25,8 @@ from ras_agent.program import run_program
 from ras_agent.tools.gfm.reasoner import ReasonerConfig, load_reasoner
 from ras_agent.tools.gfm.weights import initial_weights, same_encoder, weights_folder
 from ras_agent.train.gfm.drawn import DrawnConfig, DrawnExamples, write_run
-from ras_agent.train.gfm.reasoner_sets import ReasonerSet, reasoner_example
-from ras_agent.train.loop import FIT_RANGES, FitResult, fit
+from ras_agent.train.gfm.reasoner_sets import ReasonerExample, ReasonerSet, reasoner_example
+from ras_agent.train.loop import FIT_RANGES, FitResult, fit, print_result
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SHARE, check_ranges
 
@@ -51,8 +52,14 @@ class ReasonerTrainingConfig(DrawnConfig):
     def __post_init__(self) -> None:
         ranges = {
             **FIT_RANGES,
-            **dict.fromkeys(("width", "layers", "batch", "steps"), COUNT),
-            **dict.fromkeys(("adversarial", "distillation"), AMOUNT),
+            **dict.fromkeys(
+                ("width", "layers", "batch", "steps"),
+                COUNT,
+            ),
+            **dict.fromkeys(
+                ("adversarial", "distillation"),
+                AMOUNT,
+            ),
             "documents": NATURAL,
             "alpha": SHARE,
         }
@@ -70,15 +77,44 @@ def train(config: ReasonerTrainingConfig) -> FitResult:
     sets = [ReasonerSet.read(folder) for folder in config.sets]
     shape, weights = _begin(config, sets)
     digests = config.digests(_digests_of)
-    config = replace(config, width=shape.width, layers=shape.layers)
-    options = {"alpha": config.alpha, "adversarial": config.adversarial, "distillation": config.distillation}
-    model = TrainableReasoner(weights, **options)
-    examples = DrawnExamples(
-        config.steps, config, lambda _, rng: reasoner_example(sets, config.batch, config.documents, rng)
+    config = replace(
+        config,
+        width=shape.width,
+        layers=shape.layers,
     )
-    result = fit(model, lambda epoch: examples, None, config, config.out, digests)
+    model = TrainableReasoner(
+        weights,
+        alpha=config.alpha,
+        adversarial=config.adversarial,
+        distillation=config.distillation,
+    )
+
+    def draw(number: int, rng: np.random.Generator) -> ReasonerExample:
+        return reasoner_example(
+            sets,
+            config.batch,
+            config.documents,
+            rng,
+        )
+
+    examples = DrawnExamples(config.steps, config, draw)
+    result = fit(
+        model,
+        lambda epoch: examples,
+        None,
+        config,
+        config.out,
+        digests,
+    )
     if result.main:
-        write_run(config, "ras_agent.train.gfm.reasoner", shape, model.tensors(), digests, result)
+        write_run(
+            config,
+            "ras_agent.train.gfm.reasoner",
+            shape,
+            model.tensors(),
+            digests,
+            result,
+        )
     return result
 
 
@@ -94,12 +130,18 @@ def _begin(config: ReasonerTrainingConfig, sets: Sequence[ReasonerSet]) -> tuple
             f"{sets[0].name} and {', '.join(others)} hold vectors of different encoders or instructions"
         )
     if config.start_from is None:
-        shape = replace(first, width=config.width, layers=config.layers)
+        shape = replace(
+            first,
+            width=config.width,
+            layers=config.layers,
+        )
         return shape, initial_weights(shape, config.seed)
     start, weights = load_reasoner(weights_folder(str(config.start_from)))
-    same = not start.text_model or same_encoder(start.text_model, first.text_model)
-    told = (start.text_width, start.query_instruct, start.passage_instruct, start.inverse)
-    if not same or told != (first.text_width, first.query_instruct, first.passage_instruct, first.inverse):
+    fits = not start.text_model or same_encoder(start.text_model, first.text_model)
+    for name in ("text_width", "query_instruct", "passage_instruct", "inverse"):
+        if getattr(start, name) != getattr(first, name):
+            fits = False
+    if not fits:
         raise WeightsError(
             f"{config.start_from} reads vectors of {start.text_model or 'an encoder'} of width {start.text_width}, the "
             f"sets hold those of {first.text_model} of width {first.text_width}, or other instructions: write the sets "
@@ -110,9 +152,15 @@ def _begin(config: ReasonerTrainingConfig, sets: Sequence[ReasonerSet]) -> tuple
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and train."""
-    result = train(config_from(ReasonerTrainingConfig, __doc__, arguments))
-    if result.main:
-        print(json.dumps(asdict(result)))
+    print_result(
+        train(
+            config_from(
+                ReasonerTrainingConfig,
+                __doc__,
+                arguments,
+            )
+        )
+    )
 
 
 if __name__ == "__main__":

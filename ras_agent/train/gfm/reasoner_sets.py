@@ -35,12 +35,13 @@ from ras_agent.tools.retrieve.greasoner import (
     text_vectors,
 )
 from ras_agent.tools.store.array_file import read_arrays, write_arrays
+from ras_agent.train.gfm.batches import draw_questions
 from ras_agent.train.gfm.examples import labelled_questions
 from ras_agent.train.gfm.sets import LinkedQuestion, read_linked, write_questions
 
 _NODES = "nodes"
 _NETWORK = "network.json"
-REMEDY = "write the set anew with `ras-agent kg examples --network greasoner`"
+REMEDY = "write the set again with `ras-agent kg examples --network greasoner`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,44 +67,68 @@ class ReasonerSet:
         """Read what `write_reasoner_set` wrote. Raises IndexNotFound, IngestError, or IndexMismatch for damage."""
         if not is_reasoner_set(folder):
             raise IndexNotFound(f"no set for G-reasoner at {folder}: {REMEDY}")
-        config = ReasonerConfig.from_dict(read_config(folder / _NETWORK), str(folder / _NETWORK))
+        network = folder / _NETWORK
+        config = ReasonerConfig.from_dict(
+            read_config(network),
+            str(network),
+        )
         try:
             arrays, _ = read_arrays(folder / _NODES)
-            first = int(arrays["documents"][0])
-            parts = {name: arrays[name] for name in ("nodes", "relations")}
-            if config.inverse == "negated":
-                inverses = None
-            else:
+            inverses = None
+            if config.inverse != "negated":
                 inverses = arrays["inverses"]
-            edges = arrays["edges"].astype(np.int64)
+            questions = []
+            for of_kind in read_linked(folder).values():
+                questions += of_kind
+            return cls(
+                name=folder.name,
+                config=config,
+                edges=arrays["edges"].astype(np.int64),
+                nodes=arrays["nodes"],
+                relations=arrays["relations"],
+                inverses=inverses,
+                documents=int(arrays["documents"][0]),
+                questions=questions,
+            )
         except (OSError, ValueError, KeyError) as error:
             raise IndexMismatch(f"{folder / _NODES} is damaged ({error}): {REMEDY}") from error
-        questions = [one for some in read_linked(folder).values() for one in some]
-        return cls(folder.name, config, edges, **parts, inverses=inverses, documents=first, questions=questions)
 
     def part(self, documents: Ints, starts: Ints) -> tuple[GFMGraph, Ints]:
         """Return the graph among some documents, the nodes that edges join to them, and `starts`; and their numbers.
 
         documents: their places among the documents.
         """
-        inside = np.zeros(len(self.nodes), dtype=bool)
+        inside = np.zeros(
+            len(self.nodes),
+            dtype=bool,
+        )
         inside[documents + self.documents] = True
         head = self.edges[:, 0]
         tail = self.edges[:, 2]
-        beside = np.concatenate((tail[inside[head]], head[inside[tail]]))
+        near = np.concatenate((tail[inside[head]], head[inside[tail]]))
         # documents that cite one another bring none of their own: the number of documents is that which was drawn
-        inside[beside[beside < self.documents]] = True
+        inside[near[near < self.documents]] = True
         inside[starts] = True
         numbers = np.flatnonzero(inside)
         edges = self.edges[inside[head] & inside[tail]]
-        kinds, relation = np.unique(edges[:, 1], return_inverse=True)
-        ends = np.searchsorted(numbers, edges[:, [0, 2]])
-        edges = np.column_stack((ends[:, 0], relation, ends[:, 1]))
-        if self.inverses is None:
-            inverses = None
-        else:
+        kinds, edges[:, 1] = np.unique(
+            edges[:, 1],
+            return_inverse=True,
+        )
+        edges[:, [0, 2]] = np.searchsorted(
+            numbers,
+            edges[:, [0, 2]],
+        )
+        inverses = None
+        if self.inverses is not None:
             inverses = self.inverses[kinds]
-        return GFMGraph.from_edges(len(numbers), edges, self.relations[kinds], inverses), numbers
+        graph = GFMGraph.from_edges(
+            len(numbers),
+            edges,
+            self.relations[kinds],
+            inverses,
+        )
+        return graph, numbers
 
 
 def is_reasoner_set(folder: Path) -> bool:
@@ -130,30 +155,76 @@ def write_reasoner_set(
     known = set(LinkedGraph.of(index).graph.documents)
     labelled, skipped = labelled_questions(questions, index, known)
     starts = {question.question: question.start for question in labelled if question.start}
-    linked = LinkedGraph.of(index, linking=Linking(starts=starts))
+    linked = LinkedGraph.of(
+        index,
+        linking=Linking(starts=starts),
+    )
     graph = linked.graph
-    passages = index.snapshot.passages
     config = ReasonerConfig(text_model="")
     if weights is not None:
         path = weights_folder(weights) / "config.json"
-        config = ReasonerConfig.from_dict(read_config(path), str(path))
+        config = ReasonerConfig.from_dict(
+            read_config(path),
+            str(path),
+        )
     embedder = encoder_of(linked, encoder, config)
     if weights is None:
-        config = replace(config, text_width=embedder.dimension, text_model=embedder.name)
-    vectors = NodeVectors.of(graph, passages, linked.rows, embedder, config)
+        config = replace(
+            config,
+            text_width=embedder.dimension,
+            text_model=embedder.name,
+        )
+    vectors = NodeVectors.of(
+        graph,
+        index.snapshot.passages,
+        linked.rows,
+        embedder,
+        config,
+    )
     numbers = NodeNumbers(graph)
     documents = vectors.nodes[numbers.documents :]
     asked = []
     for question in labelled:
-        vector = text_vectors(None, "query", embedder, [config.query_instruct + question.question], config)[0]
-        nodes = start_nodes(question.question, linked.linker, numbers, documents, vector, nearest)
-        supporting = [graph.document_id(name) for name in question.supporting]
-        rows = np.unique(np.array([row for row in supporting if row is not None], dtype=np.int64))
-        asked.append(LinkedQuestion(vector, nodes, np.ones(len(nodes), dtype=np.float32), rows))
+        text = config.query_instruct + question.question
+        [vector] = text_vectors(
+            None,
+            "query",
+            embedder,
+            [text],
+            config,
+        )
+        nodes = start_nodes(
+            question.question,
+            linked.linker,
+            numbers,
+            documents,
+            vector,
+            nearest,
+        )
+        rows = [graph.document_id(name) for name in question.supporting]
+        known_rows = [row for row in rows if row is not None]
+        linked_question = LinkedQuestion(
+            vector=vector,
+            entities=nodes,
+            weights=np.ones(
+                len(nodes),
+                dtype=np.float32,
+            ),
+            supporting=np.unique(
+                np.array(
+                    known_rows,
+                    dtype=np.int64,
+                )
+            ),
+        )
+        asked.append(linked_question)
     folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, npt.NDArray[Any]] = {
         "edges": edges_of_nodes(graph).astype(np.int32),
-        "documents": np.array([numbers.documents], dtype=np.int64),
+        "documents": np.array(
+            [numbers.documents],
+            dtype=np.int64,
+        ),
         "nodes": vectors.nodes.astype(np.float16),
         "relations": vectors.relations.astype(np.float16),
     }
@@ -161,7 +232,11 @@ def write_reasoner_set(
         arrays["inverses"] = vectors.inverses.astype(np.float16)
     write_arrays(folder / _NODES, arrays)
     write_questions(folder, labelled, asked)
-    (folder / _NETWORK).write_text(json.dumps(config.to_dict(), indent=1) + "\n")
+    network = json.dumps(
+        config.to_dict(),
+        indent=1,
+    )
+    (folder / _NETWORK).write_text(f"{network}\n")
     return len(labelled), tuple(skipped)
 
 
@@ -188,27 +263,52 @@ def reasoner_example(
 
     Raises SettingsError where no set holds a question.
     """
-    usable = [one for one in sets if one.questions]
+    usable = [reasoner_set for reasoner_set in sets if reasoner_set.questions]
     if not usable:
-        raise SettingsError(f"no question in {', '.join(one.name for one in sets)}: train on other --sets")
-    chances = np.array([len(one.questions) for one in usable], dtype=np.float64)
-    some = usable[int(rng.choice(len(usable), p=chances / chances.sum()))]
-    places = rng.choice(len(some.questions), min(batch, len(some.questions)), replace=False)
-    questions = [some.questions[place] for place in places]
+        names = ", ".join(reasoner_set.name for reasoner_set in sets)
+        raise SettingsError(f"no question in {names}: train on other --sets")
+    pools = [reasoner_set.questions for reasoner_set in usable]
+    chosen, questions = draw_questions(pools, batch, rng)
+    drawn = usable[chosen]
     starts = np.unique(np.concatenate([question.entities for question in questions]))
-    count = len(some.nodes) - some.documents
-    needed = np.unique(
-        np.concatenate([*(one.supporting for one in questions), starts[starts >= some.documents] - some.documents])
+    supporting = np.concatenate([question.supporting for question in questions])
+    needed = np.union1d(
+        supporting,
+        starts[starts >= drawn.documents] - drawn.documents,
     )
-    others = rng.permutation(np.setdiff1d(np.arange(count), needed))
-    picked = np.union1d(needed, others[: max(0, documents - len(needed))] if documents else others)
-    graph, numbers = some.part(picked, starts)
-    first = int(np.searchsorted(numbers, some.documents))
-    start = np.zeros((len(questions), len(numbers)), dtype=np.float32)
+    count = len(drawn.nodes) - drawn.documents
+    others = rng.permutation(
+        np.setdiff1d(
+            np.arange(count),
+            needed,
+        )
+    )
+    if documents:
+        others = others[: max(0, documents - len(needed))]
+    graph, numbers = drawn.part(
+        np.union1d(needed, others),
+        starts,
+    )
+    first = int(
+        np.searchsorted(
+            numbers,
+            drawn.documents,
+        )
+    )
+    start = np.zeros(
+        (len(questions), len(numbers)),
+        dtype=np.float32,
+    )
     targets = np.zeros_like(start)
     for row, question in enumerate(questions):
         start[row, np.searchsorted(numbers, question.entities)] = 1
-        targets[row, np.searchsorted(numbers, question.supporting + some.documents)] = 1
-    vectors = np.stack([question.vector for question in questions])
-    nodes = some.nodes[numbers].astype(np.float32)
-    return ReasonerExample(some.name, graph, nodes, first, vectors, start, targets[:, first:])
+        targets[row, np.searchsorted(numbers, question.supporting + drawn.documents)] = 1
+    return ReasonerExample(
+        name=drawn.name,
+        graph=graph,
+        nodes=drawn.nodes[numbers].astype(np.float32),
+        documents=first,
+        vectors=np.stack([question.vector for question in questions]),
+        start=start,
+        targets=targets[:, first:],
+    )

@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -70,11 +69,12 @@ class GFMSet:
         self.kg = kg
         self.config = config
         self.inverse = inverse_vectors(kg, config)
-        usable = {
-            kind: [question for question in of_kind if len(question.entities)] for kind, of_kind in questions.items()
-        }
-        self.labelled = usable.get("labelled", [])
-        self.pseudo = usable.get("pseudo", [])
+        self.labelled = _usable(questions, "labelled")
+        self.pseudo = _usable(questions, "pseudo")
+
+
+def _usable(questions: Mapping[str, Sequence[LinkedQuestion]], kind: str) -> list[LinkedQuestion]:
+    return [question for question in questions.get(kind, ()) if len(question.entities)]
 
 
 def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) -> list[GFMSet]:
@@ -84,14 +84,23 @@ def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) ->
     """
     sets = []
     for folder in folders:
-        questions = {kind: share_of(of_kind, share) for kind, of_kind in read_linked(folder).items()}
         kg = KGIndex.of_file(folder / GRAPH, REMEDY)
-        for question in (question for of_kind in questions.values() for question in of_kind):
-            entity = question.entities.max(initial=-1)
-            document = question.supporting.max(initial=-1)
-            if entity >= len(kg.entities) or document >= len(kg.documents):
-                raise IndexMismatch(f"{folder}: its questions are linked to another graph: write the set anew")
-        sets.append(GFMSet(folder.name, kg, questions, config))
+        questions = {}
+        for kind, of_kind in read_linked(folder).items():
+            questions[kind] = share_of(of_kind, share)
+            for question in questions[kind]:
+                entity = question.entities.max(initial=-1)
+                document = question.supporting.max(initial=-1)
+                if entity >= len(kg.entities) or document >= len(kg.documents):
+                    raise IndexMismatch(f"{folder}: its questions are linked to another graph: {REMEDY}")
+        sets.append(
+            GFMSet(
+                folder.name,
+                kg,
+                questions,
+                config,
+            )
+        )
     return sets
 
 
@@ -106,7 +115,7 @@ def text_model_of(folders: Sequence[Path], width: int | None = None) -> tuple[st
     encoders = {str(folder): read_kg_manifest(folder / GRAPH, REMEDY).embedder for folder in folders}
     first, *others = dict.fromkeys(encoders.values())
     if others:
-        listed = ", ".join(f"{folder}: {encoder or 'none'}" for folder, encoder in encoders.items())
+        listed = ", ".join(f"{folder}: {encoder or 'no vectors'}" for folder, encoder in encoders.items())
         raise IndexMismatch(f"the sets hold vectors of several encoders ({listed}): write them with one")
     if first and width is not None and first.dimension != width:
         raise IndexMismatch(f"the sets hold vectors of {first}: train with --text-width {first.dimension}")
@@ -136,52 +145,109 @@ def link_questions(kg: KGIndex, questions: Sequence[GFMQuestion]) -> list[Linked
         raise ValueError("the knowledge graph holds no vectors: build it with an embedder")
     starts = {question.question: question.start for question in questions if question.start}
     linkers = {
-        "labelled": EntityLinker(kg, kg.embedder, linking=Linking(starts=starts)),
+        "labelled": EntityLinker(
+            kg,
+            kg.embedder,
+            linking=Linking(starts=starts),
+        ),
         "pseudo": EntityLinker(kg),
     }
     linked_questions = []
     for question in questions:
-        vector = query_vector(kg.embedder, question.question)
-        start = start_of(linkers[question.kind].link(question.question), kg.document_frequency)
-        numbers = [number for name in question.supporting if (number := kg.document_id(name)) is not None]
-        if len(numbers) < len(question.supporting):
+        linked = linkers[question.kind].link(question.question)
+        start = start_of(linked, kg.document_frequency)
+        numbers = [kg.document_id(name) for name in question.supporting]
+        documents = [number for number in numbers if number is not None]
+        if len(documents) < len(numbers):
             raise ValueError(
                 f"the knowledge graph does not know all of {question.supporting}, which support {question.question!r}"
             )
-        documents = np.unique(np.array(numbers, dtype=np.int64))
-        linked_questions.append(LinkedQuestion(vector, start.entities, start.weights, documents))
+        linked_question = LinkedQuestion(
+            vector=query_vector(
+                kg.embedder,
+                question.question,
+            ),
+            entities=start.entities,
+            weights=start.weights,
+            supporting=np.unique(
+                np.array(
+                    documents,
+                    dtype=np.int64,
+                )
+            ),
+        )
+        linked_questions.append(linked_question)
     return linked_questions
 
 
 def write_linked(folder: Path, kg: KGIndex, questions: Sequence[GFMQuestion]) -> None:
     """Link questions to a graph, and write questions.jsonl and questions.npz into `folder`."""
-    write_questions(folder, questions, link_questions(kg, questions))
+    write_questions(
+        folder,
+        questions,
+        link_questions(kg, questions),
+    )
 
 
 def write_questions(folder: Path, questions: Sequence[GFMQuestion], linked_questions: Sequence[LinkedQuestion]) -> None:
     """Write questions.jsonl and questions.npz of questions that are linked."""
     with (folder / "questions.jsonl").open("w", encoding="utf-8") as file:
         for question in questions:
-            file.write(json.dumps(asdict(question), ensure_ascii=False) + "\n")
-    arrays = {
-        "vectors": np.array([question.vector for question in linked_questions], dtype=np.float16),
-        "entities": _joined([question.entities for question in linked_questions], np.int64),
-        "weights": _joined([question.weights for question in linked_questions], np.float32),
-        "entity_ends": np.cumsum([0, *(len(question.entities) for question in linked_questions)]),
-        "supporting": _joined([question.supporting for question in linked_questions], np.int64),
-        "supporting_ends": np.cumsum([0, *(len(question.supporting) for question in linked_questions)]),
-    }
-    np.savez(folder / "questions.npz", allow_pickle=False, **arrays)
+            file.write(
+                json.dumps(
+                    asdict(question),
+                    ensure_ascii=False,
+                )
+                + "\n"
+            )
+    vectors = []
+    entities = []
+    weights = []
+    supporting = []
+    for linked in linked_questions:
+        vectors.append(linked.vector)
+        entities.append(linked.entities)
+        weights.append(linked.weights)
+        supporting.append(linked.supporting)
+    np.savez(
+        folder / "questions.npz",
+        allow_pickle=False,
+        vectors=np.array(
+            vectors,
+            dtype=np.float16,
+        ),
+        entities=_joined(entities, np.int64),
+        weights=_joined(weights, np.float32),
+        entity_ends=_ends(entities),
+        supporting=_joined(supporting, np.int64),
+        supporting_ends=_ends(supporting),
+    )
 
 
 def _joined(arrays: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    return np.concatenate([np.empty(0, dtype), *arrays])
+    return np.concatenate(
+        [
+            np.empty(0, dtype),
+            *arrays,
+        ]
+    )
+
+
+def _ends(arrays: Sequence[npt.NDArray[Any]]) -> Ints:
+    """Return where each of the joined arrays begins, and where the last one ends."""
+    return np.cumsum(
+        [
+            0,
+            *map(len, arrays),
+        ]
+    )
 
 
 def read_linked(folder: Path) -> dict[str, list[LinkedQuestion]]:
     """Read the questions by kind. Raises OSError, or IngestError for a damaged file or two that do not fit together."""
     kinds = [str(row.data.get("kind")) for row in read_records(folder / "questions.jsonl")]
-    if unknown := sorted({*kinds} - {*_KINDS}):
+    unknown = sorted({*kinds} - {*_KINDS})
+    if unknown:
         raise IngestError(f"{folder / 'questions.jsonl'}: no kind of question: {', '.join(unknown)}; {REMEDY}")
     try:
         with np.load(folder / "questions.npz", allow_pickle=False) as file:
@@ -193,9 +259,17 @@ def read_linked(folder: Path) -> dict[str, list[LinkedQuestion]]:
         numbers = " or ".join(str(count) for count in sorted(counts))
         raise IngestError(f"{folder}: questions.jsonl holds {len(kinds)} questions, questions.npz {numbers}: {REMEDY}")
     questions: dict[str, list[LinkedQuestion]] = {}
-    places = pairwise(arrays["entity_ends"]), pairwise(arrays["supporting_ends"])
-    for kind, vector, (low, high), (first, last) in zip(kinds, arrays["vectors"], *places, strict=True):
-        start = arrays["entities"][low:high], arrays["weights"][low:high]
-        question = LinkedQuestion(vector.astype(np.float32), *start, arrays["supporting"][first:last])
-        questions.setdefault(kind, []).append(question)
+    for place, kind in enumerate(kinds):
+        low, high = arrays["entity_ends"][place : place + 2]
+        first, last = arrays["supporting_ends"][place : place + 2]
+        question = LinkedQuestion(
+            vector=arrays["vectors"][place].astype(np.float32),
+            entities=arrays["entities"][low:high],
+            weights=arrays["weights"][low:high],
+            supporting=arrays["supporting"][first:last],
+        )
+        questions.setdefault(
+            kind,
+            [],
+        ).append(question)
     return questions

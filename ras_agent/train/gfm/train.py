@@ -26,7 +26,6 @@ The rate falls to its least at the last of `--steps`, so more steps make another
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -51,7 +50,7 @@ from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.train.gfm.batches import GFMExample, completion_example, retrieval_example
 from ras_agent.train.gfm.drawn import DrawnConfig, DrawnExamples, write_run
 from ras_agent.train.gfm.sets import GRAPH, REMEDY, GFMSet, load_sets, text_model_of
-from ras_agent.train.loop import FIT_RANGES, FitResult, fit
+from ras_agent.train.loop import FIT_RANGES, FitResult, fit, print_result
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SHARE, Range, check_ranges
 
@@ -112,12 +111,36 @@ class GFMTrainingConfig(DrawnConfig):
 
         With `constant` it stays at its highest.
         """
-        completes = step < self.completion
-        place, steps = (step, self.completion) if completes else (step - self.completion, total - self.completion)
-        warm = min(1.0, (place + 1) / max(self.warmup, 1))
+        place = step
+        steps = self.completion
+        if step >= self.completion:
+            place = step - self.completion
+            steps = total - self.completion
+        rate = self.rate * min(
+            1.0,
+            (place + 1)
+            / max(
+                self.warmup,
+                1,
+            ),
+        )
         if self.constant:
-            return self.rate * warm
-        return self.rate * warm * (0.05 + 0.475 * (1 + math.cos(math.pi * place / max(steps, 1))))
+            return rate
+        return rate * (
+            0.05
+            + 0.475
+            * (
+                1
+                + math.cos(
+                    math.pi
+                    * place
+                    / max(
+                        steps,
+                        1,
+                    )
+                )
+            )
+        )
 
 
 def drawn_examples(sets: Sequence[GFMSet], config: GFMTrainingConfig) -> DrawnExamples[GFMExample]:
@@ -125,10 +148,27 @@ def drawn_examples(sets: Sequence[GFMSet], config: GFMTrainingConfig) -> DrawnEx
 
     def draw(number: int, rng: np.random.Generator) -> GFMExample:
         if number < config.completion * config.accumulate:
-            return completion_example(sets, config.batch, config.documents, config.negatives, rng)
-        return retrieval_example(sets, config.batch, config.documents, config.labelled, config.dropout, rng)
+            return completion_example(
+                sets,
+                config.batch,
+                config.documents,
+                config.negatives,
+                rng,
+            )
+        return retrieval_example(
+            sets,
+            config.batch,
+            config.documents,
+            config.labelled,
+            config.dropout,
+            rng,
+        )
 
-    return DrawnExamples(config.completion + config.steps, config, draw)
+    return DrawnExamples(
+        config.completion + config.steps,
+        config,
+        draw,
+    )
 
 
 def train(config: GFMTrainingConfig) -> FitResult:
@@ -142,24 +182,59 @@ def train(config: GFMTrainingConfig) -> FitResult:
     from ras_agent.train.gfm.trainable import TrainableGFM
 
     digests = config.digests(_digests_of)
-    examples = drawn_examples(load_sets(config.sets, shape, config.share), config)
-    model = TrainableGFM(weights, alpha=config.alpha, document=config.document, adversarial=config.adversarial)
-    both_phases = replace(config, steps=config.completion + config.steps)
+    examples = drawn_examples(
+        load_sets(
+            config.sets,
+            shape,
+            config.share,
+        ),
+        config,
+    )
+    model = TrainableGFM(
+        weights,
+        alpha=config.alpha,
+        document=config.document,
+        adversarial=config.adversarial,
+    )
+    both_phases = replace(
+        config,
+        steps=config.completion + config.steps,
+    )
     settings = {"steps": config.steps, **digests}
-    result = fit(model, lambda epoch: examples, None, both_phases, config.out, settings)
+    result = fit(
+        model,
+        lambda epoch: examples,
+        None,
+        both_phases,
+        config.out,
+        settings,
+    )
     if result.main:
-        write_run(config, "ras_agent.train.gfm.train", shape, model.tensors(), digests, result)
+        write_run(
+            config,
+            "ras_agent.train.gfm.train",
+            shape,
+            model.tensors(),
+            digests,
+            result,
+        )
     return result
 
 
 def _digests_of(folder: Path) -> list[str]:
     files = [file_sha256(folder / name) for name in ("questions.jsonl", "questions.npz")]
-    return [read_kg_manifest(folder / GRAPH, REMEDY).fingerprint, *files]
+    return [
+        read_kg_manifest(folder / GRAPH, REMEDY).fingerprint,
+        *files,
+    ]
 
 
 def _begin(config: GFMTrainingConfig) -> tuple[GFMTrainingConfig, GFMConfig, dict[str, Tensor]]:
     """Return the training with its network's shape filled in, that network's configuration and its first weights."""
-    encoder, dimension = text_model_of(config.sets, config.text_width)
+    encoder, dimension = text_model_of(
+        config.sets,
+        config.text_width,
+    )
     if config.start_from is None:
         shape = GFMConfig(
             text_width=dimension or 384,
@@ -171,8 +246,27 @@ def _begin(config: GFMTrainingConfig) -> tuple[GFMTrainingConfig, GFMConfig, dic
         )
         return _with_shape(config, shape), shape, initial_weights(shape, config.seed)
     start, weights = load_gfm(weights_folder(str(config.start_from)))
-    start_encoder = start.text_model or "which it does not name"
+    _check_start(config, start, encoder, dimension)
+    ranker = start.ranker
+    if str(config.start_from) == PACKAGED_NAME:
+        ranker = asdict(PACKAGED)
+    shape = replace(
+        start,
+        text_model=encoder or start.text_model,
+        ranker=ranker,
+    )
+    return _with_shape(config, shape), shape, weights
+
+
+def _check_start(config: GFMTrainingConfig, start: GFMConfig, encoder: str, dimension: int | None) -> None:
+    """Raise WeightsError where the network that a training starts from does not fit its options or its sets.
+
+    Args:
+        encoder: The name of the encoder that made the sets' vectors, "" without vectors.
+        dimension: The width of these vectors.
+    """
     if dimension is not None and start.text_width != dimension:
+        start_encoder = start.text_model or "which it does not name"
         raise WeightsError(
             f"{config.start_from} reads vectors of width {start.text_width}, the sets hold width {dimension}: "
             f"write the sets with its encoder, {start_encoder}"
@@ -187,27 +281,35 @@ def _begin(config: GFMTrainingConfig) -> tuple[GFMTrainingConfig, GFMConfig, dic
             f"{config.start_from} reads texts with an instruction in front of them, and sets are written without: "
             "start from other weights"
         )
-    options = (("width", config.width), ("layers", config.layers), ("inverse", config.inverse))
-    if wrong := [name for name, value in options if value not in (None, getattr(start, name))]:
-        flags = " ".join(f"--{name.replace('_', '-')} {getattr(start, name)}" for name in wrong)
-        raise WeightsError(f"{config.start_from} holds a network of another shape: train it with {flags}")
-    if str(config.start_from) == PACKAGED_NAME:
-        ranker = asdict(PACKAGED)
-    else:
-        ranker = start.ranker
-    shape = replace(start, text_model=encoder or start.text_model, ranker=ranker)
-    return _with_shape(config, shape), shape, weights
+    flags = []
+    for name in ("width", "layers", "inverse"):
+        if getattr(config, name) not in (None, getattr(start, name)):
+            flags.append(f"--{name} {getattr(start, name)}")
+    if flags:
+        raise WeightsError(f"{config.start_from} holds a network of another shape: train it with {' '.join(flags)}")
 
 
 def _with_shape(config: GFMTrainingConfig, shape: GFMConfig) -> GFMTrainingConfig:
-    return replace(config, width=shape.width, layers=shape.layers, text_width=shape.text_width, inverse=shape.inverse)
+    return replace(
+        config,
+        width=shape.width,
+        layers=shape.layers,
+        text_width=shape.text_width,
+        inverse=shape.inverse,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and train."""
-    result = train(config_from(GFMTrainingConfig, __doc__, arguments))
-    if result.main:
-        print(json.dumps(asdict(result)))
+    print_result(
+        train(
+            config_from(
+                GFMTrainingConfig,
+                __doc__,
+                arguments,
+            )
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from ras_agent.marks import NUMBER
 from ras_agent.prompts import Turn, fact_line
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import EvidenceLayout, Step, Triple
-from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import support
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import answer_part
@@ -27,6 +26,7 @@ from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 from ras_agent.tools.graph_tokens.features import Fact, GraphVectors
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm import LLMPlanner
+from ras_agent.train.data import names_any
 from ras_agent.train.subq import SubqSample
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -74,13 +74,24 @@ class RoleExample:
     def scores(self, reply: str) -> Mapping[str, float]:
         """Score a reply, parsed as planner and answerer parse it."""
         if self.sample.kind == "answer":
-            answer = read_citations(answer_part(reply, prose=False), {}).bare
-            return {"answers": exact_match(answer, self.sample.answers)}
+            answer = read_citations(
+                answer_part(reply, prose=False),
+                {},
+            ).bare
+            return {
+                "answers": exact_match(
+                    answer,
+                    self.sample.answers,
+                )
+            }
         try:
             action: str = parse_plan(reply).action
         except ParseError:
             action = ""
-        return {"actions": float(action == self.sample.label), "plans": float(reply.strip() == self.reply)}
+        return {
+            "actions": float(action == self.sample.label),
+            "plans": float(reply.strip() == self.reply),
+        }
 
 
 class ExampleMaker:
@@ -104,9 +115,20 @@ class ExampleMaker:
         from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
         # a model that nobody asks: the roles make their first request for it
-        chat = Chat(FakeListChatModel(responses=[]), settings=ChatSettings(context_window=window))
-        self._planner = LLMPlanner(chat, layout=layout, prompts_dir=prompts)
-        self._answerer = LLMAnswerer(chat, layout=layout, prompts_dir=prompts)
+        chat = Chat(
+            FakeListChatModel(responses=[]),
+            settings=ChatSettings(context_window=window),
+        )
+        self._planner = LLMPlanner(
+            chat,
+            layout=layout,
+            prompts_dir=prompts,
+        )
+        self._answerer = LLMAnswerer(
+            chat,
+            layout=layout,
+            prompts_dir=prompts,
+        )
         self._cites = citations
         self._pruner = pruner
         self._examples: dict[str, RoleExample] = {}
@@ -124,19 +146,46 @@ class ExampleMaker:
     def _make(self, sample: SubqSample) -> RoleExample:
         graph, steps = sample.as_run()
         if self._pruner is not None:
-            graph = self._pruner.prune(sample.question, graph, steps)
+            graph = self._pruner.prune(
+                sample.question,
+                graph,
+                steps,
+            )
         if sample.kind == "plan":
-            request = _first(self._planner._dialogue(sample.question, graph, steps))
+            request = _first(
+                self._planner._dialogue(
+                    sample.question,
+                    graph,
+                    steps,
+                )
+            )
         else:
             passages = tuple({hit.passage.id: hit.passage for step in steps for hit in step.hits}.values())
-            request = _first(self._answerer._dialogue(sample.question, graph, passages, steps))
+            request = _first(
+                self._answerer._dialogue(
+                    sample.question,
+                    graph,
+                    passages,
+                    steps,
+                )
+            )
         reply = sample.target
         if sample.kind == "answer" and self._cites and steps:
-            reply += _citations(reply, _facts(graph, steps[-1]), steps[-1].subquery, request.turns)
+            reply += _citations(
+                reply,
+                _facts(graph, steps[-1]),
+                steps[-1].subquery,
+                request.turns,
+            )
         graph_facts = tuple(
             tuple((fact.subject, fact.predicate, fact.object) for fact in facts) for facts in request.graph
         )
-        return RoleExample(sample, request.turns, graph_facts, reply)
+        return RoleExample(
+            sample,
+            request.turns,
+            graph_facts,
+            reply,
+        )
 
 
 def _facts(graph: QuestionGraph, step: Step) -> list[Triple]:
@@ -156,12 +205,11 @@ def _citations(answer: str, facts: Sequence[Triple], subquery: str, turns: Seque
     A fact holds it in its subject or object; those that share more with the sub-query are better.
     """
     numbers = {line: number for turn in turns for number, line in _NUMBERED.findall(turn.text)}
-    key = f" {canonical_key(answer)} "
-    holding = [
-        fact
-        for fact in facts
-        if fact_line(fact) in numbers and any(key in f" {canonical_key(end)} " for end in (fact.subject, fact.object))
-    ]
+    holding = []
+    for fact in facts:
+        in_ends = names_any(fact.subject, [answer]) or names_any(fact.object, [answer])
+        if in_ends and fact_line(fact) in numbers:
+            holding.append(fact)
     holding.sort(key=lambda fact: -support(f"{fact.subject} {fact.predicate} {fact.object}", (answer, subquery)))
     marks = "".join(numbers[fact_line(fact)] for fact in holding[:_MOST_CITED])
     if marks:

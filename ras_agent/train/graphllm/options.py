@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from ras_agent.errors import SettingsError
 from ras_agent.train.loop import FitConfig
-from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_ranges
+from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_choices, check_ranges
 
 if TYPE_CHECKING:
     from ras_agent.tools.graph_tokens.graph_llm import GraphLLMConfig
@@ -77,7 +76,14 @@ class GraphLLMOptions(FitConfig):
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)
         check_ranges(self, _RANGES)
-        check_choices(self, {"tuning": _TUNINGS, "encoder": ENCODERS, "encoder_norm": _NORMS})
+        check_choices(
+            self,
+            {
+                "tuning": _TUNINGS,
+                "encoder": ENCODERS,
+                "encoder_norm": _NORMS,
+            },
+        )
         if bool(self.language_model) == (self.start_from is not None):
             raise SettingsError("a training begins with --language-model or with --start-from: give one of them")
         if not self.graph_tokens and self.encoder != "none":
@@ -103,7 +109,12 @@ class GraphLLMOptions(FitConfig):
             kind = cast(EncoderKind, self.encoder)
             width = resolve_embedder(self.embedder).dimension
             shape = (self.encoder_layers, self.encoder_heads, self.encoder_width, width)
-            encoder = EncoderConfig(kind, *shape, self.encoder_dropout, cast(Norm, self.encoder_norm))
+            encoder = EncoderConfig(
+                kind,
+                *shape,
+                self.encoder_dropout,
+                cast(Norm, self.encoder_norm),
+            )
         base = Path(self.language_model)
         return GraphLLMConfig(
             language_model=str(base.resolve()) if base.is_dir() else self.language_model,
@@ -111,7 +122,12 @@ class GraphLLMOptions(FitConfig):
             graph_tokens=self.graph_tokens,
             projector=self.projector,
             tuning=cast(Tuning, self.tuning),
-            lora=Lora(self.lora_rank, self.lora_alpha, self.lora_dropout, self.lora_targets),
+            lora=Lora(
+                self.lora_rank,
+                self.lora_alpha,
+                self.lora_dropout,
+                self.lora_targets,
+            ),
             text_tokens=self.text_tokens,
             embedder=self.embedder,
         )
@@ -120,19 +136,19 @@ class GraphLLMOptions(FitConfig):
         """Return these options with the form of a model, where that is `start_from`'s."""
         if not self.start_from:
             return self
-        form: dict[str, Any] = {
-            name: getattr(model, name) for name in ("tuning", "graph_tokens", "projector", "text_tokens", "embedder")
-        }
-        form |= {f"lora_{name}": getattr(model.lora, name) for name in ("rank", "alpha", "dropout", "targets")}
-        if model.encoder is None:
-            return replace(self, **form, encoder="none")
-        names = ("layers", "heads", "width", "dropout", "norm")
-        parts = {f"encoder_{name}": getattr(model.encoder, name) for name in names}
-        return replace(self, **form, **parts, encoder=model.encoder.kind)
-
-
-def check_choices(config: object, choices: Mapping[str, Sequence[str]]) -> None:
-    """Raise SettingsError for the first option whose value is none of its choices."""
-    for name, values in choices.items():
-        if (value := getattr(config, name)) not in values:
-            raise SettingsError(f"--{name.replace('_', '-')} {value}: unknown; known: {', '.join(values)}")
+        form: dict[str, Any] = {"encoder": "none"}
+        for name in ("tuning", "graph_tokens", "projector", "text_tokens", "embedder"):
+            form[name] = getattr(model, name)
+        for name in ("rank", "alpha", "dropout", "targets"):
+            form[f"lora_{name}"] = getattr(
+                model.lora,
+                name,
+            )
+        if model.encoder is not None:
+            form["encoder"] = model.encoder.kind
+            for name in ("layers", "heads", "width", "dropout", "norm"):
+                form[f"encoder_{name}"] = getattr(
+                    model.encoder,
+                    name,
+                )
+        return replace(self, **form)

@@ -16,7 +16,6 @@ training/ (metrics.jsonl, where to go on). docs/training-graphllm.md has recipes
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -25,15 +24,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 from ras_agent.errors import SettingsError
+from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.program import run_program
 from ras_agent.records import EvidenceLayout
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
-from ras_agent.tools.store.durable import replace_file
 from ras_agent.train.graphllm.examples import INSTRUCTIONS, ExampleMaker, GraphLLMExample
-from ras_agent.train.graphllm.options import GraphLLMOptions, check_choices
-from ras_agent.train.loop import FitResult, fit
+from ras_agent.train.graphllm.options import GraphLLMOptions
+from ras_agent.train.loop import FitResult, fit, print_result, write_card
 from ras_agent.train.options import config_from
-from ras_agent.train.ranges import COUNT, check_ranges
+from ras_agent.train.ranges import COUNT, check_choices, check_ranges
 from ras_agent.train.subq import SubqSample, read_samples
 
 if TYPE_CHECKING:
@@ -82,7 +81,14 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
     def __post_init__(self) -> None:
         GraphLLMOptions.__post_init__(self)
         check_ranges(self, {"prune_to": COUNT})
-        check_choices(self, {"tasks": get_args(Tasks), "layout": _LAYOUTS, "instructions": tuple(INSTRUCTIONS)})
+        check_choices(
+            self,
+            {
+                "tasks": get_args(Tasks),
+                "layout": _LAYOUTS,
+                "instructions": tuple(INSTRUCTIONS),
+            },
+        )
         if self.aligner and self.encoder == "none":
             raise SettingsError("--aligner is an encoder, and --encoder none wants none: leave one of them out")
         if self.aligner and self.start_from:
@@ -90,7 +96,10 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
 
     def model(self) -> GraphLLMConfig:
         """Return the configuration of the model to train."""
-        return replace(GraphLLMOptions.model(self), layout=cast(EvidenceLayout, self.layout))
+        return replace(
+            GraphLLMOptions.model(self),
+            layout=cast(EvidenceLayout, self.layout),
+        )
 
 
 def train(config: GraphLLMTrainingConfig) -> FitResult:
@@ -99,16 +108,34 @@ def train(config: GraphLLMTrainingConfig) -> FitResult:
 
     start = begin(config)
     model = start.model
-    model.config = replace(model.config, layout=cast(EvidenceLayout, config.layout))
+    model.config = replace(
+        model.config,
+        layout=cast(EvidenceLayout, config.layout),
+    )
     prompts = config.prompts or INSTRUCTIONS[config.instructions]
     if config.prune_facts:
-        pruner = FactPruner(fact_order(config.prune_facts), config.prune_to)
+        pruner = FactPruner(
+            fact_order(config.prune_facts),
+            config.prune_to,
+        )
     else:
         pruner = None
-    maker = ExampleMaker(model.window, model.config.layout, prompts, citations=config.citations, pruner=pruner)
+    maker = ExampleMaker(
+        model.window,
+        model.config.layout,
+        prompts,
+        citations=config.citations,
+        pruner=pruner,
+    )
     parts = samples_by_part(config, maker)
-    digests = {"data_sha256": hashlib.sha256(config.data.read_bytes()).hexdigest()}
-    result = train_on(start, maker.example, parts, config, digests)
+    digests = {"data_sha256": file_sha256(config.data)}
+    result = train_on(
+        start,
+        maker.example,
+        parts,
+        config,
+        digests,
+    )
     if result.main:
         model.save(config.out)
         shutil.copytree(
@@ -116,7 +143,16 @@ def train(config: GraphLLMTrainingConfig) -> FitResult:
         )
         what = "a GraphLLM that plans and answers from a question's graph"
         made_by = "ras_agent.train.graphllm.train"
-        start.write_card(what, made_by, config, {**digests, **_about(parts), "result": asdict(result)})
+        start.write_card(
+            what,
+            made_by,
+            config,
+            {
+                **digests,
+                **_about(parts),
+                "result": asdict(result),
+            },
+        )
     return result
 
 
@@ -136,7 +172,10 @@ class Start:
         card = {
             "what": what,
             "made_by": f"python -m {made_by}",
-            "settings": {**config.of_form(self.model.config).settings(), "language_model": config.language_model},
+            "settings": {
+                **config.of_form(self.model.config).settings(),
+                "language_model": config.language_model,
+            },
             **self.digests,
             **facts,
             "weights": {
@@ -146,7 +185,7 @@ class Start:
             "device": str(self.model.device),
             "torch": torch.__version__,
         }
-        replace_file(config.out / "training.json", (json.dumps(card, indent=2, default=str) + "\n").encode())
+        write_card(config.out, card)
 
 
 def begin(config: GraphLLMOptions) -> Start:
@@ -158,7 +197,10 @@ def begin(config: GraphLLMOptions) -> Start:
         model = GraphLLM.load(config.start_from)
         digests["start_sha256"] = _digest_of(config.start_from)
     else:
-        model = GraphLLM.new(config.model(), config.seed)
+        model = GraphLLM.new(
+            config.model(),
+            config.seed,
+        )
     if config.aligner and config.encoder != "none" and not config.start_from:
         digests |= _align(model, config.aligner)
     stored_type = next(model.language_model.parameters()).dtype
@@ -183,7 +225,11 @@ def train_on(
     trainable = TrainableGraphLLM(model, example_of)
 
     def validate() -> Mapping[str, float]:
-        return trainable.validation(parts["validation"], config.batch, config.validation_replies)
+        return trainable.validation(
+            parts["validation"],
+            config.batch,
+            config.validation_replies,
+        )
 
     result = fit(
         trainable,
@@ -206,10 +252,13 @@ def samples_by_part(config: GraphLLMTrainingConfig, maker: ExampleMaker) -> dict
     They are those of `config.tasks`, planning or answering, but for steps that planner and answerer take in use without
     asking a model. Raises SettingsError where there are none to train on.
     """
-    samples = [
-        sample for sample in read_samples(config.data) if config.tasks in ("both", sample.kind) and maker.asks(sample)
-    ]
-    parts = {part: [sample for sample in samples if sample.split == part] for part in ("train", "validation")}
+    parts: dict[str, list[SubqSample]] = {
+        "train": [],
+        "validation": [],
+    }
+    for sample in read_samples(config.data):
+        if config.tasks in ("both", sample.kind) and maker.asks(sample):
+            parts[sample.split].append(sample)
     if not parts["train"]:
         raise SettingsError(f"{config.data}: no samples of the split train and the tasks {config.tasks}")
     return parts
@@ -237,7 +286,7 @@ def _align(model: GraphLLM, folder: Path) -> dict[str, str]:
 
     if isinstance(model.graph_tokens, GraphTokens):
         align_encoder(model.graph_tokens.encoder, folder)
-    return {"aligner_sha256": hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()}
+    return {"aligner_sha256": file_sha256(folder / WEIGHTS)}
 
 
 def _digest_of(folder: Path) -> str:
@@ -265,9 +314,15 @@ def _set_precision(model: GraphLLM, config: GraphLLMOptions) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and train."""
-    result = train(config_from(GraphLLMTrainingConfig, __doc__, arguments))
-    if result.main:
-        print(json.dumps(asdict(result)))
+    print_result(
+        train(
+            config_from(
+                GraphLLMTrainingConfig,
+                __doc__,
+                arguments,
+            )
+        )
+    )
 
 
 if __name__ == "__main__":

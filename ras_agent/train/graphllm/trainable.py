@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from torch import Tensor, nn
@@ -27,44 +27,73 @@ class TrainableGraphLLM(nn.Module):
     def loss(self, batch: Sequence[Any]) -> Tensor:
         """Return the mean cross-entropy of the replies' tokens."""
         examples = self._examples(batch)
-        return cast(Tensor, self.model(*self._inputs(examples), [example.reply for example in examples]))
+        return cast(
+            Tensor,
+            self.model(
+                *self._inputs(examples),
+                [example.reply for example in examples],
+            ),
+        )
 
-    def validation(self, samples: Sequence[Any], size: int, replies: int) -> Mapping[str, float]:
-        """Measure loss and accuracy of all target tokens, and the scores of `replies` replies, spread over the samples.
+    def validation(self, samples: Sequence[Any], size: int, asked: int) -> Mapping[str, float]:
+        """Measure loss and accuracy of all target tokens, and the scores of `asked` replies, spread over the samples.
 
         "loss" and "token_accuracy" are of each token given the right ones before it. Of plans, "actions" is the share
         with the right move and "plans" of those that are right to the letter; "answers" is of answers.
         """
-        total_loss = 0.0
+        loss = 0.0
         right = 0
         tokens = 0
-        for first in range(0, len(samples), size):
-            examples = self._examples(samples[first : first + size])
-            logits, targets = self.model.target_logits(*self._inputs(examples), [example.reply for example in examples])
-            total_loss += float(nn.functional.cross_entropy(logits.float(), targets, reduction="sum"))
+        for examples in self._in_batches(samples, size):
+            replies = [example.reply for example in examples]
+            logits, targets = self.model.target_logits(
+                *self._inputs(examples),
+                replies,
+            )
+            loss += float(
+                nn.functional.cross_entropy(
+                    logits.float(),
+                    targets,
+                    reduction="sum",
+                )
+            )
             right += int((logits.argmax(dim=-1) == targets).sum())
             tokens += len(targets)
-        measured = {"loss": total_loss / tokens, "token_accuracy": right / tokens}
-        return measured | self._reply_scores(samples, size, replies)
+        measured = {
+            "loss": loss / tokens,
+            "token_accuracy": right / tokens,
+        }
+        return measured | self._reply_scores(
+            samples,
+            size,
+            asked,
+        )
 
     def _reply_scores(self, samples: Sequence[Any], size: int, replies: int) -> dict[str, float]:
         """Return the mean scores of `replies` replies, in batches of `size`."""
-        if replies:
-            every = max(1, -(-len(samples) // replies))
-        else:
-            every = 0
-        if every:
-            asked_examples = self._examples(samples[::every])
-        else:
-            asked_examples = []
+        if not replies:
+            return {}
+        every = max(
+            1,
+            -(-len(samples) // replies),
+        )
         scores: dict[str, list[float]] = {}
-        for first in range(0, len(asked_examples), size):
-            examples = asked_examples[first : first + size]
-            outputs = self.model.generate(*self._inputs(examples), _NEW_TOKENS)
+        for examples in self._in_batches(samples[::every], size):
+            outputs = self.model.generate(
+                *self._inputs(examples),
+                _NEW_TOKENS,
+            )
             for example, output in zip(examples, outputs, strict=True):
                 for name, score in example.scores(output.text).items():
-                    scores.setdefault(name, []).append(score)
+                    scores.setdefault(
+                        name,
+                        [],
+                    ).append(score)
         return {name: sum(values) / len(values) for name, values in scores.items()}
+
+    def _in_batches(self, samples: Sequence[Any], size: int) -> Iterator[list[GraphLLMExample]]:
+        for first in range(0, len(samples), size):
+            yield self._examples(samples[first : first + size])
 
     def _examples(self, samples: Sequence[Any]) -> list[GraphLLMExample]:
         return [self._example_of(sample) for sample in samples]

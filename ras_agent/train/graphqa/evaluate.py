@@ -52,7 +52,10 @@ class GraphQAEvaluation:
     """Questions at once."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, {"limit": NATURAL, "batch": COUNT})
+        check_ranges(
+            self,
+            {"limit": NATURAL, "batch": COUNT},
+        )
 
 
 def evaluate(
@@ -77,15 +80,37 @@ def evaluate(
     async def ask(question: Question) -> Mapping[str, Any]:
         if question.id not in replies:  # questions are asked in their order, one after the other
             at_once = left[left.index(question) :][:batch]
-            texts = reader.replies([(one.question, graph_of(one)) for one in at_once], batch)
-            replies.update((one.id, reply.text) for one, reply in zip(at_once, texts, strict=True))
-        return {**NO_ANSWER, "answer": replies[question.id], "steps": [{}], "stop_reason": "answered"}
+            asked = [(other.question, graph_of(other)) for other in at_once]
+            for other, reply in zip(at_once, reader.replies(asked, batch), strict=True):
+                replies[other.id] = reply.text
+        return {
+            **NO_ANSWER,
+            "answer": replies[question.id],
+            "steps": [{}],
+            "stop_reason": "answered",
+        }
 
-    agent = EvalAgent.of(folder.name, ask, traces=False, only_roles=_roles(folder), variant=_variant(folder))
-    task = load_task(name, data, Settings(), instruction="answer_citing" if cite else "answer")
+    agent = EvalAgent.of(
+        folder.name,
+        ask,
+        traces=False,
+        only_roles=_roles(folder),
+        variant=_variant(folder),
+    )
+    task = load_task(
+        name,
+        data,
+        Settings(),
+        instruction="answer_citing" if cite else "answer",
+    )
     if questions:
         task = replace(task, questions=questions)
-    run = begin_run(task, agent, out, concurrency=1)
+    run = begin_run(
+        task,
+        agent,
+        out,
+        concurrency=1,
+    )
     done = {result.id for result in run.done}
     left += [question for question in run.questions if question.id not in done]
     scores: Mapping[str, Any] = run.finish()["scores"]
@@ -128,13 +153,39 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     config = config_from(GraphQAEvaluation, __doc__, arguments)
     if config.cite:
-        changes = {"cite": True, "reply_tokens": citing_tokens(config.benchmark)}
+        changes = {
+            "cite": True,
+            "reply_tokens": citing_tokens(config.benchmark),
+        }
     else:
         changes = {}
-    reader = GraphReader.load(config.model, **changes)
-    questions = load_task(config.benchmark, config.data, Settings(), limit=config.limit or None).questions
-    options: dict[str, Any] = {"questions": questions, "cite": config.cite, "batch": config.batch}
-    print(json.dumps(evaluate(reader, config.model, config.benchmark, config.data, config.out, **options)))
+    reader = GraphReader.load(
+        config.model,
+        **changes,
+    )
+    questions = load_task(
+        config.benchmark,
+        config.data,
+        Settings(),
+        limit=config.limit or None,
+    ).questions
+    options: dict[str, Any] = {
+        "questions": questions,
+        "cite": config.cite,
+        "batch": config.batch,
+    }
+    print(
+        json.dumps(
+            evaluate(
+                reader,
+                config.model,
+                config.benchmark,
+                config.data,
+                config.out,
+                **options,
+            )
+        )
+    )
 
 
 if __name__ == "__main__":

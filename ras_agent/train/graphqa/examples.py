@@ -14,10 +14,10 @@ from ras_agent.eval.metrics.registry import Outcome
 from ras_agent.eval.question import Question
 from ras_agent.graph_batch import GraphFeatures
 from ras_agent.prompts import Turn
-from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.graph_tokens.features import GraphVectors
 from ras_agent.tools.graph_tokens.graph_reader import GraphInput, GraphPrompts
 from ras_agent.tools.subgraph.graph import Graph
+from ras_agent.train.data import names_any
 
 Prizes = tuple[int, int, float]
 PUBLISHED_PRIZES: Mapping[str, Prizes] = {
@@ -54,7 +54,15 @@ class GraphQAExample:
             outcome = apart(Outcome(reply))
         else:
             outcome = Outcome(reply)
-        return {"answers": self.scored_by.score(self.question, outcome).get(self.scored_by.headline, 0.0)}
+        return {
+            "answers": self.scored_by.score(
+                self.question,
+                outcome,
+            ).get(
+                self.scored_by.headline,
+                0.0,
+            )
+        }
 
 
 class GraphQAExamples:
@@ -70,15 +78,31 @@ class GraphQAExamples:
     def example(self, question: Question) -> GraphQAExample:
         """Return the example of a question."""
         if question.id not in self._examples:
-            item = self._prompts.input(question.question, graph_of(question))
-            reply = reply_of(question, item, cite=self._cite)
-            self._examples[question.id] = GraphQAExample(question, item, reply, self._set, self._cite)
+            item = self._prompts.input(
+                question.question,
+                graph_of(question),
+            )
+            reply = reply_of(
+                question,
+                item,
+                cite=self._cite,
+            )
+            self._examples[question.id] = GraphQAExample(
+                question,
+                item,
+                reply,
+                self._set,
+                self._cite,
+            )
         return self._examples[question.id]
 
 
 def graph_of(question: Question) -> Graph:
     """Return the graph that a question brings."""
-    return Graph.of_texts(question.graph.nodes, question.graph.edges)
+    return Graph.of_texts(
+        question.graph.nodes,
+        question.graph.edges,
+    )
 
 
 def reply_of(question: Question, item: GraphInput, *, cite: bool = False) -> str:
@@ -91,21 +115,19 @@ def reply_of(question: Question, item: GraphInput, *, cite: bool = False) -> str
     reply = "\n".join(question.answers)
     if not cite:
         return reply
-    keys = [f" {key} " for key in map(canonical_key, question.answers) if key]
-
-    def names_answer(text: str) -> bool:
-        return any(key in f" {canonical_key(text)} " for key in keys)
-
     edges = [(item.nodes[source], text, item.nodes[target]) for source, text, target in item.edges]
-    edges = [edge for edge in edges if any(map(names_answer, edge))] or edges
-    nodes = [node for node in item.nodes if names_answer(node) or any(node in (edge[0], edge[2]) for edge in edges)]
-    lines = ["Nodes:", *(f"- {node}" for node in nodes), "Edges:", *map(_line_of, edges)]
-    return "\n".join([reply, *lines])
-
-
-def _line_of(edge: tuple[str, str, str]) -> str:
-    source, text, target = edge
-    return f"- ({name_in_edges(source)}; {text}; {name_in_edges(target)})"
+    naming = [edge for edge in edges if any(names_any(text, question.answers) for text in edge)]
+    ends = set[str]()
+    for source, _, target in naming or edges:
+        ends |= {source, target}
+    lines = [reply, "Nodes:"]
+    for node in item.nodes:
+        if node in ends or names_any(node, question.answers):
+            lines.append(f"- {node}")
+    lines.append("Edges:")
+    for source, text, target in naming or edges:
+        lines.append(f"- ({name_in_edges(source)}; {text}; {name_in_edges(target)})")
+    return "\n".join(lines)
 
 
 def read_parts(
@@ -121,12 +143,24 @@ def read_parts(
     questions = set_.load(data)
     if not any(question.graph.nodes for question in questions):
         raise SettingsError(f"{data}: its questions have no graphs, and this training reads them")
-    parts: dict[str, list[Question]] = {"train": [], "validation": [], "test": []}
+    parts: dict[str, list[Question]] = {
+        "train": [],
+        "validation": [],
+        "test": [],
+    }
+    to_validate, to_test = shares
     if validation is not None:
-        shares = (0.0, shares[1])
+        to_validate = 0.0
         parts["validation"] = set_.load(validation)
     for question in questions:
-        place = random.Random(str(question.metadata.get("image") or question.question)).random()
-        held = place < sum(shares)
-        parts["train" if not held else "validation" if place < shares[0] else "test"].append(question)
-    return {part: of_part[: limit or None] for part, of_part in parts.items()}
+        graph = str(question.metadata.get("image") or question.question)
+        place = random.Random(graph).random()
+        if place < to_validate:
+            parts["validation"].append(question)
+        elif place < to_validate + to_test:
+            parts["test"].append(question)
+        else:
+            parts["train"].append(question)
+    for part, of_part in parts.items():
+        parts[part] = of_part[: limit or None]
+    return parts

@@ -131,7 +131,15 @@ class GraphQATablesConfig(GraphQATrainingConfig):
 
     def __post_init__(self) -> None:
         GraphQATrainingConfig.__post_init__(self)
-        check_ranges(self, {"seeds": SEED, "rows": COUNT, "prune_to": COUNT, "aligner_steps": COUNT})
+        check_ranges(
+            self,
+            {
+                "seeds": SEED,
+                "rows": COUNT,
+                "prune_to": COUNT,
+                "aligner_steps": COUNT,
+            },
+        )
         for name in self.tables:
             if name not in TABLES:
                 raise UnknownName("table", name, tuple(TABLES))
@@ -142,25 +150,49 @@ class GraphQATablesConfig(GraphQATrainingConfig):
 
     def training(self, row: Row, seed: int) -> GraphQATrainingConfig:
         """Return the training of a row; its aligner, if it has one, is trained first."""
-        own: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(GraphQATrainingConfig) if one.init}
-        own |= {**row.changes, "seed": seed, "out": self.out / _slug(row.name) / f"seed-{seed}"}
+        options: dict[str, Any] = {}
+        for option in fields(GraphQATrainingConfig):
+            if option.init:
+                options[option.name] = getattr(
+                    self,
+                    option.name,
+                )
+        options |= row.changes
+        options["seed"] = seed
+        options["out"] = self.out / _slug(row.name) / f"seed-{seed}"
         if row.aligner is not None:
-            own["aligner"] = self._aligner(row.aligner, seed)
-            own["n_seed"] = self.prune_to if row.n_seed is None else row.n_seed
+            options["aligner"] = self._aligner(
+                row.aligner,
+                seed,
+            )
+            options["n_seed"] = self.prune_to if row.n_seed is None else row.n_seed
         if row.without_projector:
-            own |= {"projector": 0, "encoder_width": _word_width(self.language_model) * self.graph_tokens}
-        return GraphQATrainingConfig(**own)
+            options["projector"] = 0
+            options["encoder_width"] = _word_width(self.language_model) * self.graph_tokens
+        return GraphQATrainingConfig(**options)
 
     def _aligner(self, changes: Changes, seed: int) -> Path:
         if self.reasoning is None:
             raise SettingsError("a row has an aligner: give --reasoning SAMPLES (ras_agent.train.aligner.build)")
-        name = "-".join(["aligner", *(f"{key}-{value}" for key, value in changes.items())])
+        name = "-".join(
+            [
+                "aligner",
+                *(f"{key}-{value}" for key, value in changes.items()),
+            ]
+        )
         options: dict[str, Any] = {
-            "samples": self.reasoning, "out": self.out / _slug(name) / f"seed-{seed}", "seed": seed,
-            "steps": self.aligner_steps, "layers": self.aligner_layers, "batch": self.aligner_batch,
-            "heads": self.encoder_heads, "embedder": self.embedder, "cosines": True, "validate_first": True,
-        }  # fmt: skip
-        config = AlignerTrainingConfig(**{**options, **changes})
+            "samples": self.reasoning,
+            "out": self.out / _slug(name) / f"seed-{seed}",
+            "seed": seed,
+            "steps": self.aligner_steps,
+            "layers": self.aligner_layers,
+            "batch": self.aligner_batch,
+            "heads": self.encoder_heads,
+            "embedder": self.embedder,
+            "cosines": True,
+            "validate_first": True,
+        }
+        config = AlignerTrainingConfig(**options | changes)
         train_aligner(config)
         return config.out
 
@@ -170,34 +202,79 @@ def write_tables(config: GraphQATablesConfig) -> JSON:
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise SettingsError("tables are made by one process: give each processor --rows of its own, and an --out")
     vectors = GraphVectors(resolve_embedder(config.embedder))  # texts are embedded once for all rows
-    figures: JSON = {"benchmark": config.benchmark, "data": config.data.name, "seeds": list(config.seeds)}
+    figures: JSON = {
+        "benchmark": config.benchmark,
+        "data": config.data.name,
+        "seeds": list(config.seeds),
+    }
     for table in config.tables:
         rows = [row for number, row in enumerate(TABLES[table], 1) if not config.rows or number in config.rows]
         figures[table] = {}
         for row in rows:
             cards = [train(config.training(row, seed), vectors) for seed in config.seeds]
             figures[table][row.name] = _figures(cards)
-            print(json.dumps({"table": table, "row": row.name, **figures[table][row.name]}), flush=True)
-            replace_file(config.out / "tables.json", (json.dumps(figures, indent=2) + "\n").encode())
-    replace_file(config.out / "tables.md", _as_markdown(figures, config).encode())
+            print(
+                json.dumps(
+                    {
+                        "table": table,
+                        "row": row.name,
+                        **figures[table][row.name],
+                    }
+                ),
+                flush=True,
+            )
+            replace_file(
+                config.out / "tables.json",
+                (
+                    json.dumps(
+                        figures,
+                        indent=2,
+                    )
+                    + "\n"
+                ).encode(),
+            )
+    replace_file(
+        config.out / "tables.md",
+        _as_markdown(figures, config).encode(),
+    )
     return figures
 
 
 def _figures(cards: Sequence[Mapping[str, Any]]) -> JSON:
     """Return each metric's scores by seed, and what the last training was like."""
-    names = list(dict.fromkeys(name for card in cards for name in card["scores"]))
-    scores = {name: [card["scores"][name]["mean"] for card in cards if name in card["scores"]] for name in names}
-    return {"scores": scores, "steps": [card.get("result", {}).get("steps", 0) for card in cards]}
+    scores: dict[str, list[float]] = {}
+    steps = []
+    for card in cards:
+        steps.append(
+            card.get("result", {}).get(
+                "steps",
+                0,
+            )
+        )
+        for name, score in card["scores"].items():
+            scores.setdefault(
+                name,
+                [],
+            ).append(score["mean"])
+    return {"scores": scores, "steps": steps}
 
 
 def _as_markdown(figures: JSON, config: GraphQATablesConfig) -> str:
     metrics = benchmark(config.benchmark).metrics
     text = f"{config.benchmark}, {config.data.name}, seeds {', '.join(map(str, config.seeds))}\n"
     for table in config.tables:
-        shown = [name for name in metrics if any(name in row["scores"] for row in figures[table].values())]
-        rows = [
-            [name, *(_cell(row["scores"].get(metric, ())) for metric in shown)] for name, row in figures[table].items()
-        ]
+        measured = set[str]()
+        for row in figures[table].values():
+            measured |= row["scores"].keys()
+        shown = [name for name in metrics if name in measured]
+        rows = []
+        for name, row in figures[table].items():
+            rows.append(
+                [
+                    name,
+                    *(_cell(row["scores"].get(metric, ())) for metric in shown),
+                ]
+            )
         text += f"\n{table}\n\n{markdown_table([table, *shown], rows)}\n"
     return text
 
@@ -213,7 +290,11 @@ def _cell(scores: Sequence[float]) -> str:
 
 
 def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")
+    return re.sub(
+        r"[^a-z0-9]+",
+        "-",
+        name.casefold(),
+    ).strip("-")
 
 
 def _word_width(language_model: str) -> int:

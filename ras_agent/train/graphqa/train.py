@@ -26,12 +26,12 @@ from ras_agent.eval.question import Question
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.program import run_program
 from ras_agent.train.data import digest
-from ras_agent.train.graphllm.options import GraphLLMOptions, check_choices
+from ras_agent.train.graphllm.options import GraphLLMOptions
 from ras_agent.train.graphllm.train import Start, begin, train_on
 from ras_agent.train.graphqa.evaluate import citing_tokens, evaluate, forget_other_weights
 from ras_agent.train.graphqa.examples import PUBLISHED_PRIZES, GraphQAExamples, read_parts
 from ras_agent.train.options import config_from
-from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SHARE, check_ranges
+from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SHARE, check_choices, check_ranges
 
 if TYPE_CHECKING:
     from ras_agent.tools.graph_tokens.features import GraphVectors
@@ -91,7 +91,10 @@ class GraphQATrainingConfig(GraphLLMOptions):
     def __post_init__(self) -> None:
         GraphLLMOptions.__post_init__(self)
         check_ranges(self, _RANGES)
-        check_choices(self, {"benchmark": tuple(PUBLISHED_PRIZES)})
+        check_choices(
+            self,
+            {"benchmark": tuple(PUBLISHED_PRIZES)},
+        )
         if len(self.shares) != 2 or sum(self.shares) >= 1:
             raise SettingsError("--shares are two, of validation and test, and together below 1")
         if self.n_seed and not self.aligner:
@@ -103,19 +106,32 @@ class GraphQATrainingConfig(GraphLLMOptions):
         """Return what the model is shown of a graph."""
         from ras_agent.tools.graph_tokens.graph_reader import GraphView
 
-        chosen = self.top_nodes, self.top_edges, self.edge_cost
-        paper = PUBLISHED_PRIZES[self.benchmark]
-        nodes, edges, cost = (value if own is None else own for own, value in zip(chosen, paper, strict=True))
+        nodes, edges, cost = PUBLISHED_PRIZES[self.benchmark]
+        if self.top_nodes is not None:
+            nodes = self.top_nodes
+        if self.top_edges is not None:
+            edges = self.top_edges
+        if self.edge_cost is not None:
+            cost = self.edge_cost
+        reply_tokens = self.reply_tokens
+        if self.cite:
+            reply_tokens = citing_tokens(self.benchmark)
+        task = ""
+        if self.task:
+            task = benchmark(self.benchmark).instructions.get(
+                "answer",
+                "",
+            )
         return GraphView(
-            top_nodes=int(nodes),
-            top_edges=int(edges),
+            top_nodes=nodes,
+            top_edges=edges,
             edge_cost=cost,
             n_seed=self.n_seed,
             text=self.graph_text,
             graph_text_tokens=self.graph_text_tokens,
-            task=benchmark(self.benchmark).instructions.get("answer", "") if self.task else "",
+            task=task,
             cite=self.cite,
-            reply_tokens=citing_tokens(self.benchmark) if self.cite else self.reply_tokens,
+            reply_tokens=reply_tokens,
         )
 
 
@@ -129,7 +145,15 @@ def new_reader(start: Start, config: GraphQATrainingConfig) -> GraphReader:
         aligner = GraphAligner.load(config.aligner)
     else:
         aligner = None
-    return GraphReader(model, GraphPrompts(config.view(), model.vectors, model.count_tokens, aligner))
+    return GraphReader(
+        model,
+        GraphPrompts(
+            config.view(),
+            model.vectors,
+            model.count_tokens,
+            aligner,
+        ),
+    )
 
 
 def train(config: GraphQATrainingConfig, vectors: GraphVectors | None = None) -> Mapping[str, Any]:
@@ -140,42 +164,99 @@ def train(config: GraphQATrainingConfig, vectors: GraphVectors | None = None) ->
     start = begin(config)
     start.model.vectors = vectors or start.model.vectors
     reader = new_reader(start, config)
-    parts = read_parts(config.benchmark, config.data, config.validation, config.shares, config.limit)
-    maker = GraphQAExamples(benchmark(config.benchmark), reader.prompts, cite=config.cite)
-    if reader.model.config.encoder or config.view().top_nodes or config.view().top_edges:
-        texts = dict.fromkeys(text for part in parts.values() for question in part for text in _texts(question))
-        reader.model.vectors.of_texts(list(texts))  # in one go: batches are faster
-    facts: dict[str, Any] = {"data": config.data.name, "questions": {part: len(of) for part, of in parts.items()}}
+    parts = read_parts(
+        config.benchmark,
+        config.data,
+        config.validation,
+        config.shares,
+        config.limit,
+    )
+    questions = [question for part in parts.values() for question in part]
+    maker = GraphQAExamples(
+        benchmark(config.benchmark),
+        reader.prompts,
+        cite=config.cite,
+    )
+    view = config.view()
+    if reader.model.config.encoder or view.top_nodes or view.top_edges:
+        reader.model.vectors.of_texts(_texts(questions))  # in one go: batches are faster
+    facts: dict[str, Any] = {
+        "data": config.data.name,
+        "questions": {part: len(of_part) for part, of_part in parts.items()},
+    }
     if any(weight.requires_grad and weight.numel() for weight in reader.model.parameters()):
-        digests = {"questions_sha256": digest(map(asdict, (question for of in parts.values() for question in of)))}
+        digests = {
+            "questions_sha256": digest(
+                map(
+                    asdict,
+                    questions,
+                )
+            )
+        }
         if config.aligner and config.n_seed:
             from ras_agent.tools.graph_tokens.aligner import WEIGHTS
 
             digests["pruned_by_sha256"] = file_sha256(config.aligner / WEIGHTS)
-        result = train_on(start, maker.example, parts, config, digests)
-        facts |= {**digests, "result": asdict(result)}
+        result = train_on(
+            start,
+            maker.example,
+            parts,
+            config,
+            digests,
+        )
+        facts |= {
+            **digests,
+            "result": asdict(result),
+        }
         if not result.main:
             return facts
     reader.save(config.out, config.aligner)
     if config.test is not None or parts["test"]:
-        file, questions = (config.test, []) if config.test else (config.data, parts["test"])
-        of_test: dict[str, Any] = {"questions": questions, "cite": config.cite, "batch": 2 * config.batch}
         folder = config.out / "test"
         forget_other_weights(folder, config.out)
-        facts["scores"] = evaluate(reader, config.out, config.benchmark, file, folder, **of_test)
-    what = "a GraphLLM that answers questions about a graph each"
-    start.write_card(what, "ras_agent.train.graphqa.train", config, facts)
+        facts["scores"] = evaluate(
+            reader,
+            config.out,
+            config.benchmark,
+            config.test or config.data,
+            folder,
+            questions=() if config.test else parts["test"],
+            cite=config.cite,
+            batch=2 * config.batch,
+        )
+    start.write_card(
+        "a GraphLLM that answers questions about a graph each",
+        "ras_agent.train.graphqa.train",
+        config,
+        facts,
+    )
     return facts
 
 
-def _texts(question: Question) -> list[str]:
-    return [*question.graph.nodes, *(text for _, text, _ in question.graph.edges)]
+def _texts(questions: Sequence[Question]) -> list[str]:
+    """Return the texts of the nodes and edges of all questions' graphs, each once."""
+    texts = dict[str, None]()
+    for question in questions:
+        texts |= dict.fromkeys(question.graph.nodes)
+        texts |= dict.fromkeys(text for _, text, _ in question.graph.edges)
+    return list(texts)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and train."""
-    facts = train(config_from(GraphQATrainingConfig, __doc__, arguments))
-    print(json.dumps(facts, default=str))
+    facts = train(
+        config_from(
+            GraphQATrainingConfig,
+            __doc__,
+            arguments,
+        )
+    )
+    print(
+        json.dumps(
+            facts,
+            default=str,
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -14,30 +14,27 @@ processors. Another model that was tuned elsewhere is a chat model like any othe
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
 from random import Random
-from typing import Any, get_args
+from typing import cast, get_args
 
 from ras_agent.errors import SettingsError
-from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, of_part, read_knowledge_base
+from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.graph_batch import GraphFeatures
 from ras_agent.program import run_program
 from ras_agent.prompts import Turn, load
 from ras_agent.tools.graph_tokens.features import GraphVectors
-from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.llm import PROMPT, read_shares, share_turns
 from ras_agent.tools.subgraph.scoring import Wording
-from ras_agent.train.graphllm.options import GraphLLMOptions, check_choices
+from ras_agent.train.graphllm.options import GraphLLMOptions
 from ras_agent.train.graphllm.train import begin, train_on
-from ras_agent.train.loop import FitResult
+from ras_agent.train.loop import FitResult, print_result
 from ras_agent.train.options import config_from
-from ras_agent.train.paths.train import PathExample, path_examples
-from ras_agent.train.ranges import COUNT, NATURAL, check_ranges
+from ras_agent.train.paths.train import PathExample, examples_of_parts
+from ras_agent.train.ranges import COUNT, NATURAL, check_choices, check_ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +59,14 @@ class ScorerTrainingConfig(GraphLLMOptions):
 
     def __post_init__(self) -> None:
         GraphLLMOptions.__post_init__(self)
-        check_ranges(self, {"negatives": COUNT, "sample": NATURAL})
-        check_choices(self, {"wording": get_args(Wording)})
+        check_ranges(
+            self,
+            {"negatives": COUNT, "sample": NATURAL},
+        )
+        check_choices(
+            self,
+            {"wording": get_args(Wording)},
+        )
         if self.encoder != "none" or self.graph_tokens:
             raise SettingsError("a scorer's model reads text alone: leave --encoder and --graph-tokens out")
         if len(self.kb) != len(self.questions):
@@ -86,7 +89,11 @@ class ShareExample:
     def reply(self) -> str:
         """Return the shares to learn, a line each: the same for each right candidate, 0 for the others."""
         share = f"{1 / len(self.right):.2f}".rstrip("0").rstrip(".")
-        return "\n".join(f"{place + 1}: {share if place in self.right else 0}" for place in range(len(self.candidates)))
+        lines = []
+        for place in range(len(self.candidates)):
+            shown = share if place in self.right else "0"
+            lines.append(f"{place + 1}: {shown}")
+        return "\n".join(lines)
 
     def features(self, vectors: GraphVectors) -> GraphFeatures:
         """Return an empty graph: the scorer's model reads candidates as text."""
@@ -94,9 +101,19 @@ class ShareExample:
 
     def scores(self, reply: str) -> Mapping[str, float]:
         """Score a reply: "read" if it has a share for each candidate, "best" if a right one has the largest."""
-        shares = read_shares(reply, len(self.candidates))
-        best = min(shares, key=lambda number: (-shares[number], number), default=0)
-        return {"read": float(len(shares) == len(self.candidates)), "best": float(best - 1 in self.right)}
+        shares = read_shares(
+            reply,
+            len(self.candidates),
+        )
+        best = min(
+            shares,
+            key=lambda number: (-shares[number], number),
+            default=0,
+        )
+        return {
+            "read": float(len(shares) == len(self.candidates)),
+            "best": float(best - 1 in self.right),
+        }
 
 
 def share_examples(examples: Sequence[PathExample], seed: int = 0) -> Iterator[ShareExample]:
@@ -107,13 +124,21 @@ def share_examples(examples: Sequence[PathExample], seed: int = 0) -> Iterator[S
     prompt = load(PROMPT)
     for question, of_question in groupby(examples, key=lambda example: example.question):
         path, *facts = of_question
-        for part in filter(None, ([path], facts)):
-            right = dict.fromkeys(example.positive for example in part)
-            wrong = dict.fromkeys(text for example in part for text in example.negatives if text not in right)
-            candidates = [*right, *wrong]
-            Random(f"{seed} {question} {candidates[0]}").shuffle(candidates)
-            places = frozenset(place for place, text in enumerate(candidates) if text in right)
-            yield ShareExample(question, tuple(candidates), places, share_turns(prompt, question, candidates))
+        for part in ([path], facts):
+            if not part:
+                continue
+            right = {example.positive: None for example in part}
+            candidates = dict(right)
+            for example in part:
+                candidates |= dict.fromkeys(example.negatives)
+            order = list(candidates)
+            Random(f"{seed} {question} {order[0]}").shuffle(order)
+            yield ShareExample(
+                question=question,
+                candidates=tuple(order),
+                right=frozenset(place for place, text in enumerate(order) if text in right),
+                turns=share_turns(prompt, question, order),
+            )
 
 
 def train(config: ScorerTrainingConfig) -> FitResult:
@@ -121,38 +146,68 @@ def train(config: ScorerTrainingConfig) -> FitResult:
 
     Raises RasError children; SettingsError where no question has a gold path in its knowledge base.
     """
-    parts: dict[str, list[ShareExample]] = {"train": [], "validation": []}
-    for kb, file in zip(config.kb, config.questions, strict=True):
-        graph = Graph.from_triples(read_knowledge_base(kb))
-        questions = PATHQUESTION.load(file)
-        for part, name in (("train", "train"), ("validation", "dev")):
-            of_name = of_part(questions, name)
-            if config.sample and config.sample < len(of_name):
-                of_name = Random(config.seed).sample(of_name, config.sample)
-            wording: Any = config.wording
-            parts[part] += share_examples(
-                path_examples(graph, of_name, config.negatives, config.seed, wording), config.seed
+    examples = examples_of_parts(
+        config,
+        [cast(Wording, config.wording)],
+    )
+    parts = {
+        "train": list(
+            share_examples(
+                examples["train"],
+                config.seed,
             )
+        ),
+        "validation": list(
+            share_examples(
+                examples["dev"],
+                config.seed,
+            )
+        ),
+    }
     if not parts["train"]:
-        files = ", ".join(map(str, config.questions))
+        files = ", ".join(
+            map(
+                str,
+                config.questions,
+            )
+        )
         raise SettingsError(f"{files}: no question to learn from has a gold path in its knowledge base")
     start = begin(config)
-    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (*config.kb, *config.questions)}
-    result = train_on(start, lambda example: example, parts, config, digests)
+    digests = {path.name: file_sha256(path) for path in (*config.kb, *config.questions)}
+    result = train_on(
+        start,
+        lambda example: example,
+        parts,
+        config,
+        digests,
+    )
     if result.main:
         start.model.save(config.out)
-        counts = {part: len(examples) for part, examples in parts.items()}
-        what = "a language model that divides a score among candidate facts or paths"
-        facts = {"data": digests, "examples": counts, "result": asdict(result)}
-        start.write_card(what, "ras_agent.train.paths.scorer", config, facts)
+        facts = {
+            "data": digests,
+            "examples": {part: len(of_part) for part, of_part in parts.items()},
+            "result": asdict(result),
+        }
+        start.write_card(
+            "a language model that divides a score among candidate facts or paths",
+            "ras_agent.train.paths.scorer",
+            config,
+            facts,
+        )
     return result
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and train."""
-    result = train(config_from(ScorerTrainingConfig, __doc__, arguments))
-    if result.main:
-        print(json.dumps(asdict(result)))
+    print_result(
+        train(
+            config_from(
+                ScorerTrainingConfig,
+                __doc__,
+                arguments,
+            )
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -12,12 +12,12 @@ validation after each epoch, and the same command goes on where a killed one sto
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Protocol, get_args
 
 import numpy as np
 
@@ -35,9 +35,9 @@ from ras_agent.tools.subgraph.pipeline import without_names
 from ras_agent.tools.subgraph.scorers.encoders import PathHead
 from ras_agent.tools.subgraph.scoring import Wording
 from ras_agent.train.data import digest
-from ras_agent.train.loop import FitConfig, FitResult, fit, validations
+from ras_agent.train.loop import FitConfig, FitResult, fit, print_result, validations
 from ras_agent.train.options import config_from
-from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, check_ranges
+from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, check_choices, check_ranges
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -87,8 +87,10 @@ class PathTrainingConfig(FitConfig):
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)
         check_ranges(self, _RANGES)
-        if self.wording not in (*_WORDINGS, "both"):
-            raise SettingsError(f"--wording {self.wording}: unknown; known: {', '.join(_WORDINGS)}, both")
+        check_choices(
+            self,
+            {"wording": (*_WORDINGS, "both")},
+        )
         if len(self.kb) != len(self.questions):
             raise SettingsError("give --kb once for each --questions, in the same order")
 
@@ -119,35 +121,94 @@ def path_examples(
     triplets = dict[tuple[int, ...], list[tuple[str, tuple[str, ...]]]]()  # of each path: many questions ask for one
     examples = []
     for question in questions:
-        path = _gold(graph, question.metadata.get("path") or ())
+        path = _gold(
+            graph,
+            question.metadata.get("path") or (),
+        )
         if path is None:
             continue
         if path.edges not in triplets:
-            right = {canonical_key(answer) for answer in question.answers}
-            others = [
-                other.scored_text(graph, wording)
-                for other in complete(subgraph, [path.start], PathLimits(len(path), 2000)).paths
-                if canonical_key(graph.nodes[other.end]) not in right and other.edges != path.edges[: len(other)]
-            ]
-            touching = {edge for node in path.nodes for edge in graph.incident.row(node).tolist()} - set(path.edges)
-            gold = [graph.edge_text(edge, wording) for edge in path.edges]
-            facts = [graph.edge_text(edge, wording) for edge in sorted(touching)]
             whole_path = path.scored_text(graph, wording)
-            triplets[path.edges] = [
-                (whole_path, _sample(others, {whole_path}, negatives, dice)),
-                *((fact, _sample(facts, set(gold), negatives, dice)) for fact in gold),
-            ]
+            others = _other_paths(subgraph, path, question, wording)
+            negative_paths = _sample(
+                others,
+                {whole_path},
+                negatives,
+                dice,
+            )
+            triplets[path.edges] = [(whole_path, negative_paths)]
+            gold = [graph.edge_text(edge, wording) for edge in path.edges]
+            facts = [graph.edge_text(edge, wording) for edge in _other_facts(graph, path)]
+            for fact in gold:
+                negative_facts = _sample(
+                    facts,
+                    set(gold),
+                    negatives,
+                    dice,
+                )
+                triplets[path.edges].append((fact, negative_facts))
         text = plain_name(question.question)
         if wording == "relations":
-            text = without_names(text, [graph.nodes[path.start]])
-        examples += [PathExample(text, positive, wrong) for positive, wrong in triplets[path.edges] if wrong]
+            text = without_names(
+                text,
+                [graph.nodes[path.start]],
+            )
+        for positive, wrong in triplets[path.edges]:
+            if wrong:
+                examples.append(
+                    PathExample(
+                        text,
+                        positive,
+                        wrong,
+                    )
+                )
     return examples
+
+
+def _other_paths(subgraph: Subgraph, gold: GraphPath, question: Question, wording: Wording) -> list[str]:
+    """Return the texts of paths from the start of `gold` that are no longer, no part of it and end in no answer."""
+    graph = subgraph.graph
+    right = set(
+        map(
+            canonical_key,
+            question.answers,
+        )
+    )
+    paths = complete(
+        subgraph,
+        [gold.start],
+        PathLimits(len(gold), 2000),
+    ).paths
+    texts = []
+    for path in paths:
+        is_answer = canonical_key(graph.nodes[path.end]) in right
+        if not is_answer and path.edges != gold.edges[: len(path)]:
+            texts.append(
+                path.scored_text(
+                    graph,
+                    wording,
+                )
+            )
+    return texts
+
+
+def _other_facts(graph: Graph, path: GraphPath) -> list[int]:
+    """Return the numbers of the facts that touch a path and are not on it, ascending."""
+    touching = set[int]()
+    for node in path.nodes:
+        touching.update(graph.incident.row(node).tolist())
+    return sorted(touching - set(path.edges))
 
 
 def _sample(texts: Sequence[str], excluded: set[str], count: int, dice: Random) -> tuple[str, ...]:
     """Return at most `count` of the texts, each once, and none that is excluded."""
     distinct = [text for text in dict.fromkeys(texts) if text not in excluded]
-    return tuple(dice.sample(distinct, min(count, len(distinct))))
+    return tuple(
+        dice.sample(
+            distinct,
+            min(count, len(distinct)),
+        )
+    )
 
 
 def _gold(graph: Graph, triples: Sequence[Sequence[str]]) -> GraphPath | None:
@@ -156,19 +217,26 @@ def _gold(graph: Graph, triples: Sequence[Sequence[str]]) -> GraphPath | None:
     for head, relation, tail in triples:
         start = graph.find(head)
         end = graph.find(tail)
-        if start is None or end is None or (path is not None and path.end != start):
-            return None
-        edges = [
-            edge
-            for edge in graph.incident.row(start).tolist()
-            if graph.edges[edge, [0, 2]].tolist() == [start, end]
-            and canonical_key(graph.relations[int(graph.edges[edge, 1])]) == canonical_key(relation)
-        ]
-        if not edges:
+        if start is None or end is None:
             return None
         path = path or GraphPath((start,))
-        path = GraphPath((*path.nodes, end), (*path.edges, edges[0]))
+        edge = _edge_between(graph, start, end, relation)
+        if path.end != start or edge is None:
+            return None
+        path = GraphPath(
+            (*path.nodes, end),
+            (*path.edges, edge),
+        )
     return path
+
+
+def _edge_between(graph: Graph, start: int, end: int, relation: str) -> int | None:
+    """Return the first fact that leads from a node to another by a relation."""
+    for edge in graph.incident.row(start).tolist():
+        source, kind, target = graph.edges[edge].tolist()
+        if (source, target) == (start, end) and canonical_key(graph.relations[kind]) == canonical_key(relation):
+            return int(edge)
+    return None
 
 
 def train_head(
@@ -186,7 +254,11 @@ def train_head(
         raise SettingsError("training needs examples to learn from and examples to choose the epoch by")
     torch.manual_seed(config.seed)
     triplets, held_out = (_triplets(part, embedder) for part in (train_part, dev_part))
-    model = TrainablePathHead(triplets, config.rank, config.margin)
+    model = TrainablePathHead(
+        triplets,
+        config.rank,
+        config.margin,
+    )
     dice = np.random.default_rng(config.seed)
     orders = [dice.permutation(len(triplets.rows)) for _ in range(config.epochs)]
 
@@ -195,13 +267,31 @@ def train_head(
         return [triplets.rows[order[start : start + config.batch]] for start in range(0, len(order), config.batch)]
 
     folder = config.out / "training"
-    settings = {"examples": digest([*train_part, *dev_part])}
-    result = fit(model, batches, lambda: model.validation(held_out), config, folder, settings, _goodness)
+    settings = {
+        "examples": digest(
+            [
+                *train_part,
+                *dev_part,
+            ]
+        )
+    }
+    result = fit(
+        model,
+        batches,
+        lambda: model.validation(held_out),
+        config,
+        folder,
+        settings,
+        _goodness,
+    )
     about = {
         "made_by": "python -m ras_agent.train.paths.train",
         "config": config.settings(),
         "history": validations(folder),
-        "triplets": {"train": len(triplets.rows), "dev": len(held_out.rows)},
+        "triplets": {
+            "train": len(triplets.rows),
+            "dev": len(held_out.rows),
+        },
         "result": asdict(result),
     }
     return PathHead(embedder.name, **model.arrays(), about=about), result
@@ -209,22 +299,67 @@ def train_head(
 
 def train(config: PathTrainingConfig) -> FitResult:
     """Train on pairs of knowledge base and questions, and write the head and its card into `config.out`."""
-    parts: dict[str, list[PathExample]] = {"train": [], "dev": []}
+    wordings = [wording for wording in _WORDINGS if config.wording in (wording, "both")]
+    parts = examples_of_parts(config, wordings)
+    head, result = train_head(
+        parts["train"],
+        parts["dev"],
+        resolve_embedder(config.embedder),
+        config,
+    )
+    if result.main:
+        files = chain.from_iterable(
+            zip(
+                config.kb,
+                config.questions,
+                strict=True,
+            )
+        )
+        head.about["data"] = [path.name for path in files]
+        head.save(config.out)
+    return result
+
+
+class PathData(Protocol):
+    """Options that say which examples a training on paths learns from."""
+
+    @property
+    def kb(self) -> tuple[Path, ...]: ...
+    @property
+    def questions(self) -> tuple[Path, ...]: ...
+    @property
+    def negatives(self) -> int: ...
+    @property
+    def sample(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+
+
+def examples_of_parts(config: PathData, wordings: Iterable[Wording]) -> dict[str, list[PathExample]]:
+    """Return the examples of all knowledge bases and their questions, by part: "train" and "dev"."""
+    parts: dict[str, list[PathExample]] = {
+        "train": [],
+        "dev": [],
+    }
     for kb, file in zip(config.kb, config.questions, strict=True):
         graph = Graph.from_triples(read_knowledge_base(kb))
         questions = PATHQUESTION.load(file)
         for part, examples in parts.items():
-            questions_of_part = of_part(questions, part)
-            if config.sample and config.sample < len(questions_of_part):
-                questions_of_part = Random(config.seed).sample(questions_of_part, config.sample)
-            for wording in _WORDINGS:
-                if config.wording in (wording, "both"):
-                    examples += path_examples(graph, questions_of_part, config.negatives, config.seed, wording)
-    head, result = train_head(parts["train"], parts["dev"], resolve_embedder(config.embedder), config)
-    if result.main:
-        head.about["data"] = [path.name for pair in zip(config.kb, config.questions, strict=True) for path in pair]
-        head.save(config.out)
-    return result
+            drawn = of_part(questions, part)
+            if config.sample and config.sample < len(drawn):
+                drawn = Random(config.seed).sample(
+                    drawn,
+                    config.sample,
+                )
+            for wording in wordings:
+                examples += path_examples(
+                    graph,
+                    drawn,
+                    config.negatives,
+                    config.seed,
+                    wording,
+                )
+    return parts
 
 
 def _goodness(measured: Mapping[str, float]) -> tuple[float, ...]:
@@ -237,20 +372,32 @@ def _triplets(examples: Sequence[PathExample], embedder: Embedder) -> Triplets:
     from ras_agent.train.paths.trainable import Triplets
 
     places: dict[str, int] = {}
-    rows = [
-        [places.setdefault(text, len(places)) for text in (example.question, example.positive, negative)]
-        for example in examples
-        for negative in example.negatives
-    ]
-    vectors = np.asarray(embedder.embed(list(places)), dtype=np.float32)
-    return Triplets(torch.from_numpy(vectors), torch.tensor(rows))
+    rows = []
+    for example in examples:
+        for negative in example.negatives:
+            texts = (example.question, example.positive, negative)
+            rows.append([places.setdefault(text, len(places)) for text in texts])
+    vectors = np.asarray(
+        embedder.embed(list(places)),
+        dtype=np.float32,
+    )
+    return Triplets(
+        torch.from_numpy(vectors),
+        torch.tensor(rows),
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and train."""
-    result = train(config_from(PathTrainingConfig, __doc__, arguments))
-    if result.main:
-        print(json.dumps(asdict(result)))
+    print_result(
+        train(
+            config_from(
+                PathTrainingConfig,
+                __doc__,
+                arguments,
+            )
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -28,26 +28,53 @@ class TrainablePathHead(NamedWeights):
 
     def __init__(self, triplets: Triplets, rank: int, margin: float) -> None:
         width = triplets.vectors.shape[1]
-        # up starts at 0, so that the head starts as the encoder is
-        super().__init__(
-            {
-                part: torch.randn(width, rank) / width**0.5 if part.endswith("down") else torch.zeros(rank, width)
-                for part in PARTS
-            }
+        weights = {}
+        for part in PARTS:
+            if part.endswith("down"):
+                weights[part] = (
+                    torch.randn(
+                        width,
+                        rank,
+                    )
+                    / width**0.5
+                )
+            else:
+                weights[part] = torch.zeros(
+                    rank,
+                    width,
+                )  # so that the head starts as the encoder is
+        super().__init__(weights)
+        self.register_buffer(
+            "vectors",
+            triplets.vectors,
+            persistent=False,
         )
-        self.register_buffer("vectors", triplets.vectors, persistent=False)
         self._margin = margin
 
     def loss(self, rows: Tensor) -> Tensor:
         """Return the mean over rows (T, 3) of max(0, margin - S(right) + S(wrong)), S being the cosine."""
-        return self._loss(*self._cosines(self.vectors, rows.to(self.vectors.device)))
+        return self._loss(
+            *self._cosines(
+                self.vectors,
+                rows.to(self.vectors.device),
+            )
+        )
 
     def validation(self, triplets: Triplets) -> dict[str, float]:
         """Return the loss of other triplets, and "order": the share whose right text scores higher."""
         device = self.vectors.device
-        right, wrong = self._cosines(triplets.vectors.to(device), triplets.rows.to(device))
+        right, wrong = self._cosines(
+            triplets.vectors.to(device),
+            triplets.rows.to(device),
+        )
         order = (right > wrong).float().mean()
-        return {"loss": round(float(self._loss(right, wrong)), 5), "order": round(float(order), 5)}
+        return {
+            "loss": round(
+                float(self._loss(right, wrong)),
+                5,
+            ),
+            "order": round(float(order), 5),
+        }
 
     def arrays(self) -> dict[str, Floats]:
         """Return the weights by their names in PathHead."""
@@ -62,7 +89,21 @@ class TrainablePathHead(NamedWeights):
 
         def mapped(places: Tensor, side: str) -> Tensor:
             x = vectors[places]
-            return normalize(x + (x @ weights[f"{side}_down"]) @ weights[f"{side}_up"], dim=1)
+            return normalize(
+                x + (x @ weights[f"{side}_down"]) @ weights[f"{side}_up"],
+                dim=1,
+            )
 
-        questions = mapped(rows[:, 0], "question")
-        return (questions * mapped(rows[:, 1], "text")).sum(1), (questions * mapped(rows[:, 2], "text")).sum(1)
+        questions = mapped(
+            rows[:, 0],
+            "question",
+        )
+        right = mapped(
+            rows[:, 1],
+            "text",
+        )
+        wrong = mapped(
+            rows[:, 2],
+            "text",
+        )
+        return (questions * right).sum(1), (questions * wrong).sum(1)

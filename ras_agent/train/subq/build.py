@@ -12,13 +12,12 @@ settings give equal bytes. Build from training splits alone; this program cannot
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from ras_agent.budget import Ledger, metered
 from ras_agent.calling import acall
@@ -34,12 +33,13 @@ from ras_agent.settings import Settings
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.roles import RoleOptions, resolve_answerer, role_name
-from ras_agent.tools.store.durable import replace_file
 from ras_agent.tools.structure.given_triples import given_triples
 from ras_agent.tools.workers.pool import Here, results_in_order
-from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_ranges
+from ras_agent.train.loop import write_card
+from ras_agent.train.options import config_from
+from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_choices, check_ranges
 from ras_agent.train.subq.decompose import Decomposer
-from ras_agent.train.subq.label import First, as_subquery, distinct, no_retrieval_samples, retrieval_samples
+from ras_agent.train.subq.label import First, as_subquery, no_retrieval_samples, retrieval_samples
 from ras_agent.train.subq.samples import SubqSample, SubqStep, split_of, write_samples
 from ras_agent.train.subq.sources import (
     SubqQuestion,
@@ -58,37 +58,49 @@ _EVERY = 100  # questions between two lines of progress
 
 @dataclass(frozen=True, slots=True)
 class SubqConfig:
-    """Options of a build. Raises SettingsError for a number out of its range, or for a missing option.
-
-    musique, strategyqa, hotpotqa_subq: files of questions that come with sub-queries. hotpotqa: of questions without.
-    limit: how many of each file, from its beginning. model, base_model, extractor: a role's spec, or an object that
-    fits; base_model is `model` unless set, and without either no question is tried without retrieval.
-    openie: files of triples that are ready, so that no extractor reads their documents. cache: stores the models'
-    replies; next to `out` unless set.
-    triple_cache: stores triples that a model has read, as for the loop. first: see `label.First`. opening: how many
-    passages BM25 finds for the question itself at the beginning of each history; 0 for no such search. validation: the
-    share of questions in that split.
-    """
+    """Options of a build. Raises SettingsError for a number out of its range, or for a missing option."""
 
     out: Path
+    """The samples; their card is next to them (.json)."""
     musique: tuple[Path, ...] = ()
+    """Questions of MuSiQue's training part."""
     strategyqa: tuple[Path, ...] = ()
+    """Questions of StrategyQA with their facts."""
     hotpotqa_subq: tuple[Path, ...] = ()
+    """RAS's published questions, with sub-queries."""
     hotpotqa: tuple[Path, ...] = ()
+    """Questions with supporting titles; a corpus.jsonl next to the file is read if they bring no contexts; needs
+    --model."""
     limit: int | None = None
-    model: object = None
-    base_model: object = None
-    extractor: object = "offline"
+    """How many questions of each file are taken, from its beginning."""
+    model: str | object = None
+    """Picks documents and writes sub-queries: a chat model, as --planner of ras-agent."""
+    base_model: str | object = None
+    """Answers questions without passages, as --answerer of ras-agent; --model if not given, and without either no
+    question is tried without retrieval."""
+    extractor: str | object = "offline"
+    """Reads the triples, as --extractor of ras-agent."""
     openie: tuple[Path, ...] = ()
+    """Documents with triples that are ready, so that no extractor reads them."""
     cache: Path | None = None
+    """Stores the models' replies; OUT.replies.sqlite if not given."""
     triple_cache: Path | None = None
-    first: First = "question"
+    """Stores triples that a model has read, as --triple-cache of ras-agent."""
+    first: str = "question"
+    """The text of the added first search: question, subquery or none; see `label.First`."""
     opening: int = 0
+    """Begin each history with the search for the question itself, over so many passages; 0 for no such search."""
     validation: float = 0.1
+    """The share of questions to validate with."""
     concurrency: int = 8
+    """How many questions are worked on at once."""
 
     def __post_init__(self) -> None:
         check_ranges(self, _RANGES)
+        check_choices(
+            self,
+            {"first": get_args(First)},
+        )
         if not (self.musique or self.strategyqa or self.hotpotqa_subq or self.hotpotqa):
             raise SettingsError(
                 "there is nothing to build from: give --musique, --strategyqa, --hotpotqa-subq or --hotpotqa FILE"
@@ -111,7 +123,11 @@ def build(config: SubqConfig) -> dict[str, Any]:
         print(f"left out: {problem}", flush=True)
 
     questions = _questions(config, leave_out)
-    results = results_in_order(Here(worker.work), questions, concurrency=config.concurrency)
+    results = results_in_order(
+        Here(worker.work),
+        questions,
+        concurrency=config.concurrency,
+    )
     for count, (item, outcome) in enumerate(results, 1):
         samples += outcome.samples
         calls += outcome.calls
@@ -131,8 +147,11 @@ def build(config: SubqConfig) -> dict[str, Any]:
         "calls": {name: value for name, value in Usage(tuple(calls)).to_dict().items() if name != "calls"},
         "left_out": left_out,
     }
-    text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
-    replace_file(config.out.with_suffix(".json"), text.encode("utf-8", "replace"))
+    write_card(
+        config.out.parent,
+        card,
+        config.out.with_suffix(".json").name,
+    )
     return card
 
 
@@ -151,22 +170,31 @@ class _Worker:
     def __init__(self, config: SubqConfig) -> None:
         asks = config.model is not None or config.base_model is not None
         cache = config.cache or (config.out.with_suffix(".replies.sqlite") if asks else None)
-        settings = Settings(temperature=0.0, cache=cache, triple_cache=config.triple_cache)
+        settings = Settings(
+            temperature=0.0,
+            cache=cache,
+            triple_cache=config.triple_cache,
+        )
         chat = ChatSettings.of(settings)
-        if config.base_model is None:
-            base = config.model
-        else:
-            base = config.base_model
         self._config = config
-        if config.model is None:
-            self._decomposer = None
-        else:
-            self._decomposer = Decomposer(as_chat(config.model, chat))
-        if base is None:
-            self._base = None
-        else:
-            self._base = resolve_answerer(base, RoleOptions(chat=chat))
         self._extractor = extractor_from_settings(settings, config.extractor)
+        self._decomposer = None
+        if config.model is not None:
+            self._decomposer = Decomposer(
+                as_chat(
+                    config.model,
+                    chat,
+                )
+            )
+        base = config.base_model
+        if base is None:
+            base = config.model
+        self._base = None
+        if base is not None:
+            self._base = resolve_answerer(
+                base,
+                RoleOptions(chat=chat),
+            )
 
     async def work(self, item: SubqQuestion) -> _Outcome:
         """Make the samples of a question, or say why it has none. Raises what a failed model call raises."""
@@ -177,25 +205,48 @@ class _Worker:
             except (ParseError, PromptTooLong) as error:
                 samples = []
                 problem = str(error)
-        return _Outcome(tuple(samples), problem, tuple(ledger.calls))
+        return _Outcome(
+            tuple(samples),
+            problem,
+            tuple(ledger.calls),
+        )
 
     async def _samples(self, item: SubqQuestion) -> list[SubqSample]:
         text = item.question.question
         split = split_of(text, self._config.validation)
         if await self._is_known(item.question):
-            return no_retrieval_samples(item, len(item.documents), split)
+            return no_retrieval_samples(
+                item,
+                len(item.documents),
+                split,
+            )
         steps = [step async for step in self._steps(item)]
+        opening = None
         if item.opening:
-            opening = await self._step(text, item.opening)
-        else:
-            opening = None
-        return retrieval_samples(item, steps, split, self._config.first, opening)
+            opening = await self._step(
+                text,
+                item.opening,
+            )
+        return retrieval_samples(
+            item,
+            steps,
+            split,
+            cast(First, self._config.first),
+            opening,
+        )
 
     async def _is_known(self, question: Question) -> bool:
         """Tell whether the base model alone gives the answer."""
         if self._base is None:
             return False
-        answer: Answer = await acall(self._base, "answer", question.question, QuestionGraph(), (), ())
+        answer: Answer = await acall(
+            self._base,
+            "answer",
+            question.question,
+            QuestionGraph(),
+            (),
+            (),
+        )
         return not answer.abstained and exact_match(answer.text, question.answers) == 1.0
 
     async def _steps(self, item: SubqQuestion) -> AsyncIterator[SubqStep]:
@@ -206,26 +257,43 @@ class _Worker:
             return
         if self._decomposer is None:
             raise ParseError("it comes without sub-queries, and there is no --model to write them")
-        documents = await self._decomposer.documents(item.question, item.documents)
+        documents = await self._decomposer.documents(
+            item.question,
+            item.documents,
+        )
         if not documents:
             raise ParseError("none of its supporting documents helps, says the model")
         searches: list[str] = []
         for place, document in enumerate(documents):
-            searches.append(await self._decomposer.subquery(item.question, document, searches, documents[:place]))
+            searches.append(
+                await self._decomposer.subquery(
+                    item.question,
+                    document,
+                    searches,
+                    documents[:place],
+                )
+            )
             yield await self._step(searches[-1], (document,))
 
     async def _step(self, subquery: str, passages: tuple[Passage, ...]) -> SubqStep:
         triples, unread = given_triples(passages)
-        extraction: Extraction = await acall(self._extractor, "extract", unread, subquery) if unread else Extraction()
+        extraction = Extraction()
+        if unread:
+            extraction = await acall(
+                self._extractor,
+                "extract",
+                unread,
+                subquery,
+            )
         triples += extraction.triples
         if not triples:  # what follows an empty search could not be sufficient
+            reason = "the extractor found none"
             if extraction.failures:
                 reason = extraction.failures[0].message
-            else:
-                reason = "the extractor found none"
-            raise ParseError(f"no triples in {', '.join(repr(passage.id) for passage in passages)}: {reason}")
-        facts = [(triple.subject, triple.predicate, triple.object) for triple in triples]
-        return SubqStep(subquery, passages, distinct(facts))
+            names = ", ".join(repr(passage.id) for passage in passages)
+            raise ParseError(f"no triples in {names}: {reason}")
+        facts = dict.fromkeys((triple.subject, triple.predicate, triple.object) for triple in triples)
+        return SubqStep(subquery, passages, tuple(facts))
 
 
 def _questions(config: SubqConfig, on_bad: OnBad) -> Iterator[SubqQuestion]:
@@ -238,26 +306,30 @@ def _questions(config: SubqConfig, on_bad: OnBad) -> Iterator[SubqQuestion]:
         (hotpotqa, config.hotpotqa),
     )
     names = set()
-    for load, file in ((load, file) for load, files in sources for file in files):
-        source = load(file, on_bad)
-        if config.opening:
-            retriever = BM25Retriever.from_passages(source.passages)
-        else:
+    for load, files in sources:
+        for file in files:
+            source = load(file, on_bad)
             retriever = None
-        for item in source.questions[: config.limit]:
-            if (name := (item.source, item.question.id)) in names:
-                on_bad(IngestError(f"{item.source} {item.question.id}: came before"))
-                continue
-            names.add(name)
-            if retriever:
-                hits = retriever.retrieve(item.question.question, config.opening)
-            else:
-                hits = ()
-            yield replace(
-                item,
-                documents=tuple(with_triples(document, triples) for document in item.documents),
-                opening=tuple(with_triples(hit.passage, triples) for hit in hits),
-            )
+            if config.opening:
+                retriever = BM25Retriever.from_passages(source.passages)
+            for item in source.questions[: config.limit]:
+                name = (item.source, item.question.id)
+                if name in names:
+                    on_bad(IngestError(f"{item.source} {item.question.id}: came before"))
+                    continue
+                names.add(name)
+                found: list[Passage] = []
+                if retriever is not None:
+                    hits = retriever.retrieve(
+                        item.question.question,
+                        config.opening,
+                    )
+                    found = [hit.passage for hit in hits]
+                yield replace(
+                    item,
+                    documents=with_triples(item.documents, triples),
+                    opening=with_triples(found, triples),
+                )
 
 
 def _plain(value: object) -> object:
@@ -271,31 +343,21 @@ def _plain(value: object) -> object:
     return role_name(value)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = parser.add_argument
-    add("--musique", type=Path, action="append", default=[], help="questions of MuSiQue's training part")
-    add("--strategyqa", type=Path, action="append", default=[], help="questions of StrategyQA with their facts")
-    add("--hotpotqa-subq", type=Path, action="append", default=[], help="RAS's published questions, with sub-queries")
-    add("--hotpotqa", type=Path, action="append", default=[], help="questions with supporting titles; a corpus.jsonl "
-        "next to the file is read if they bring no contexts; needs --model")  # fmt: skip
-    add("--limit", type=int, help="take the first questions of each file only")
-    add("--out", type=Path, required=True, help="the samples; their card is next to them (.json)")
-    add("--model", help="picks documents and writes sub-queries: a chat model, as --planner of ras-agent")
-    add("--base-model", help="answers questions alone, as --answerer of ras-agent; --model if not given")
-    add("--extractor", default="offline", help="reads the triples, as --extractor of ras-agent (default: offline)")
-    add("--openie", type=Path, action="append", default=[], help="documents with triples that are ready")
-    add("--cache", type=Path, help="stores the models' replies; OUT.replies.sqlite if not given")
-    add("--triple-cache", type=Path, help="stores what a model has read, as --triple-cache of ras-agent")
-    add("--first", choices=get_args(First), default="question", help="what the added first search asks "
-        "(default: question)")  # fmt: skip
-    add("--opening", type=int, default=0, help="begin each history with the search for the question itself, over so "
-        "many passages (default: 0)")  # fmt: skip
-    add("--validation", type=float, default=0.1, help="the share of questions to validate with (default: 0.1)")
-    add("--concurrency", type=int, default=8, help="how many questions are worked on at once (default: 8)")
-    options = vars(parser.parse_args())
-    files = {name: tuple(options[name]) for name in ("musique", "strategyqa", "hotpotqa_subq", "hotpotqa", "openie")}
-    print(json.dumps(build(SubqConfig(**{**options, **files}))["statistics"], indent=2))
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Build as the options of the command line say, and print the statistics of the samples."""
+    card = build(
+        config_from(
+            SubqConfig,
+            __doc__,
+            arguments,
+        )
+    )
+    print(
+        json.dumps(
+            card["statistics"],
+            indent=2,
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -44,13 +44,23 @@ class Decomposer:
 
         Raises ParseError for a reply that names no documents, also the second time, and what the call raises.
         """
-        turns = self._pick.fill(documents=passage_block(documents), question=as_data(question.question))
+        turns = self._pick.fill(
+            documents=passage_block(documents),
+            question=as_data(question.question),
+        )
 
         def parse(text: str) -> tuple[Passage, ...]:
             return tuple(documents[number - 1] for number in read_numbers(text, len(documents)))
 
         form = f"the numbers of the documents, separated by commas, or {NONE}"
-        return await aconverse(self._chat, self._dialogue(Request(turns, max_tokens=MOST_TOKENS), parse, form))
+        return await aconverse(
+            self._chat,
+            self._dialogue(
+                Request(turns, max_tokens=MOST_TOKENS),
+                parse,
+                form,
+            ),
+        )
 
     async def subquery(
         self, question: Question, document: Passage, searches: Sequence[str], documents: Sequence[Passage]
@@ -63,7 +73,10 @@ class Decomposer:
         turns = self._search.fill(
             searches=lines, document=passage_block([document]), question=as_data(question.question)
         )
-        texts = [question.question, *(text for passage in documents for text in (passage.title, passage.text))]
+        texts = [
+            question.question,
+            *(text for passage in documents for text in (passage.title, passage.text)),
+        ]
 
         def parse(text: str) -> str:
             search = read_search(text)
@@ -72,7 +85,14 @@ class Decomposer:
             return search
 
         form = "one search question on one line"
-        return await aconverse(self._chat, self._dialogue(Request(turns, max_tokens=MOST_TOKENS), parse, form))
+        return await aconverse(
+            self._chat,
+            self._dialogue(
+                Request(turns, max_tokens=MOST_TOKENS),
+                parse,
+                form,
+            ),
+        )
 
     def _dialogue(self, request: Request, parse: Callable[[str], P], form: str) -> Dialogue[P]:
         reply: Reply = yield request
@@ -96,7 +116,17 @@ def read_numbers(reply: str, count: int) -> tuple[int, ...]:
     if not lines and re.search(NONE.live, text, FLAGS):
         return ()
     if lines:
-        numbers = tuple(dict.fromkeys(map(int, re.findall(r"\d+", lines[-1]))))
+        numbers = tuple(
+            dict.fromkeys(
+                map(
+                    int,
+                    re.findall(
+                        r"\d+",
+                        lines[-1],
+                    ),
+                )
+            )
+        )
     else:
         numbers = ()
     if not numbers or not all(1 <= number <= count for number in numbers):
@@ -114,7 +144,12 @@ def read_search(reply: str) -> str:
         lines = [line for line in lines if line.rstrip("*_`\"'”’ ").endswith(("?", "？"))]
     if len(lines) != 1:
         raise ParseError("it is not one search question")
-    bare = re.sub(SUBQ.live, "", lines[0], flags=FLAGS).strip("*_`- ")
+    bare = re.sub(
+        SUBQ.live,
+        "",
+        lines[0],
+        flags=FLAGS,
+    ).strip("*_`- ")
     label = _LABEL.match(bare)
     return as_subquery(bare[label.end() :] if label else bare)
 

@@ -9,7 +9,7 @@ from typing import Literal
 from ras_agent.errors import ParseError
 from ras_agent.marks import NO_RETRIEVAL, SUBQ, SUFFICIENT
 from ras_agent.records import Action
-from ras_agent.train.subq.samples import Fact, Kind, Split, SubqSample, SubqStep, plan_of
+from ras_agent.train.subq.samples import Kind, Split, SubqSample, SubqStep, plan_of
 from ras_agent.train.subq.sources import SubqQuestion
 
 First = Literal["question", "subquery", "none"]
@@ -26,8 +26,24 @@ _ASKS = re.compile(
 def no_retrieval_samples(item: SubqQuestion, hops: int, split: Split) -> list[SubqSample]:
     """Return the samples of a question that the base model answers alone (Algorithm 1, lines 4 to 7)."""
     return [
-        _sample(item, hops, split, "plan", "no_retrieval", (), str(NO_RETRIEVAL)),
-        _sample(item, hops, split, "answer", "no_retrieval", (), item.question.answers[0]),
+        _sample(
+            item,
+            hops,
+            split,
+            "plan",
+            "no_retrieval",
+            (),
+            str(NO_RETRIEVAL),
+        ),
+        _sample(
+            item,
+            hops,
+            split,
+            "answer",
+            "no_retrieval",
+            (),
+            item.question.answers[0],
+        ),
     ]
 
 
@@ -45,7 +61,11 @@ def retrieval_samples(
     opening: the search for the question itself, with which the loop begins and Algorithm 1 does not. The history begins
         with it, and steps whose documents it has found are left out.
     """
-    begins = {"question": item.question.question, "subquery": steps[0].subquery, "none": ""}[first]
+    begins = {
+        "question": item.question.question,
+        "subquery": steps[0].subquery,
+        "none": "",
+    }[first]
     history = [steps[0]]
     rest = list(steps[1:])
     if opening is not None:
@@ -54,17 +74,55 @@ def retrieval_samples(
         rest = [step for step in steps if not names.issuperset(passage.id for passage in step.passages)]
 
     def sample(kind: Kind, label: Action, target: str, history: Sequence[SubqStep], added: bool = False) -> SubqSample:
-        return _sample(item, len(steps), split, kind, label, history, target, added=added)
+        return _sample(
+            item,
+            len(steps),
+            split,
+            kind,
+            label,
+            history,
+            target,
+            added=added,
+        )
 
     if begins:
-        samples = [sample("plan", "subq", f"{SUBQ} {as_subquery(begins)}", (), added=True)]
+        samples = [
+            sample(
+                "plan",
+                "subq",
+                f"{SUBQ} {as_subquery(begins)}",
+                (),
+                added=True,
+            )
+        ]
     else:
         samples = []
     for step in rest:
-        samples.append(sample("plan", "subq", f"{SUBQ} {step.subquery}", history))
+        samples.append(
+            sample(
+                "plan",
+                "subq",
+                f"{SUBQ} {step.subquery}",
+                history,
+            )
+        )
         history.append(step)
-    samples.append(sample("plan", "sufficient", str(SUFFICIENT), history))
-    samples.append(sample("answer", "sufficient", item.question.answers[0], history))
+    samples.append(
+        sample(
+            "plan",
+            "sufficient",
+            str(SUFFICIENT),
+            history,
+        )
+    )
+    samples.append(
+        sample(
+            "answer",
+            "sufficient",
+            item.question.answers[0],
+            history,
+        )
+    )
     return samples
 
 
@@ -78,7 +136,10 @@ def as_subquery(text: str) -> str:
     >>> as_subquery("The Collegian owned by")
     'The Collegian owned by'
     """
-    line = _BEFORE_MARK.sub(r"\1", " ".join(text.split()))
+    line = _BEFORE_MARK.sub(
+        r"\1",
+        " ".join(text.split()),
+    )
     if _ASKS.match(line):
         line = f"{line[0].upper()}{line[1:].rstrip('.,;')}"
         line += "" if line.endswith(("?", "？")) else "?"
@@ -86,11 +147,6 @@ def as_subquery(text: str) -> str:
     if plan is None or plan.action != "subq":
         raise ParseError(f"{text!r:.200} is no search question")
     return plan.subquery
-
-
-def distinct(facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return facts without repetitions, in their order."""
-    return tuple(dict.fromkeys(facts))
 
 
 def _sample(

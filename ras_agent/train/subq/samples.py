@@ -89,7 +89,15 @@ class SubqSample:
             new_names = tuple(name for name in names if name not in graph.by_id)
             hits = tuple(Hit(passage, 1 / rank) for rank, passage in enumerate(step.passages, start=1))
             graph = graph.merge(triples)
-            steps.append(Step(hop, step.subquery, hits, names, new_names))
+            steps.append(
+                Step(
+                    hop,
+                    step.subquery,
+                    hits,
+                    names,
+                    new_names,
+                )
+            )
         return graph, tuple(steps)
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,11 +124,25 @@ class SubqSample:
             source=record.text("source"),
             question_id=record.text("question_id"),
             hops=_hops(record),
-            split=cast(Split, _one_of(record, "split", get_args(Split))),
-            kind=cast(Kind, _one_of(record, "kind", get_args(Kind))),
-            label=cast(Action, _one_of(record, "label", get_args(Action))),
+            split=cast(
+                Split,
+                _one_of(record, "split", get_args(Split)),
+            ),
+            kind=cast(
+                Kind,
+                _one_of(record, "kind", get_args(Kind)),
+            ),
+            label=cast(
+                Action,
+                _one_of(record, "label", get_args(Action)),
+            ),
             question=_words(record, "question"),
-            steps=tuple(map(_step, record.objects("steps"))),
+            steps=tuple(
+                map(
+                    _step,
+                    record.objects("steps"),
+                )
+            ),
             target=_words(record, "target"),
             answers=record.texts("answers"),
             added=record.data.get("added", False) is True,
@@ -157,7 +179,13 @@ def read_samples(path: str | Path, split: Split | None = None) -> list[SubqSampl
 def write_samples(path: Path, samples: Iterable[SubqSample]) -> None:
     """Write a file that `read_samples` reads, whole or not at all. Raises StoreError."""
     lines = (json.dumps(sample.to_dict(), ensure_ascii=False) + "\n" for sample in samples)
-    replace_file(path, "".join(lines).encode("utf-8", "replace"))
+    replace_file(
+        path,
+        "".join(lines).encode(
+            "utf-8",
+            "replace",
+        ),
+    )
 
 
 def split_of(question: str, validation: float) -> Split:
@@ -166,7 +194,10 @@ def split_of(question: str, validation: float) -> Split:
     validation: the share of questions that go there.
     """
     words = " ".join(question.casefold().split())
-    digest = hashlib.blake2b(words.encode(errors="surrogatepass"), digest_size=_BYTES).digest()
+    digest = hashlib.blake2b(
+        words.encode(errors="surrogatepass"),
+        digest_size=_BYTES,
+    ).digest()
     if int.from_bytes(digest) < validation * 256**_BYTES:
         return "validation"
     return "train"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -70,7 +70,12 @@ def _to_subq_question(question: Question) -> SubqQuestion:
     names = [str(step["supporting_id"]) for step in question.decomposition]
     if any(name not in paragraphs for name in names):
         raise IngestError(f"{question.id}: a step names no paragraph that supports it")
-    return SubqQuestion("musique", question, tuple(paragraphs[name] for name in names), subqueries)
+    return SubqQuestion(
+        "musique",
+        question,
+        tuple(paragraphs[name] for name in names),
+        subqueries,
+    )
 
 
 def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
@@ -87,7 +92,13 @@ def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
         elif not documents or len(documents) < len(question.supporting):
             on_bad(IngestError(f"{file}: {question.id}: a supporting document is in neither context nor corpus"))
         else:
-            questions.append(SubqQuestion("hotpotqa", question, documents))
+            questions.append(
+                SubqQuestion(
+                    "hotpotqa",
+                    question,
+                    documents,
+                )
+            )
     return SubqSource(tuple(questions), training_set.passages)
 
 
@@ -102,30 +113,39 @@ def hotpotqa_subq(file: Path, on_bad: OnBad) -> SubqSource:
             questions.append(_of_published_record(record))
         except IngestError as error:
             on_bad(error)
-    return SubqSource(tuple(questions), tuple(document for question in questions for document in question.documents))
+    return _source_of(questions)
 
 
 def _of_published_record(record: QuestionRecord) -> SubqQuestion:
-    texts = {
-        text
-        for topic in record.inside(record.data.get("supporting_docs"), "supporting_docs").data
-        for text in record.inside(record.data["supporting_docs"], "supporting_docs").texts(topic)
-    }
-    pairs = [
-        (context_passage(item.text("doc_topic"), text), item.text("sub_query"))
-        for item in record.objects("sub_queries")
-        if (text := item.text("supporting_doc")).strip()
-    ]
-    if not pairs:
+    topics = record.inside(record.data.get("supporting_docs"), "supporting_docs")
+    texts = set[str]()
+    for topic in topics.data:
+        texts.update(topics.texts(topic))
+    documents = []
+    searches = []
+    for item in record.objects("sub_queries"):
+        text = item.text("supporting_doc")
+        if not text.strip():
+            continue
+        if text not in texts:
+            raise record.error(f"a document of 'sub_queries' is none of 'supporting_docs': {text!r:.80}")
+        documents.append(context_passage(item.text("doc_topic"), text))
+        searches.append(item.text("sub_query"))
+    if not documents:
         raise record.error("'sub_queries' has none with a document")
-    if missing := [document.text for document, _ in pairs if document.text not in texts]:
-        raise record.error(f"a document of 'sub_queries' is none of 'supporting_docs': {missing[0]!r:.80}")
+    identity = str(record.number)
     if "id" in record:
         identity = record.text("id")
-    else:
-        identity = str(record.number)
     question = Question(identity, record.text("question"), (record.text("answer"),))
-    return SubqQuestion("hotpotqa-subq", question, tuple(one for one, _ in pairs), tuple(text for _, text in pairs))
+    return SubqQuestion("hotpotqa-subq", question, tuple(documents), tuple(searches))
+
+
+def _source_of(questions: Sequence[SubqQuestion]) -> SubqSource:
+    """Return questions, with all of their documents as the passages that are searched."""
+    passages: list[Passage] = []
+    for question in questions:
+        passages += question.documents
+    return SubqSource(tuple(questions), tuple(passages))
 
 
 def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
@@ -146,12 +166,17 @@ def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
             others += 1
             continue
         try:
-            questions.append(_comparison_question(record, steps[:-1]))
+            questions.append(
+                _comparison_question(
+                    record,
+                    steps[:-1],
+                )
+            )
         except IngestError as error:
             on_bad(error)
     if others:
         on_bad(IngestError(f"{file}: {others} questions are not of the kind that can be used, or of the dev part"))
-    return SubqSource(tuple(questions), tuple(document for question in questions for document in question.documents))
+    return _source_of(questions)
 
 
 def _comparison_question(record: QuestionRecord, searches: tuple[str, ...]) -> SubqQuestion:
@@ -167,7 +192,11 @@ def _comparison_question(record: QuestionRecord, searches: tuple[str, ...]) -> S
     if bare := [search for search, answers in zip(searches, facts, strict=True) if not answers]:
         raise record.error(f"no fact answers {bare[0]!r}")
     documents = tuple(_document(f"{identity}#{number}", " ".join(texts), term) for number, texts in enumerate(facts, 1))
-    question = Question(identity, record.text("question"), ("yes" if answer else "no",))
+    question = Question(
+        identity,
+        record.text("question"),
+        ("yes" if answer else "no",),
+    )
     return SubqQuestion("strategyqa", question, documents, searches)
 
 
@@ -176,11 +205,20 @@ def _document(name: str, text: str, term: str) -> Passage:
 
     An extractor takes a title for what the text is about.
     """
-    return Passage(name, text, term if mentions(text, term) else "")
+    return Passage(
+        name,
+        text,
+        term if mentions(text, term) else "",
+    )
 
 
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(map(stem, content_words(text)))
+    return frozenset(
+        map(
+            stem,
+            content_words(text),
+        )
+    )
 
 
 ReadyTriples = Mapping[tuple[str, str], list[list[str]]]
@@ -196,16 +234,28 @@ def ready_triples(files: Iterable[Path], on_bad: OnBad) -> ReadyTriples:
                 on_bad(IngestError(f"{entry.place}: {entry.reason}"))
             elif entry.facts.triples:
                 rows = [[fact.subject, fact.predicate, fact.object, file.name] for fact in entry.facts.triples]
-                triples.setdefault(_content(entry.passage), rows)
+                triples.setdefault(
+                    _content(entry.passage),
+                    rows,
+                )
     return triples
 
 
-def with_triples(document: Passage, triples: ReadyTriples) -> Passage:
-    """Return a document that states its ready triples; the document itself where it has none."""
-    rows = triples.get(_content(document))
-    if rows:
-        return replace(document, metadata={**document.metadata, STATED: rows})
-    return document
+def with_triples(documents: Iterable[Passage], triples: ReadyTriples) -> tuple[Passage, ...]:
+    """Return documents that state their ready triples; those without any are left as they are."""
+    stating = []
+    for document in documents:
+        rows = triples.get(_content(document))
+        if rows:
+            document = replace(
+                document,
+                metadata={
+                    **document.metadata,
+                    STATED: rows,
+                },
+            )
+        stating.append(document)
+    return tuple(stating)
 
 
 def _content(passage: Passage) -> tuple[str, str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -44,41 +44,79 @@ def triple_examples(files: Iterable[Path]) -> list[TripleExample]:
     """
     examples: dict[str, TripleExample] = {}
     for file in files:
-        first = next(iter(read_records(file)), None)
+        first = next(
+            iter(read_records(file)),
+            None,
+        )
         if first is not None and "input" in first:
-            for record in read_records(file):
-                facts = parse_triples(record.text("output")).triples
-                triples = tuple((fact.subject, fact.predicate, fact.object) for fact in facts)
-                examples.setdefault(record.text("input"), TripleExample("", record.text("input"), triples))
+            of_file = _prepared(file)
         else:
-            for question in GOLD_TRIPLES.load(file):
-                gold = tuple(_readable(*triple) for triple in question.metadata["triples"])
-                title = str(question.metadata.get("title", ""))
-                examples.setdefault(question.question, TripleExample(title, question.question, gold))
+            of_file = _gold(file)
+        for example in of_file:
+            examples.setdefault(example.text, example)
     return list(examples.values())
+
+
+def _prepared(file: Path) -> Iterator[TripleExample]:
+    for record in read_records(file):
+        facts = parse_triples(record.text("output")).triples
+        triples = tuple((fact.subject, fact.predicate, fact.object) for fact in facts)
+        yield TripleExample("", record.text("input"), triples)
+
+
+def _gold(file: Path) -> Iterator[TripleExample]:
+    for question in GOLD_TRIPLES.load(file):
+        title = str(
+            question.metadata.get(
+                "title",
+                "",
+            )
+        )
+        triples = tuple(_readable(*triple) for triple in question.metadata["triples"])
+        yield TripleExample(title, question.question, triples)
 
 
 def split(examples: Sequence[TripleExample], share: float) -> tuple[list[TripleExample], list[TripleExample]]:
     """Split examples by a hash of their texts, so that a text's part does not depend on the other texts."""
     parts: tuple[list[TripleExample], list[TripleExample]] = ([], [])
     for example in examples:
-        place = int(hashlib.sha256(example.text.encode("utf-8", "replace")).hexdigest()[:8], 16) / 16**8
+        place = (
+            int(
+                hashlib.sha256(
+                    example.text.encode(
+                        "utf-8",
+                        "replace",
+                    )
+                ).hexdigest()[:8],
+                16,
+            )
+            / 16**8
+        )
         parts[place < share].append(example)
     return parts
 
 
 def write_examples(file: Path, examples: Iterable[TripleExample]) -> None:
     """Write examples as `triple_examples` and `ras-agent study extractors --gold` read them."""
-    lines = (
-        json.dumps({"title": example.title, "text": example.text, "triples": example.triples}, ensure_ascii=False)
-        for example in examples
-    )
-    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    with file.open("w", encoding="utf-8") as out:
+        for example in examples:
+            out.write(
+                json.dumps(
+                    asdict(example),
+                    ensure_ascii=False,
+                )
+                + "\n"
+            )
 
 
 def encode(example: TripleExample, text: TripleText, target_tokens: int) -> EncodedExample:
     """Turn an example into tokens: the beginning of a text that is too long, and as many triples as fit."""
-    _, source = text.fitting(titled_text(example.title, example.text))
+    _, source = text.fitting(
+        titled_text(
+            example.title,
+            example.text,
+        )
+    )
     count = len(example.triples)
     target = text.target(example.triples)
     while len(target) > target_tokens and count:
@@ -87,7 +125,7 @@ def encode(example: TripleExample, text: TripleText, target_tokens: int) -> Enco
     return EncodedExample(source, target)
 
 
-class BatchesByLength(Sequence[list[EncodedExample]]):
+class BatchesByLength:
     """Batches of an epoch: examples of similar length together, in random order, encoded when they are looked up."""
 
     def __init__(
@@ -99,21 +137,21 @@ class BatchesByLength(Sequence[list[EncodedExample]]):
         order = rng.permutation(len(examples)).tolist()
         batches = []
         for start in range(0, len(order), _POOL * rows):
-            pool = sorted(order[start : start + _POOL * rows], key=lambda place: _characters(examples[place]))
-            batches += [pool[first : first + rows] for first in range(0, len(pool), rows)]
+            pool = order[start : start + _POOL * rows]
+            pool.sort(key=lambda place: _characters(examples[place]))
+            for first in range(0, len(pool), rows):
+                batches.append(pool[first : first + rows])
         self._batches = [batches[place] for place in rng.permutation(len(batches))]
 
     def __len__(self) -> int:
         return len(self._batches)
 
-    @overload
-    def __getitem__(self, place: int) -> list[EncodedExample]: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[list[EncodedExample]]: ...
-    def __getitem__(self, place: int | slice) -> list[EncodedExample] | list[list[EncodedExample]]:
-        if isinstance(place, slice):
-            return [self[number] for number in range(*place.indices(len(self)))]
+    def __getitem__(self, place: int, /) -> list[EncodedExample]:
         return [self._encode(self._examples[number]) for number in self._batches[place]]
+
+    def __iter__(self) -> Iterator[list[EncodedExample]]:
+        for place in range(len(self)):
+            yield self[place]
 
 
 def _characters(example: TripleExample) -> int:

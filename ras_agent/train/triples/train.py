@@ -16,8 +16,7 @@ training goes on where it was saved (ras_agent.train.loop).
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from ras_agent.program import run_program
 from ras_agent.tools.structure.new_model import KINDS, new_model
 from ras_agent.tools.structure.triple_model import load_text_model
 from ras_agent.tools.structure.triple_text import SOURCE_TOKENS, TARGET_TOKENS, TripleText, titled_text
-from ras_agent.train.loop import FitConfig, FitResult, fit
+from ras_agent.train.loop import FitConfig, FitResult, fit, print_result, write_card
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, NATURAL, Range, check_ranges
 from ras_agent.train.triples.examples import (
@@ -103,64 +102,95 @@ def train(config: TriplesTrainingConfig) -> FitResult:
     from ras_agent.train.triples.trainable import TrainableTriples
 
     torch.manual_seed(config.seed)
-    train_part, held_out = split(triple_examples(config.data), config.held_out)
+    train_part, held_out = split(
+        triple_examples(config.data),
+        config.held_out,
+    )
     model, tokenizer = _first_model(config, train_part)
-    text = TripleText(tokenizer, seq2seq=bool(model.config.is_encoder_decoder), source_tokens=config.source_tokens)
+    text = TripleText(
+        tokenizer,
+        seq2seq=bool(model.config.is_encoder_decoder),
+        source_tokens=config.source_tokens,
+    )
     trainable = TrainableTriples(model, text)
 
     def in_tokens(example: TripleExample) -> EncodedExample:
         return encode(example, text, config.target_tokens)
 
     def batches(epoch: int) -> BatchesByLength:
-        return BatchesByLength(train_part, config.batch, (config.seed, epoch), in_tokens)
+        return BatchesByLength(
+            train_part,
+            config.batch,
+            (config.seed, epoch),
+            in_tokens,
+        )
 
     def validate() -> dict[str, float]:
-        losses = 0.0
+        loss = 0.0
         tokens = 0
         for batch in BatchesByLength(held_out, config.batch, 0, in_tokens):
             count = sum(len(example.target) for example in batch)
-            losses = losses + count * float(trainable.loss(batch))
-            tokens = tokens + count
-        return {"loss": losses / tokens}
+            loss += count * float(trainable.loss(batch))
+            tokens += count
+        return {"loss": loss / tokens}
 
     digests = {"texts": [file_sha256(file)[:12] for file in config.data]}
-    result = fit(trainable, batches, validate if held_out else None, config, config.out, digests)
-    if result.main:
-        write_examples(config.out / "held_out.jsonl", held_out)
-        if config.lora:
-            model = model.merge_and_unload()
-        model.save_pretrained(config.out / "model")
-        tokenizer.save_pretrained(config.out / "model")
-        _write_card(
-            config,
-            {
-                "texts": {"trained": len(train_part), "held_out": len(held_out)},
-                "parameters": sum(weight.numel() for weight in model.parameters()),
-                "settings": {**config.settings(), **digests},
-                "result": asdict(result),
-            },
-        )
-    return result
-
-
-def _write_card(config: TriplesTrainingConfig, facts: Mapping[str, Any]) -> None:
-    """Write a card that describes the model, with `facts` about its training."""
+    result = fit(
+        trainable,
+        batches,
+        validate if held_out else None,
+        config,
+        config.out,
+        digests,
+    )
+    if not result.main:
+        return result
+    if config.lora:
+        model = model.merge_and_unload()
+    model.save_pretrained(config.out / "model")
+    tokenizer.save_pretrained(config.out / "model")
+    write_examples(config.out / "held_out.jsonl", held_out)
     card = {
         "what": "text-to-triples model",
         "made_by": "python -m ras_agent.train.triples.train",
         "data": [file.name for file in config.data],
-        **facts,
+        "texts": {
+            "trained": len(train_part),
+            "held_out": len(held_out),
+        },
+        "parameters": sum(weight.numel() for weight in model.parameters()),
+        "settings": {
+            **config.settings(),
+            **digests,
+        },
+        "result": asdict(result),
     }
-    (config.out / "training.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    write_card(config.out, card)
+    return result
 
 
 def _first_model(config: TriplesTrainingConfig, train_part: Sequence[TripleExample]) -> tuple[Any, Any]:
     """Return the model with its first weights, and its tokenizer."""
     if config.scratch:
-        texts = (titled_text(example.title, example.text) for example in train_part)
-        facts = (" ".join(part for triple in example.triples for part in triple) for example in train_part)
-        sizes = {name: getattr(config, name) for name in ("width", "layers", "heads", "dropout", "vocabulary")}
-        return new_model(config.scratch, [*texts, *facts], **sizes)
+        texts = [titled_text(example.title, example.text) for example in train_part]
+        for example in train_part:
+            texts.append(
+                " ".join(
+                    map(
+                        " ".join,
+                        example.triples,
+                    )
+                )
+            )
+        return new_model(
+            config.scratch,
+            texts,
+            width=config.width,
+            layers=config.layers,
+            heads=config.heads,
+            dropout=config.dropout,
+            vocabulary=config.vocabulary,
+        )
     model, tokenizer = load_text_model(config.model)
     if not config.lora:
         return model.float(), tokenizer  # steps smaller than a bfloat16's last bit would be lost
@@ -172,15 +202,26 @@ def _first_model(config: TriplesTrainingConfig, train_part: Sequence[TripleExamp
         task = "SEQ_2_SEQ_LM"
     else:
         task = "CAUSAL_LM"
-    options = LoraConfig(task_type=task, r=config.lora, lora_alpha=2 * config.lora, lora_dropout=0.05)
+    options = LoraConfig(
+        task_type=task,
+        r=config.lora,
+        lora_alpha=2 * config.lora,
+        lora_dropout=0.05,
+    )
     return get_peft_model(model, options), tokenizer
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and train."""
-    result = train(config_from(TriplesTrainingConfig, __doc__, arguments))
-    if result.main:
-        print(json.dumps(asdict(result)))
+    print_result(
+        train(
+            config_from(
+                TriplesTrainingConfig,
+                __doc__,
+                arguments,
+            )
+        )
+    )
 
 
 if __name__ == "__main__":

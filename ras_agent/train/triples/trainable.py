@@ -25,7 +25,13 @@ class TrainableTriples(nn.Module):
 
     def loss(self, batch: Sequence[EncodedExample]) -> Tensor:
         """Return the mean cross-entropy of the targets' tokens."""
-        loss: Tensor = self.model(**model_inputs(batch, self._text, next(self.parameters()).device)).loss
+        loss: Tensor = self.model(
+            **model_inputs(
+                batch,
+                self._text,
+                next(self.parameters()).device,
+            )
+        ).loss
         return loss
 
 
@@ -35,18 +41,30 @@ def model_inputs(batch: Sequence[EncodedExample], text: TripleText, device: Any 
     A seq2seq model reads the sources and has the targets as labels; a causal one reads both, source first, and only
     the target's tokens have labels.
     """
-    if text.seq2seq:
-        rows = [example.source for example in batch]
-        labels = [example.target for example in batch]
-    else:
-        rows = [[*example.source, *example.target] for example in batch]
-        labels = [[*[_IGNORED] * len(example.source), *example.target] for example in batch]
+    rows = []
+    labels = []
+    for example in batch:
+        if text.seq2seq:
+            rows.append(example.source)
+            labels.append(example.target)
+        else:
+            rows.append(example.source + example.target)
+            labels.append([_IGNORED] * len(example.source) + example.target)
+    masks = [[1] * len(row) for row in rows]
 
     def padded(lists: Sequence[Sequence[int]], value: int) -> Tensor:
-        return pad_sequence([torch.tensor(row) for row in lists], batch_first=True, padding_value=value).to(device)
+        tensors = [torch.tensor(row) for row in lists]
+        return pad_sequence(
+            tensors,
+            batch_first=True,
+            padding_value=value,
+        ).to(device)
 
     return {
-        "input_ids": padded(rows, text.tokenizer.pad_token_id or 0),
-        "attention_mask": padded([[1] * len(row) for row in rows], 0),
+        "input_ids": padded(
+            rows,
+            text.tokenizer.pad_token_id or 0,
+        ),
+        "attention_mask": padded(masks, 0),
         "labels": padded(labels, _IGNORED),
     }

@@ -5,7 +5,7 @@ import pytest
 from ras_agent.errors import ParseError
 from ras_agent.eval.question import Question
 from ras_agent.records import Passage
-from ras_agent.train.subq.label import as_subquery, distinct, no_retrieval_samples, retrieval_samples
+from ras_agent.train.subq.label import as_subquery, no_retrieval_samples, retrieval_samples
 from ras_agent.train.subq.samples import SubqStep
 from ras_agent.train.subq.sources import SubqQuestion
 
@@ -96,7 +96,3 @@ def test_a_subquery_reads_as_the_loop_reads_it(text, subquery) -> None:
 def test_what_asks_nothing_is_no_subquery(text) -> None:
     with pytest.raises(ParseError, match="is no search question"):
         as_subquery(text)
-
-
-def test_repeated_triples_count_once() -> None:
-    assert distinct([("a", "b", "c"), ("d", "e", "f"), ("a", "b", "c")]) == (("a", "b", "c"), ("d", "e", "f"))

@@ -13,7 +13,7 @@ from ras_agent.eval.question import Question
 from ras_agent.marks import SUBQ
 from ras_agent.records import Passage
 from ras_agent.train.subq import SubqStep, read_samples
-from ras_agent.train.subq.label import as_subquery, distinct, no_retrieval_samples, retrieval_samples
+from ras_agent.train.subq.label import as_subquery, no_retrieval_samples, retrieval_samples
 from ras_agent.train.subq.samples import plan_of, split_of, write_samples
 from ras_agent.train.subq.sources import SubqQuestion
 
@@ -26,7 +26,7 @@ STEP = st.builds(
     st.lists(st.builds(Passage, TEXT, st.just(""), st.text(st.characters(exclude_categories=["Cs"]))), max_size=3).map(
         tuple
     ),
-    st.lists(FACT, max_size=3).map(distinct),
+    st.lists(FACT, max_size=3).map(lambda facts: tuple(dict.fromkeys(facts))),
 )
 RECORD: dict[str, Any] = {
     "id": "a",

@@ -101,7 +101,10 @@ class GraphSearch:
         self._parts = parts = parts or search_parts(**arguments)
         self._rewards = rewards
         self._whole_graph = whole_graph
-        self._task = arguments.get("task", "")
+        self._task = arguments.get(
+            "task",
+            "",
+        )
         self._prompt = load("react")
         self._records = Records()
         self._limits = parts.preset.limits(parts.limits)
@@ -110,7 +113,13 @@ class GraphSearch:
             self._policy, parts.pruner, from_memory=parts.preset.from_memory, planner_writes_first_query=True
         )
         self._search = (nodes.retrieve(parts.retriever), nodes.structure(parts.extractor), nodes.merge(), _limits_end)
-        self._begin_episode(Question("", "(no question)", ()))
+        self._begin_episode(
+            Question(
+                "",
+                "(no question)",
+                (),
+            )
+        )
         self.done = True  # until the first reset
 
     # ---- what a trainer calls
@@ -126,7 +135,11 @@ class GraphSearch:
         """
         if not isinstance(question, Question):
             known = {name: value for name, value in row.items() if name not in _ROWS_OWN and value is not None}
-            record = QuestionRecord({**known, "question": question} if question else known, "row", 0)
+            record = QuestionRecord(
+                {**known, "question": question} if question else known,
+                "row",
+                0,
+            )
             found = read_question(record)  # else what the plain form needs may be unknown here
             question = found or plain_question(replace(record, data={**_UNKNOWN, **record.data}))
         self._begin_episode(question)
@@ -139,18 +152,29 @@ class GraphSearch:
 
     @documented(NEIGHBOURS)
     def neighbours(self, entity: str) -> str:
-        return self._look(entity, lambda name: neighbours_result(name, self._graph_shown()))
+        return self._look(
+            entity,
+            lambda name: neighbours_result(name, self._graph_shown()),
+        )
 
     @documented(READ)
     def read(self, passage: str) -> str:
-        return self._look(passage, lambda name: read_result(name, self.passages))
+        return self._look(
+            passage,
+            lambda name: read_result(name, self.passages),
+        )
 
     @documented(FINISH)
     def finish(self, reason: str, answer: str = "") -> str:
         reason = _as_text(reason)
         if not self.stop_reason:
             self._refusal(FINISH.name)  # counts the call, which is always one that can be followed
-            instead = self._decide(Plan("sufficient", reason=reason))
+            instead = self._decide(
+                Plan(
+                    "sufficient",
+                    reason=reason,
+                )
+            )
             if instead:
                 return instead
         self._end(_as_text(answer))
@@ -175,12 +199,18 @@ class GraphSearch:
     def reward_parts(self) -> dict[str, float]:
         """Return the parts of the reward that have a weight and apply. Raises the error that a tool has raised."""
         self._settle()
-        return parts_of(self._episode(), self._rewards)
+        return parts_of(
+            self._episode(),
+            self._rewards,
+        )
 
     @property
     def support_gains(self) -> tuple[float, ...]:
         """Return for each search so far the share of the gold passages that it reached first: rewards hop by hop."""
-        return support_gains(self.question, self._hops())
+        return support_gains(
+            self.question,
+            self._hops(),
+        )
 
     @property
     def searches_left(self) -> int:
@@ -202,7 +232,12 @@ class GraphSearch:
     @property
     def passages(self) -> tuple[Passage, ...]:
         """Return what the searches have found, in the order of the numbers that the policy is shown."""
-        return tuple(map(self._records.passage, self._state["passages"].values()))
+        return tuple(
+            map(
+                self._records.passage,
+                self._state["passages"].values(),
+            )
+        )
 
     @property
     def outcome(self) -> Outcome:
@@ -225,9 +260,18 @@ class GraphSearch:
         self.done = False
         self._calls = self._followed = self._unfollowed = self._looks = self._tokens = self._invented = 0
         self._error: Exception | None = None
-        self._state: JSON = {"question": question.question, "remaining_steps": _STEPS}
+        self._state: JSON = {
+            "question": question.question,
+            "remaining_steps": _STEPS,
+        }
         self._run(nodes.begin())
-        self._state |= {"steps": [], "plans": [], "passages": {}, "failures": [], "reviews": []}
+        self._state |= {
+            "steps": [],
+            "plans": [],
+            "passages": {},
+            "failures": [],
+            "reviews": [],
+        }
 
     def _decide(self, plan: Plan | None) -> str:
         """Let the loop follow a decision of the policy, None for one that cannot be read.
@@ -244,8 +288,17 @@ class GraphSearch:
         self._looks = 0
         step = self.steps[-1]
         if self._whole_graph:
-            step = replace(step, new_triple_ids=tuple(self.graph.by_id))
-        shown = self._shown(search_result(step, self._graph_shown(), self.passages))
+            step = replace(
+                step,
+                new_triple_ids=tuple(self.graph.by_id),
+            )
+        shown = self._shown(
+            search_result(
+                step,
+                self._graph_shown(),
+                self.passages,
+            )
+        )
         if self.stop_reason:
             return f"{shown}\n{self._end_told()}"
         return shown
@@ -259,7 +312,14 @@ class GraphSearch:
             self._invented = stated.invented
         elif self._rewards.need_answer:
             preset = self._parts.preset
-            self._run(nodes.answer(self._parts.answerer, None, self._parts.pruner, asks_anyway=preset.asks_anyway))
+            self._run(
+                nodes.answer(
+                    self._parts.answerer,
+                    None,
+                    self._parts.pruner,
+                    asks_anyway=preset.asks_anyway,
+                )
+            )
 
     def _settle(self) -> None:
         """Have the answer written where the loop was ended and the policy has said none, as in an agent's run.
@@ -273,7 +333,11 @@ class GraphSearch:
 
     def _run(self, body: NodeBody) -> None:
         """Run a node's body and add its update to the state. What a role raises is raised."""
-        work = body(self._state, self._limits, self._records)
+        work = body(
+            self._state,
+            self._limits,
+            self._records,
+        )
         reply: object = None
         while not isinstance(work, Mapping):
             try:
@@ -282,20 +346,33 @@ class GraphSearch:
                 work = ended.value
                 continue
             try:
-                reply = call(role_call.role, role_call.method, *role_call.args)
+                reply = call(
+                    role_call.role,
+                    role_call.method,
+                    *role_call.args,
+                )
             except Exception as error:
                 self._error = error
                 raise
         for key, value in work.items():
             if key in ("steps", "plans", "failures") and value is not None:
-                value = [*self._state[key], *value]
+                value = [
+                    *self._state[key],
+                    *value,
+                ]
             elif key == "passages" and value is not None:
-                value = {**self._state[key], **value}
+                value = {
+                    **self._state[key],
+                    **value,
+                }
             self._state[key] = value
 
     def _look(self, name: object, result: Callable[[str], str]) -> str:
         name = _as_text(name)
-        refusal = self._refusal(name, left=self._looks < MOST_LOOKS)
+        refusal = self._refusal(
+            name,
+            left=self._looks < MOST_LOOKS,
+        )
         if refusal:
             return refusal
         self._looks += 1
@@ -323,14 +400,21 @@ class GraphSearch:
         """Return what a policy is shown where the loop has ended."""
         if self.done:
             return ENDED
-        why = _ENDS.get(self.stop_reason, self.stop_reason)
+        why = _ENDS.get(
+            self.stop_reason,
+            self.stop_reason,
+        )
         return self._shown(f"(the research has ended: {why}. Call finish with the answer)")
 
     def _graph_shown(self) -> QuestionGraph:
         """Return the part of the question's graph that the policy sees: all of it, unless facts are pruned."""
         pruner = self._parts.pruner
         if pruner:
-            return pruner.prune(self.question.question, self.graph, self.steps)
+            return pruner.prune(
+                self.question.question,
+                self.graph,
+                self.steps,
+            )
         return self.graph
 
     def _shown(self, text: str) -> str:
@@ -338,7 +422,10 @@ class GraphSearch:
         return text
 
     def _first_turns(self) -> list[dict[str, str]]:
-        turns = self._prompt.fill(task=task_block(self._task), question=as_data(self._state["question"]))
+        turns = self._prompt.fill(
+            task=task_block(self._task),
+            question=as_data(self._state["question"]),
+        )
         return [{"role": turn.role, "content": turn.text} for turn in turns]
 
     def _answered(self) -> bool:
@@ -392,10 +479,21 @@ class _StatedAnswer:
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         evidence = NumberedEvidence(tuple(passages))
-        cited = read_citations(self._text, evidence.passage_ids())
+        cited = read_citations(
+            self._text,
+            evidence.passage_ids(),
+        )
         self.invented = len(cited.invented)
         text = cited.bare.strip()
-        return Answer(text, evidence.citations(cited.numbers, text, question), abstained=not text)
+        return Answer(
+            text,
+            evidence.citations(
+                cited.numbers,
+                text,
+                question,
+            ),
+            abstained=not text,
+        )
 
 
 def search_parts(**arguments: Unpack[AgentArguments]) -> AgentParts:
@@ -416,8 +514,16 @@ class EnvironmentFactory:
 
     def __call__(self) -> GraphSearch:
         """Return a new environment."""
-        task = self.arguments.get("task", "")
-        return GraphSearch(self._parts, rewards=self.rewards, whole_graph=self.whole_graph, task=task)
+        task = self.arguments.get(
+            "task",
+            "",
+        )
+        return GraphSearch(
+            self._parts,
+            rewards=self.rewards,
+            whole_graph=self.whole_graph,
+            task=task,
+        )
 
     @cached_property
     def _parts(self) -> AgentParts:

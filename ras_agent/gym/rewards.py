@@ -75,14 +75,21 @@ class Rewards:
 
     def weights(self) -> dict[str, float]:
         """Return each part's weight by its name, without those of weight 0."""
-        own = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "metrics"}
-        return {name: float(weight) for name, weight in {**own, **self.metrics}.items() if weight}
+        given: dict[str, float] = {}
+        for part in fields(self):
+            if part.name != "metrics":
+                given[part.name] = getattr(
+                    self,
+                    part.name,
+                )
+        given |= self.metrics
+        return {name: float(weight) for name, weight in given.items() if weight}
 
     @property
     def need_answer(self) -> bool:
         """Whether a part looks at the answer, so that somebody has to write one."""
-        of_search = {"gold", "new_support", "stop", "enough", "form", "searches", "tokens"}
-        return any(name not in of_search and not _of_passages(name) for name in self.weights())
+        of_answers = self.weights().keys() - {"gold", "new_support", "stop", "enough", "form", "searches", "tokens"}
+        return not all(map(_of_passages, of_answers))
 
     def lacking(self, question: Question) -> dict[str, str]:
         """Map each part that cannot be measured of a question to what the question lacks: answers, or gold passages."""
@@ -97,7 +104,13 @@ class Rewards:
 
     def total(self, parts: Mapping[str, float]) -> float:
         """Return the weighted sum of parts; one that is missing, because it does not apply, adds nothing."""
-        return sum(weight * parts.get(name, 0.0) for name, weight in self.weights().items())
+        total = 0.0
+        for name, weight in self.weights().items():
+            total += weight * parts.get(
+                name,
+                0.0,
+            )
+        return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +146,12 @@ def ended_well(stop_reason: str) -> bool:
 
 def parts_of(episode: Episode, rewards: Rewards) -> dict[str, float]:
     """Return the parts that `rewards` weighs and that apply to the question. Raises UnknownName for no such metric."""
-    parts = {name: _part(name, episode) for name in rewards.weights()}
-    return {name: value for name, value in parts.items() if value is not None}
+    parts = {}
+    for name in rewards.weights():
+        value = _part(name, episode)
+        if value is not None:
+            parts[name] = value
+    return parts
 
 
 def support_gains(question: Question, hops: Sequence[Sequence[Passage]]) -> tuple[float, ...]:
@@ -172,7 +189,15 @@ def _part(name: str, episode: Episode) -> float | None:
             return len(episode.hops) / episode.max_hops
         case "tokens":
             return episode.shown / 1000
-    score = find_metric(_OF_METRICS.get(name, name)).score(question, outcome)
+    score = find_metric(
+        _OF_METRICS.get(
+            name,
+            name,
+        )
+    ).score(
+        question,
+        outcome,
+    )
     if score and name in _FINDS_INSIDE:
         return score * _brevity(question, outcome)
     return score
@@ -181,8 +206,20 @@ def _part(name: str, episode: Episode) -> float | None:
 def _new_support(episode: Episode) -> float:
     """Return the share of the gold passages reached, shared out over the searches where these are more than those."""
     needed = len(set(episode.question.supporting))
-    reached = sum(support_gains(episode.question, episode.hops))
-    return reached * min(1.0, needed / max(1, len(episode.hops)))
+    reached = sum(
+        support_gains(
+            episode.question,
+            episode.hops,
+        )
+    )
+    return reached * min(
+        1.0,
+        needed
+        / max(
+            1,
+            len(episode.hops),
+        ),
+    )
 
 
 def _abstention(episode: Episode) -> float:
@@ -202,31 +239,50 @@ def _citations(episode: Episode) -> float | None:
     """Return the answer's F1 times that of what it cites; None where nothing says what is right."""
     question = episode.question
     outcome = episode.outcome
-    right = find_metric("f1").score(question, outcome)
+    right = find_metric("f1").score(
+        question,
+        outcome,
+    )
     if right is None:
         return None
     if episode.invented or not right:
         return 0.0
     if not question.supporting:
         return right * (find_metric("citation_support").score(question, outcome) or 0.0)
-    passages = {passage.id: passage for passage in outcome.passages}
-    ids = dict.fromkeys(citation.passage_id for citation in outcome.citations if citation.passage_id in passages)
-    cited = set(question.names([passages[name] for name in ids]))
+    ids = {citation.passage_id for citation in outcome.citations}
+    passages = [passage for passage in outcome.passages if passage.id in ids]
+    cited = set(question.names(passages))
     gold = set(question.supporting)
-    return right * 2 * len(cited & gold) / (len(cited) + len(gold))
+    overlap = 2 * len(cited & gold) / (len(cited) + len(gold))
+    return right * overlap
 
 
 def _brevity(question: Question, outcome: Outcome) -> float:
     """Return 1.0 for an answer of at most three times the words of the longest gold answer, less for a longer one."""
-    longest = max((len(answer.split()) for answer in question.answers), default=1)
-    return min(1.0, _MOST_TIMES_LONGER * max(longest, 1) / max(len(outcome.answer.split()), 1))
+    longest = 1
+    for answer in question.answers:
+        longest = max(
+            longest,
+            len(answer.split()),
+        )
+    words = max(
+        len(outcome.answer.split()),
+        1,
+    )
+    return min(1.0, _MOST_TIMES_LONGER * longest / words)
 
 
 def _evidence_holds_answer(question: Question, outcome: Outcome) -> bool:
     """Tell whether the passages hold a gold answer; for yes and no, whether all gold passages are among them."""
-    held = find_metric("answer_in_passages").score(question, outcome)
+    held = find_metric("answer_in_passages").score(
+        question,
+        outcome,
+    )
     if held is None:
-        held = find_metric("all_recall").score(question, outcome)
+        held = find_metric("all_recall").score(
+            question,
+            outcome,
+        )
     return bool(held)
 
 

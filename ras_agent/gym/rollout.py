@@ -59,9 +59,16 @@ class Policy:
         by verifiers' harnesses and others. Raises SettingsError where neither is set.
         """
         if url := environment.get("AGL_OPENAI_BASE_URL"):
-            return cls(url, key=environment.get("AGL_KEY", ""))
+            return cls(
+                url,
+                key=environment.get("AGL_KEY", ""),
+            )
         if url := environment.get("OPENAI_BASE_URL"):
-            return cls(url, environment.get("OPENAI_MODEL") or "auto", environment.get("OPENAI_API_KEY", ""))
+            return cls(
+                url,
+                environment.get("OPENAI_MODEL") or "auto",
+                environment.get("OPENAI_API_KEY", ""),
+            )
         raise SettingsError(
             "no policy: a rollout asks the model that is trained, at AGL_OPENAI_BASE_URL or OPENAI_BASE_URL, which the "
             "trainer sets; or give --policy URL"
@@ -140,13 +147,35 @@ def rollout_agent(policy: object, settings: Settings, index: AnyIndex = None, **
     fixed = {role: getattr(settings, role) or settings.llm or _FIXED for role in ("extractor", "answerer")}
     if isinstance(policy, Policy):
         for role in ("extractor", "answerer", "rewriter", "llm"):
-            _refuse_policy(role, arguments.get(role) or getattr(settings, role), policy)
+            _refuse_policy(
+                role,
+                arguments.get(role) or getattr(settings, role),
+                policy,
+            )
     planner: Any = policy.chat_model(settings) if isinstance(policy, Policy) else policy
     _refuse_other_loops(settings, planner)
-    own = {"planner": None, "llm": None, "temperature": None, "review": None, "rewriter": settings.rewriter or _FIXED}
+    own = {
+        "planner": None,
+        "llm": None,
+        "temperature": None,
+        "review": None,
+        "rewriter": settings.rewriter or _FIXED,
+    }
     layout = settings.layout or "dialogue"
-    fixed_settings = settings.model_copy(update={**fixed, **own, "layout": layout})
-    return create_agent(settings.graph, planner=planner, settings=fixed_settings, index=index, **arguments)
+    fixed_settings = settings.model_copy(
+        update={
+            **fixed,
+            **own,
+            "layout": layout,
+        }
+    )
+    return create_agent(
+        settings.graph,
+        planner=planner,
+        settings=fixed_settings,
+        index=index,
+        **arguments,
+    )
 
 
 def _refuse_policy(role: str, spec: object, policy: Policy) -> None:
@@ -171,7 +200,11 @@ def _addresses(spec: object) -> Iterator[str]:
 def _place(url: str) -> tuple[str, str]:
     """Return the host with its port, and the path, of which equal servers have equal ones."""
     parts = urlsplit(url)
-    host = re.sub(r"^(localhost|\[::1\])(?=:|$)", "127.0.0.1", parts.netloc.rpartition("@")[2].lower())
+    host = re.sub(
+        r"^(localhost|\[::1\])(?=:|$)",
+        "127.0.0.1",
+        parts.netloc.rpartition("@")[2].lower(),
+    )
     return host.removesuffix(":443" if parts.scheme == "https" else ":80"), parts.path.rstrip("/").removesuffix("/v1")
 
 
@@ -201,13 +234,25 @@ def roll_out(agent: Agent, question: Question, rewards: Rewards, *, own_answer: 
     Raises ModelRefused where the policy cannot be asked, and ModelCallError where asking it has failed: no reward is
     due then. A reply that states no move is the policy's own, and is scored.
     """
-    return _scored(agent, agent.invoke({"question": question.question}), question, rewards, own_answer)
+    return _scored(
+        agent,
+        agent.invoke({"question": question.question}),
+        question,
+        rewards,
+        own_answer,
+    )
 
 
 async def aroll_out(agent: Agent, question: Question, rewards: Rewards, *, own_answer: bool = False) -> Rollout:
     """Do the same as `roll_out`, for coroutines."""
     out = await agent.ainvoke({"question": question.question})
-    return _scored(agent, out, question, rewards, own_answer)
+    return _scored(
+        agent,
+        out,
+        question,
+        rewards,
+        own_answer,
+    )
 
 
 def _scored(agent: Agent, out: Mapping[str, Any], question: Question, rewards: Rewards, own_answer: bool) -> Rollout:
@@ -222,11 +267,18 @@ def _scored(agent: Agent, out: Mapping[str, Any], question: Question, rewards: R
             raise ModelCallError(f"no reward: the policy failed at hop {failure['hop']}: {failure['message']}")
     outcome = Outcome.from_output(out)
     if own_answer:
+        answer = ""
         if out["plans"]:
-            answer = out["plans"][-1].get("answer", "")
-        else:
-            answer = ""
-        outcome = replace(outcome, answer=answer, abstained=not answer, citations=())
+            answer = out["plans"][-1].get(
+                "answer",
+                "",
+            )
+        outcome = replace(
+            outcome,
+            answer=answer,
+            abstained=not answer,
+            citations=(),
+        )
     calls = [call for call in out["usage"]["calls"] if call["role"] == "planner"]
     passages = {name: Passage.from_dict(data) for name, data in out["passages"].items()}
     episode = Episode(
@@ -236,18 +288,29 @@ def _scored(agent: Agent, out: Mapping[str, Any], question: Question, rewards: R
         calls=len(calls),
         followed=_followed(out["plans"]),
         finished=ended_well(out["stop_reason"]),
-        shown=max((call["input_tokens"] for call in calls), default=0),
+        shown=max(
+            (call["input_tokens"] for call in calls),
+            default=0,
+        ),
         max_hops=_max_hops(agent, out),
     )
     parts = parts_of(episode, rewards)
-    return Rollout(rewards.total(parts), parts, "" if outcome.abstained else outcome.answer, out)
+    return Rollout(
+        rewards.total(parts),
+        parts,
+        "" if outcome.abstained else outcome.answer,
+        out,
+    )
 
 
 def _max_hops(agent: Agent, out: Mapping[str, Any]) -> int:
     """Return how many searches a run may make; of a graph that is built another way, how many it made."""
     if isinstance(agent.builder, AgentGraph):
         return agent.builder.limits.max_hops
-    return max(len(out["steps"]), 1)
+    return max(
+        len(out["steps"]),
+        1,
+    )
 
 
 def _followed(plans: Sequence[JSON]) -> int:
@@ -255,16 +318,14 @@ def _followed(plans: Sequence[JSON]) -> int:
     count = 0
     unsaid = 0
     for plan in plans:
-        if (
-            "dialogue" not in plan
-        ):  # it failed, and the search that was made stands in its next dialogue as its own call
+        if "dialogue" not in plan:
+            # it failed, and the search that was made stands in its next dialogue as its own call
             unsaid += 1
             continue
         roles = [message["role"] for message in plan["dialogue"]["messages"]]
+        said = []
         if "assistant" in roles:
             said = roles[roles.index("assistant") :]
-        else:
-            said = []
         count += said.count("assistant") - said.count("user")
         if "tool" in said:  # else what that search found is a turn of the user, and counted off
             count -= unsaid
@@ -285,8 +346,17 @@ def read_rewards(texts: Sequence[str]) -> Rewards:
             weights[name] = float(weight or 1)
         except ValueError:
             raise SettingsError(f"a reward is NAME=WEIGHT, such as f1=1, not {text!r}") from None
-    own: dict[str, Any] = dict.fromkeys(parts, 0.0) | {name: weights[name] for name in weights if name in parts}
-    return Rewards(**own, metrics={name: weight for name, weight in weights.items() if name not in parts})
+    own: dict[str, Any] = dict.fromkeys(
+        parts,
+        0.0,
+    )
+    metrics = {}
+    for name, weight in weights.items():
+        if name in parts:
+            own[name] = weight
+        else:
+            metrics[name] = weight
+    return Rewards(**own, metrics=metrics)
 
 
 def read_answers(text: str) -> tuple[str, ...]:
@@ -308,5 +378,16 @@ def read_answers(text: str) -> tuple[str, ...]:
 
 async def apost_reward(url: str, key: str, rollout: Rollout) -> None:
     """Tell a gateway the reward as an event, in agent-lightning's form. Raises ErrorStatus and ConnectionError."""
-    data = {"value": rollout.reward, "source": "agent", "reason": rollout.output["stop_reason"]}
-    await Endpoint.with_key(url, key).post("", {"event_type": "reward", "data": data}, _POST_SECONDS)
+    data = {
+        "value": rollout.reward,
+        "source": "agent",
+        "reason": rollout.output["stop_reason"],
+    }
+    await Endpoint.with_key(
+        url,
+        key,
+    ).post(
+        "",
+        {"event_type": "reward", "data": data},
+        _POST_SECONDS,
+    )

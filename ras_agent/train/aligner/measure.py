@@ -1,4 +1,4 @@
-"""What pruning leaves of a question's graph: facts, and answers among their ends."""
+"""Measures how much of a question's graph pruning keeps: facts, and answers among their ends."""
 
 from __future__ import annotations
 

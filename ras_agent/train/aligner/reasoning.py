@@ -12,7 +12,6 @@ from ras_agent.errors import ParseError
 from ras_agent.prompts import as_line, fact_block, load
 from ras_agent.prompts.fit import first_that_fit
 from ras_agent.records import Passage, Triple
-from ras_agent.text.canonical import canonical_key
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.chat.call import Request
@@ -24,6 +23,7 @@ from ras_agent.tools.graph_tokens.features import Fact
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.tools.subgraph.paths import Path, shortest
 from ras_agent.train.aligner.samples import AlignerSample
+from ras_agent.train.data import names_any
 
 _MOST_TOKENS = 300
 
@@ -40,35 +40,48 @@ def path_in_words(path: Sequence[Sequence[str]]) -> str:
 def reasoning_in_graph(facts: Sequence[Fact], starts: Sequence[str], answers: Sequence[str]) -> str:
     """Return the facts of a shortest path from a start to each answer as sentences, and the answer.
 
-    Where no path leads to an answer, the facts that name one are taken, and all of them where none does.
+    Where no path leads to an answer, the facts that name one are taken, and all of them where no fact does.
 
     >>> reasoning_in_graph([("Ada", "mother", "Anna"), ("Anna", "born in", "Kent")], ["Ada"], ["Kent"])
     'Ada mother Anna. Anna born in Kent. The answer is Kent.'
     """
+    chosen = _facts_of_paths(facts, starts, answers)
+    if not chosen:
+        chosen = [fact for fact in facts if names_any(" ".join(fact), answers)]
+    chain = dict.fromkeys(chosen or facts)
+    return f"{path_in_words(list(chain))} The answer is {', '.join(answers)}.".strip()
+
+
+def _facts_of_paths(facts: Sequence[Fact], starts: Sequence[str], answers: Sequence[str]) -> list[Fact]:
+    """Return the facts of the first shortest path to each answer; [] where no path leads to one."""
     graph = Graph.from_triples(facts)
-    ends = {place for answer in answers if (place := graph.find(answer)) is not None}
-    places = [place for start in starts if (place := graph.find(start)) is not None]
+    ends = {graph.find(answer) for answer in answers}
+    places = [place for place in map(graph.find, starts) if place is not None]
+    if not places or ends == {None}:
+        return []
     first: dict[int, Path] = {}
-    for path in shortest(Subgraph.full(graph), places).paths if places and ends else ():
+    for path in shortest(Subgraph.full(graph), places).paths:
         if path.end in ends:
             first.setdefault(path.end, path)
-    chosen = [(fact.subject, fact.predicate, fact.object) for path in first.values() for fact in path.triples(graph)]
-    if not chosen:
-        keys = [f" {key} " for key in map(canonical_key, answers) if key]
-        texts = ((fact, f" {canonical_key(' '.join(fact))} ") for fact in facts)
-        chosen = [fact for fact, text in texts if any(key in text for key in keys)] or list(facts)
-    return f"{path_in_words(list(dict.fromkeys(chosen)))} The answer is {', '.join(answers)}.".strip()
+    chosen = []
+    for path in first.values():
+        for fact in path.triples(graph):
+            chosen.append((fact.subject, fact.predicate, fact.object))
+    return chosen
 
 
 def supporting_sentences(gold: Sequence[Passage], answers: Sequence[str]) -> str:
     """Pick from each gold passage the sentences that name an answer or another gold passage, else the first one."""
     texts = []
     for passage in gold:
-        others = [other.title for other in gold if other.title != passage.title]
-        names = [f" {key} " for key in map(canonical_key, [*answers, *others]) if key]
+        names = list(answers)
+        for other in gold:
+            if other.title != passage.title:
+                names.append(other.title)
         sentences = [passage.text[start:end] for start, end in sentence_spans(passage.text)]
-        naming = [text for text in sentences if any(name in f" {canonical_key(text)} " for name in names)]
-        texts += [f"{passage.title}: {sentence}" for sentence in naming or sentences[:1]]
+        naming = [sentence for sentence in sentences if names_any(sentence, names)]
+        for sentence in naming or sentences[:1]:
+            texts.append(f"{passage.title}: {sentence}")
     return " ".join(texts)
 
 

@@ -112,24 +112,15 @@ def read_numbers(reply: str, count: int) -> tuple[int, ...]:
     Raises ParseError for a reply that lists none, or another number.
     """
     text = without_thinking(reply)
-    lines = [match[1] for line in text.splitlines() if (match := _NUMBERS.fullmatch(line.strip(" \t*_`")))]
-    if not lines and re.search(NONE.live, text, FLAGS):
+    last = ""
+    for line in text.splitlines():
+        match = _NUMBERS.fullmatch(line.strip(" \t*_`"))
+        if match:
+            last = match[1]
+    if not last and re.search(NONE.live, text, FLAGS):
         return ()
-    if lines:
-        numbers = tuple(
-            dict.fromkeys(
-                map(
-                    int,
-                    re.findall(
-                        r"\d+",
-                        lines[-1],
-                    ),
-                )
-            )
-        )
-    else:
-        numbers = ()
-    if not numbers or not all(1 <= number <= count for number in numbers):
+    numbers = tuple(dict.fromkeys(map(int, re.findall(r"\d+", last))))
+    if not numbers or min(numbers) < 1 or max(numbers) > count:
         raise ParseError(f"it lists no numbers from 1 to {count}")
     return numbers
 
@@ -172,10 +163,12 @@ def problem_of(search: str, question: Question, searches: Iterable[str], texts: 
 
 def unknown_names(search: str, texts: Iterable[str]) -> tuple[str, ...]:
     """Return the names in a search that have a word which is in none of `texts`."""
-    words = {word for text in texts for word in canonical_key(text).split()}
-    names = (search[start:end] for start, end in name_spans(search))
-    return tuple(
-        name
-        for name in names
-        if not all(word in words or word in FUNCTION_WORDS for word in canonical_key(name).split())
-    )
+    words = set(FUNCTION_WORDS)
+    for text in texts:
+        words.update(canonical_key(text).split())
+    names = []
+    for start, end in name_spans(search):
+        name = search[start:end]
+        if not words.issuperset(canonical_key(name).split()):
+            names.append(name)
+    return tuple(names)

@@ -166,12 +166,8 @@ def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
             others += 1
             continue
         try:
-            questions.append(
-                _comparison_question(
-                    record,
-                    steps[:-1],
-                )
-            )
+            question = _comparison_question(record, steps[:-1])
+            questions.append(question)
         except IngestError as error:
             on_bad(error)
     if others:
@@ -182,22 +178,26 @@ def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
 def _comparison_question(record: QuestionRecord, searches: tuple[str, ...]) -> SubqQuestion:
     identity = record.text("qid")
     term = record.text("term")
-    if not isinstance(answer := record.data.get("answer"), bool):
+    answer = record.data.get("answer")
+    if not isinstance(answer, bool):
         raise record.error(f"'answer' should be true or false, found {answer!r:.80}")
     facts: list[list[str]] = [[] for _ in searches]
     for fact in record.texts("facts"):
         overlaps = [len(_stems(fact) & _stems(search)) for search in searches]
-        if max(overlaps):
-            facts[overlaps.index(max(overlaps))].append(fact.strip())
-    if bare := [search for search, answers in zip(searches, facts, strict=True) if not answers]:
-        raise record.error(f"no fact answers {bare[0]!r}")
-    documents = tuple(_document(f"{identity}#{number}", " ".join(texts), term) for number, texts in enumerate(facts, 1))
+        most = max(overlaps)
+        if most:
+            facts[overlaps.index(most)].append(fact.strip())
+    documents = []
+    for number, texts in enumerate(facts, 1):
+        if not texts:
+            raise record.error(f"no fact answers {searches[number - 1]!r}")
+        documents.append(_document(f"{identity}#{number}", " ".join(texts), term))
     question = Question(
-        identity,
-        record.text("question"),
-        ("yes" if answer else "no",),
+        id=identity,
+        question=record.text("question"),
+        answers=("yes" if answer else "no",),
     )
-    return SubqQuestion("strategyqa", question, documents, searches)
+    return SubqQuestion("strategyqa", question, tuple(documents), searches)
 
 
 def _document(name: str, text: str, term: str) -> Passage:

@@ -217,10 +217,9 @@ def _refuse_other_loops(settings: Settings, planner: object) -> None:
         )
     if asked != "planner" or not is_chat_model(planner):
         return
+    row = dialect_of_model(role_name(planner))
     if settings.dialect:
         row = dialect(settings.dialect)
-    else:
-        row = dialect_of_model(role_name(planner))
     if row is not None and (row.rendering == "rewritten" or row.digest):
         raise SettingsError(
             f"dialect {row.name!r} writes its prompt anew for each search, and a rollout's has to grow, so that its "
@@ -351,11 +350,11 @@ def read_rewards(texts: Sequence[str]) -> Rewards:
         0.0,
     )
     metrics = {}
-    for name, weight in weights.items():
+    for name, number in weights.items():
         if name in parts:
-            own[name] = weight
+            own[name] = number
         else:
-            metrics[name] = weight
+            metrics[name] = number
     return Rewards(**own, metrics=metrics)
 
 

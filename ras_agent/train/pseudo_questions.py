@@ -71,11 +71,10 @@ def supported_questions(
     two_hop: the share of questions that name their subject by what another passage says, where one mentions it.
     """
     for cloze in clozes(passages, per_passage, two_hop, random.Random(seed)):
-        if cloze.other is None:
-            other = ()
-        else:
-            other = (cloze.other.passage,)
-        yield cloze.question, (cloze.passage, *other)
+        support = [cloze.passage]
+        if cloze.other is not None:
+            support.append(cloze.other.passage)
+        yield cloze.question, tuple(support)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
 
 from ras_agent.eval.benchmarks.pathquestion import Part
 from ras_agent.eval.question_file import read_records
@@ -54,7 +53,7 @@ def _samples(path: Path) -> Iterator[AlignerSample]:
         facts = tuple((fact[0], fact[1], fact[2]) for fact in record.triples("facts"))
         yield AlignerSample(
             id=record.text("id"),
-            part=cast(Part, part),
+            part=part,
             question=record.text("question"),
             answers=tuple(record.texts("answers")),
             facts=graphs.setdefault(facts, facts),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import SettingsError
@@ -259,12 +260,7 @@ def pick_documents(kg: KGIndex, questions: Sequence[LinkedQuestion], size: int, 
     entities; then others at random.
     """
     needed = np.unique(np.concatenate([question.supporting for question in questions]))
-    rows = [
-        np.empty(
-            0,
-            dtype=np.int64,
-        )
-    ]
+    rows: list[npt.NDArray[np.integer]] = [np.empty(0, dtype=np.int64)]
     for question in questions:
         for entity in question.entities:
             rows.append(kg.mentions.row(int(entity)))

@@ -192,7 +192,7 @@ class GraphQATablesConfig(GraphQATrainingConfig):
             "cosines": True,
             "validate_first": True,
         }
-        config = AlignerTrainingConfig(**options | changes)
+        config = AlignerTrainingConfig(**{**options, **changes})
         train_aligner(config)
         return config.out
 

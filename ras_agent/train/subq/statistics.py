@@ -92,7 +92,7 @@ def _answers_in_triples(samples: Sequence[SubqSample]) -> str:
         answers = list(filter(checkable, sample.answers))
         if not sample.steps or not answers:
             continue
-        facts = []
+        facts = list[str]()
         for step in sample.steps:
             facts += map(" ".join, step.triples)
         count += 1

@@ -92,6 +92,8 @@ def _ends(text: str) -> Iterator[re.Match[str]]:
 
 
 def _next_end(text: str, position: int) -> re.Match[str] | None:
+    if len(text) <= _STRETCH:
+        return _END.search(text, position)
     while position < len(text):
         candidate = _MAY_END.search(text, position, position + _STRETCH)
         if candidate is None:

@@ -50,20 +50,35 @@ def on_config(config: Any) -> Any:
     """Put the pages of a folder in place of `folder/*` in the table of contents."""
     docs = Path(config["docs_dir"])
     config["nav"] = [
-        {title: [f"{target[:-1]}{page.name}" for page in sorted(docs.glob(f"{target}.md"))]}
+        {
+            title: [
+                f"{target[:-1]}{page.name}"
+                for page in sorted(docs.glob(f"{target}.md"))
+            ]
+        }
         if isinstance(target, str) and target.endswith("/*")
         else entry
         for entry in config["nav"]
-        for title, target in (entry.items() if isinstance(entry, dict) else [("", entry)])
+        for title, target in (
+            entry.items() if isinstance(entry, dict) else [("", entry)]
+        )
     ]
     return config
 
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the README and the other pages of the root, which link into docs/, as pages of the site."""
-    for name, target in (("README.md", "index.md"), ("SECURITY.md", "security.md"), ("CHANGELOG.md", "changelog.md")):
+    for name, target in (
+        ("README.md", "index.md"),
+        ("SECURITY.md", "security.md"),
+        ("CHANGELOG.md", "changelog.md"),
+    ):
         text = (ROOT / name).read_text("utf-8")
-        text = text.replace("](docs/", "](").replace('src="docs/', 'src="').replace("](SECURITY.md", "](security.md")
+        text = (
+            text.replace("](docs/", "](")
+            .replace('src="docs/', 'src="')
+            .replace("](SECURITY.md", "](security.md")
+        )
         files.append(File.generated(config, target, content=text))
     return files
 
@@ -82,7 +97,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
             return f"[{text}]({up}{PurePosixPath(path).name.lower()}{'#' + anchor if anchor else ''})"
         depth = len(_OUTSIDE.match(path)[0]) // 3 if _OUTSIDE.match(path) else 0  # type: ignore[index]
         outside = depth > len(here.parts)
-        if outside or (page.file.src_uri == "index.md" and files.get_file_from_path(path) is None):
+        if outside or (
+            page.file.src_uri == "index.md" and files.get_file_from_path(path) is None
+        ):
             plain = _OUTSIDE.sub("", path)
             return f"`{plain}`" if text.strip("`") == plain else f"{text} (`{plain}`)"
         return match[0]

@@ -11,14 +11,28 @@ import os
 from ras_agent import Passage, Settings, create_ras_agent
 
 PASSAGES = [
-    Passage("bell", "Alexander Graham Bell was born in Edinburgh. He patented the telephone.", "Alexander Graham Bell"),
-    Passage("leith", "The Water of Leith is the main river of Edinburgh.", "Water of Leith"),
-    Passage("verne", "Jules Verne was born in Nantes, a city on the Loire.", "Jules Verne"),
+    Passage(
+        "bell",
+        "Alexander Graham Bell was born in Edinburgh. He patented the telephone.",
+        "Alexander Graham Bell",
+    ),
+    Passage(
+        "leith", "The Water of Leith is the main river of Edinburgh.", "Water of Leith"
+    ),
+    Passage(
+        "verne", "Jules Verne was born in Nantes, a city on the Loire.", "Jules Verne"
+    ),
 ]
 
 if __name__ == "__main__":
-    agent = create_ras_agent(index=PASSAGES, settings=Settings(llm=os.environ.get("RAS_AGENT_LLM")))
-    out = agent.invoke({"question": "Which river flows through the birthplace of Alexander Graham Bell?"})
+    agent = create_ras_agent(
+        index=PASSAGES, settings=Settings(llm=os.environ.get("RAS_AGENT_LLM"))
+    )
+    out = agent.invoke(
+        {
+            "question": "Which river flows through the birthplace of Alexander Graham Bell?"
+        }
+    )
     print(out["answer"])
     for citation in out["citations"]:
         print(f"  {citation['passage_id']}: {citation['quote']}")

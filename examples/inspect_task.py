@@ -23,13 +23,21 @@ _SAMPLE = files("ras_agent") / "data"
 
 
 @task  # type: ignore[untyped-decorator,unused-ignore]  # where inspect-ai is not installed
-def multi_hop(data: str = "", corpus: str = "", benchmark: str = "jsonl", limit: int | None = None) -> Task:
+def multi_hop(
+    data: str = "", corpus: str = "", benchmark: str = "jsonl", limit: int | None = None
+) -> Task:
     """Return the questions of a file, in any format, over the passages of another."""
     settings = Settings(extractor="offline", k=3)
     questions = Path(data or str(_SAMPLE / "sample_questions.jsonl"))
     passages = Path(corpus or str(_SAMPLE / "sample_passages.jsonl"))
-    return inspect_task(load_task(benchmark, questions, settings, corpus=passages, limit=limit), settings)
+    return inspect_task(
+        load_task(benchmark, questions, settings, corpus=passages, limit=limit),
+        settings,
+    )
 
 
 if __name__ == "__main__":
-    print(len(multi_hop().dataset), "samples; run it: inspect eval examples/inspect_task.py --model ...")
+    print(
+        len(multi_hop().dataset),
+        "samples; run it: inspect eval examples/inspect_task.py --model ...",
+    )

@@ -20,7 +20,13 @@ from ras_agent import Limits
 from ras_agent.app.sample import sample_passages
 from ras_agent.eval.formats import load_questions
 from ras_agent.gym import Rewards, environment_factory, row_of
-from ras_agent.tools.plan.graph_tools import FINISH, NEIGHBOURS, READ, SEARCH, documented
+from ras_agent.tools.plan.graph_tools import (
+    FINISH,
+    NEIGHBOURS,
+    READ,
+    SEARCH,
+    documented,
+)
 
 SAMPLE = str(files("ras_agent.data") / "sample_questions.jsonl")
 
@@ -51,7 +57,9 @@ class GraphToolsConfig(vf.ToolsetConfig):
 class GraphTools(vf.Toolset[GraphToolsConfig, GraphState]):
     """The tools of one rollout."""
 
-    TOOL_PREFIX = None  # the tools have the names that a planner as an agent knows them by
+    TOOL_PREFIX = (
+        None  # the tools have the names that a planner as an agent knows them by
+    )
 
     async def setup(self) -> None:
         config = self.config
@@ -88,7 +96,10 @@ class GraphTools(vf.Toolset[GraphToolsConfig, GraphState]):
         return self._scored(self._environment.finish(reason, answer))
 
     def _scored(self, shown: str) -> str:
-        self.state.parts, self.state.reward = self._environment.reward_parts, self._environment.get_reward()
+        self.state.parts, self.state.reward = (
+            self._environment.reward_parts,
+            self._environment.get_reward(),
+        )
         return shown
 
 
@@ -127,7 +138,10 @@ def tasks_of(config: GraphTasksetConfig, kind: type[GraphTask]) -> Iterator[Any]
         row = row_of(question)
         system, _ = row.pop("prompt")
         data = GraphData(
-            id=question.id, prompt=f"Question: {question.question}", system_prompt=system["content"], row=row
+            id=question.id,
+            prompt=f"Question: {question.question}",
+            system_prompt=system["content"],
+            row=row,
         )
         yield kind(data, config.task)
 

@@ -72,8 +72,17 @@ class RolloutHarness(vf.Harness[RolloutHarnessConfig]):
             "GOLDEN_ANSWERS": json.dumps(row["answers"]),
         }
         place = ["--index", self.config.index] if self.config.index else ["--sample"]
-        argv = [PROGRAM, "rollout", row["question"], *gold, *place, *self.config.options]
-        result = await runtime.run_program(argv, {**self.config.resolved_env, **variables})
+        argv = [
+            PROGRAM,
+            "rollout",
+            row["question"],
+            *gold,
+            *place,
+            *self.config.options,
+        ]
+        result = await runtime.run_program(
+            argv, {**self.config.resolved_env, **variables}
+        )
         if result.exit_code == 0:
             printed = json.loads(result.stdout)
             trace.state.reward, trace.state.parts = printed["reward"], printed["parts"]

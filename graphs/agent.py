@@ -56,11 +56,21 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
     @classmethod
     def of(cls, graph: CompiledStateGraph[State, Limits, Inputs, Outputs]) -> Agent:
         """Return the graph as an agent."""
-        return cls(**{name: value for name, value in vars(graph).items() if name != "__orig_class__"})
+        return cls(
+            **{
+                name: value
+                for name, value in vars(graph).items()
+                if name != "__orig_class__"
+            }
+        )
 
     def copy(self, update: dict[str, Any] | None = None) -> Self:
         """Return the agent with other attributes of its graph, as `with_config` asks for."""
-        attributes = {name: value for name, value in vars(self).items() if name not in ("__orig_class__", "recipe")}
+        attributes = {
+            name: value
+            for name, value in vars(self).items()
+            if name not in ("__orig_class__", "recipe")
+        }
         copied = type(self)(**attributes | (update or {}))
         copied.recipe = self.recipe
         return copied
@@ -88,7 +98,9 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
 
     if not TYPE_CHECKING:  # the signatures, overloads among them, are LangGraph's; invoke and ainvoke call stream
 
-        def invoke(self, input, config=None, *, stream_mode="values", version="v1", **kwargs):
+        def invoke(
+            self, input, config=None, *, stream_mode="values", version="v1", **kwargs
+        ):
             if stream_mode != "values" or version != "v1":
                 return super().invoke(
                     input,
@@ -106,7 +118,9 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
                 )
             )
 
-        async def ainvoke(self, input, config=None, *, stream_mode="values", version="v1", **kwargs):
+        async def ainvoke(
+            self, input, config=None, *, stream_mode="values", version="v1", **kwargs
+        ):
             if stream_mode != "values" or version != "v1":
                 return await super().ainvoke(
                     input,
@@ -136,7 +150,10 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
             )
 
         async def astream(self, input, config=None, *, context=None, **kwargs):
-            if self._resumes(input, config) and not (await self.aget_state(config)).next:
+            if (
+                self._resumes(input, config)
+                and not (await self.aget_state(config)).next
+            ):
                 raise ReviewError(_NOTHING_WAITS)
             limits = checked_limits(context)
             async for part in super().astream(
@@ -166,10 +183,14 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         See ras_agent.graphs.tool. Raises TypeError for other arguments, which LangChain's own method would take.
         """
         if args_schema is not None or arg_types is not None:
-            raise TypeError("an agent's tool has the one argument `question`: give only name and description")
+            raise TypeError(
+                "an agent's tool has the one argument `question`: give only name and description"
+            )
         return as_tool(self, name, description)
 
-    def as_function(self, name: str | None = None, description: str | None = None) -> Callable[[str], str]:
+    def as_function(
+        self, name: str | None = None, description: str | None = None
+    ) -> Callable[[str], str]:
         """Return the agent as a plain function: `question` in, answer and sources out, as text.
 
         Other frameworks make a tool's schema of its type hints and its docstring.
@@ -196,16 +217,18 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
     def _resumes(self, inputs: Any, config: RunnableConfig | None) -> bool:
         """Tell whether a person's decision is to go on with a run of a thread of the agent's own."""
         is_decision = isinstance(inputs, Command) and inputs.resume is not None
-        return is_decision and isinstance(self.checkpointer, BaseCheckpointSaver) and not _is_within_a_graph(config)
+        return (
+            is_decision
+            and isinstance(self.checkpointer, BaseCheckpointSaver)
+            and not _is_within_a_graph(config)
+        )
 
 
 def _made_again(recipe: Callable[[], Agent], config: RunnableConfig | None) -> Agent:
     return recipe().with_config(config)
 
 
-_ASK_WITH = (
-    "an agent is asked with a dictionary, {{'question': 'Who ...?'}} or {{'messages': [...]}}, got {given!r:.200}"
-)
+_ASK_WITH = "an agent is asked with a dictionary, {{'question': 'Who ...?'}} or {{'messages': [...]}}, got {given!r:.200}"
 _NOTHING_WAITS = (
     "Command(resume=...): no run waits for a decision on this thread; ask a question there, or give the thread_id of "
     "the run that waits"
@@ -218,10 +241,15 @@ def _is_within_a_graph(config: RunnableConfig | None) -> bool:
     The caller's own `configurable` takes the place of the graph's, so the running one is asked, too.
     """
     running = var_child_runnable_config.get()
-    return any((one or {}).get("configurable", {}).get("checkpoint_ns") for one in (config, running))
+    return any(
+        (one or {}).get("configurable", {}).get("checkpoint_ns")
+        for one in (config, running)
+    )
 
 
-def _checked_steps(supersteps: Sequence[Sequence[StateUpdate]]) -> list[list[StateUpdate]]:
+def _checked_steps(
+    supersteps: Sequence[Sequence[StateUpdate]],
+) -> list[list[StateUpdate]]:
     """Return updates of the state whose values have the forms that the nodes read."""
     return [[_checked_step(update) for update in updates] for updates in supersteps]
 

@@ -38,10 +38,14 @@ class Route(Runnable[Any, str]):
     def __call__(self, state: Any) -> str:
         return self._choose(state)
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:
+    def invoke(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> str:
         return self._choose(input)
 
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:
+    async def ainvoke(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> str:
         return self._choose(input)
 
 
@@ -81,7 +85,9 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
             input_schema=get_type_hints(body).get("state"),
         )
 
-    def add_route(self, name: str, choose: Callable[[Any], str], ends: Sequence[str]) -> None:
+    def add_route(
+        self, name: str, choose: Callable[[Any], str], ends: Sequence[str]
+    ) -> None:
         """Let `choose` say which one of `ends` follows the node `name`, from the fields that it reads and writes."""
         self.add_conditional_edges(
             name,
@@ -90,7 +96,12 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         )
 
     def add_beginning(
-        self, following: str, *, least_steps: int = nodes.LEAST_STEPS, stop_reason: str = "", static: bool = False
+        self,
+        following: str,
+        *,
+        least_steps: int = nodes.LEAST_STEPS,
+        stop_reason: str = "",
+        static: bool = False,
     ) -> None:
         """Add the nodes before `following`: `begin`, `rewrite` for a follow-up question, and `recall` with a store.
 
@@ -99,7 +110,10 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         parts = self._parts
         least_steps = least_steps + (self.memory is not None)
         begin = nodes.begin(
-            least_steps=least_steps, stop_reason=stop_reason, static=static, reviewed=bool(parts.review)
+            least_steps=least_steps,
+            stop_reason=stop_reason,
+            static=static,
+            reviewed=bool(parts.review),
         )
         self.add_body("begin", begin)
         self.add_edge(START, "begin")
@@ -120,7 +134,9 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
 
     def agent(self, checkpointer: AnyCheckpointer = None) -> Agent:
         """Return the graph, ready to run, under the agent's own name or the graph's."""
-        compiled = self.compile(checkpointer, name=self._parts.name or self._parts.graph)
+        compiled = self.compile(
+            checkpointer, name=self._parts.name or self._parts.graph
+        )
         return Agent.of(compiled).with_config(recursion_limit=_RECURSION_LIMIT)
 
     @property

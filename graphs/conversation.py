@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, convert_to_messages
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    convert_to_messages,
+)
 
 from ras_agent.records import JSON, Answer, Exchange
 from ras_agent.text.normal_form import storable
@@ -54,7 +60,9 @@ def question_of(messages: Sequence[BaseMessage]) -> str:
             if text := message.text.strip():
                 return text
             raise ValueError("the last message of the user holds no text to answer")
-    raise ValueError('the messages hold none of the user: {"messages": [{"role": "user", "content": "..."}]}')
+    raise ValueError(
+        'the messages hold none of the user: {"messages": [{"role": "user", "content": "..."}]}'
+    )
 
 
 def exchanges_in(messages: Sequence[BaseMessage], question: str) -> list[Exchange]:
@@ -62,7 +70,14 @@ def exchanges_in(messages: Sequence[BaseMessage], question: str) -> list[Exchang
 
     An answer of an agent says itself which question it was made for.
     """
-    *_, last = (-1, *(place for place, message in enumerate(messages) if isinstance(message, HumanMessage)))
+    *_, last = (
+        -1,
+        *(
+            place
+            for place, message in enumerate(messages)
+            if isinstance(message, HumanMessage)
+        ),
+    )
     exchanges: list[Exchange] = []
     asks_it = last >= 0 and messages[last].text.strip() == question.strip()
     for message in messages[:last] if asks_it else messages:
@@ -91,7 +106,12 @@ def with_turn(turns: Sequence[JSON], question: str, answer: Answer) -> list[JSON
 
 
 def messages_of_answer(
-    messages: Sequence[BaseMessage], question: str, original_question: str, answer: Answer, *, grounded: bool
+    messages: Sequence[BaseMessage],
+    question: str,
+    original_question: str,
+    answer: Answer,
+    *,
+    grounded: bool,
 ) -> list[Any]:
     """Return the messages that an answer adds to a conversation: the question, unless that is its last message, and
     the answer.
@@ -121,7 +141,11 @@ _CITED = ("number", "title", "headings", "file", "page", "quote", "supported")
 
 
 def structured_response(
-    messages: Sequence[BaseMessage], answer: Answer, confidence: float | None, *, grounded: bool
+    messages: Sequence[BaseMessage],
+    answer: Answer,
+    confidence: float | None,
+    *,
+    grounded: bool,
 ) -> JSON | None:
     """Return an answer for the program that asked by messages; None where nobody did."""
     if not messages:
@@ -142,7 +166,11 @@ def structured_response(
 
 def _asking(messages: Sequence[BaseMessage], question: str) -> list[BaseMessage]:
     """Return the messages with the question as the user's last one."""
-    users_texts = (message.text.strip() for message in reversed(messages) if isinstance(message, HumanMessage))
+    users_texts = (
+        message.text.strip()
+        for message in reversed(messages)
+        if isinstance(message, HumanMessage)
+    )
     if next(users_texts, None) == question.strip():
         return [*messages]
     return [*messages, HumanMessage(storable(question))]
@@ -157,9 +185,14 @@ def _messages(raw: Any) -> list[BaseMessage]:
     else:
         many = [raw]
     try:
-        return [_in_storable_text(_of_its_role(message)) for message in convert_to_messages(many)]
+        return [
+            _in_storable_text(_of_its_role(message))
+            for message in convert_to_messages(many)
+        ]
     except (ValueError, NotImplementedError, TypeError) as error:
-        raise ValueError(f"the input's messages cannot be read as LangChain messages: {error}") from error
+        raise ValueError(
+            f"the input's messages cannot be read as LangChain messages: {error}"
+        ) from error
 
 
 def _of_its_role(message: BaseMessage) -> BaseMessage:

@@ -70,10 +70,15 @@ def plan(
         question = state["question"]
         hop = len(state["steps"])
         update = decide_without_planner(state, limits, more_steps=more_steps)
-        first = from_memory and not hop and not state["scope"]["static"]  # a plan may say that nothing is needed
+        first = (
+            from_memory and not hop and not state["scope"]["static"]
+        )  # a plan may say that nothing is needed
         if update is not None and not (first and update.get("subquery")):
             return update
-        steps = _with_dialogue([records.step(data, state["passages"]) for data in state["steps"]], state["plans"])
+        steps = _with_dialogue(
+            [records.step(data, state["passages"]) for data in state["steps"]],
+            state["plans"],
+        )
         graph = yield from shown_graph(
             pruner,
             "planner",
@@ -82,7 +87,9 @@ def plan(
             steps,
             hop + 1,
         )
-        instead = fallback if hop else None  # the first search is the question's with any planner
+        instead = (
+            fallback if hop else None
+        )  # the first search is the question's with any planner
         plan = yield RoleCall(
             "planner",
             hop + 1,
@@ -112,7 +119,9 @@ def _with_dialogue(steps: list[Step], plans: Sequence[JSON]) -> list[Step]:
     for plan in plans:
         if "dialogue" in plan:
             parts[plan["hop"]] = DialoguePart.from_dict(plan["dialogue"])
-    return [replace(step, dialogue=parts.get(step.hop, step.dialogue)) for step in steps]
+    return [
+        replace(step, dialogue=parts.get(step.hop, step.dialogue)) for step in steps
+    ]
 
 
 def _later_plan(plan: Plan | None) -> Plan | None:
@@ -122,13 +131,17 @@ def _later_plan(plan: Plan | None) -> Plan | None:
     return plan
 
 
-def _first_plan(plan: Plan | None, question: str, from_memory: bool, in_own_words: bool) -> Plan:
+def _first_plan(
+    plan: Plan | None, question: str, from_memory: bool, in_own_words: bool
+) -> Plan:
     """Return one of the two first plans that there are: to search for the question, or not to search at all.
 
     in_own_words: whether a first search is in the planner's words, as where a person has asked for another.
     """
     if plan is None:
-        return Plan("subq", question, "no plan came back: the question itself comes first")
+        return Plan(
+            "subq", question, "no plan came back: the question itself comes first"
+        )
     if plan.action == "subq":
         if in_own_words or plan.dialogue:
             return plan
@@ -148,7 +161,13 @@ def _first_plan(plan: Plan | None, question: str, from_memory: bool, in_own_word
     )
 
 
-def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0, fallback: object = None) -> NodeBody:
+def reason(
+    reasoner: Reasoner,
+    *,
+    structured: bool,
+    more_steps: int = 0,
+    fallback: object = None,
+) -> NodeBody:
     """Write the next sentence of the chain of thought, which is also the next sub-query; the first is the question.
 
     A sentence that states the answer ends the loop (`ras_agent.marks.ends_chain`). structured: whether the graph reads
@@ -238,7 +257,9 @@ def decide_without_planner(
     return None
 
 
-def apply_plan(state: DecideReads, limits: Limits, plan: Plan, *, thought: bool = False) -> Update:
+def apply_plan(
+    state: DecideReads, limits: Limits, plan: Plan, *, thought: bool = False
+) -> Update:
     """Emit a plan as an event, record it in the state, and go where it leads: to a search or to the answer.
 
     A plan that repeats a sub-query ends the loop instead. The node body calls this last.
@@ -272,13 +293,18 @@ def end_loop(reason: str) -> Update:
     return {"stop_reason": reason, "subquery": ""}
 
 
-def _budget_end(state: DecideReads, limits: Limits, more_steps: int) -> StopReason | None:
+def _budget_end(
+    state: DecideReads, limits: Limits, more_steps: int
+) -> StopReason | None:
     """Return the budget that forbids another hop, or None.
 
     Tokens are looked at here, before every hop, and by the ledger before every model call.
     """
     usage = state["usage"]
-    if limits.loop_tokens is not None and usage["input_tokens"] + usage["output_tokens"] >= limits.loop_tokens:
+    if (
+        limits.loop_tokens is not None
+        and usage["input_tokens"] + usage["output_tokens"] >= limits.loop_tokens
+    ):
         return "max_tokens"
     if state["remaining_steps"] <= _STEPS_OF_A_HOP + more_steps:
         return "recursion_limit"
@@ -294,7 +320,9 @@ def _loop_end(state: DecideReads, limits: Limits) -> StopReason | None:
     if hop >= limits.max_hops:
         return "max_hops"
     if limits.stop_on_no_new_facts and hop and not state["steps"][-1]["new_triple_ids"]:
-        failed = {failure["role"] for failure in state["failures"] if failure["hop"] == hop}
+        failed = {
+            failure["role"] for failure in state["failures"] if failure["hop"] == hop
+        }
         if failed & {"retriever", "extractor"}:
             return None
         return "no_new_facts"
@@ -304,4 +332,7 @@ def _loop_end(state: DecideReads, limits: Limits) -> StopReason | None:
 def _repeats(state: DecideReads, subquery: str) -> bool:
     """Tell whether `subquery` was asked before and found passages."""
     key = canonical_key(subquery)
-    return any(step["hits"] and canonical_key(step["subquery"]) == key for step in state["steps"])
+    return any(
+        step["hits"] and canonical_key(step["subquery"]) == key
+        for step in state["steps"]
+    )

@@ -64,9 +64,17 @@ def own_form(given: object, review: Review) -> object:
     decision = given
     if isinstance(given, Mapping) and isinstance(given.get("decisions"), Sequence):
         decision = given["decisions"]
-    if isinstance(decision, Sequence) and not isinstance(decision, str) and len(decision) == 1:
+    if (
+        isinstance(decision, Sequence)
+        and not isinstance(decision, str)
+        and len(decision) == 1
+    ):
         decision = decision[0]
-    if not isinstance(decision, Mapping) or decision.get("type") not in _TYPES or "action" in decision:
+    if (
+        not isinstance(decision, Mapping)
+        or decision.get("type") not in _TYPES
+        or "action" in decision
+    ):
         return given
     kind = decision["type"]
     if kind in _APPROVES:
@@ -87,7 +95,10 @@ def _shown(review: Review) -> JSON:
         return {"subquery": review.plan.subquery if review.plan else ""}
     if review.at == "answer":
         return {"answer": review.answer}
-    return {fact.id: " | ".join((fact.subject, fact.predicate, fact.object)) for fact, _ in review.facts}
+    return {
+        fact.id: " | ".join((fact.subject, fact.predicate, fact.object))
+        for fact, _ in review.facts
+    }
 
 
 def _rejection(decision: Mapping[str, Any], review: Review) -> object:
@@ -109,10 +120,16 @@ def _edit(decision: Mapping[str, Any], review: Review) -> object:
     else:
         args = None
     if not isinstance(args, Mapping):
-        raise ReviewError(f"decision: an edit needs the edited values under args, got {request!r:.80}")
+        raise ReviewError(
+            f"decision: an edit needs the edited values under args, got {request!r:.80}"
+        )
     if review.at != "facts":
         return {"action": "edit", **args}
-    edits = [_edited_fact(name, text) for name, text in args.items() if text != _shown(review).get(name)]
+    edits = [
+        _edited_fact(name, text)
+        for name, text in args.items()
+        if text != _shown(review).get(name)
+    ]
     return edits or {"action": "approve"}
 
 
@@ -121,7 +138,9 @@ def _edited_fact(name: str, text: object) -> JSON:
         return {"action": "remove", "fact": name}
     fields = [field.strip() for field in str(text).split(" | ")]
     if len(fields) != len(_FACT):
-        raise ReviewError(f"decision: expected 'subject | predicate | object' for fact {name}, got {text!r:.80}")
+        raise ReviewError(
+            f"decision: expected 'subject | predicate | object' for fact {name}, got {text!r:.80}"
+        )
     return {
         "action": "edit",
         "fact": name,

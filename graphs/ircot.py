@@ -38,7 +38,10 @@ def assemble_ircot(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> A
     structured = parts.extractor is not None
     graph.add_beginning("reason", least_steps=nodes.LEAST_STEPS + more_steps)
     reason = decide.reason(
-        parts.planner, structured=structured, more_steps=more_steps, fallback=parts.fallbacks.get("planner")
+        parts.planner,
+        structured=structured,
+        more_steps=more_steps,
+        fallback=parts.fallbacks.get("planner"),
     )
     graph.add_body("reason", reason)
     graph.add_body("retrieve", nodes.retrieve(parts.retriever))
@@ -53,7 +56,10 @@ def assemble_ircot(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> A
     )
     graph.add_body("answer", answer)
     if structured:
-        graph.add_body("structure", nodes.structure(parts.extractor, parts.fallbacks.get("extractor")))
+        graph.add_body(
+            "structure",
+            nodes.structure(parts.extractor, parts.fallbacks.get("extractor")),
+        )
 
     graph.add_edge("retrieve", "structure" if structured else "merge")
     graph.add_edge("merge", "reason")
@@ -62,4 +68,6 @@ def assemble_ircot(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> A
     return graph.agent(checkpointer)
 
 
-IRCOT = GraphSpec(assemble_ircot, planner="reasoner", facts="if needed", style="reader", review=PLACES)
+IRCOT = GraphSpec(
+    assemble_ircot, planner="reasoner", facts="if needed", style="reader", review=PLACES
+)

@@ -102,7 +102,10 @@ def recall(memory: ThreadMemory) -> NodeBody:
             graph = _of_hop_0(QuestionGraph.from_dict(item["graph"]), passages)
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             failure = Failure(
-                "store", f"what the store holds is no graph of ours: {type(error).__name__}: {error}"[:500]
+                "store",
+                f"what the store holds is no graph of ours: {type(error).__name__}: {error}"[
+                    :500
+                ],
             )
             return {"failures": record_failures([failure])}
         graph = graph.bounded(limits.max_facts, state["question"])
@@ -115,13 +118,22 @@ def recall(memory: ThreadMemory) -> NodeBody:
     return body
 
 
-def remember_call(memory: ThreadMemory, hop: int, graph: QuestionGraph, passages: Mapping[str, Passage]) -> RoleCall:
+def remember_call(
+    memory: ThreadMemory,
+    hop: int,
+    graph: QuestionGraph,
+    passages: Mapping[str, Passage],
+) -> RoleCall:
     """Return the call that remembers the facts of a graph, the most useful ones of a big one, and their passages."""
     kept_graph = graph.bounded(_MAX_FACTS)
-    sources = dict.fromkeys(source.passage_id for fact in kept_graph.facts for source in fact.sources)
+    sources = dict.fromkeys(
+        source.passage_id for fact in kept_graph.facts for source in fact.sources
+    )
     value = {
         "graph": {**kept_graph.to_dict(), "shelf": []},
-        "passages": {name: passages[name].to_dict() for name in sources if name in passages},
+        "passages": {
+            name: passages[name].to_dict() for name in sources if name in passages
+        },
         "whole": not kept_graph.hidden_facts,
     }
     return RoleCall(
@@ -136,7 +148,9 @@ def remember_call(memory: ThreadMemory, hop: int, graph: QuestionGraph, passages
 
 def without_passages(graph: QuestionGraph, names: Collection[str]) -> QuestionGraph:
     """Return the graph without the facts that only these passages state."""
-    return _with_sources(graph, lambda source: source if source.passage_id not in names else None)
+    return _with_sources(
+        graph, lambda source: source if source.passage_id not in names else None
+    )
 
 
 def namespace() -> Namespace:
@@ -165,11 +179,19 @@ def _label(name: object) -> str:
 
 
 def _of_hop_0(graph: QuestionGraph, passages: Collection[str]) -> QuestionGraph:
-    return _with_sources(graph, lambda source: replace(source, hop=0) if source.passage_id in passages else None)
+    return _with_sources(
+        graph,
+        lambda source: (
+            replace(source, hop=0) if source.passage_id in passages else None
+        ),
+    )
 
 
 def _with_sources(graph: QuestionGraph, change: Any) -> QuestionGraph:
     readings = (
-        replace(reading, sources=tuple(filter(None, map(change, reading.sources)))) for reading in graph.readings
+        replace(reading, sources=tuple(filter(None, map(change, reading.sources))))
+        for reading in graph.readings
     )
-    return QuestionGraph(tuple(reading for reading in readings if reading.sources), graph.hidden_facts)
+    return QuestionGraph(
+        tuple(reading for reading in readings if reading.sources), graph.hidden_facts
+    )

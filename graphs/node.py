@@ -108,7 +108,9 @@ NodeBody = Callable[[Any, Limits, Records], NodeSteps | Update]
 
 def instead_of_model(role: object) -> str:
     """Say which role plays a step whose model could not be understood, and the setting that decides so."""
-    return f"this step is left to the role {role_name(role)!r} (fallback = stop ends it)"
+    return (
+        f"this step is left to the role {role_name(role)!r} (fallback = stop ends it)"
+    )
 
 
 def record_failures(failures: Iterable[Failure]) -> list[JSON]:
@@ -134,13 +136,21 @@ def redacted(message: object) -> str:
 class Node(Runnable[Any, Update]):
     """A step of a graph around `body`. `bounds` turns a run's own limits, None if it has none, into those in force."""
 
-    def __init__(self, title: str, body: NodeBody, bounds: Callable[[Limits | None], Limits], records: Records) -> None:
+    def __init__(
+        self,
+        title: str,
+        body: NodeBody,
+        bounds: Callable[[Limits | None], Limits],
+        records: Records,
+    ) -> None:
         self._title = title
         self._body = body
         self._bounds = bounds
         self._records = records
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
+    def invoke(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Update:
         run = self._new_run(input)
         with metered(run.ledger), counting(), emitting(run.stream):
             run.begin(self._body, self._records)
@@ -168,7 +178,9 @@ class Node(Runnable[Any, Update]):
                 role_call = instead or run.advance()
         return run.end(self._title, config)
 
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
+    async def ainvoke(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Update:
         run = self._new_run(input)
         with metered(run.ledger), counting(), emitting(run.stream):
             run.begin(self._body, self._records)
@@ -197,7 +209,9 @@ class Node(Runnable[Any, Update]):
     def _new_run(self, state: Any) -> _NodeRun:
         runtime = get_runtime(Limits)
         # inside a bigger graph the context is that graph's own, of whatever type
-        limits = self._bounds(runtime.context if isinstance(runtime.context, Limits) else None)
+        limits = self._bounds(
+            runtime.context if isinstance(runtime.context, Limits) else None
+        )
         calls: tuple[Call, ...] = ()
         if "usage" in state:
             calls = tuple(map(self._records.call, state["usage"]["calls"]))
@@ -214,13 +228,24 @@ def _does_nothing(writer: Callable[[Any], None]) -> bool:
     if not isinstance(writer, FunctionType):
         return False
     code = writer.__code__
-    return not (code.co_names or code.co_freevars or writer.__defaults__ or writer.__kwdefaults__)
+    return not (
+        code.co_names
+        or code.co_freevars
+        or writer.__defaults__
+        or writer.__kwdefaults__
+    )
 
 
 class _NodeRun:
     """One run of a node's body: the calls it asks for, their failures, its update."""
 
-    def __init__(self, state: Any, limits: Limits, earlier: tuple[Call, ...], writer: Callable[[Any], None]) -> None:
+    def __init__(
+        self,
+        state: Any,
+        limits: Limits,
+        earlier: tuple[Call, ...],
+        writer: Callable[[Any], None],
+    ) -> None:
         self.update: Update = {}
         if _does_nothing(writer):
             self.stream = None
@@ -286,7 +311,11 @@ class _NodeRun:
             return _OF_STORE
         seconds_left = self.ledger.seconds_left()
         limits = self.ledger.limits
-        if limits.max_seconds is None or limits.loop_seconds is None or seconds_left > TIMEOUT_MAX / 2:
+        if (
+            limits.max_seconds is None
+            or limits.loop_seconds is None
+            or seconds_left > TIMEOUT_MAX / 2
+        ):
             return inf
         for_answer = limits.max_seconds - limits.loop_seconds
         return max(seconds_left + min(_TO_HAND_OVER, for_answer / 2), _AT_LEAST)
@@ -338,7 +367,9 @@ class _NodeRun:
         if self._failures:
             update["failures"] = [*self._failures, *update.get("failures", ())]
         if self.ledger.calls:
-            update["usage"] = Usage((*self.ledger.earlier, *self.ledger.calls)).to_dict()
+            update["usage"] = Usage(
+                (*self.ledger.earlier, *self.ledger.calls)
+            ).to_dict()
         if self.ledger.refused:
             update["stop_reason"] = self.ledger.refused
         return update

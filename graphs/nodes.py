@@ -14,13 +14,40 @@ from langgraph.config import get_config
 
 from ras_agent.budget import Limits, current_ledger
 from ras_agent.errors import ReviewError
-from ras_agent.events import Answered, GraphDelta, Hits, Rewritten, Triples, emit, streaming
+from ras_agent.events import (
+    Answered,
+    GraphDelta,
+    Hits,
+    Rewritten,
+    Triples,
+    emit,
+    streaming,
+)
 from ras_agent.filters import Filter
-from ras_agent.graphs.conversation import exchanges_in, messages_of_answer, structured_response, with_turn
+from ras_agent.graphs.conversation import (
+    exchanges_in,
+    messages_of_answer,
+    structured_response,
+    with_turn,
+)
 from ras_agent.graphs.memory import ThreadMemory, remember_call, without_passages
-from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, instead_of_model, record_failures
+from ras_agent.graphs.node import (
+    NodeBody,
+    NodeSteps,
+    RoleCall,
+    instead_of_model,
+    record_failures,
+)
 from ras_agent.graphs.records import Records
-from ras_agent.graphs.state import Beginning, CallReads, Reads, Scope, State, Update, empty_state
+from ras_agent.graphs.state import (
+    Beginning,
+    CallReads,
+    Reads,
+    Scope,
+    State,
+    Update,
+    empty_state,
+)
 from ras_agent.graphs.validate import (
     check_admitted,
     finite,
@@ -32,8 +59,23 @@ from ras_agent.graphs.validate import (
 )
 from ras_agent.protocols import Answerer, Extractor, Judge, Retriever, Rewriter
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.question_graph.support import is_grounded, texts_to_judge, what_is_not_borne, with_support
-from ras_agent.records import JSON, Answer, Exchange, Extraction, Failure, Hit, Passage, Step, any_failed
+from ras_agent.question_graph.support import (
+    is_grounded,
+    texts_to_judge,
+    what_is_not_borne,
+    with_support,
+)
+from ras_agent.records import (
+    JSON,
+    Answer,
+    Exchange,
+    Extraction,
+    Failure,
+    Hit,
+    Passage,
+    Step,
+    any_failed,
+)
 from ras_agent.review import is_person
 from ras_agent.standing_facts import keep_standing
 from ras_agent.text.normal_form import storable
@@ -49,22 +91,34 @@ _CHECKPOINTER = "__pregel_checkpointer"
 
 
 def begin(
-    *, least_steps: int = LEAST_STEPS, stop_reason: str = "", static: bool = False, reviewed: bool = False
+    *,
+    least_steps: int = LEAST_STEPS,
+    stop_reason: str = "",
+    static: bool = False,
+    reviewed: bool = False,
 ) -> NodeBody:
     """Check the caller's input, and clear the remains of an earlier question in the thread's state."""
 
     def body(state: Beginning, limits: Limits, records: Records) -> Update:
         question = state.get("question")
         if not isinstance(question, str) or not question.strip():
-            raise ValueError(f'the input needs a question that is not blank: {{"question": "..."}}, got {question!r}')
-        exchanges = exchanges_in(cast("Sequence[BaseMessage]", state.get("messages", ())), question)
+            raise ValueError(
+                f'the input needs a question that is not blank: {{"question": "..."}}, got {question!r}'
+            )
+        exchanges = exchanges_in(
+            cast("Sequence[BaseMessage]", state.get("messages", ())), question
+        )
         turns = [exchange.to_dict() for exchange in exchanges] or state.get("turns", [])
         least = least_steps + bool(turns)
         if state["remaining_steps"] < least:
             # LangGraph wants one more than the steps that are taken
-            raise ValueError(f"recursion_limit is too low to reach an answer: give at least {least + 1}, or none")
+            raise ValueError(
+                f"recursion_limit is too low to reach an answer: give at least {least + 1}, or none"
+            )
         if state.get("static_passages") and not static:
-            raise ValueError("this graph has no mode for static_passages: give seed_passages, or take the RAS graph")
+            raise ValueError(
+                "this graph has no mode for static_passages: give seed_passages, or take the RAS graph"
+            )
         if reviewed and get_config().get("configurable", {}).get(_CHECKPOINTER) is None:
             raise ReviewError(
                 "a review pauses the run, and only a checkpointer holds a run that is paused: give one where the agent "
@@ -137,7 +191,10 @@ def retrieve(retriever: Retriever) -> NodeBody:
         given_passages = scope["given"]
         search = Search(retriever, Filter.of(scope["filter"]), scope["commit"])
         if given_passages:
-            hits = tuple(Hit(records.passage(data), 1 / rank) for rank, data in enumerate(given_passages[0], start=1))
+            hits = tuple(
+                Hit(records.passage(data), 1 / rank)
+                for rank, data in enumerate(given_passages[0], start=1)
+            )
             check_admitted([hit.passage for hit in hits], search.filter)
         else:
             reply = yield RoleCall(
@@ -158,7 +215,9 @@ def retrieve(retriever: Retriever) -> NodeBody:
             passage = hit.passage
             stored = state["passages"].get(passage.id)
             is_earlier = stored is not None and not stored.get("recalled")
-            text = texts.setdefault(passage.id, stored["text"] if stored and is_earlier else passage.text)
+            text = texts.setdefault(
+                passage.id, stored["text"] if stored and is_earlier else passage.text
+            )
             if passage.text != text:
                 shadowed.append(passage)
                 continue
@@ -185,7 +244,9 @@ def retrieve(retriever: Retriever) -> NodeBody:
                 "read": [name for name in state["read"] if name not in stale],
             }
         if shadowed:
-            update["failures"] = record_failures(_shared_id(passage, hop) for passage in shadowed)
+            update["failures"] = record_failures(
+                _shared_id(passage, hop) for passage in shadowed
+            )
         return update
 
     return body
@@ -232,7 +293,11 @@ def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
             if reply is None and not triples:
                 return {"triples": []}
         extraction = reply or Extraction()
-        missed = [passages[passage_id] for passage_id in extraction.unread if passage_id in passages]
+        missed = [
+            passages[passage_id]
+            for passage_id in extraction.unread
+            if passage_id in passages
+        ]
         if missed and fallback is not None and not current_ledger().refused:
             args = (missed, subquery)
             message = instead_of_model(fallback)
@@ -244,7 +309,11 @@ def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
                 args,
                 Extraction,
             )
-            noted = Failure("extractor", f"no fact was read in {len(missed)} passages; {message}", hop)
+            noted = Failure(
+                "extractor",
+                f"no fact was read in {len(missed)} passages; {message}",
+                hop,
+            )
             parts = [extraction, Extraction(failures=(noted,)), more or Extraction()]
             extraction = Extraction.joined(parts)
         extraction = Extraction(triples + extraction.triples, extraction.failures)
@@ -261,8 +330,13 @@ def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
             update["failures"] = record_failures(failures)
         if reply is None or any_failed(failures):
             # a passage that gave no facts may give some when it is found again
-            facts_from = {source.passage_id for triple in triples for source in triple.sources}
-            update["read"] = [*state["read"], *(passage_id for passage_id in passages if passage_id in facts_from)]
+            facts_from = {
+                source.passage_id for triple in triples for source in triple.sources
+            }
+            update["read"] = [
+                *state["read"],
+                *(passage_id for passage_id in passages if passage_id in facts_from),
+            ]
         return update
 
     return body
@@ -298,9 +372,16 @@ def merge(*, thinking: bool = False) -> NodeBody:
             )
         passage_ids = {hit["passage_id"] for hit in hits}
         # a person may have added facts that are from elsewhere
-        passage_ids |= {source.passage_id for triple in triples for source in triple.sources}
+        passage_ids |= {
+            source.passage_id for triple in triples for source in triple.sources
+        }
         facts = graph.entries.items()
-        names = [name for name, (fact, _) in facts for source in fact.sources if source.passage_id in passage_ids]
+        names = [
+            name
+            for name, (fact, _) in facts
+            for source in fact.sources
+            if source.passage_id in passage_ids
+        ]
         ids = tuple(dict.fromkeys(names))
         # a fact of an earlier turn is new to this question once its own search has found it
         of_earlier_hops = set().union(*[step["triple_ids"] for step in state["steps"]])
@@ -311,7 +392,9 @@ def merge(*, thinking: bool = False) -> NodeBody:
             triple_ids=ids,
             new_triple_ids=new,
             thought=state["subquery"] if thinking and state["steps"] else "",
-            seconds=round(state["seconds"] - sum(step["seconds"] for step in state["steps"]), 6),
+            seconds=round(
+                state["seconds"] - sum(step["seconds"] for step in state["steps"]), 6
+            ),
         )
         if streaming():  # counting entities and conflicts costs as much as the merge
             added = graph.with_ids(new)
@@ -349,7 +432,12 @@ def _of_persons(graph: QuestionGraph) -> list[str]:
 
 
 def shown_graph(
-    pruner: FactPruner | None, kind: str, question: str, graph: QuestionGraph, steps: Sequence[Step], hop: int
+    pruner: FactPruner | None,
+    kind: str,
+    question: str,
+    graph: QuestionGraph,
+    steps: Sequence[Step],
+    hop: int,
 ) -> Generator[RoleCall, Any, QuestionGraph]:
     """Return the part of the question's graph that a planner or answerer sees: all of it, unless a pruner is set.
 
@@ -393,13 +481,21 @@ def answer(
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
         hop = len(state["steps"])
         graph = records.graph(state["graph"])
-        passages = {name: records.passage(data) for name, data in state["passages"].items()}
+        passages = {
+            name: records.passage(data) for name, data in state["passages"].items()
+        }
         steps = tuple(records.step(data, state["passages"]) for data in state["steps"])
         evidence = bool(passages or len(graph))
         if state["stop_reason"] == "model_refused":
             reply = None
-        elif evidence or state["stop_reason"] == "no_retrieval" or (asks_anyway and steps):
-            graph_shown = yield from shown_graph(pruner, "answerer", state["question"], graph, steps, hop)
+        elif (
+            evidence
+            or state["stop_reason"] == "no_retrieval"
+            or (asks_anyway and steps)
+        ):
+            graph_shown = yield from shown_graph(
+                pruner, "answerer", state["question"], graph, steps, hop
+            )
             args = (state["question"], graph_shown, tuple(passages.values()), steps)
             reply = yield RoleCall(
                 "answerer",
@@ -420,7 +516,9 @@ def answer(
                     Answer,
                 )
                 if instead is not None:
-                    reply = replace(instead, failures=(*reply.failures, failed, *instead.failures))
+                    reply = replace(
+                        instead, failures=(*reply.failures, failed, *instead.failures)
+                    )
         else:
             reply = _without_evidence(state)
         refused = current_ledger().refused
@@ -430,16 +528,24 @@ def answer(
                 cause = "a model cannot be asked"
             reply = Answer(f"No answer: {cause}.", abstained=True, failed=cause)
         reply = valid_citations(reply, passages, graph.by_id, hop)
-        reply = yield from _supported(state["question"], reply, passages, graph, judge, hop)
+        reply = yield from _supported(
+            state["question"], reply, passages, graph, judge, hop
+        )
         current_ledger().refused = refused  # a judge that lacked time ends nothing
         grounded = is_grounded(reply)
         if evidence and (unborne := what_is_not_borne(reply)):
-            reply = replace(reply, failures=(*reply.failures, Failure("answerer", unborne)))
-        failures = record_failures(replace(failure, role="answerer", hop=hop) for failure in reply.failures)
+            reply = replace(
+                reply, failures=(*reply.failures, Failure("answerer", unborne))
+            )
+        failures = record_failures(
+            replace(failure, role="answerer", hop=hop) for failure in reply.failures
+        )
         emit(Answered(reply, refused or state["stop_reason"], grounded))
         if memory is not None and len(graph):
             yield remember_call(memory, hop, graph, passages)
-            current_ledger().refused = refused  # it is over: a store that lacked time ends nothing
+            current_ledger().refused = (
+                refused  # it is over: a store that lacked time ends nothing
+            )
         return {
             "answer": reply.text,
             "citations": [citation.to_dict() for citation in reply.citations],
@@ -450,10 +556,17 @@ def answer(
             "confidence": finite(reply.confidence),
             "failures": failures,
             "structured_response": structured_response(
-                state.get("messages", ()), reply, finite(reply.confidence), grounded=grounded
+                state.get("messages", ()),
+                reply,
+                finite(reply.confidence),
+                grounded=grounded,
             ),
             "messages": messages_of_answer(
-                state.get("messages", ()), state["question"], state.get("asked", ""), reply, grounded=grounded
+                state.get("messages", ()),
+                state["question"],
+                state.get("asked", ""),
+                reply,
+                grounded=grounded,
             ),
             "turns": with_turn(
                 state.get("turns", ()),
@@ -466,7 +579,12 @@ def answer(
 
 
 def _supported(
-    question: str, reply: Answer, passages: Mapping[str, Passage], graph: QuestionGraph, judge: Judge | None, hop: int
+    question: str,
+    reply: Answer,
+    passages: Mapping[str, Passage],
+    graph: QuestionGraph,
+    judge: Judge | None,
+    hop: int,
 ) -> Generator[RoleCall, Any, Answer]:
     """Return the answer whose citations say whether they support it."""
     texts = texts_to_judge(question, reply, passages) if judge else []
@@ -485,13 +603,23 @@ def _supported(
 
 def _without_evidence(state: State) -> Answer:
     """Say that nothing was found, and why."""
-    broken = [failure["message"] for failure in state["failures"] if failure["role"] == "retriever"]
+    broken = [
+        failure["message"]
+        for failure in state["failures"]
+        if failure["role"] == "retriever"
+    ]
     if broken:
         cause = "nothing was found, since the search failed"
         # the rest of the error is among the failures, and may name a place that is not for everybody
-        return Answer(f"No answer: {cause}: {broken[-1].partition(': ')[0]}", abstained=True, failed=cause)
+        return Answer(
+            f"No answer: {cause}: {broken[-1].partition(': ')[0]}",
+            abstained=True,
+            failed=cause,
+        )
     if state["steps"]:
-        return Answer("No answer: no passage was found for the question.", abstained=True)
+        return Answer(
+            "No answer: no passage was found for the question.", abstained=True
+        )
     cause = "the run ended before its first search"
     if any(plan.get("by") for plan in state["plans"]):
         cause += ": a person stopped it"

@@ -15,7 +15,10 @@ from typing import Any
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import get_async_callback_manager_for_config, get_callback_manager_for_config
+from langchain_core.runnables.config import (
+    get_async_callback_manager_for_config,
+    get_callback_manager_for_config,
+)
 
 from ras_agent.budget import Ledger
 from ras_agent.calling import acall, call
@@ -34,7 +37,9 @@ _KNOWN = re.compile(
 _EMPTYING = ("begin", "merge")  # they empty hits and facts
 
 
-def search(config: RunnableConfig | None, role: Any, method: str, *args: Any, within: float) -> Any:
+def search(
+    config: RunnableConfig | None, role: Any, method: str, *args: Any, within: float
+) -> Any:
     """Call a retriever, and report the search to the callbacks of the run."""
     manager = _manager(config, role, get_callback_manager_for_config)
     if manager is None:
@@ -63,7 +68,9 @@ def search(config: RunnableConfig | None, role: Any, method: str, *args: Any, wi
     return hits
 
 
-async def asearch(config: RunnableConfig | None, role: Any, method: str, *args: Any, within: float) -> Any:
+async def asearch(
+    config: RunnableConfig | None, role: Any, method: str, *args: Any, within: float
+) -> Any:
     """Do the same as `search`, for coroutines."""
     manager = _manager(config, role, get_async_callback_manager_for_config)
     if manager is None:
@@ -121,7 +128,11 @@ def _documents(hits: object) -> Sequence[Document]:
         return documents
     for hit in hits:
         # anything but a passage of texts is for the node to refuse
-        if not isinstance(hit, Hit) or not isinstance(hit.passage, Passage) or not isinstance(hit.passage.text, str):
+        if (
+            not isinstance(hit, Hit)
+            or not isinstance(hit.passage, Passage)
+            or not isinstance(hit.passage.text, str)
+        ):
             continue
         passage = hit.passage
         document = Document(
@@ -134,7 +145,12 @@ def _documents(hits: object) -> Sequence[Document]:
 
 
 def log_node(
-    name: str, config: RunnableConfig | None, state: Any, update: Update, ledger: Ledger, seconds: float
+    name: str,
+    config: RunnableConfig | None,
+    state: Any,
+    update: Update,
+    ledger: Ledger,
+    seconds: float,
 ) -> None:
     """Log a node's run: counts, ids, times and failures; the texts of question and answer only if asked for."""
     failures = update.get("failures") or ()
@@ -153,8 +169,12 @@ def log_node(
     fields["seconds"] = round(seconds, 4)
     if ledger.calls:
         fields["model_calls"] = len(ledger.calls)
-        fields["input_tokens"] = sum(model_call.input_tokens for model_call in ledger.calls)
-        fields["output_tokens"] = sum(model_call.output_tokens for model_call in ledger.calls)
+        fields["input_tokens"] = sum(
+            model_call.input_tokens for model_call in ledger.calls
+        )
+        fields["output_tokens"] = sum(
+            model_call.output_tokens for model_call in ledger.calls
+        )
     if "hits" in update and name not in _EMPTYING:
         fields["passage_ids"] = [hit["passage_id"] for hit in update["hits"]]
     if "triples" in update and name not in _EMPTYING:
@@ -177,7 +197,9 @@ def log_node(
         fields["failures"] = reasons
     extra: dict[str, Any] = {"ras_agent": fields}
     if shows_text():
-        shown = {key: update.get(key) for key in ("question", "subquery", "answer")} | {"failures": texts}
+        shown = {key: update.get(key) for key in ("question", "subquery", "answer")} | {
+            "failures": texts
+        }
         extra["ras_agent_text"] = {key: text for key, text in shown.items() if text}
     LOGGER.log(level, "%s", "; ".join(lines), extra=extra)
 

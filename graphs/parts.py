@@ -19,7 +19,15 @@ from typing_extensions import TypedDict
 from ras_agent.address import Address
 from ras_agent.budget import Limits
 from ras_agent.errors import UnknownName
-from ras_agent.protocols import Answerer, Extractor, Judge, Planner, Reasoner, Retriever, Rewriter
+from ras_agent.protocols import (
+    Answerer,
+    Extractor,
+    Judge,
+    Planner,
+    Reasoner,
+    Retriever,
+    Rewriter,
+)
 from ras_agent.records import EvidenceLayout
 from ras_agent.review import Place
 from ras_agent.settings import Settings
@@ -34,7 +42,16 @@ AnyExtractor = Extractor | AnyModel | None
 AnyAnswerer = Answerer | AnyModel | None
 AnyRewriter = Rewriter | AnyModel | None
 AnyRetriever = Retriever | BaseRetriever | VectorStore | BaseTool | str | None
-AnyIndex = PassageIndex | str | Path | Address | Iterable[Text] | BaseRetriever | VectorStore | None
+AnyIndex = (
+    PassageIndex
+    | str
+    | Path
+    | Address
+    | Iterable[Text]
+    | BaseRetriever
+    | VectorStore
+    | None
+)
 AnyCheckpointer = BaseCheckpointSaver[Any] | bool | None
 
 DEFAULT_LIMITS = Limits()
@@ -104,7 +121,10 @@ def preset_named(name: str | Preset | None, **changes: Any) -> Preset:
             str(name),
             tuple(PRESETS),
         )
-    return replace(preset, **{field: value for field, value in changes.items() if value is not None})
+    return replace(
+        preset,
+        **{field: value for field, value in changes.items() if value is not None},
+    )
 
 
 class AgentArguments(TypedDict, total=False):

@@ -54,7 +54,9 @@ def planning_loop(
     )
     graph.add_body("plan", plan)
     graph.add_body("retrieve", nodes.retrieve(parts.retriever))
-    graph.add_body("structure", nodes.structure(parts.extractor, parts.fallbacks.get("extractor")))
+    graph.add_body(
+        "structure", nodes.structure(parts.extractor, parts.fallbacks.get("extractor"))
+    )
     graph.add_body("merge", nodes.merge())
     answer = nodes.answer(
         parts.answerer,

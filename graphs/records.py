@@ -35,7 +35,12 @@ class Records:
         self._remember(data, record)
         return data
 
-    def dump_graph(self, graph: QuestionGraph, earlier: JSON | None = None, triples: tuple[Triple, ...] = ()) -> JSON:
+    def dump_graph(
+        self,
+        graph: QuestionGraph,
+        earlier: JSON | None = None,
+        triples: tuple[Triple, ...] = (),
+    ) -> JSON:
         """Return a graph as JSON, in which the JSON of facts that have not changed is taken over.
 
         earlier: the graph from which it has grown, where its facts nearly always come first. triples: the merged ones.
@@ -58,7 +63,9 @@ class Records:
             same = 0
         facts = earlier["facts"][:same] if earlier else []
         facts += [
-            data if len(readings) == 1 and (data := dumped.get(id(fact))) else dump_fact(name, fact, readings)
+            data
+            if len(readings) == 1 and (data := dumped.get(id(fact)))
+            else dump_fact(name, fact, readings)
             for name, (fact, readings) in islice(graph.entries.items(), same, None)
         ]
         self._remember(facts, entries)
@@ -72,7 +79,9 @@ class Records:
         data = []
         for triple in triples:
             if (sources := shared.get(id(triple.sources))) is None:
-                sources = shared[id(triple.sources)] = [source.to_dict() for source in triple.sources]
+                sources = shared[id(triple.sources)] = [
+                    source.to_dict() for source in triple.sources
+                ]
             data.append(
                 dump_fact(
                     triple.id,

@@ -29,7 +29,9 @@ class GraphSpec:
     """
 
     assemble: Callable[[AgentParts, AnyCheckpointer], Agent]
-    planner: Literal["planner", "reasoner"] | Callable[[object, RoleOptions], object] | None = "planner"
+    planner: (
+        Literal["planner", "reasoner"] | Callable[[object, RoleOptions], object] | None
+    ) = "planner"
     facts: Literal["always", "if needed", "never"] = "always"
     static: bool = False
     style: AnswerStyle = "short"

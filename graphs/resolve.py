@@ -19,7 +19,14 @@ from ras_agent.address import Address
 from ras_agent.budget import Limits
 from ras_agent.errors import ReviewError, SettingsError, did_you_mean
 from ras_agent.graphs.agent import Agent
-from ras_agent.graphs.parts import AgentArguments, AgentParts, AnyCheckpointer, AnyIndex, Preset, preset_named
+from ras_agent.graphs.parts import (
+    AgentArguments,
+    AgentParts,
+    AnyCheckpointer,
+    AnyIndex,
+    Preset,
+    preset_named,
+)
 from ras_agent.graphs.registry import GraphSpec, graph_spec
 from ras_agent.prompts import prompt_names
 from ras_agent.protocols import Extractor
@@ -34,7 +41,11 @@ from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.language import language_of
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.langchain_adapter import langchain_retriever
-from ras_agent.tools.retrieve.resolve import open_for, resolve_retriever, retriever_options
+from ras_agent.tools.retrieve.resolve import (
+    open_for,
+    resolve_retriever,
+    retriever_options,
+)
 from ras_agent.tools.retrieve.search import scoped
 from ras_agent.tools.roles import (
     RoleOptions,
@@ -62,7 +73,9 @@ def create_agent(graph: str, **arguments: Unpack[AgentArguments]) -> Agent:
     return agent
 
 
-def agent_from_settings(settings: Settings, index: AnyIndex, *, task: str = "") -> Agent:
+def agent_from_settings(
+    settings: Settings, index: AnyIndex, *, task: str = ""
+) -> Agent:
     """Make the agent that `settings` describe, whichever graph they name, over `index`."""
     parts = resolve_parts(
         settings.graph,
@@ -119,7 +132,9 @@ class _Choices:
             if name in cls.__dataclass_fields__ and not is_blank:
                 chosen[name] = value
         chosen["settings"] = settings
-        chosen["names_retriever"] = bool(arguments.get("retriever")) or "retriever" in settings.model_fields_set
+        chosen["names_retriever"] = (
+            bool(arguments.get("retriever")) or "retriever" in settings.model_fields_set
+        )
         return cls(**chosen)
 
     def roles(self, spec: GraphSpec) -> dict[str, object]:
@@ -136,7 +151,9 @@ class _Choices:
         if spec.facts == "if needed":
             reads_facts = bool(self.extractor) or needs_facts(leading)
         if reads_facts:
-            roles["extractor"] = self.extractor or self.llm or matching_extractor(leading)
+            roles["extractor"] = (
+                self.extractor or self.llm or matching_extractor(leading)
+            )
         return roles
 
 
@@ -195,7 +212,9 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         reads_facts=extractor is not None,
     )
     # the spec of a planner of the graph's own kind is no model's name
-    leading = specs["planner" if spec.planner in ("planner", "reasoner") else "answerer"]
+    leading = specs[
+        "planner" if spec.planner in ("planner", "reasoner") else "answerer"
+    ]
     rewriter = chosen.rewriter or _default_rewriter(chosen.llm or leading)
     retriever = resolve_retriever(
         retriever_spec,
@@ -237,10 +256,18 @@ def _retriever_and_index(chosen: _Choices) -> tuple[object, Any]:
         )
     if store is not None:
         return store, None
-    if isinstance(index, str) and index.count(" ") > 3 and not PassageIndex.exists(index):
-        raise SettingsError(f"no index at {index!r:.80}; if it is a text to search, give it in a list: index=['...']")
+    if (
+        isinstance(index, str)
+        and index.count(" ") > 3
+        and not PassageIndex.exists(index)
+    ):
+        raise SettingsError(
+            f"no index at {index!r:.80}; if it is a text to search, give it in a list: index=['...']"
+        )
     settings = chosen.settings
-    is_text = index is not None and not isinstance(index, PassageIndex | str | Path | Address)
+    is_text = index is not None and not isinstance(
+        index, PassageIndex | str | Path | Address
+    )
     opened = open_for(
         chosen.retriever,
         index,
@@ -262,7 +289,9 @@ def _check_names(arguments: Mapping[str, object]) -> None:
         raise TypeError(f"{message}; {remedy}" if remedy else message)
 
 
-def review_points(graph: str, review: str | Sequence[str] | None, *, reads_facts: bool) -> tuple[Place, ...]:
+def review_points(
+    graph: str, review: str | Sequence[str] | None, *, reads_facts: bool
+) -> tuple[Place, ...]:
     """Return where a run is to wait for a person. Raises ReviewError for a place that the graph does not have."""
     points = places(review)
     spec = graph_spec(graph)
@@ -273,8 +302,12 @@ def review_points(graph: str, review: str | Sequence[str] | None, *, reads_facts
         elif place == "facts" and not reads_facts:
             why = "reads no facts without an extractor"
         if why:
-            others = ", ".join(other for other in spec.review if other != place) or "none"
-            raise ReviewError(f"graph {graph!r} cannot be reviewed at {place}: it {why}; other places: {others}")
+            others = (
+                ", ".join(other for other in spec.review if other != place) or "none"
+            )
+            raise ReviewError(
+                f"graph {graph!r} cannot be reviewed at {place}: it {why}; other places: {others}"
+            )
     return points
 
 
@@ -317,7 +350,9 @@ def matching_extractor(role: object) -> object:
     if isinstance(role, str):
         name, colon, _ = role.partition(":")
         # a name without a model that nobody knows is the role's own mistake, and its resolver says so
-        if name in names("extractor") or (colon and name not in names("planner") + names("answerer")):
+        if name in names("extractor") or (
+            colon and name not in names("planner") + names("answerer")
+        ):
             return role
     return _OFFLINE
 
@@ -328,7 +363,11 @@ def _default_rewriter(role: object) -> object:
         return role
     if isinstance(role, str):
         name, colon, _ = role.partition(":")
-        if colon and name not in (*names("planner"), *names("reasoner"), *names("answerer")):
+        if colon and name not in (
+            *names("planner"),
+            *names("reasoner"),
+            *names("answerer"),
+        ):
             return role
     return _OFFLINE
 
@@ -340,7 +379,9 @@ def _usual_fallback(preset: Preset, language: str) -> str:
     return _STOP
 
 
-def _fallbacks(graph: GraphSpec, specs: Mapping[str, object], options: RoleOptions, fallback: str) -> dict[str, object]:
+def _fallbacks(
+    graph: GraphSpec, specs: Mapping[str, object], options: RoleOptions, fallback: str
+) -> dict[str, object]:
     """Return the offline role for each of `specs` that a chat model plays; {} where the step is to stop."""
     if fallback == _STOP:
         return {}
@@ -352,7 +393,11 @@ def _fallbacks(graph: GraphSpec, specs: Mapping[str, object], options: RoleOptio
     }
     if graph.planner == "reasoner":
         resolve["planner"] = resolve_reasoner
-    return {role: resolve[role](fallback, options) for role, spec in specs.items() if _is_model(role, spec)}
+    return {
+        role: resolve[role](fallback, options)
+        for role, spec in specs.items()
+        if _is_model(role, spec)
+    }
 
 
 def _is_model(role: str, spec: object) -> bool:
@@ -380,7 +425,10 @@ def role_options(settings: Settings) -> RoleOptions:
     prompt_names(settings.prompts)
     return RoleOptions(
         chat=ChatSettings.of(settings),
-        role_chats={role: ChatSettings.of(settings.for_role(role)) for role in settings.roles or ()},
+        role_chats={
+            role: ChatSettings.of(settings.for_role(role))
+            for role in settings.roles or ()
+        },
         prompts_dir=settings.prompts,
         few_shot=settings.few_shot,
         form=settings.form,

@@ -56,7 +56,9 @@ def add_edges(graph: AgentGraph, parts: AgentParts, decides: str = "") -> None:
             ["retrieve", "answer"],
         )
     if "facts" in parts.review:
-        graph.add_body("review_facts", _facts(planner_accepts or _accepts_feedback(parts.answerer)))
+        graph.add_body(
+            "review_facts", _facts(planner_accepts or _accepts_feedback(parts.answerer))
+        )
         graph.add_edge("structure", "review_facts")
         graph.add_edge("review_facts", "merge")
     elif parts.extractor is not None:
@@ -113,10 +115,14 @@ def _plan(back: str) -> NodeBody:
     def body(state: ReviewedState, limits: Limits, records: Records) -> Update:
         hop = len(state["steps"]) + 1
         plans = [plan for plan in state["plans"] if plan["hop"] == hop]
-        if not plans or not (state["subquery"] or state["stop_reason"] in _PLANNED_ENDS):
+        if not plans or not (
+            state["subquery"] or state["stop_reason"] in _PLANNED_ENDS
+        ):
             return {"again": ""}
         plan = {key: plans[0][key] for key in ("action", "subquery", "reason")}
-        actions: tuple[Action, ...] = ("approve", "edit", "ask") if back else ("approve", "edit")
+        actions: tuple[Action, ...] = (
+            ("approve", "edit", "ask") if back else ("approve", "edit")
+        )
         ends = "" if state["subquery"] else state["stop_reason"]
         review = Review(
             "plan",
@@ -137,11 +143,17 @@ def _plan(back: str) -> NodeBody:
                 return update | {"again": back, "subquery": "", "stop_reason": ""}
             if decision.action == "approve":
                 return update
-            changed = Plan("sufficient") if decision.stop else Plan("subq", decision.subquery)
+            changed = (
+                Plan("sufficient") if decision.stop else Plan("subq", decision.subquery)
+            )
             thought = bool(plans[0].get("thought"))
             emit(Planned(hop, changed, thought, decision.person))
             # the model's own words led to another plan
-            kept = {key: value for key, value in plans[0].items() if key not in ("answer", "dialogue")}
+            kept = {
+                key: value
+                for key, value in plans[0].items()
+                if key not in ("answer", "dialogue")
+            }
             return {
                 "again": "",
                 "reviews": [_reviewed(review, decision, plan)],
@@ -163,7 +175,9 @@ def _facts(accepts_feedback: bool) -> NodeBody:
             return {}
         hop = len(state["steps"]) + 1
         subquery = state["subquery"]
-        passages = {name: records.passage(data) for name, data in state["passages"].items()}
+        passages = {
+            name: records.passage(data) for name, data in state["passages"].items()
+        }
         triples = records.triples(state["triples"])
         actions: tuple[Action, ...] = (
             "approve",
@@ -178,8 +192,14 @@ def _facts(accepts_feedback: bool) -> NodeBody:
             state["question"],
             actions if accepts_feedback else actions[:-1],
             subquery=subquery,
-            facts=tuple((fact, _read_in(fact, passages)) for fact in QuestionGraph(triples).facts),
-            passages=tuple((hit["passage_id"], passages[hit["passage_id"]].title) for hit in state["hits"]),
+            facts=tuple(
+                (fact, _read_in(fact, passages))
+                for fact in QuestionGraph(triples).facts
+            ),
+            passages=tuple(
+                (hit["passage_id"], passages[hit["passage_id"]].title)
+                for hit in state["hits"]
+            ),
         )
 
         def follow(decisions: tuple[Decision, ...]) -> Update:
@@ -193,7 +213,9 @@ def _facts(accepts_feedback: bool) -> NodeBody:
                 if decision.action == "remove":
                     readings[decision.fact] = ()
                 elif decision.action == "edit":
-                    readings[decision.fact] = tuple(_corrected(triple, decision) for triple in before)
+                    readings[decision.fact] = tuple(
+                        _corrected(triple, decision) for triple in before
+                    )
                 elif decision.action == "add":
                     source, passage = _source(decision, passages, hop, subquery)
                     if passage:
@@ -205,16 +227,23 @@ def _facts(accepts_feedback: bool) -> NodeBody:
                         (source,),
                     )
                     readings[f"added {len(log)}"] = (added,)
-                log.append(_reviewed(review, decision, _as_read(before) if before else None))
+                log.append(
+                    _reviewed(review, decision, _as_read(before) if before else None)
+                )
             decided = tuple(chain.from_iterable(readings.values()))
             if any("" in triple.key for triple in decided):
-                raise ReviewError("decision: a subject, predicate or object has no letter that can be seen")
+                raise ReviewError(
+                    "decision: a subject, predicate or object has no letter that can be seen"
+                )
             update: Update = {"reviews": log}
             if decided != triples:
                 emit(Triples(hop, decided))
                 update["triples"] = records.dump_triples(decided)
             if persons_passages:
-                update["passages"] = {name: records.dump(passage) for name, passage in persons_passages.items()}
+                update["passages"] = {
+                    name: records.dump(passage)
+                    for name, passage in persons_passages.items()
+                }
             return update
 
         return _waited(review, follow)
@@ -246,7 +275,9 @@ def _corrected(fact: Triple, decision: Decision) -> Triple:
     )
 
 
-def _source(decision: Decision, passages: dict[str, Passage], hop: int, subquery: str) -> tuple[Source, Passage | None]:
+def _source(
+    decision: Decision, passages: dict[str, Passage], hop: int, subquery: str
+) -> tuple[Source, Passage | None]:
     """Return where an added fact comes from: a passage that the person names, or his own words, as a passage.
 
     Raises ReviewError for a quote that its passage does not have.
@@ -257,7 +288,9 @@ def _source(decision: Decision, passages: dict[str, Passage], hop: int, subquery
         start = passages[name].text.find(decision.quote)
         end = start + len(decision.quote)
         if start < 0:
-            raise ReviewError(f"decision.quote: passage {name!r} has no such words: {decision.quote!r:.80}")
+            raise ReviewError(
+                f"decision.quote: passage {name!r} has no such words: {decision.quote!r:.80}"
+            )
     else:
         title = f"Stated by {decision.by or 'a person'}"
         text = f"{decision.subject} {decision.predicate} {decision.object}."
@@ -282,7 +315,9 @@ def _answer(back: dict[str, str]) -> NodeBody:
             "remove",
             "ask",
         )
-        last_message = state.get("messages", [])[-1:]  # the answer, if the caller gave messages
+        last_message = state.get("messages", [])[
+            -1:
+        ]  # the answer, if the caller gave messages
         citations = tuple(map(Citation.from_dict, state["citations"]))
         review = Review(
             "answer",
@@ -307,9 +342,15 @@ def _answer(back: dict[str, str]) -> NodeBody:
             if decision.action == "ask":
                 to = decision.to or next(iter(back))
                 if to not in back:
-                    raise ReviewError(f"decision.to: the {to} of this run reads no notes; known: {', '.join(back)}")
+                    raise ReviewError(
+                        f"decision.to: the {to} of this run reads no notes; known: {', '.join(back)}"
+                    )
                 # the next answer takes the place of this one
-                unsaid = [RemoveMessage(id=message.id) for message in last_message if message.id]
+                unsaid = [
+                    RemoveMessage(id=message.id)
+                    for message in last_message
+                    if message.id
+                ]
                 update |= {"again": back[to], "messages": unsaid}
                 return update | ({"stop_reason": ""} if to == "planner" else {})
             update["reviews"] = [
@@ -320,11 +361,21 @@ def _answer(back: dict[str, str]) -> NodeBody:
                 )
             ]
             numbers = decision.citations
-            kept = [citation for citation in citations if numbers is None or citation.number in numbers]
+            kept = [
+                citation
+                for citation in citations
+                if numbers is None or citation.number in numbers
+            ]
             # a person has seen that they bear the answer
-            reply = Answer(decision.answer, tuple([replace(citation, supported=True) for citation in kept]))
+            reply = Answer(
+                decision.answer,
+                tuple([replace(citation, supported=True) for citation in kept]),
+            )
             if decision.action == "remove":
-                reply = Answer(f"No answer: it was withdrawn by {decision.by or 'a person'}.", abstained=True)
+                reply = Answer(
+                    f"No answer: it was withdrawn by {decision.by or 'a person'}.",
+                    abstained=True,
+                )
             grounded = is_grounded(reply)
             emit(Answered(reply, state["stop_reason"], grounded))
             cited = [citation.to_dict() for citation in reply.citations]
@@ -339,7 +390,10 @@ def _answer(back: dict[str, str]) -> NodeBody:
                     state["question"],
                     reply,
                 ),
-                "messages": [instead.model_copy(update={"id": message.id}) for message in last_message],
+                "messages": [
+                    instead.model_copy(update={"id": message.id})
+                    for message in last_message
+                ],
                 "answer": reply.text,
                 "citations": cited,
                 "abstained": reply.abstained,
@@ -347,7 +401,9 @@ def _answer(back: dict[str, str]) -> NodeBody:
                 "suggestion": "",
                 "grounded": grounded,
                 "confidence": None,
-                "structured_response": structured_response(last_message, reply, None, grounded=grounded),
+                "structured_response": structured_response(
+                    last_message, reply, None, grounded=grounded
+                ),
             }
 
         return _waited(review, follow)

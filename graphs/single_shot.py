@@ -25,7 +25,9 @@ def create_single_shot_agent(**arguments: Unpack[AgentArguments]) -> Agent:
     return create_agent("single-shot", **arguments)
 
 
-def assemble_single_shot(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> Agent:
+def assemble_single_shot(
+    parts: AgentParts, checkpointer: AnyCheckpointer = None
+) -> Agent:
     """Put the parts together to a graph of one hop."""
     graph = AgentGraph(parts)
     graph.add_beginning(
@@ -34,7 +36,9 @@ def assemble_single_shot(parts: AgentParts, checkpointer: AnyCheckpointer = None
         stop_reason="single_shot",
     )
     graph.add_body("retrieve", nodes.retrieve(parts.retriever))
-    graph.add_body("structure", nodes.structure(parts.extractor, parts.fallbacks.get("extractor")))
+    graph.add_body(
+        "structure", nodes.structure(parts.extractor, parts.fallbacks.get("extractor"))
+    )
     graph.add_body("merge", nodes.merge())
     answer = nodes.answer(
         parts.answerer,

@@ -13,7 +13,9 @@ from langchain_core.messages import AnyMessage, MessageLikeRepresentation
 from langgraph.channels import EphemeralValue
 from langgraph.graph.message import add_messages
 from langgraph.managed import RemainingSteps
-from typing_extensions import TypedDict  # typing's own will do for pydantic, which makes JSON schemas, from Python 3.12
+from typing_extensions import (
+    TypedDict,
+)  # typing's own will do for pydantic, which makes JSON schemas, from Python 3.12
 
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import JSON, Passage, Usage
@@ -35,7 +37,14 @@ def _first_wins(old: dict[str, Any], new: Mapping[str, Any] | None) -> dict[str,
     """
     if new is None:
         return {}
-    return {**old, **{key: value for key, value in new.items() if key not in old or old[key].get("recalled")}}
+    return {
+        **old,
+        **{
+            key: value
+            for key, value in new.items()
+            if key not in old or old[key].get("recalled")
+        },
+    }
 
 
 def _one_a_hop(old: list[JSON], new: Sequence[JSON] | None) -> list[JSON]:

@@ -76,14 +76,20 @@ class ThreadNotes:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the notes that a store holds."""
         verdicts = {
-            question: Verdict(**{**verdict, "passage_ids": tuple(verdict["passage_ids"])})
+            question: Verdict(
+                **{**verdict, "passage_ids": tuple(verdict["passage_ids"])}
+            )
             for question, verdict in data["verdicts"].items()
         }
         return cls(data["name"], verdicts)
 
-    def judged(self, outputs: Mapping[str, Any], *, right: bool, correct: str = "") -> Self:
+    def judged(
+        self, outputs: Mapping[str, Any], *, right: bool, correct: str = ""
+    ) -> Self:
         """Return the notes with a verdict on the answer of a run's outputs."""
-        bearing = [one for one in outputs["citations"] if one.get("supported") is not False]
+        bearing = [
+            one for one in outputs["citations"] if one.get("supported") is not False
+        ]
         cited = tuple(dict.fromkeys(citation["passage_id"] for citation in bearing))
         verdict = Verdict(
             outputs["question"],
@@ -116,7 +122,9 @@ async def anotes_of(store: BaseStore, thread: str, *, user: str = "") -> ThreadN
     return ThreadNotes()
 
 
-async def awrite_notes(store: BaseStore, thread: str, notes: ThreadNotes, *, user: str = "") -> None:
+async def awrite_notes(
+    store: BaseStore, thread: str, notes: ThreadNotes, *, user: str = ""
+) -> None:
     """Store the notes on a thread, in place of earlier ones."""
     await store.aput(
         namespace_of(user, thread, _NOTES),
@@ -135,12 +143,18 @@ async def averdicts(store: BaseStore) -> list[Verdict]:
         offset=len(items),
     ):
         items += page
-    notes = [ThreadNotes.from_dict(item.value) for item in sorted(items, key=lambda item: item.namespace)]
+    notes = [
+        ThreadNotes.from_dict(item.value)
+        for item in sorted(items, key=lambda item: item.namespace)
+    ]
     return [verdict for one in notes for verdict in one.verdicts.values()]
 
 
 def list_threads(
-    checkpointer: BaseCheckpointSaver[Any], *, user: str | None = None, limit: int | None = None
+    checkpointer: BaseCheckpointSaver[Any],
+    *,
+    user: str | None = None,
+    limit: int | None = None,
 ) -> list[StoredThread]:
     """Return the threads of a user, or of all without one, the last begun first; at most `limit`."""
     return _listed(
@@ -153,14 +167,28 @@ def list_threads(
 
 
 async def alist_threads(
-    checkpointer: BaseCheckpointSaver[Any], *, user: str | None = None, limit: int | None = None
+    checkpointer: BaseCheckpointSaver[Any],
+    *,
+    user: str | None = None,
+    limit: int | None = None,
 ) -> list[StoredThread]:
     """Do the same as `list_threads`, for coroutines."""
-    return _listed([found async for found in checkpointer.alist(None, filter=_first_of(user), limit=limit)])
+    return _listed(
+        [
+            found
+            async for found in checkpointer.alist(
+                None, filter=_first_of(user), limit=limit
+            )
+        ]
+    )
 
 
 def forget_thread(
-    checkpointer: BaseCheckpointSaver[Any], thread: str, *, user: str = "", store: BaseStore | None = None
+    checkpointer: BaseCheckpointSaver[Any],
+    thread: str,
+    *,
+    user: str = "",
+    store: BaseStore | None = None,
 ) -> bool:
     """Delete a thread with all that is stored of it, and return whether there was one. user: its run's `user_id`.
 
@@ -179,7 +207,11 @@ def forget_thread(
 
 
 async def aforget_thread(
-    checkpointer: BaseCheckpointSaver[Any], thread: str, *, user: str = "", store: BaseStore | None = None
+    checkpointer: BaseCheckpointSaver[Any],
+    thread: str,
+    *,
+    user: str = "",
+    store: BaseStore | None = None,
 ) -> bool:
     """Do the same as `forget_thread`, for coroutines."""
     exists = await checkpointer.aget_tuple(_config(thread)) is not None
@@ -214,7 +246,12 @@ def _listed(found: Iterable[CheckpointTuple]) -> list[StoredThread]:
         user = item.metadata.get("user_id", "")
         try:
             question = str(with_question(inputs or {})["question"])
-        except (TypeError, ValueError, LookupError, AttributeError):  # another graph's input
+        except (
+            TypeError,
+            ValueError,
+            LookupError,
+            AttributeError,
+        ):  # another graph's input
             question = ""
         threads.append(
             StoredThread(

@@ -18,11 +18,15 @@ _NUMBERS = re.compile(r"\s?(?:\[\d+\])+")
 _NUMBERED = re.compile(r"\[\d+\] ")
 _NAME = "ask_documents"
 _DESCRIPTION = "Answers a question from the documents and names its sources, or says that they hold no answer."
-_QUESTION = "One question in plain words that can be understood without the conversation."
+_QUESTION = (
+    "One question in plain words that can be understood without the conversation."
+)
 
 
 def as_tool(
-    agent: CompiledStateGraph[Any, Any, Any, Any], name: str | None = None, description: str | None = None
+    agent: CompiledStateGraph[Any, Any, Any, Any],
+    name: str | None = None,
+    description: str | None = None,
 ) -> StructuredTool:
     """Return the agent as a tool with the one argument `question`. `answer_and_sources` makes its text.
 
@@ -48,7 +52,9 @@ def as_tool(
 
 
 def as_function(
-    agent: CompiledStateGraph[Any, Any, Any, Any], name: str | None = None, description: str | None = None
+    agent: CompiledStateGraph[Any, Any, Any, Any],
+    name: str | None = None,
+    description: str | None = None,
 ) -> Callable[[str], str]:
     """Return the agent as a plain function of one question; see `answer_and_sources` for the text that it returns."""
     once = agent.copy({"checkpointer": None})
@@ -58,7 +64,10 @@ def as_function(
 
     ask_documents.__name__ = name or _NAME
     ask_documents.__qualname__ = ask_documents.__name__
-    ask_documents.__annotations__ = {"question": str, "return": str}  # frameworks may read them without this module
+    ask_documents.__annotations__ = {
+        "question": str,
+        "return": str,
+    }  # frameworks may read them without this module
     ask_documents.__doc__ = (
         f"{description or _DESCRIPTION}\n\nArgs:\n    question: {_QUESTION}\n\nReturns:\n"
         "    The answer, with its sources below it."
@@ -67,7 +76,9 @@ def as_function(
 
 
 def _content_and_artifact(out: Any) -> tuple[str, JSON]:
-    return answer_and_sources(out), {key: value for key, value in out.items() if key != "messages"}
+    return answer_and_sources(out), {
+        key: value for key, value in out.items() if key != "messages"
+    }
 
 
 def answer_and_sources(out: Any) -> str:
@@ -90,9 +101,18 @@ def answer_and_sources(out: Any) -> str:
         return answer
     numbers = [f"[{citation['number']}]" for citation in citations]
     if not any(number in answer for number in numbers):
-        bearing = [f"[{citation['number']}]" for citation in citations if citation.get("supported") is not False]
+        bearing = [
+            f"[{citation['number']}]"
+            for citation in citations
+            if citation.get("supported") is not False
+        ]
         answer = f"{answer} {''.join(bearing)}".rstrip()
-    return "\n".join([answer + _SOURCES, *(inert_markup(_source(citation)) for citation in citations)])
+    return "\n".join(
+        [
+            answer + _SOURCES,
+            *(inert_markup(_source(citation)) for citation in citations),
+        ]
+    )
 
 
 def without_sources(text: str) -> str:
@@ -130,4 +150,6 @@ def _source(citation: JSON) -> str:
         doubt = " (does not bear the answer)"
     else:
         doubt = ""
-    return f"[{citation['number']}] {title}{file}{doubt}" + (f': "{quote}"' if quote else "")
+    return f"[{citation['number']}] {title}{file}{doubt}" + (
+        f': "{quote}"' if quote else ""
+    )

@@ -18,7 +18,17 @@ from ras_agent.errors import SettingsError, StateError, UnknownName
 from ras_agent.events import Planned
 from ras_agent.graphs.state import State
 from ras_agent.question_graph.graph import GraphJSON
-from ras_agent.records import JSON, Citation, Failure, Hit, Passage, Source, Step, Triple, Usage
+from ras_agent.records import (
+    JSON,
+    Citation,
+    Failure,
+    Hit,
+    Passage,
+    Source,
+    Step,
+    Triple,
+    Usage,
+)
 from ras_agent.shape import json_shape
 
 _EMPTIED: Final = frozenset(("steps", "plans", "failures", "reviews"))
@@ -97,12 +107,24 @@ def _forms() -> dict[str, tuple[str, TypeAdapter[Any]]]:
     )
     forms: dict[str, tuple[str, Any]] = {
         **dict.fromkeys(
-            ("question", "asked", "answer", "subquery", "stop_reason", "failed", "suggestion"), ("a text", str)
+            (
+                "question",
+                "asked",
+                "answer",
+                "subquery",
+                "stop_reason",
+                "failed",
+                "suggestion",
+            ),
+            ("a text", str),
         ),
         **dict.fromkeys(("abstained", "grounded"), ("true or false", bool)),
         "triples": ("a list of Triple(...).to_dict()", _list_of(triple)),
         "graph": ("a QuestionGraph(...).to_dict()", graph),
-        "passages": ("Passage(...).to_dict() by id", GenericAlias(dict, (str, passage))),
+        "passages": (
+            "Passage(...).to_dict() by id",
+            GenericAlias(dict, (str, passage)),
+        ),
         "hits": ("a list of Hit(...).to_dict()", _list_of(hit)),
         "steps": (
             "a list of Step(...).to_dict()",
@@ -114,9 +136,18 @@ def _forms() -> dict[str, tuple[str, TypeAdapter[Any]]]:
                 )
             ),
         ),
-        "plans": ("a list of Plan(...).to_dict() with its 'hop'", _list_of(json_shape("_Plan", Planned))),
-        "citations": ("a list of Citation(...).to_dict()", _list_of(json_shape("_Citation", Citation))),
-        "failures": ("a list of Failure(...).to_dict()", _list_of(json_shape("_Failure", Failure))),
+        "plans": (
+            "a list of Plan(...).to_dict() with its 'hop'",
+            _list_of(json_shape("_Plan", Planned)),
+        ),
+        "citations": (
+            "a list of Citation(...).to_dict()",
+            _list_of(json_shape("_Citation", Citation)),
+        ),
+        "failures": (
+            "a list of Failure(...).to_dict()",
+            _list_of(json_shape("_Failure", Failure)),
+        ),
         "usage": ("a Usage(...).to_dict()", json_shape("_Usage", Usage)),
         "read": ("a list of ids of passages", list[str]),
     }

@@ -15,7 +15,17 @@ from typing import Any, NamedTuple
 from ras_agent.errors import FilterError
 from ras_agent.filters import Filter
 from ras_agent.graphs.state import Inputs
-from ras_agent.records import JSON, Answer, Citation, Extraction, Failure, Hit, Passage, Source, Triple
+from ras_agent.records import (
+    JSON,
+    Answer,
+    Citation,
+    Extraction,
+    Failure,
+    Hit,
+    Passage,
+    Source,
+    Triple,
+)
 from ras_agent.text.lines import shown_name
 from ras_agent.text.markup import inert_markup
 from ras_agent.text.normal_form import storable
@@ -30,7 +40,9 @@ _WHERE = attrgetter("passage_id", "start", "end", "extractor")
 _NO_TRIPLE = "dropped: no Triple of three texts with Sources"
 _BLANK = "dropped: a blank subject, predicate or object"
 _NO_PASSAGE = "dropped: no source is one of the passages to read"
-_SOURCE_ELSEWHERE = "accepted without one of its sources, which is none of the passages to read"
+_SOURCE_ELSEWHERE = (
+    "accepted without one of its sources, which is none of the passages to read"
+)
 _NO_SUCH_SPAN = "accepted without its span: its passage has no such characters"
 
 
@@ -44,7 +56,11 @@ def to_json_value(value: Any) -> Any:
     kind = type(value)
     if kind is str:
         return storable(value)
-    if kind in _SCALARS or (kind is float and isfinite(value)) or (kind is int and -(1 << 63) <= value < 1 << 64):
+    if (
+        kind in _SCALARS
+        or (kind is float and isfinite(value))
+        or (kind is int and -(1 << 63) <= value < 1 << 64)
+    ):
         return value
     if isinstance(value, Mapping):
         return {storable(str(key)): to_json_value(item) for key, item in value.items()}
@@ -70,10 +86,17 @@ def read_given_passages(inputs: Inputs) -> list[list[JSON]]:
     static = inputs.get("static_passages") or ()
     iterations = inputs.get("static_iterations")
     if seed and static:
-        raise ValueError("give seed_passages (the loop goes on after them) or static_passages (it does not), not both")
+        raise ValueError(
+            "give seed_passages (the loop goes on after them) or static_passages (it does not), not both"
+        )
     if iterations is not None and (not static or iterations < 1):
-        raise ValueError(f"static_iterations is a number from 1, given with static_passages; got {iterations!r}")
-    passages = [_given_passage(item, number) for number, item in enumerate(seed or static, start=1)]
+        raise ValueError(
+            f"static_iterations is a number from 1, given with static_passages; got {iterations!r}"
+        )
+    passages = [
+        _given_passage(item, number)
+        for number, item in enumerate(seed or static, start=1)
+    ]
     if not static:
         if passages:
             return [passages]
@@ -106,7 +129,9 @@ def _given_passage(item: Text, number: int) -> JSON:
     given = passage_of(item, f"given-{number}", f"given passage {number}")
     passage = _valid_passage(given)
     if passage is None:
-        raise ValueError(f"given passage {number}: id, text, title and document_id must be texts, got {item!r:.200}")
+        raise ValueError(
+            f"given passage {number}: id, text, title and document_id must be texts, got {item!r:.200}"
+        )
     data: JSON = to_json_value(passage.to_dict())
     return data
 
@@ -115,9 +140,16 @@ def valid_hit(hit: object) -> Hit:
     """Return a retriever's hit with a score that JSON knows. Raises TypeError for anything but a Hit of a Passage."""
     passage = _valid_passage(hit.passage) if isinstance(hit, Hit) else None
     if not isinstance(hit, Hit) or passage is None:
-        raise TypeError(f"a retriever must return hits, Hit(Passage(id, text), score), got {hit!r:.200}")
+        raise TypeError(
+            f"a retriever must return hits, Hit(Passage(id, text), score), got {hit!r:.200}"
+        )
     score = float(hit.score)
-    if passage is hit.passage and score is hit.score and isfinite(score) and not hit.why:
+    if (
+        passage is hit.passage
+        and score is hit.score
+        and isfinite(score)
+        and not hit.why
+    ):
         return hit
     return Hit(
         passage,
@@ -147,7 +179,11 @@ def _valid_passage(passage: object) -> Passage | None:
 
 
 def valid_facts(
-    extraction: Extraction, passages: Mapping[str, Passage], extractor: str, hop: int, subquery: str
+    extraction: Extraction,
+    passages: Mapping[str, Passage],
+    extractor: str,
+    hop: int,
+    subquery: str,
 ) -> Extraction:
     """Return the facts that can be used, each source with hop and sub-query, and a Failure for each kind of mistake.
 
@@ -156,7 +192,9 @@ def valid_facts(
     """
     triples: list[Triple] = []
     wrong: dict[str, list[Triple]] = {}
-    places: dict[tuple[Any, ...], _Place] = {}  # the facts of one sentence share its place
+    places: dict[
+        tuple[Any, ...], _Place
+    ] = {}  # the facts of one sentence share its place
 
     def place_of(source: Source) -> _Place:
         where = _WHERE(source)
@@ -176,19 +214,28 @@ def valid_facts(
                     problems.update(place.problems)
                 if not sources:
                     problems = {_NO_PASSAGE}
-        except (TypeError, AttributeError):  # a canonical key is made of strings only, and a Source has its fields
+        except (
+            TypeError,
+            AttributeError,
+        ):  # a canonical key is made of strings only, and a Source has its fields
             problems = {_NO_TRIPLE}
             sources = ()
         if sources:
-            subject, predicate, object_ = map(storable, (triple.subject, triple.predicate, triple.object))
+            subject, predicate, object_ = map(
+                storable, (triple.subject, triple.predicate, triple.object)
+            )
             triples.append(Triple(subject, predicate, object_, sources))
         for problem in problems:
             wrong.setdefault(problem, []).append(triple)
-    failures = [replace(failure, role="extractor", hop=hop) for failure in extraction.failures]
+    failures = [
+        replace(failure, role="extractor", hop=hop) for failure in extraction.failures
+    ]
     for problem, facts in sorted(wrong.items()):
         counted = "1 fact" if len(facts) == 1 else f"{len(facts)} facts"
         detail = "\n".join(f"{fact!r:.300}" for fact in facts[:_SHOWN_FACTS])
-        failures.append(Failure("extractor", f"{extractor}: {counted} {problem}", hop, detail))
+        failures.append(
+            Failure("extractor", f"{extractor}: {counted} {problem}", hop, detail)
+        )
     return Extraction(tuple(triples), tuple(failures))
 
 
@@ -199,7 +246,13 @@ class _Place(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
-def _valid_place(source: Source, passages: Mapping[str, Passage], extractor: str, hop: int, subquery: str) -> _Place:
+def _valid_place(
+    source: Source,
+    passages: Mapping[str, Passage],
+    extractor: str,
+    hop: int,
+    subquery: str,
+) -> _Place:
     passage = passages.get(source.passage_id)
     if passage is None:
         return _Place((), (_SOURCE_ELSEWHERE,))
@@ -220,7 +273,12 @@ def _valid_place(source: Source, passages: Mapping[str, Passage], extractor: str
     return _Place((valid,), () if span else (_NO_SUCH_SPAN,))
 
 
-def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids: Collection[str], hop: int) -> Answer:
+def valid_citations(
+    answer: Answer,
+    passages: Mapping[str, Passage],
+    triple_ids: Collection[str],
+    hop: int,
+) -> Answer:
     """Return the answer without cited passages, spans and facts that do not exist; each leaves a Failure.
 
     Markup in its text is inert, and titles and names of files are one line.
@@ -249,7 +307,9 @@ def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids:
             citation.end,
         )
         if span is None:
-            drop(f"characters {citation.start} to {citation.end} of passage {passage.id!r} do not exist")
+            drop(
+                f"characters {citation.start} to {citation.end} of passage {passage.id!r} do not exist"
+            )
             citation = replace(citation, quote="")
         start, end = span or (0, 0)
         title = shown_name(citation.title)
@@ -272,7 +332,10 @@ def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids:
         unknown = [name for name in citation.triple_ids if name not in triple_ids]
         if unknown:
             drop(f"facts {', '.join(unknown)} are not in the graph")
-            citation = replace(citation, triple_ids=tuple(n for n in citation.triple_ids if n in triple_ids))
+            citation = replace(
+                citation,
+                triple_ids=tuple(n for n in citation.triple_ids if n in triple_ids),
+            )
         citations.append(citation)
     text = inert_markup(storable(answer.text))
     return replace(

@@ -28,7 +28,13 @@ from ras_agent.tools.store.durable import replace_file
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.pcst import PCSTFinder, PCSTSettings
 from ras_agent.tools.subgraph.scoring import Scored
-from ras_agent.train.aligner.measure import Kept, Scores, kept_by_seeds, measure_kept, scores_of
+from ras_agent.train.aligner.measure import (
+    Kept,
+    Scores,
+    kept_by_seeds,
+    measure_kept,
+    scores_of,
+)
 from ras_agent.train.aligner.samples import AlignerSample, read_samples
 from ras_agent.train.aligner.train import (
     AlignerTrainingConfig,
@@ -66,7 +72,10 @@ class AlignerStudyConfig(AlignerTrainingConfig):
 
 
 def kept_by_number(
-    samples: Sequence[AlignerSample], examples: Sequence[AlignedGraph], scores: Scores, most: int
+    samples: Sequence[AlignerSample],
+    examples: Sequence[AlignedGraph],
+    scores: Scores,
+    most: int,
 ) -> Kept:
     """Measure what is kept of graphs that are pruned to `most` facts, the best first as `GraphAligner.best` has it."""
     from ras_agent.tools.graph_tokens.aligner import fact_places
@@ -78,9 +87,14 @@ def kept_by_number(
     return measure_kept(samples, fact_numbers)
 
 
-def likeness_of(examples: Sequence[AlignedGraph], *, reasoning: bool = False) -> list[Floats]:
+def likeness_of(
+    examples: Sequence[AlignedGraph], *, reasoning: bool = False
+) -> list[Floats]:
     """Return the cosines of each graph's nodes with its question, or with its reasoning, which knows the answer."""
-    return [example.graph.nodes @ (example.reasoning if reasoning else example.question) for example in examples]
+    return [
+        example.graph.nodes @ (example.reasoning if reasoning else example.question)
+        for example in examples
+    ]
 
 
 def study(config: AlignerStudyConfig, embedder: Embedder | None = None) -> JSON:
@@ -89,22 +103,35 @@ def study(config: AlignerStudyConfig, embedder: Embedder | None = None) -> JSON:
     parts = {part: of_part(samples, part) for part in ("train", "dev", "test")}
     parts["dev"] = spread_out(parts["dev"], config.judged)
     if not all(parts.values()):
-        raise SettingsError(f"{config.samples} has to have samples of the parts train, dev and test")
+        raise SettingsError(
+            f"{config.samples} has to have samples of the parts train, dev and test"
+        )
     trainings = [_training(config, seed) for seed in config.seeds]
     first = new_aligner(trainings[0], embedder)
-    vectors = aligned_graphs(first, [sample for part in parts.values() for sample in part])
+    vectors = aligned_graphs(
+        first, [sample for part in parts.values() for sample in part]
+    )
     bounds = np.cumsum([len(part) for part in parts.values()])
-    learned, dev, test = vectors[: bounds[0]], vectors[bounds[0] : bounds[1]], vectors[bounds[1] :]
+    learned, dev, test = (
+        vectors[: bounds[0]],
+        vectors[bounds[0] : bounds[1]],
+        vectors[bounds[1] :],
+    )
     by_step: dict[int, list[Mapping[str, float]]] = {}
     trained: list[Sequence[Floats]] = []
     for training in trainings:
         aligner = new_aligner(training, first.embedder)
-        by_step.setdefault(0, []).append(_measured(parts["dev"], dev, scores_of(aligner, dev), config.n_seeds))
+        by_step.setdefault(0, []).append(
+            _measured(parts["dev"], dev, scores_of(aligner, dev), config.n_seeds)
+        )
         result = train_on(aligner, learned, parts["dev"], dev, training)
         for step, found in _validations(training):
             by_step.setdefault(step, []).append(found)
         trained.append(scores_of(aligner, test))
-        print(f"seed {training.seed}: {result.steps} steps, best at {result.best_step}", flush=True)
+        print(
+            f"seed {training.seed}: {result.steps} steps, best at {result.best_step}",
+            flush=True,
+        )
     asked = parts["test"]
     rows: dict[str, list[Sequence[Floats]]] = {
         "aligner": trained,
@@ -114,22 +141,35 @@ def study(config: AlignerStudyConfig, embedder: Embedder | None = None) -> JSON:
     figures: JSON = {
         "samples": config.samples.name,
         "questions": {part: len(of) for part, of in parts.items()},
-        "facts": {part: fmean(len(one.facts) for one in of) for part, of in parts.items()},
+        "facts": {
+            part: fmean(len(one.facts) for one in of) for part, of in parts.items()
+        },
         "seeds": list(config.seeds),
-        "by_step": {str(step): _spreads(found) for step, found in sorted(by_step.items())},
+        "by_step": {
+            str(step): _spreads(found) for step, found in sorted(by_step.items())
+        },
         "by_seeds": {
             name: {
-                str(n): _spread_of([kept_by_seeds(asked, test, scores, n) for scores in runs]) for n in config.n_seeds
+                str(n): _spread_of(
+                    [kept_by_seeds(asked, test, scores, n) for scores in runs]
+                )
+                for n in config.n_seeds
             }
             for name, runs in rows.items()
         },
         "by_facts": {
             name: {
-                str(n): _spread_of([kept_by_number(asked, test, scores, n) for scores in runs]) for n in config.n_facts
+                str(n): _spread_of(
+                    [kept_by_number(asked, test, scores, n) for scores in runs]
+                )
+                for n in config.n_facts
             }
             for name, runs in rows.items()
         },
-        "pcst": {name: asdict(_pruned_by_pcst(asked, test, first.vectors, how)) for name, how in _PCST.items()},
+        "pcst": {
+            name: asdict(_pruned_by_pcst(asked, test, first.vectors, how))
+            for name, how in _PCST.items()
+        },
     }
     text = json.dumps(figures, indent=2) + "\n"
     replace_file(config.out / "tables.json", text.encode())
@@ -139,11 +179,16 @@ def study(config: AlignerStudyConfig, embedder: Embedder | None = None) -> JSON:
 
 def _training(config: AlignerStudyConfig, seed: int) -> AlignerTrainingConfig:
     own = {one.name: getattr(config, one.name) for one in fields(AlignerTrainingConfig)}
-    return AlignerTrainingConfig(**{**own, "seed": seed, "out": config.out / f"seed-{seed}"})
+    return AlignerTrainingConfig(
+        **{**own, "seed": seed, "out": config.out / f"seed-{seed}"}
+    )
 
 
 def _measured(
-    samples: Sequence[AlignerSample], examples: Sequence[AlignedGraph], scores: Sequence[Floats], n_seeds: Sequence[int]
+    samples: Sequence[AlignerSample],
+    examples: Sequence[AlignedGraph],
+    scores: Sequence[Floats],
+    n_seeds: Sequence[int],
 ) -> dict[str, float]:
     found: dict[str, float] = {}
     for n in n_seeds:
@@ -152,7 +197,9 @@ def _measured(
     return found
 
 
-def _validations(config: AlignerTrainingConfig) -> Iterator[tuple[int, Mapping[str, float]]]:
+def _validations(
+    config: AlignerTrainingConfig,
+) -> Iterator[tuple[int, Mapping[str, float]]]:
     """Yield the steps of a training that were validated, and what was measured."""
     for line in (config.out / "metrics.jsonl").read_text("utf-8").splitlines():
         record = json.loads(line)
@@ -167,7 +214,10 @@ def _spreads(runs: Sequence[Mapping[str, float]]) -> JSON:
 
 
 def _spread_of(runs: Sequence[Kept]) -> JSON:
-    return {name: _spread([getattr(run, name) for run in runs]) for name in ("answers", "facts")}
+    return {
+        name: _spread([getattr(run, name) for run in runs])
+        for name in ("answers", "facts")
+    }
 
 
 def _spread(values: Sequence[float]) -> list[float]:
@@ -175,7 +225,10 @@ def _spread(values: Sequence[float]) -> list[float]:
 
 
 def _pruned_by_pcst(
-    samples: Sequence[AlignerSample], examples: Sequence[AlignedGraph], vectors: GraphVectors, how: PCSTSettings
+    samples: Sequence[AlignerSample],
+    examples: Sequence[AlignedGraph],
+    vectors: GraphVectors,
+    how: PCSTSettings,
 ) -> Kept:
     finders: dict[int, PCSTFinder] = {}
     chosen = []
@@ -185,7 +238,9 @@ def _pruned_by_pcst(
             finders[id(example.graph)] = PCSTFinder(graph, _Cosine(vectors), how)
         triples = finders[id(example.graph)].find(sample.question).subgraph.triples
         left = {(one.subject, one.predicate, one.object) for one in triples}
-        chosen.append([place for place, fact in enumerate(sample.facts) if fact in left])
+        chosen.append(
+            [place for place, fact in enumerate(sample.facts) if fact in left]
+        )
     return measure_kept(samples, chosen)
 
 
@@ -198,12 +253,16 @@ class _Cosine:
         self._vectors = vectors
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
-        return Scored(self._vectors.of_texts(texts) @ self._vectors.of_texts([question])[0])
+        return Scored(
+            self._vectors.of_texts(texts) @ self._vectors.of_texts([question])[0]
+        )
 
 
 def tables(figures: JSON) -> str:
     """Return the figures as Markdown: shares of answers in %, and in brackets the facts that are left."""
-    seeds, facts = (list(next(iter(figures[name].values()))) for name in ("by_seeds", "by_facts"))
+    seeds, facts = (
+        list(next(iter(figures[name].values()))) for name in ("by_seeds", "by_facts")
+    )
     steps = [
         [step, *(_cell(found[f"answers@{n}"], found[f"facts@{n}"]) for n in seeds)]
         for step, found in figures["by_step"].items()
@@ -212,8 +271,14 @@ def tables(figures: JSON) -> str:
         [name, *(_cell(found[n]["answers"], found[n]["facts"]) for n in seeds)]
         for name, found in figures["by_seeds"].items()
     ]
-    by_facts = [[name, *(_cell(found[n]["answers"]) for n in facts)] for name, found in figures["by_facts"].items()]
-    pcst = [[name, _cell([found["answers"], 0.0], [found["facts"], 0.0])] for name, found in figures["pcst"].items()]
+    by_facts = [
+        [name, *(_cell(found[n]["answers"]) for n in facts)]
+        for name, found in figures["by_facts"].items()
+    ]
+    pcst = [
+        [name, _cell([found["answers"], 0.0], [found["facts"], 0.0])]
+        for name, found in figures["pcst"].items()
+    ]
     asked, whole = figures["questions"], figures["facts"]
     return (
         f"{figures['samples']}, {len(figures['seeds'])} trainings; answers left, % (facts left)\n\n"
@@ -228,7 +293,9 @@ def tables(figures: JSON) -> str:
 
 
 def _cell(answers: Sequence[float], facts: Sequence[float] | None = None) -> str:
-    text = f"{100 * answers[0]:.1f}" + (f" ± {100 * answers[1]:.1f}" if answers[1] else "")
+    text = f"{100 * answers[0]:.1f}" + (
+        f" ± {100 * answers[1]:.1f}" if answers[1] else ""
+    )
     return text + (f" ({facts[0]:.0f})" if facts else "")
 
 

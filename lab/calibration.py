@@ -40,19 +40,30 @@ from ras_agent.settings import Settings
 from ras_agent.tools.offline.answerer import answer as offline
 
 Curve = tuple[float, float, float]
-CURVES = {offline.OF_CHAINS: "chains", offline.OF_WHOLES: "wholes", offline.OF_VERDICTS: "verdicts"}
+CURVES = {
+    offline.OF_CHAINS: "chains",
+    offline.OF_WHOLES: "wholes",
+    offline.OF_VERDICTS: "verdicts",
+}
 _RIGHT = 0.5  # token F1 from which an answer counts as right
 
 
-def calibration_error(confidences: Sequence[float], worths: Sequence[float], bins: int) -> float:
+def calibration_error(
+    confidences: Sequence[float], worths: Sequence[float], bins: int
+) -> float:
     """Return the expected calibration error, 0..1. confidences and worths: 0..1, one of each for an answer.
 
     >>> round(calibration_error([0.9, 0.9, 0.1], [1.0, 0.0, 0.1], bins=2), 3)
     0.267
     """
     rows = list(zip(confidences, worths, strict=True))
-    groups = [[row for row in rows if min(int(row[0] * bins), bins - 1) == place] for place in range(bins)]
-    return sum(abs(sum(sure - worth for sure, worth in group)) for group in groups) / len(rows)
+    groups = [
+        [row for row in rows if min(int(row[0] * bins), bins - 1) == place]
+        for place in range(bins)
+    ]
+    return sum(
+        abs(sum(sure - worth for sure, worth in group)) for group in groups
+    ) / len(rows)
 
 
 class Told(NamedTuple):
@@ -69,10 +80,22 @@ Worth = Callable[[dict[str, Any]], float]
 """How right the outputs of an agent are, 0..1"""
 
 
-def told_of(passages: Iterable[Passage] | PassageIndex, asked: Iterable[tuple[str, Worth]]) -> Iterator[Told]:
+def told_of(
+    passages: Iterable[Passage] | PassageIndex, asked: Iterable[tuple[str, Worth]]
+) -> Iterator[Told]:
     """Yield what the offline mode tells of questions over passages, everything said."""
-    index = passages if isinstance(passages, PassageIndex) else PassageIndex.in_memory(passages)
-    agent = create_agent("ras", index=index, retriever="bm25", llm="offline", settings=Settings(least_confidence=0.0))
+    index = (
+        passages
+        if isinstance(passages, PassageIndex)
+        else PassageIndex.in_memory(passages)
+    )
+    agent = create_agent(
+        "ras",
+        index=index,
+        retriever="bm25",
+        llm="offline",
+        settings=Settings(least_confidence=0.0),
+    )
     signs: dict[float, tuple[str, float, float]] = {}
 
     def confidence(sign: float, borne: float, curve: Curve) -> float:
@@ -99,28 +122,57 @@ def looked_at(data: Path) -> Iterator[tuple[str, list[Told]]]:
     ):
         questions = plain.load(data / folder / "questions.jsonl")[:150]
         passages = list(plain.corpus(data / folder / f"{corpus}.jsonl"))
-        yield name, list(told_of(passages, [(one.question, _f1(one.answers)) for one in questions]))
-    yield "MuSiQue, its single questions", list(told_of(passages, _parts_of(data / "musique" / "questions.jsonl")))
-    examples, held_out = training_examples(ReaderTrainingConfig(data=data, out=data / "reader.safetensors"))
+        yield (
+            name,
+            list(
+                told_of(
+                    passages, [(one.question, _f1(one.answers)) for one in questions]
+                )
+            ),
+        )
+    yield (
+        "MuSiQue, its single questions",
+        list(told_of(passages, _parts_of(data / "musique" / "questions.jsonl"))),
+    )
+    examples, held_out = training_examples(
+        ReaderTrainingConfig(data=data, out=data / "reader.safetensors")
+    )
     rng, single = random.Random(0), [one for one in held_out if one.spans]
     others = rng.sample([one for one in examples if one.source == "squad"], 2500)
     texts = dict.fromkeys(one.text for one in (*single, *others))
     passages = [Passage(str(number), text) for number, text in enumerate(texts)]
-    read = [(one.question, _f1([one.text[a:b] for a, b in one.spans])) for one in rng.sample(single, 75)]
+    read = [
+        (one.question, _f1([one.text[a:b] for a, b in one.spans]))
+        for one in rng.sample(single, 75)
+    ]
     yield "SQuAD, held out", list(told_of(passages, read))
     verdicts = [
         told
         for one in held_out
         if one.source == "verdict"
-        for told in told_of([Passage("0", one.text)], [(one.question, partial(_same, _SAID[one.verdict]))])
+        for told in told_of(
+            [Passage("0", one.text)],
+            [(one.question, partial(_same, _SAID[one.verdict]))],
+        )
     ]
     yield "yes or no of SQuAD, each over its passage", verdicts
     sample = plain.load(str(files("ras_agent.data") / "sample_questions.jsonl"))
-    yield "the sample", list(told_of(sample_passages(), [(one.question, _f1(one.answers)) for one in sample]))
+    yield (
+        "the sample",
+        list(
+            told_of(
+                sample_passages(), [(one.question, _f1(one.answers)) for one in sample]
+            )
+        ),
+    )
     for name, chosen in SETS.items():
         looked = [one for one in chosen.questions() if one["id"] in chosen.looked_at()]
         with chosen.index() as index:
-            told = list(told_of(index, [(one["question"], partial(_marked, one)) for one in looked]))
+            told = list(
+                told_of(
+                    index, [(one["question"], partial(_marked, one)) for one in looked]
+                )
+            )
         yield f"ordinary documents, {name} set", told
 
 
@@ -154,13 +206,23 @@ def fitted(told: Sequence[Told]) -> Curve:
     """Return the logistic curve that is nearest to how right the answers are, with scikit-learn's default penalty."""
     from sklearn.linear_model import LogisticRegression
 
-    signs, right = np.array([(one.sign, one.borne) for one in told]), np.array([one.right for one in told])
+    signs, right = (
+        np.array([(one.sign, one.borne) for one in told]),
+        np.array([one.right for one in told]),
+    )
     centre, spread = signs.mean(axis=0), signs.std(axis=0)
     spread[spread == 0] = 1.0
     scaled, labels = (signs - centre) / spread, np.repeat([1, 0], len(told))
     model = LogisticRegression()
-    model.fit(np.concatenate([scaled, scaled]), labels, sample_weight=np.concatenate([right, 1 - right]))
-    weights, intercept = np.ravel(model.coef_) / spread, float(np.ravel(model.intercept_)[0])
+    model.fit(
+        np.concatenate([scaled, scaled]),
+        labels,
+        sample_weight=np.concatenate([right, 1 - right]),
+    )
+    weights, intercept = (
+        np.ravel(model.coef_) / spread,
+        float(np.ravel(model.intercept_)[0]),
+    )
     return intercept - float(weights @ centre), float(weights[0]), float(weights[1])
 
 
@@ -170,28 +232,44 @@ def fit(data: Path) -> None:
 
     def curves(names: Sequence[str]) -> dict[str, Curve]:
         every = [one for name in names for one in sets[name]]
-        return {curve: fitted([one for one in every if one.curve == curve]) for curve in CURVES.values()}
+        return {
+            curve: fitted([one for one in every if one.curve == curve])
+            for curve in CURVES.values()
+        }
 
     for curve, numbers in curves(list(sets)).items():
         print(f"{curve}: " + ", ".join(f"{number:.2f}" for number in numbers))
     for name, told in sets.items():
-        others = curves([other for other in sets if other.split(",")[0] != name.split(",")[0]])
+        others = curves(
+            [other for other in sets if other.split(",")[0] != name.split(",")[0]]
+        )
         sure = [
-            offline.confidence(one.sign, one.borne, others[one.curve]) if one.curve else one.confidence for one in told
+            offline.confidence(one.sign, one.borne, others[one.curve])
+            if one.curve
+            else one.confidence
+            for one in told
         ]
         error = calibration_error(sure, [one.right for one in told], bins=5)
         print(
             f"{name}: {len(told)} answers, {100 * fmean(one.right for one in told):.1f} right, error {100 * error:.1f}"
         )
         for least in (0.4, 0.5, 0.6, 0.65, 0.7):
-            said = [one.right for one, confidence in zip(told, sure, strict=True) if confidence >= least]
+            said = [
+                one.right
+                for one, confidence in zip(told, sure, strict=True)
+                if confidence >= least
+            ]
             wrong = fmean(one < _RIGHT for one in said) if said else math.nan
-            print(f"    from {least} on: {100 * len(said) / len(told):.0f} % said, {100 * wrong:.0f} % of them wrong")
+            print(
+                f"    from {least} on: {100 * len(said) / len(told):.0f} % said, {100 * wrong:.0f} % of them wrong"
+            )
 
 
 def main() -> None:
     """Print the error against token F1 and against being right, in points; or the curves."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("runs", nargs="*", type=Path)
     parser.add_argument("--fit", type=Path, metavar="DATA")
     arguments = parser.parse_args()
@@ -200,14 +278,27 @@ def main() -> None:
         return
     if not arguments.runs:
         parser.error("name the folders of runs, or --fit DATA")
-    results = [one for run in arguments.runs for one in RunFolder(run).results() if not one.abstained]
-    rows = [(one.confidence, one.scores["f1"]) for one in results if one.confidence is not None]
+    results = [
+        one
+        for run in arguments.runs
+        for one in RunFolder(run).results()
+        if not one.abstained
+    ]
+    rows = [
+        (one.confidence, one.scores["f1"])
+        for one in results
+        if one.confidence is not None
+    ]
     sure, f1 = [confidence for confidence, _ in rows], [worth for _, worth in rows]
     right = [float(worth >= _RIGHT) for worth in f1]
-    print(f"{len(rows)} answers, mean confidence {100 * fmean(sure):.1f}, F1 {100 * fmean(f1):.1f}")
+    print(
+        f"{len(rows)} answers, mean confidence {100 * fmean(sure):.1f}, F1 {100 * fmean(f1):.1f}"
+    )
     for bins in (5, 10):
         errors = (100 * calibration_error(sure, worths, bins) for worths in (f1, right))
-        print(f"{bins} bins: error against F1 {next(errors):.1f}, against right {next(errors):.1f}")
+        print(
+            f"{bins} bins: error against F1 {next(errors):.1f}, against right {next(errors):.1f}"
+        )
 
 
 if __name__ == "__main__":

@@ -27,7 +27,20 @@ if TYPE_CHECKING:
     from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
 
 COLOURS = ("red", "blue", "green", "white")
-THINGS = ("car", "door", "hat", "boat", "lamp", "chair", "bird", "ship", "coat", "ring", "book", "bell")
+THINGS = (
+    "car",
+    "door",
+    "hat",
+    "boat",
+    "lamp",
+    "chair",
+    "bird",
+    "ship",
+    "coat",
+    "ring",
+    "book",
+    "bell",
+)
 PROMPT = (Turn("user", "Question: Which colour?\nAnswer:"),)
 _LEARNT = 8  # of the things; the others are for the test
 _TEST = 40
@@ -55,7 +68,9 @@ class GraphTokenConfig:
     seeds: tuple[int, ...] = (0, 1, 2)
 
     def __post_init__(self) -> None:
-        counts = dict.fromkeys(("layers", "heads", "width", "steps", "batch", "further"), COUNT)
+        counts = dict.fromkeys(
+            ("layers", "heads", "width", "steps", "batch", "further"), COUNT
+        )
         check_ranges(self, {**counts, "rate": SHARE, "single": SHARE, "seeds": SEED})
 
 
@@ -73,15 +88,27 @@ def new_model(config: GraphTokenConfig, seed: int) -> GraphLLM:
     from ras_agent.tools.graph_tokens.encoders import EncoderConfig
     from ras_agent.tools.graph_tokens.graph_llm import GraphLLM, GraphLLMConfig
 
-    shape = {name: getattr(config, name) for name in ("layers", "heads", "width", "norm")}
+    shape = {
+        name: getattr(config, name) for name in ("layers", "heads", "width", "norm")
+    }
     encoder = EncoderConfig(config.encoder, **shape)  # type: ignore[arg-type]
-    return GraphLLM.new(GraphLLMConfig(config.language_model, encoder, projector=config.width, tuning="full"), seed)
+    return GraphLLM.new(
+        GraphLLMConfig(
+            config.language_model, encoder, projector=config.width, tuning="full"
+        ),
+        seed,
+    )
 
 
-def coloured(rng: random.Random, things: Sequence[str], further: int = 1) -> tuple[list[Fact], str]:
+def coloured(
+    rng: random.Random, things: Sequence[str], further: int = 1
+) -> tuple[list[Fact], str]:
     """Return facts in random order, one of which gives a thing its colour, and that colour."""
     thing, colour = rng.choice(things), rng.choice(COLOURS)
-    facts = [(thing, "has colour", colour), *((thing, "is near", rng.choice(THINGS)) for _ in range(further))]
+    facts = [
+        (thing, "has colour", colour),
+        *((thing, "is near", rng.choice(THINGS)) for _ in range(further)),
+    ]
     rng.shuffle(facts)
     return facts, colour
 
@@ -104,7 +131,11 @@ def learn(
         for _ in range(config.batch):
             facts, colour = coloured(rng, THINGS[:_LEARNT], config.further)
             alone = rng.random() < config.single
-            graphs.append(model.vectors.of_graph([colour], []) if alone else model.vectors.of_facts(prune(facts)))
+            graphs.append(
+                model.vectors.of_graph([colour], [])
+                if alone
+                else model.vectors.of_facts(prune(facts))
+            )
             replies.append(colour)
         loss = model([PROMPT] * len(graphs), graphs, replies)
         loss.backward()
@@ -115,9 +146,14 @@ def learn(
     model.eval()
     unseen = [coloured(rng, THINGS[_LEARNT:], config.further) for _ in range(_TEST)]
     replies_ = model.generate(
-        [PROMPT] * _TEST, [model.vectors.of_facts(prune(facts)) for facts, _ in unseen], max_new_tokens=6
+        [PROMPT] * _TEST,
+        [model.vectors.of_facts(prune(facts)) for facts, _ in unseen],
+        max_new_tokens=6,
     )
-    right = sum(reply.text == colour for reply, (_, colour) in zip(replies_, unseen, strict=True))
+    right = sum(
+        reply.text == colour
+        for reply, (_, colour) in zip(replies_, unseen, strict=True)
+    )
     return Learnt(seed, right, round(fmean(losses[-20:]), 4))
 
 
@@ -127,7 +163,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not config.seeds:
         raise SettingsError("--seeds names at least one")
     for seed in config.seeds:
-        print(json.dumps(asdict(learn(new_model(config, seed), config, seed))), flush=True)
+        print(
+            json.dumps(asdict(learn(new_model(config, seed), config, seed))), flush=True
+        )
 
 
 if __name__ == "__main__":

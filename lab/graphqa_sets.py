@@ -59,7 +59,9 @@ def make(config: MadeSets) -> None:
         (config.out / folder).mkdir(parents=True, exist_ok=True)
     graphs, rows = {}, []
     for number in range(config.scenes):
-        graph, question, answer, full = _scene(random.Random(f"{config.seed} scene {number}"), closed=config.closed)
+        graph, question, answer, full = _scene(
+            random.Random(f"{config.seed} scene {number}"), closed=config.closed
+        )
         graphs[str(number)] = graph
         rows.append((number, str(number), question, answer, full))
     replace_file(config.out / "scenes/sceneGraphs.json", json.dumps(graphs).encode())
@@ -68,7 +70,11 @@ def make(config: MadeSets) -> None:
     csv.writer(table, lineterminator="\n").writerows([header, *rows])
     replace_file(config.out / "scenes/made.csv", table.getvalue().encode())
     people = [
-        _person(number, random.Random(f"{config.seed} person {number}"), closed=config.closed)
+        _person(
+            number,
+            random.Random(f"{config.seed} person {number}"),
+            closed=config.closed,
+        )
         for number in range(config.people)
     ]
     test = config.people // 5
@@ -77,15 +83,24 @@ def make(config: MadeSets) -> None:
         replace_file(config.out / f"webqsp/{part}.jsonl", lines.encode())
 
 
-def _scene(rng: random.Random, *, closed: bool = False) -> tuple[dict[str, Any], str, str, str]:
+def _scene(
+    rng: random.Random, *, closed: bool = False
+) -> tuple[dict[str, Any], str, str, str]:
     """Return a scene graph in GQA's form, and a question about it with its answer and the answer in a sentence."""
     things = rng.sample(_THINGS, rng.randint(4, 7) if closed else rng.randint(6, 12))
     objects: dict[str, dict[str, Any]] = {}
     for number, name in enumerate(things):
         attributes = [rng.choice(_COLOURS), *rng.sample(_SIZES, rng.randint(0, 1))]
         box = {side: rng.randrange(20, 400, 95 if closed else 1) for side in "xywh"}
-        objects[str(number)] = {"name": name, "attributes": attributes, **box, "relations": []}
-    for number in range(1, len(things)):  # each name is there once, so that a question means one object
+        objects[str(number)] = {
+            "name": name,
+            "attributes": attributes,
+            **box,
+            "relations": [],
+        }
+    for number in range(
+        1, len(things)
+    ):  # each name is there once, so that a question means one object
         other = rng.randrange(number)
         relation = {"name": rng.choice(_RELATIONS), "object": str(other)}
         objects[str(number)]["relations"].append(relation)
@@ -97,9 +112,19 @@ def _scene(rng: random.Random, *, closed: bool = False) -> tuple[dict[str, Any],
             objects[str(number)]["attributes"] = [rng.choice(words)]
     if closed or rng.random() < 0.5:
         colour = objects[str(asked)]["attributes"][0]
-        return {"objects": objects}, f"What color is the {name}?", colour, f"The {name} is {colour}."
+        return (
+            {"objects": objects},
+            f"What color is the {name}?",
+            colour,
+            f"The {name} is {colour}.",
+        )
     target, text = things[int(relation["object"])], relation["name"]
-    return {"objects": objects}, f"What is the {name} {text}?", target, f"The {name} is {text} the {target}."
+    return (
+        {"objects": objects},
+        f"What is the {name} {text}?",
+        target,
+        f"The {name} is {text} the {target}.",
+    )
 
 
 def _person(number: int, rng: random.Random, *, closed: bool = False) -> dict[str, Any]:
@@ -107,7 +132,10 @@ def _person(number: int, rng: random.Random, *, closed: bool = False) -> dict[st
     names = list(_names(rng, 24))
     people, towns, countries = names[:12], names[12:20], names[20:]
     country_of = {town: rng.choice(countries) for town in towns}
-    graph = [[town, "location.location.containedby", country] for town, country in country_of.items()]
+    graph = [
+        [town, "location.location.containedby", country]
+        for town, country in country_of.items()
+    ]
     facts: dict[str, dict[str, list[str]]] = {}
     for place, person in enumerate(people):
         facts[person] = {
@@ -116,8 +144,14 @@ def _person(number: int, rng: random.Random, *, closed: bool = False) -> dict[st
             "people.person.spouse_s": [rng.choice(people)],
         }
         if closed:
-            facts[person]["people.person.profession"] = [rng.choice(_JOBS[:_CLOSED])] if not place else []
-        graph += [[person, relation, end] for relation, ends in facts[person].items() for end in ends]
+            facts[person]["people.person.profession"] = (
+                [rng.choice(_JOBS[:_CLOSED])] if not place else []
+            )
+        graph += [
+            [person, relation, end]
+            for relation, ends in facts[person].items()
+            for end in ends
+        ]
     rng.shuffle(graph)
     asked, own = people[0], facts[people[0]]
     town = own["people.person.place_of_birth"]

@@ -46,7 +46,9 @@ def reported_on(rng: np.random.Generator) -> Population:
     return scores, shares
 
 
-def difference_of(first: Population, second: Population, rng: np.random.Generator) -> Population:
+def difference_of(
+    first: Population, second: Population, rng: np.random.Generator
+) -> Population:
     """Return the differences of two systems' scores, of which a share drawn by lot is equal."""
     equal = rng.uniform(0.1, 0.9)
     apart = np.outer(first[1], second[1]) * (1 - equal)
@@ -75,7 +77,13 @@ def own_difference(scores: Doubles) -> tuple[float, float]:
     return paired_interval(list(scores), [0.0] * len(scores))
 
 
-def coverage(population: Population, n: int, interval: Interval, times: int, rng: np.random.Generator) -> float:
+def coverage(
+    population: Population,
+    n: int,
+    interval: Interval,
+    times: int,
+    rng: np.random.Generator,
+) -> float:
     """Return the percentage of the intervals of `n` values out of a population that hold its mean."""
     values, shares = population
     mean = float(np.dot(values, shares))
@@ -88,8 +96,15 @@ def coverage(population: Population, n: int, interval: Interval, times: int, rng
 
 def main() -> None:
     """Print a row for each kind of population, of interval and of figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=int, default=1000, help="samples of each population and number of questions")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--times",
+        type=int,
+        default=1000,
+        help="samples of each population and number of questions",
+    )
     times = parser.parse_args().times
     rng = np.random.default_rng(0)
     bootstrap = percentile_bootstrap(rng)
@@ -97,15 +112,25 @@ def main() -> None:
     print("| --- | --- |" + " ---: |" * len(QUESTIONS))
     for draw in (chosen_by, reported_on):
         means = [draw(rng) for _ in range(POPULATIONS)]
-        differences = [difference_of(draw(rng), draw(rng), rng) for _ in range(POPULATIONS)]
-        for figure, populations, own in (("mean", means, own_mean), ("difference", differences, own_difference)):
+        differences = [
+            difference_of(draw(rng), draw(rng), rng) for _ in range(POPULATIONS)
+        ]
+        for figure, populations, own in (
+            ("mean", means, own_mean),
+            ("difference", differences, own_difference),
+        ):
             for name, interval in (("bootstrap", bootstrap), ("ours", own)):
                 cells = []
                 for n in QUESTIONS:
-                    held = [coverage(one, n, interval, times, rng) for one in populations]
+                    held = [
+                        coverage(one, n, interval, times, rng) for one in populations
+                    ]
                     low, high = np.percentile(held, [5, 95])
                     cells.append(f"{np.mean(held):.1f} ({low:.1f} to {high:.1f})")
-                print(f"| {draw.__name__}, {figure} | {name} | {' | '.join(cells)} |", flush=True)
+                print(
+                    f"| {draw.__name__}, {figure} | {name} | {' | '.join(cells)} |",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

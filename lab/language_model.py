@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _END, _PAD = "<|end|>", "<|pad|>"
-_RANGES: Mapping[str, Range] = dict.fromkeys(("vocabulary", "width", "layers", "heads", "text_tokens", "batch"), COUNT)
+_RANGES: Mapping[str, Range] = dict.fromkeys(
+    ("vocabulary", "width", "layers", "heads", "text_tokens", "batch"), COUNT
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,10 @@ def make(config: Config) -> FitResult:
         from transformers import LlamaConfig, LlamaForCausalLM
     except ImportError as error:
         raise MissingExtra("a language model", "llm") from error
-    texts = ["\n\n".join(turn.text for turn in one.turns) + f"\n{one.reply}" for one in _examples(config)]
+    texts = [
+        "\n\n".join(turn.text for turn in one.turns) + f"\n{one.reply}"
+        for one in _examples(config)
+    ]
     tokenizer = _vocabulary(texts, config.vocabulary)
     torch.manual_seed(config.seed)
     network = LlamaForCausalLM(
@@ -106,12 +111,17 @@ def make(config: Config) -> FitResult:
         card = {
             "what": "a small language model that learnt from samples for planner and answerer alone",
             "made_by": "python -m lab.language_model",
-            "settings": {k: str(v) if isinstance(v, Path) else v for k, v in asdict(config).items()},
+            "settings": {
+                k: str(v) if isinstance(v, Path) else v
+                for k, v in asdict(config).items()
+            },
             "weights": network.num_parameters(),
             "tokens": sum(map(len, rows)),
             "result": asdict(result),
         }
-        (config.out / "training.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+        (config.out / "training.json").write_text(
+            json.dumps(card, indent=2) + "\n", encoding="utf-8"
+        )
     return result
 
 
@@ -119,17 +129,25 @@ def _examples(config: Config) -> Sequence[GraphLLMExample]:
     """Return the examples whose texts are learnt."""
     if not config.benchmark:
         maker = ExampleMaker(config.text_tokens)
-        return [maker.example(one) for one in read_samples(config.data, "train") if maker.asks(one)]
+        return [
+            maker.example(one)
+            for one in read_samples(config.data, "train")
+            if maker.asks(one)
+        ]
     from ras_agent.tools.embed.embedders import resolve_embedder
     from ras_agent.tools.graph_tokens.features import GraphVectors
     from ras_agent.tools.graph_tokens.graph_reader import GraphPrompts, GraphView
     from ras_agent.train.graphqa.examples import GraphQAExamples
 
     read = benchmark(config.benchmark)
-    view = GraphView(task=read.instructions.get("answer", ""), graph_text_tokens=config.text_tokens)
+    view = GraphView(
+        task=read.instructions.get("answer", ""), graph_text_tokens=config.text_tokens
+    )
     # no vocabulary yet: rows are counted by their characters, which are more
     prompts = GraphPrompts(view, GraphVectors(resolve_embedder("minilm")), len)
-    return [GraphQAExamples(read, prompts).example(one) for one in read.load(config.data)]
+    return [
+        GraphQAExamples(read, prompts).example(one) for one in read.load(config.data)
+    ]
 
 
 def _vocabulary(texts: Sequence[str], most: int) -> Any:
@@ -142,14 +160,19 @@ def _vocabulary(texts: Sequence[str], most: int) -> Any:
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=most, special_tokens=[_PAD, _END], initial_alphabet=alphabet, show_progress=False
+        vocab_size=most,
+        special_tokens=[_PAD, _END],
+        initial_alphabet=alphabet,
+        show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
     wrapped: Any = PreTrainedTokenizerFast
     return wrapped(tokenizer_object=tokenizer, eos_token=_END, pad_token=_PAD)
 
 
-def _batches(rows: Sequence[list[int]], size: int, seed: int, epoch: int) -> list[list[list[int]]]:
+def _batches(
+    rows: Sequence[list[int]], size: int, seed: int, epoch: int
+) -> list[list[list[int]]]:
     """Return an epoch's batches in random order, in each of which texts are of like length."""
     rng = random.Random(f"{seed} {epoch}")
     order = sorted(rows, key=lambda row: (len(row), rng.random()))
@@ -170,10 +193,16 @@ def _trainable(network: Any, pad: int) -> Any:
             self.network = network
 
         def loss(self, batch: Sequence[list[int]]) -> Tensor:
-            rows = nn.utils.rnn.pad_sequence([torch.tensor(row) for row in batch], batch_first=True, padding_value=pad)
+            rows = nn.utils.rnn.pad_sequence(
+                [torch.tensor(row) for row in batch],
+                batch_first=True,
+                padding_value=pad,
+            )
             rows = rows.to(network.device)
             labels = rows.masked_fill(rows == pad, -100)
-            found: Tensor = network(input_ids=rows, attention_mask=(rows != pad).long(), labels=labels).loss
+            found: Tensor = network(
+                input_ids=rows, attention_mask=(rows != pad).long(), labels=labels
+            ).loss
             return found
 
     return NextToken()

@@ -62,7 +62,9 @@ _RELATIONS = {
     "most": "least",
     "before": "after",
 }
-_AUXILIARY = re.compile(r"\b(?:did|does|do|was|were|is|are|has|had|can|could|will|would)\b(?! not)")
+_AUXILIARY = re.compile(
+    r"\b(?:did|does|do|was|were|is|are|has|had|can|could|will|would)\b(?! not)"
+)
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,9 @@ def held_out(data: Path) -> list[ReaderExample]:
     return kept
 
 
-def questions(examples: Sequence[ReaderExample], seed: int, most: int) -> Iterator[Asked]:
+def questions(
+    examples: Sequence[ReaderExample], seed: int, most: int
+) -> Iterator[Asked]:
     """Yield `most` questions of each kind."""
     draw = random.Random(seed)
     drawn = draw.sample(examples, len(examples))
@@ -103,7 +107,11 @@ def questions(examples: Sequence[ReaderExample], seed: int, most: int) -> Iterat
         }
         for kind, question in asked.items():
             is_changed = question != example.question
-            if counts[kind] >= most or not question or not (is_changed or kind in ("true", "unanswerable")):
+            if (
+                counts[kind] >= most
+                or not question
+                or not (is_changed or kind in ("true", "unanswerable"))
+            ):
                 continue
             counts[kind] += 1
             if kind == "unanswerable":
@@ -127,20 +135,28 @@ def _with_other_figure(example: ReaderExample, draw: random.Random) -> str:
     changed = str(int(figure.group().replace(",", "")) + draw.randint(1, 9))
     if holds(example.text, changed):
         return ""
-    return example.question[: figure.start()] + changed + example.question[figure.end() :]
+    return (
+        example.question[: figure.start()] + changed + example.question[figure.end() :]
+    )
 
 
-def _with_other_name(example: ReaderExample, names: Sequence[str], draw: random.Random) -> str:
+def _with_other_name(
+    example: ReaderExample, names: Sequence[str], draw: random.Random
+) -> str:
     for name in _names(example.question):
         other = draw.choice(names)
-        if holds(example.text, name) and stem_set(other).isdisjoint(stem_set(example.text)):
+        if holds(example.text, name) and stem_set(other).isdisjoint(
+            stem_set(example.text)
+        ):
             return example.question.replace(name, other)
     return ""
 
 
 def _with_other_relation(example: ReaderExample) -> str:
     for word, other in _RELATIONS.items():
-        if re.search(rf"\b{word}\b", example.question) and not re.search(rf"\b{other}\b", example.text):
+        if re.search(rf"\b{word}\b", example.question) and not re.search(
+            rf"\b{other}\b", example.text
+        ):
             return re.sub(rf"\b{word}\b", other, example.question, count=1)
     return ""
 
@@ -152,7 +168,11 @@ def _neighbour(example: ReaderExample, others: Sequence[ReaderExample]) -> str:
     most = -1
     for other in others:
         shared = len(wanted & stem_set(other.text))
-        if other.text != example.text and shared > most and not holds(other.text, example.answer):
+        if (
+            other.text != example.text
+            and shared > most
+            and not holds(other.text, example.answer)
+        ):
             best = other.text
             most = shared
     return best
@@ -162,7 +182,9 @@ def asked_of(one: Asked) -> dict[str, Any]:
     """Return the output of the offline mode, which says all."""
     index = PassageIndex.in_memory([Passage("0", one.text)])
     settings = Settings(least_confidence=0.0)
-    agent = create_agent("ras", index=index, retriever="bm25", llm="offline", settings=settings)
+    agent = create_agent(
+        "ras", index=index, retriever="bm25", llm="offline", settings=settings
+    )
     return dict(agent.invoke({"question": one.question}, context=Limits()))
 
 
@@ -176,11 +198,19 @@ def is_said(out: dict[str, Any]) -> bool:
 
 def main() -> None:
     """Ask and count."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder of data sets")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", type=Path, required=True, help="the folder of data sets"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn (1)")
-    parser.add_argument("--most", type=int, default=40, help="questions of each kind (40)")
-    parser.add_argument("--out", type=Path, help="a file of JSON Lines, one for each question")
+    parser.add_argument(
+        "--most", type=int, default=40, help="questions of each kind (40)"
+    )
+    parser.add_argument(
+        "--out", type=Path, help="a file of JSON Lines, one for each question"
+    )
     options = parser.parse_args()
     said: Counter[str] = Counter()
     asked: Counter[str] = Counter()
@@ -192,7 +222,12 @@ def main() -> None:
         said[one.kind] += is_said(out)
         worth = token_f1(out["answer"], one.answers) if one.answers else 0.0
         right += is_said(out) and worth >= _RIGHT
-        about = {"kind": one.kind, "question": one.question, "text": one.text, "worth": worth}
+        about = {
+            "kind": one.kind,
+            "question": one.question,
+            "text": one.text,
+            "worth": worth,
+        }
         lines.append(json.dumps(about | {"trace": out}, default=str))
     for kind in KINDS:
         print(f"{kind}: {said[kind]} of {asked[kind]} said")

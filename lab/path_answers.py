@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ras_agent.errors import RasError, SettingsError
-from ras_agent.eval.metrics.answer_sets import set_score, split_answers, substring_set_score
+from ras_agent.eval.metrics.answer_sets import (
+    set_score,
+    split_answers,
+    substring_set_score,
+)
 from ras_agent.eval.metrics.answers import golden_match
 from ras_agent.eval.question import Question
 from ras_agent.prompts import Prompt, as_data, as_line, load
@@ -59,21 +63,39 @@ class GenerationScore:
     failures: int
 
 
-def generation_score(questions: Sequence[Question], generated: Sequence[Generated]) -> GenerationScore:
+def generation_score(
+    questions: Sequence[Question], generated: Sequence[Generated]
+) -> GenerationScore:
     """Score answers, which are right if their canonical keys are those of gold answers, and by the published rule."""
     keys = [list(dict.fromkeys(map(canonical_key, one.answers))) for one in generated]
     gold = [set(map(canonical_key, question.answers)) for question in questions]
-    scores = [set_score(found, wanted) for found, wanted in zip(keys, gold, strict=True)]
-    precision, recall = fmean(one.precision for one in scores), fmean(one.recall for one in scores)
-    pairs = [(one.answers, question.answers) for one, question in zip(generated, questions, strict=True)]
+    scores = [
+        set_score(found, wanted) for found, wanted in zip(keys, gold, strict=True)
+    ]
+    precision, recall = (
+        fmean(one.precision for one in scores),
+        fmean(one.recall for one in scores),
+    )
+    pairs = [
+        (one.answers, question.answers)
+        for one, question in zip(generated, questions, strict=True)
+    ]
     return GenerationScore(
-        hr_at_1=fmean(bool(found) and found[0] in wanted for found, wanted in zip(keys, gold, strict=True)),
+        hr_at_1=fmean(
+            bool(found) and found[0] in wanted
+            for found, wanted in zip(keys, gold, strict=True)
+        ),
         hr=fmean(one.recall > 0 for one in scores),
         precision=precision,
         recall=recall,
         f1=2 * precision * recall / (precision + recall) if precision + recall else 0.0,
-        substring_hr_at_1=fmean(bool(answers) and golden_match(answers[0], wanted) for answers, wanted in pairs),
-        substring_f1=fmean(substring_set_score(answers, wanted).f1 for answers, wanted in pairs),
+        substring_hr_at_1=fmean(
+            bool(answers) and golden_match(answers[0], wanted)
+            for answers, wanted in pairs
+        ),
+        substring_f1=fmean(
+            substring_set_score(answers, wanted).f1 for answers, wanted in pairs
+        ),
         seconds=fmean(one.seconds for one in generated),
         failures=sum(bool(one.failure) for one in generated),
     )
@@ -85,14 +107,18 @@ class PathReader:
     Or it hands the paths' facts to an answerer without a model, such as "offline", which takes no examples.
     """
 
-    def __init__(self, model: object, shots: int = 0, settings: ChatSettings | None = None) -> None:
+    def __init__(
+        self, model: object, shots: int = 0, settings: ChatSettings | None = None
+    ) -> None:
         """Take the model. Raises SettingsError for more shots than the prompt has worked examples."""
         self.shots = shots
         self._answerer: Answerer | None = None
         if model == "offline":
             self._answerer = resolve_answerer("offline")
             if shots:
-                raise SettingsError("the offline answerer has no prompt: give --shots 0")
+                raise SettingsError(
+                    "the offline answerer has no prompt: give --shots 0"
+                )
             return
         self._prompt = _with_shots(shots)
         self._chat: Chat = as_chat(model, settings or ChatSettings(temperature=0.0))
@@ -103,7 +129,9 @@ class PathReader:
             return converse(self._chat, self._dialogue(question, found))
         passages = [path_passage(found.graph, one) for one in found.paths]
         passages = list({passage.id: passage for passage in passages}.values())
-        answer = self._answerer.answer(question, QuestionGraph().merge(found.triples), passages, ())
+        answer = self._answerer.answer(
+            question, QuestionGraph().merge(found.triples), passages, ()
+        )
         return () if answer.abstained else tuple(split_answers(answer.text))
 
     def _dialogue(self, question: str, found: FoundPaths) -> Dialogue[tuple[str, ...]]:
@@ -112,7 +140,9 @@ class PathReader:
         def render(room: int) -> Request:
             kept = lines
             while True:
-                turns = self._prompt.fill(paths="\n".join(kept), question=as_data(question))
+                turns = self._prompt.fill(
+                    paths="\n".join(kept), question=as_data(question)
+                )
                 if not kept or estimate_turns(turns) <= room:
                     return Request(turns)
                 kept = kept[: len(kept) * 7 // 8]  # the paths that fit least come last
@@ -127,12 +157,17 @@ def read_answers(reply: str) -> tuple[str, ...]:
     >>> read_answers("<think>Verdi?</think>Answers:\\n- Le Roncole\\n- Milan")
     ('Le Roncole', 'Milan')
     """
-    lines = (_LABEL.sub("", line).strip() for line in without_thinking(reply).splitlines())
+    lines = (
+        _LABEL.sub("", line).strip() for line in without_thinking(reply).splitlines()
+    )
     return tuple(split_answers("\n".join(filter(None, lines))))
 
 
 def generated(
-    reader: PathReader, question: Question, found: FoundPaths, clock: Callable[[], float] = time.perf_counter
+    reader: PathReader,
+    question: Question,
+    found: FoundPaths,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Generated:
     """Answer one question; what the model raises is the failure of this one alone."""
     began = clock()
@@ -147,5 +182,7 @@ def _with_shots(shots: int) -> Prompt:
     few = load("reasoning-paths", few_shot=True)
     opening, examples, last = few.turns[0], few.turns[1:-1], few.turns[-1]
     if not 0 <= shots <= len(examples) // 2:
-        raise SettingsError(f"there are {len(examples) // 2} worked examples, got --shots {shots}")
+        raise SettingsError(
+            f"there are {len(examples) // 2} worked examples, got --shots {shots}"
+        )
     return Prompt(few.name, (opening, *examples[: 2 * shots], last))

@@ -7,7 +7,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from lab.path_answers import Generated, GenerationScore, PathReader, generated, generation_score
+from lab.path_answers import (
+    Generated,
+    GenerationScore,
+    PathReader,
+    generated,
+    generation_score,
+)
 from ras_agent.eval.metrics.answer_sets import SetScore, set_score
 from ras_agent.eval.question import Question
 from ras_agent.text.canonical import canonical_key
@@ -62,7 +68,10 @@ FinderOf = Callable[[Question], PathFinder]
 
 
 def evaluate(
-    finder_of: FinderOf, questions: Sequence[Question], readers: Sequence[PathReader] = (), at_once: int = 1
+    finder_of: FinderOf,
+    questions: Sequence[Question],
+    readers: Sequence[PathReader] = (),
+    at_once: int = 1,
 ) -> InstanceScore:
     """Run one composition over `questions`, which name their entities. Raises ValueError without questions.
 
@@ -71,7 +80,9 @@ def evaluate(
     if not questions:
         raise ValueError("there are no questions to score")
     finder = finder_of(questions[0])
-    _asked(finder, questions[0])  # what is loaded and prepared once is no question's time
+    _asked(
+        finder, questions[0]
+    )  # what is loaded and prepared once is no question's time
     scores: list[_QuestionScore] = []
     answers: list[list[Future[Generated]]] = [[] for _ in readers]
     with ThreadPoolExecutor(at_once) as pool:
@@ -82,7 +93,9 @@ def evaluate(
             for reader, futures in zip(readers, answers, strict=True):
                 futures.append(pool.submit(generated, reader, question, found))
         replies = [[future.result() for future in futures] for futures in answers]
-    subgraph, filtering, refinement = (_module([score.modules[place] for score in scores]) for place in range(3))
+    subgraph, filtering, refinement = (
+        _module([score.modules[place] for score in scores]) for place in range(3)
+    )
     return InstanceScore(
         str(finder.composition),
         len(questions),
@@ -107,7 +120,11 @@ def _scored(found: FoundPaths, question: Question) -> _QuestionScore:
     names = found.graph.nodes
     return _QuestionScore(
         tuple(
-            (set_score((canonical_key(names[node]) for node in of_module), gold), seconds, len(of_module))
+            (
+                set_score((canonical_key(names[node]) for node in of_module), gold),
+                seconds,
+                len(of_module),
+            )
             for of_module, seconds in zip(nodes, found.seconds, strict=True)
         ),
         first_is_right=bool(kept) and canonical_key(names[kept[0].end]) in gold,
@@ -118,7 +135,10 @@ def _scored(found: FoundPaths, question: Question) -> _QuestionScore:
 
 
 def _module(scores: Sequence[tuple[SetScore, float, int]]) -> ModuleScore:
-    precision, recall = fmean(one.precision for one, _, _ in scores), fmean(one.recall for one, _, _ in scores)
+    precision, recall = (
+        fmean(one.precision for one, _, _ in scores),
+        fmean(one.recall for one, _, _ in scores),
+    )
     return ModuleScore(
         precision,
         recall,

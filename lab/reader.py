@@ -36,7 +36,9 @@ def spans(reader: Reader, examples: list[ReaderExample]) -> dict[str, float]:
         answer = example.text[found[0].start : found[0].end] if found else ""
         golds = [example.text[start:end] for start, end in example.spans]
         scores.append((token_f1(answer, golds), exact_match(answer, golds)))
-    f1, em = (round(100 * sum(part) / len(scores), 1) for part in zip(*scores, strict=True))
+    f1, em = (
+        round(100 * sum(part) / len(scores), 1) for part in zip(*scores, strict=True)
+    )
     return {"questions": len(scores), "f1": f1, "em": em}
 
 
@@ -53,35 +55,58 @@ def statements(reader: Reader, examples: list[ReaderExample]) -> dict[str, objec
 def answered(reader: Reader, examples: list[ReaderExample]) -> dict[str, object]:
     """Return the same of the answerer's yes and no; what it leaves unsaid or answers otherwise is not judged."""
     answerer, named = OfflineAnswerer(reader), {"yes": "true", "no": "false"}
-    texts = [Passage(str(number), example.text) for number, example in enumerate(examples)]
+    texts = [
+        Passage(str(number), example.text) for number, example in enumerate(examples)
+    ]
     answers = (
-        answerer.answer(one.question, QuestionGraph(), [text], []) for one, text in zip(examples, texts, strict=True)
+        answerer.answer(one.question, QuestionGraph(), [text], [])
+        for one, text in zip(examples, texts, strict=True)
     )
     return _met(examples, [named.get(answer.text, "not said") for answer in answers])
 
 
 def _met(examples: list[ReaderExample], found: list[str]) -> dict[str, object]:
     pairs = zip(examples, found, strict=True)
-    met = Counter(f"{example.verdict}: {verdict}" for example, verdict in pairs if verdict != "not said")
-    return {"statements": len(examples), "judged": met.total(), **dict(sorted(met.items()))}
+    met = Counter(
+        f"{example.verdict}: {verdict}"
+        for example, verdict in pairs
+        if verdict != "not said"
+    )
+    return {
+        "statements": len(examples),
+        "judged": met.total(),
+        **dict(sorted(met.items())),
+    }
 
 
 def main() -> None:
     """Print the scores."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name in ("--data", "--weights", "--corpus"):
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--statements", type=int, default=400)
     arguments = parser.parse_args()
     reader = Reader(arguments.weights)
-    _, held_out = training_examples(ReaderTrainingConfig(data=arguments.data, out=arguments.weights))
+    _, held_out = training_examples(
+        ReaderTrainingConfig(data=arguments.data, out=arguments.weights)
+    )
     print(json.dumps(spans(reader, [one for one in held_out if one.spans])))
     judged = [one for one in held_out if one.verdict]
-    print("held out", json.dumps(statements(reader, judged)), json.dumps(answered(reader, judged)))
+    print(
+        "held out",
+        json.dumps(statements(reader, judged)),
+        json.dumps(answered(reader, judged)),
+    )
     rng = random.Random(0)
     texts = list(map(text_with_title, passages_in(arguments.corpus)))
-    made = list(sentence_verdicts(rng.sample(texts, len(texts)), rng))[: arguments.statements]
-    print("made", json.dumps(statements(reader, made)), json.dumps(answered(reader, made)))
+    made = list(sentence_verdicts(rng.sample(texts, len(texts)), rng))[
+        : arguments.statements
+    ]
+    print(
+        "made", json.dumps(statements(reader, made)), json.dumps(answered(reader, made))
+    )
 
 
 if __name__ == "__main__":

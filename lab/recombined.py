@@ -26,12 +26,18 @@ _UNEVEN = 6
 """The power of an even draw that chooses the other name, so that some new names are much commoner than others"""
 
 
-def recombined_passages(corpus: Sequence[Path], count: int, seed: int = 0) -> Iterator[Passage]:
+def recombined_passages(
+    corpus: Sequence[Path], count: int, seed: int = 0
+) -> Iterator[Passage]:
     """Make `count` passages, the same for the same files and seed, each a document of its own.
 
     corpus: files of JSON lines with title and text. Raises IngestError for files without passages or names.
     """
-    rows = [json.loads(line) for path in corpus for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = [
+        json.loads(line)
+        for path in corpus
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
     sentences = [
         [sentence for sentence in _SENTENCES.split(row["text"].strip()) if sentence]
         for row in rows
@@ -40,7 +46,9 @@ def recombined_passages(corpus: Sequence[Path], count: int, seed: int = 0) -> It
     titles: list[str] = [row["title"] for row in rows if row["text"].strip()]
     names = sorted({name for row in rows for name in _NAME.findall(row["text"])})
     if not sentences or not names:
-        raise IngestError(f"{', '.join(map(str, corpus))}: no passages with names: expected lines with title and text")
+        raise IngestError(
+            f"{', '.join(map(str, corpus))}: no passages with names: expected lines with title and text"
+        )
     draw = random.Random(seed)
     for number in range(count):
         place = draw.randrange(len(sentences))

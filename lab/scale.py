@@ -54,26 +54,46 @@ def measure(size: int, queries: int, parts: Sequence[str]) -> Iterator[dict[str,
     for part in parts:
         with tempfile.TemporaryDirectory() as folder:
             made = _in_process("make", part, size, queries, folder)
-            yield {"size": size, "part": part, **made, **_in_process("search", part, size, queries, folder)}
+            yield {
+                "size": size,
+                "part": part,
+                **made,
+                **_in_process("search", part, size, queries, folder),
+            }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print a line per record."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default="10000", help="numbers of passages, parted by commas")
-    parser.add_argument("--parts", default=",".join(_PARTS), help="what to measure, parted by commas")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sizes", default="10000", help="numbers of passages, parted by commas"
+    )
+    parser.add_argument(
+        "--parts", default=",".join(_PARTS), help="what to measure, parted by commas"
+    )
     parser.add_argument("--queries", type=int, default=50)
-    parser.add_argument("--json", type=Path, help="write the records there too, one a line")
-    parser.add_argument("--job", nargs=3, metavar=("JOB", "PART", "FOLDER"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--json", type=Path, help="write the records there too, one a line"
+    )
+    parser.add_argument(
+        "--job", nargs=3, metavar=("JOB", "PART", "FOLDER"), help=argparse.SUPPRESS
+    )
     given = parser.parse_args(arguments)
     sizes = [int(size) for size in given.sizes.split(",")]
     if given.job:
         job, part, folder = given.job
         print(json.dumps(_JOBS[job](part, sizes[0], given.queries, Path(folder))))
         return
-    for record in (one for size in sizes for one in measure(size, given.queries, given.parts.split(","))):
+    for record in (
+        one
+        for size in sizes
+        for one in measure(size, given.queries, given.parts.split(","))
+    ):
         shown = (
-            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in record.items()
+            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in record.items()
         )
         print("  ".join(shown), flush=True)
         if given.json:
@@ -81,10 +101,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 file.write(json.dumps(record) + "\n")
 
 
-def _in_process(job: str, part: str, size: int, queries: int, folder: str) -> dict[str, Any]:
+def _in_process(
+    job: str, part: str, size: int, queries: int, folder: str
+) -> dict[str, Any]:
     command = [sys.executable, "-P", "-m", "lab.scale", "--job", job, part, folder]
     command += ["--sizes", str(size), "--queries", str(queries)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=child_environment())
+    done = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, env=child_environment()
+    )
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 
@@ -93,7 +117,9 @@ def _make(part: str, size: int, queries: int, folder: Path) -> dict[str, Any]:
     passages = synthetic_passages(size)
     vectors = VectorSettings("hnsw") if part == "hnsw" else None
     index = PassageIndex.create(
-        folder / "an.index", DrawnEmbedder() if part in {"flat", "hnsw"} else None, vectors=vectors
+        folder / "an.index",
+        DrawnEmbedder() if part in {"flat", "hnsw"} else None,
+        vectors=vectors,
     )
     ids: list[str] = []
     drawing, before = 0.0, 0
@@ -123,16 +149,29 @@ def _bytes_in(folder: Path) -> int:
 
 def _search(part: str, size: int, queries: int, folder: Path) -> dict[str, Any]:
     warnings.simplefilter("ignore")
-    index = PassageIndex.open(folder / "an.index", DrawnEmbedder() if part in {"flat", "hnsw"} else None)
-    retriever = retriever_over(index, {"bm25": "bm25", "graph": "ppr"}.get(part, "dense"))
+    index = PassageIndex.open(
+        folder / "an.index", DrawnEmbedder() if part in {"flat", "hnsw"} else None
+    )
+    retriever = retriever_over(
+        index, {"bm25": "bm25", "graph": "ppr"}.get(part, "dense")
+    )
     texts = synthetic_queries(queries)
     if part == "graph":
-        texts = [f"What did Name {number} do with Name {number + 1}?" for number in range(7, 7 + queries)]
+        texts = [
+            f"What did Name {number} do with Name {number + 1}?"
+            for number in range(7, 7 + queries)
+        ]
     retriever.retrieve(texts[0], _K)
-    return {"search_ms": 1000 * median(_seconds(retriever, text) for text in texts), "search_mb": _peak_mb()}
+    return {
+        "search_ms": 1000 * median(_seconds(retriever, text) for text in texts),
+        "search_mb": _peak_mb(),
+    }
 
 
-_JOBS: dict[str, Callable[[str, int, int, Path], dict[str, Any]]] = {"make": _make, "search": _search}
+_JOBS: dict[str, Callable[[str, int, int, Path], dict[str, Any]]] = {
+    "make": _make,
+    "search": _search,
+}
 
 
 def _seconds(retriever: Retriever, text: str) -> float:
@@ -152,9 +191,14 @@ def drawn_facts(ids: Sequence[str]) -> Iterator[PassageFacts]:
             passage,
             tuple(
                 Triple(
-                    f"Name {one + len(ids) * _NAMES // 2}", f"relation {two}", f"Name {three}", (Source(passage, 0, 9),)
+                    f"Name {one + len(ids) * _NAMES // 2}",
+                    f"relation {two}",
+                    f"Name {three}",
+                    (Source(passage, 0, 9),),
                 )
-                for one, two, three in zip(own.tolist(), relations.tolist(), shared.tolist(), strict=True)
+                for one, two, three in zip(
+                    own.tolist(), relations.tolist(), shared.tolist(), strict=True
+                )
             ),
         )
 

@@ -20,7 +20,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ras_agent import Settings, create_ircot_agent, create_ras_agent, create_react_agent, create_single_shot_agent
+from ras_agent import (
+    Settings,
+    create_ircot_agent,
+    create_ras_agent,
+    create_react_agent,
+    create_single_shot_agent,
+)
 from ras_agent.app.sample import sample_passages
 from ras_agent.eval.metrics.answers import token_f1
 from ras_agent.graphs.agent import Agent
@@ -80,16 +86,28 @@ class Task:
 def tasks(hotpotqa: Path | None, limit: int) -> list[Task]:
     """Return the sample, and HotpotQA's first questions where its folder is given."""
     sample = (files("ras_agent.data") / "sample_questions.jsonl").read_text("utf-8")
-    made = [Task("sample", tuple(map(json.loads, sample.splitlines()))[:limit], tuple(sample_passages()))]
+    made = [
+        Task(
+            "sample",
+            tuple(map(json.loads, sample.splitlines()))[:limit],
+            tuple(sample_passages()),
+        )
+    ]
     if hotpotqa:
-        corpus = map(json.loads, (hotpotqa / "corpus.jsonl").read_text("utf-8").splitlines())
-        passages = tuple(Passage(str(one["id"]), one["text"], one["title"]) for one in corpus)
+        corpus = map(
+            json.loads, (hotpotqa / "corpus.jsonl").read_text("utf-8").splitlines()
+        )
+        passages = tuple(
+            Passage(str(one["id"]), one["text"], one["title"]) for one in corpus
+        )
         lines = (hotpotqa / "questions.jsonl").read_text("utf-8").splitlines()
         made.append(Task("hotpotqa", tuple(map(json.loads, lines[:limit])), passages))
     return made
 
 
-def run(out: Path, server: str, of: Sequence[Task], rows: Sequence[Row], until: float) -> None:
+def run(
+    out: Path, server: str, of: Sequence[Task], rows: Sequence[Row], until: float
+) -> None:
     """Ask what is not asked yet, each question of all rows, until a time."""
     out.mkdir(parents=True, exist_ok=True)
     done = {(line["row"], line["task"], line["id"]) for line in results(out)}
@@ -100,7 +118,9 @@ def run(out: Path, server: str, of: Sequence[Task], rows: Sequence[Row], until: 
         if known := agents.get((row.name, task.name)):
             return known
         settings = Settings(**SETTINGS, cache=out / "replies")
-        roles = {role: f"vllm:{server}" if role in row.roles else "offline" for role in ROLES}
+        roles = {
+            role: f"vllm:{server}" if role in row.roles else "offline" for role in ROLES
+        }
         if row.loop == "ircot":
             del roles["extractor"]
         made = LOOPS[row.loop](index=task.passages, settings=settings, **roles)
@@ -111,12 +131,23 @@ def run(out: Path, server: str, of: Sequence[Task], rows: Sequence[Row], until: 
         for task in of:
             for question in task.questions[number : number + 1]:
                 for row in rows:
-                    if (row.name, task.name, question["id"]) in done or time.time() > until:
+                    if (
+                        row.name,
+                        task.name,
+                        question["id"],
+                    ) in done or time.time() > until:
                         continue
-                    line = {"row": row.name, "task": task.name, **asked(agent(row, task), question)}
+                    line = {
+                        "row": row.name,
+                        "task": task.name,
+                        **asked(agent(row, task), question),
+                    }
                     with (out / "results.jsonl").open("a", encoding="utf-8") as file:
                         file.write(json.dumps(line, ensure_ascii=False) + "\n")
-                    print(*(line[name] for name in ("row", "task", "id", "answer")), flush=True)
+                    print(
+                        *(line[name] for name in ("row", "task", "id", "answer")),
+                        flush=True,
+                    )
 
 
 def asked(agent: Agent, question: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,14 +157,34 @@ def asked(agent: Agent, question: Mapping[str, Any]) -> dict[str, Any]:
         out: dict[str, Any] = dict(agent.invoke({"question": question["question"]}))
     except Exception as error:  # counted in the table
         out = {"answer": "", "error": repr(error)}
-    names = ("answer", "abstained", "failed", "grounded", "citations", "failures", "stop_reason", "usage", "error")
+    names = (
+        "answer",
+        "abstained",
+        "failed",
+        "grounded",
+        "citations",
+        "failures",
+        "stop_reason",
+        "usage",
+        "error",
+    )
     kept = {name: out[name] for name in names if name in out}
     hits = [hit["passage_id"] for step in out.get("steps", ()) for hit in step["hits"]]
     texts = {one: out["passages"][one] for one in dict.fromkeys(hits)} if hits else {}
     subqueries = [step["subquery"] for step in out.get("steps", ())]
     facts = out.get("graph", {}).get("facts", [])
-    golds = {"id": question["id"], "answers": question["answers"], "seconds": time.monotonic() - begun}
-    everything = {**golds, **kept, "subqueries": subqueries, "passages": texts, "facts": facts}
+    golds = {
+        "id": question["id"],
+        "answers": question["answers"],
+        "seconds": time.monotonic() - begun,
+    }
+    everything = {
+        **golds,
+        **kept,
+        "subqueries": subqueries,
+        "passages": texts,
+        "facts": facts,
+    }
     plain: dict[str, Any] = json.loads(json.dumps(everything))
     return plain
 
@@ -156,8 +207,14 @@ def stands_in(words: str, text: str) -> bool:
 
 def planned(line: Mapping[str, Any]) -> tuple[int, int]:
     """Return at how many hops the model was asked for a plan, and at how many no reply stated one."""
-    turns = {call["hop"] for call in line["usage"]["calls"] if call["role"] in ("planner", "reasoner")}
-    of_planner = [one for one in line["failures"] if one["role"] in ("planner", "reasoner")]
+    turns = {
+        call["hop"]
+        for call in line["usage"]["calls"]
+        if call["role"] in ("planner", "reasoner")
+    }
+    of_planner = [
+        one for one in line["failures"] if one["role"] in ("planner", "reasoner")
+    ]
     lost = {one["hop"] for one in of_planner if one["message"].startswith("ParseError")}
     return len(turns), len(turns & lost)
 
@@ -194,21 +251,38 @@ def table(out: Path) -> Iterator[str]:
     """Yield the lines of a table: a row, a task, and the means of its questions."""
     lines = list(results(out))
     took = seconds_of(lines)
-    head = ("row", "set", "questions", "plans understood", "passages with a fact in them", "citations borne")
+    head = (
+        "row",
+        "set",
+        "questions",
+        "plans understood",
+        "passages with a fact in them",
+        "citations borne",
+    )
     costs = ("failures", "tokens in / out", "s", "abstained", "F1")
     yield f"| {' | '.join((*head, *costs))} |"
     yield "|---" * len(head + costs) + "|"
     for task in dict.fromkeys(line["task"] for line in lines):
         for row in ROWS:
-            of = [line for line in lines if (line["row"], line["task"]) == (row.name, task)]
+            of = [
+                line
+                for line in lines
+                if (line["row"], line["task"]) == (row.name, task)
+            ]
             if of:
                 yield f"| {row.name} | {task} | {' | '.join(cells(of, row, took))} |"
 
 
 def seconds_of(lines: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Return the seconds that each reply took when it was written, by its key."""
-    calls = [call for line in lines if "usage" in line for call in line["usage"]["calls"]]
-    return {call["key"]: call["seconds"] for call in calls if "key" in call and not call["replayed"]}
+    calls = [
+        call for line in lines if "usage" in line for call in line["usage"]["calls"]
+    ]
+    return {
+        call["key"]: call["seconds"]
+        for call in calls
+        if "key" in call and not call["replayed"]
+    }
 
 
 def spent(line: Mapping[str, Any], took: Mapping[str, float]) -> float:
@@ -220,12 +294,17 @@ def spent(line: Mapping[str, Any], took: Mapping[str, float]) -> float:
     return seconds
 
 
-def cells(of: Sequence[Mapping[str, Any]], row: Row, took: Mapping[str, float]) -> list[str]:
+def cells(
+    of: Sequence[Mapping[str, Any]], row: Row, took: Mapping[str, float]
+) -> list[str]:
     """Return the cells of one row."""
     whole = [line for line in of if "usage" in line]
     inputs = sum(line["usage"]["input_tokens"] for line in whole) / len(of)
     outputs = sum(line["usage"]["output_tokens"] for line in whole) / len(of)
-    right = [0.0 if line.get("abstained") else token_f1(line["answer"], line["answers"]) for line in of]
+    right = [
+        0.0 if line.get("abstained") else token_f1(line["answer"], line["answers"])
+        for line in of
+    ]
     return [
         str(len(of)),
         share([planned(line) for line in whole], lost=True),
@@ -241,15 +320,27 @@ def cells(of: Sequence[Mapping[str, Any]], row: Row, took: Mapping[str, float]) 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run, or print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("do", choices=("run", "table"))
     parser.add_argument("out", type=Path, help="the folder of the runs")
-    parser.add_argument("--server", default="", help="the model, as http://host:port/v1#name")
-    parser.add_argument("--hotpotqa", type=Path, help="a folder of questions.jsonl and corpus.jsonl; else the sample")
-    parser.add_argument("--limit", type=int, default=30, help="most questions of each set (30)")
+    parser.add_argument(
+        "--server", default="", help="the model, as http://host:port/v1#name"
+    )
+    parser.add_argument(
+        "--hotpotqa",
+        type=Path,
+        help="a folder of questions.jsonl and corpus.jsonl; else the sample",
+    )
+    parser.add_argument(
+        "--limit", type=int, default=30, help="most questions of each set (30)"
+    )
     parser.add_argument("--rows", default="", help="names between semicolons; else all")
     parser.add_argument("--set", default="", help="sample or hotpotqa; else both")
-    parser.add_argument("--minutes", type=float, default=1e6, help="after which no question is begun")
+    parser.add_argument(
+        "--minutes", type=float, default=1e6, help="after which no question is begun"
+    )
     options = parser.parse_args(arguments)
     if options.do == "table":
         print("\n".join(table(options.out)))
@@ -257,7 +348,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     names = options.rows.split(";") if options.rows else [row.name for row in ROWS]
     rows = [row for row in ROWS if row.name in names]
     until = time.time() + 60 * options.minutes
-    sets = [task for task in tasks(options.hotpotqa, options.limit) if options.set in ("", task.name)]
+    sets = [
+        task
+        for task in tasks(options.hotpotqa, options.limit)
+        if options.set in ("", task.name)
+    ]
     run(options.out, options.server, sets, rows, until)
 
 

@@ -91,7 +91,12 @@ class _Timed(DrawnEmbedder):
 
 
 def measure(
-    size: int, asked: Sequence[str], passages: Iterator[Passage], url: str = "", *, vectors: bool = True
+    size: int,
+    asked: Sequence[str],
+    passages: Iterator[Passage],
+    url: str = "",
+    *,
+    vectors: bool = True,
 ) -> Iterator[dict[str, Any]]:
     """Yield a record for each cost of an index of `size` passages; milliseconds, the making in seconds, memory in MB.
 
@@ -117,7 +122,10 @@ def measure(
         place = Address(url, f"store_{size}") if url else folder / "index"
         made = PassageIndex.create(place, embedder)
         tenants = cycle([{"tenant": f"t{number}"} for number in range(_TENANTS)])
-        stream = (replace(one, document_id=f"d{number}", metadata=next(tenants)) for number, one in enumerate(passages))
+        stream = (
+            replace(one, document_id=f"d{number}", metadata=next(tenants))
+            for number, one in enumerate(passages)
+        )
         seconds = 0.0
         with made.batch():
             for start in range(0, size, _AT_ONCE):
@@ -129,7 +137,11 @@ def measure(
         made.close()
         yield record("memory while it is made, MB", _peak_mb())
         if not url:
-            yield record("disk, MB", sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6)
+            yield record(
+                "disk, MB",
+                sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+                / 1e6,
+            )
         else:
             yield record("disk, MB", _database_bytes(url, f"store_{size}") / 1e6)
         del made
@@ -157,10 +169,23 @@ def measure(
 
             return 1000 * median(one(number) for number in range(times))
 
-        yield record("add 10", changes(lambda number: index.upsert(more[10 * number : 10 * number + 10]), 9))
-        yield record("add 1", changes(lambda number: index.upsert(more[100 + number : 101 + number]), 31))
-        yield record("forget 1", changes(lambda number: index.delete_document(f"d{7 * number}"), 9))
-        yield record("filter", 1000 * spent(lambda: len(index.within({"tenant": "t7"}))))
+        yield record(
+            "add 10",
+            changes(
+                lambda number: index.upsert(more[10 * number : 10 * number + 10]), 9
+            ),
+        )
+        yield record(
+            "add 1",
+            changes(lambda number: index.upsert(more[100 + number : 101 + number]), 31),
+        )
+        yield record(
+            "forget 1",
+            changes(lambda number: index.delete_document(f"d{7 * number}"), 9),
+        )
+        yield record(
+            "filter", 1000 * spent(lambda: len(index.within({"tenant": "t7"})))
+        )
         for name in answering:
             retriever = retriever_over(index, name)
             for query in asked:
@@ -173,11 +198,19 @@ def measure(
             yield record(f"search, {name}", 1000 * median(times))
         filtering: Any = retriever_over(index, "bm25")
         filters = [{"tenant": f"t{number}"} for number in range(_TENANTS)]
-        filtered = [spent(partial(filtering.retrieve, asked[1], _K, filter=given)) for given in filters]
-        yield record(f"search, bm25, the first of each of {_TENANTS} tenants", 1000 * median(filtered))
+        filtered = [
+            spent(partial(filtering.retrieve, asked[1], _K, filter=given))
+            for given in filters
+        ]
+        yield record(
+            f"search, bm25, the first of each of {_TENANTS} tenants",
+            1000 * median(filtered),
+        )
         index.close()
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as child:
-            searching = child.submit(_searching_mb, place, bool(vectors), asked).result()
+            searching = child.submit(
+                _searching_mb, place, bool(vectors), asked
+            ).result()
         yield record("memory of a process that searches, MB", searching)
     finally:
         shutil.rmtree(folder)
@@ -204,7 +237,11 @@ def _peak_mb() -> float:
     """Return the most memory that this process has had, in MB; a child's own, which its usage would not tell."""
     if (status := Path("/proc/self/status")).exists():
         return float(status.read_text().partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
+    return (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        * (1 if sys.platform == "darwin" else 1024)
+        / 1e6
+    )
 
 
 def _database_bytes(url: str, schema: str) -> float:
@@ -212,7 +249,9 @@ def _database_bytes(url: str, schema: str) -> float:
 
     tables = "FROM pg_class WHERE relkind = 'r' AND relnamespace = %s::regnamespace"
     with psycopg.connect(url) as connection:
-        row = connection.execute(f"SELECT sum(pg_total_relation_size(oid)) {tables}".encode(), (schema,)).fetchone()
+        row = connection.execute(
+            f"SELECT sum(pg_total_relation_size(oid)) {tables}".encode(), (schema,)
+        ).fetchone()
     return float(row[0]) if row else 0.0
 
 
@@ -225,7 +264,12 @@ def drop_schema(url: str, schema: str) -> None:
 
 
 def measure_records(
-    size: int, question: str, passages: Iterator[Passage], *, times: int = 5, url: str = ""
+    size: int,
+    question: str,
+    passages: Iterator[Passage],
+    *,
+    times: int = 5,
+    url: str = "",
 ) -> Iterator[dict[str, Any]]:
     """Yield a record for each cost of an index of `size` records and their journal, in milliseconds."""
     folder = Path(tempfile.mkdtemp())
@@ -233,8 +277,13 @@ def measure_records(
 
     def file_of(name: str, first: int, count: int) -> Path:
         path = folder / f"{name}.jsonl"
-        records = ({"id": f"d{first + at}", "text": one.text} for at, one in enumerate(islice(passages, count)))
-        path.write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
+        records = (
+            {"id": f"d{first + at}", "text": one.text}
+            for at, one in enumerate(islice(passages, count))
+        )
+        path.write_text(
+            "".join(json.dumps(one) + "\n" for one in records), encoding="utf-8"
+        )
         return path
 
     def cost(change: Callable[[], object]) -> float:
@@ -249,13 +298,22 @@ def measure_records(
     try:
         ingest([file_of("corpus", 0, size)], place)
         cost(lambda: None)  # imports what answers need
-        more = [file_of(f"more{number}", size + 10 * number, 10) for number in range(times)]
+        more = [
+            file_of(f"more{number}", size + 10 * number, 10) for number in range(times)
+        ]
         changes: dict[str, list[Callable[[], object]]] = {
             "add 10": [partial(ingest, [path], place) for path in more],
-            "forget 1": [partial(ingest, [], place, forget=[f"d{7 * number}"]) for number in range(times)],
+            "forget 1": [
+                partial(ingest, [], place, forget=[f"d{7 * number}"])
+                for number in range(times)
+            ],
         }
         for what, made in changes.items():
-            yield {"size": size, "what": what, "value": median(cost(change) for change in made)}
+            yield {
+                "size": size,
+                "what": what,
+                "value": median(cost(change) for change in made),
+            }
     finally:
         shutil.rmtree(folder)
         if url:
@@ -271,27 +329,52 @@ class _Given:
         self._facts = {one.passage_id: one.triples for one in facts}
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        return Extraction(tuple(triple for passage in passages for triple in self._facts[passage.id]))
+        return Extraction(
+            tuple(triple for passage in passages for triple in self._facts[passage.id])
+        )
 
 
-def with_facts(size: int, corpus: Sequence[Path] = ()) -> tuple[list[Passage], _Given, str]:
+def with_facts(
+    size: int, corpus: Sequence[Path] = ()
+) -> tuple[list[Passage], _Given, str]:
     """Return `size` passages, each a document, an extractor that knows their facts, and a question about them.
 
     Facts are drawn, or read in the passages of JSON lines with id, title and text.
     """
     if not corpus:
         texts = [(one.text, one.title) for one in synthetic_passages(size)]
-        passages = [Passage(f"p{number}", *one, f"d{number}") for number, one in enumerate(texts)]
+        passages = [
+            Passage(f"p{number}", *one, f"d{number}")
+            for number, one in enumerate(texts)
+        ]
         question = "What did Name 7 do with Name 8?"
-        return passages, _Given(drawn_facts([passage.id for passage in passages])), question
-    lines = [json.loads(line) for path in corpus for line in path.read_text(encoding="utf-8").splitlines()]
+        return (
+            passages,
+            _Given(drawn_facts([passage.id for passage in passages])),
+            question,
+        )
+    lines = [
+        json.loads(line)
+        for path in corpus
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
     texts = list({(line["text"], line["title"]): None for line in lines})[:size]
     if len(texts) < size:
-        raise SettingsError(f"the corpus has {len(texts):,} passages, and {size:,} are asked for: give more files")
-    passages = [Passage(f"p{number}", *one, f"d{number}") for number, one in enumerate(texts)]
+        raise SettingsError(
+            f"the corpus has {len(texts):,} passages, and {size:,} are asked for: give more files"
+        )
+    passages = [
+        Passage(f"p{number}", *one, f"d{number}") for number, one in enumerate(texts)
+    ]
     extractor = resolve_extractor("offline")
-    facts = _Given(PassageFacts(one.id, extractor.extract([one]).triples) for one in passages)
-    return passages, facts, f"What do {passages[0].title} and {passages[1].title} have in common?"
+    facts = _Given(
+        PassageFacts(one.id, extractor.extract([one]).triples) for one in passages
+    )
+    return (
+        passages,
+        facts,
+        f"What do {passages[0].title} and {passages[1].title} have in common?",
+    )
 
 
 def measure_graph(
@@ -325,7 +408,12 @@ def measure_graph(
                 stages[stage] = stages.get(stage, 0) + spent() - since
                 stage, since = name, spent()
 
-        build_graph(place, extractor=facts, embedder=embedder if vectors else "", on_progress=turn)
+        build_graph(
+            place,
+            extractor=facts,
+            embedder=embedder if vectors else "",
+            on_progress=turn,
+        )
         turn(None)
 
     def costs(change: Callable[[], object]) -> dict[str, float]:
@@ -356,13 +444,22 @@ def measure_graph(
         costs(lambda: None)  # imports what answers need
         more = passages[size:]
         changes: dict[str, list[Callable[[], object]]] = {
-            "add 10": [partial(add, more[10 * number : 10 * number + 10]) for number in range(times)],
-            "forget 1": [partial(delete_documents, place, f"d{7 * number}") for number in range(times)],
+            "add 10": [
+                partial(add, more[10 * number : 10 * number + 10])
+                for number in range(times)
+            ],
+            "forget 1": [
+                partial(delete_documents, place, f"d{7 * number}")
+                for number in range(times)
+            ],
         }
         for what, made in changes.items():
             records = [costs(change) for change in made]
             for part in records[0]:
-                yield record(f"graph, {what}" + f", {part}" * bool(part), median(one[part] for one in records))
+                yield record(
+                    f"graph, {what}" + f", {part}" * bool(part),
+                    median(one[part] for one in records),
+                )
         yield {"size": size, "what": "memory, MB", "value": _peak_mb()}
     finally:
         shutil.rmtree(folder)
@@ -374,7 +471,9 @@ def exponents(records: Sequence[dict[str, Any]]) -> dict[str, float]:
     """Return the power of the size that each cost grows with: the slope of a line through the logarithms."""
     powers = {}
     for what in dict.fromkeys(one["what"] for one in records):
-        sizes, values = np.log([(one["size"], one["value"]) for one in records if one["what"] == what]).T
+        sizes, values = np.log(
+            [(one["size"], one["value"]) for one in records if one["what"] == what]
+        ).T
         powers[what] = float(np.polyfit(sizes, values, 1)[0])
     return powers
 
@@ -388,21 +487,46 @@ def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
 
     kinds = list(dict.fromkeys(one["kind"] for one in records))
     figure, panels = pyplot.subplots(
-        1, len(kinds), figsize=(2.4 + 4 * len(kinds), 5.2), layout="constrained", sharey=True, squeeze=False
+        1,
+        len(kinds),
+        figsize=(2.4 + 4 * len(kinds), 5.2),
+        layout="constrained",
+        sharey=True,
+        squeeze=False,
     )
     for kind, axes in zip(kinds, panels[0], strict=True):
         drawn = [one for one in records if one["kind"] == kind and one["what"] in SHOWN]
         there = [what for what in SHOWN if any(one["what"] == what for one in drawn)]
-        for number, (what, marker) in enumerate(zip(there, cycle("osD^vP"), strict=False)):
+        for number, (what, marker) in enumerate(
+            zip(there, cycle("osD^vP"), strict=False)
+        ):
             for place, style in (("files", "-"), ("PostgreSQL", "--")):
-                points = sorted((r["size"], r["value"]) for r in drawn if (r["what"], r["in"]) == (what, place))
-                label = what.removeprefix("graph, ") + ", PostgreSQL" * (place != "files")
+                points = sorted(
+                    (r["size"], r["value"])
+                    for r in drawn
+                    if (r["what"], r["in"]) == (what, place)
+                )
+                label = what.removeprefix("graph, ") + ", PostgreSQL" * (
+                    place != "files"
+                )
                 if points:
-                    axes.plot(*np.array(points).T, style, marker=marker, color=f"C{number}", label=label)
+                    axes.plot(
+                        *np.array(points).T,
+                        style,
+                        marker=marker,
+                        color=f"C{number}",
+                        label=label,
+                    )
         axes.set(xscale="log", yscale="log", xlabel="passages", title=kind)
         axes.grid(alpha=0.3)
         # so long that dashes show, and below, where they hide no line
-        axes.legend(fontsize="x-small", handlelength=4, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.15))
+        axes.legend(
+            fontsize="x-small",
+            handlelength=4,
+            ncols=2,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.15),
+        )
     panels[0][0].set_ylabel("processor milliseconds until the first answers")
     figure.savefig(path)
     pyplot.close(figure)
@@ -410,49 +534,108 @@ def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print a line per cost, and draw."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default="1000,10000", help="numbers of passages, parted by commas")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sizes", default="1000,10000", help="numbers of passages, parted by commas"
+    )
     parser.add_argument("--queries", type=int, default=50)
-    parser.add_argument("--url", default="", help="make the index in this PostgreSQL database")
-    parser.add_argument("--graph", nargs="?", const="facts", choices=("facts", "vectors"), help="measure a graph")
     parser.add_argument(
-        "--corpus", type=Path, nargs="+", default=(), help="JSON lines with title and text, recombined but for --graph"
+        "--url", default="", help="make the index in this PostgreSQL database"
     )
-    parser.add_argument("--records", action="store_true", help="measure records of files, with their journal")
     parser.add_argument(
-        "--times", type=int, default=5, help="how often each change of a graph or of records is made (5)"
+        "--graph",
+        nargs="?",
+        const="facts",
+        choices=("facts", "vectors"),
+        help="measure a graph",
     )
-    parser.add_argument("--json", type=Path, help="add the records to this file too, one a line")
-    parser.add_argument("--plot", type=Path, help="draw the costs of changes there, with all that --json holds")
-    parser.add_argument("--questions", type=Path, help="JSON lines with question, to search with")
+    parser.add_argument(
+        "--corpus",
+        type=Path,
+        nargs="+",
+        default=(),
+        help="JSON lines with title and text, recombined but for --graph",
+    )
+    parser.add_argument(
+        "--records",
+        action="store_true",
+        help="measure records of files, with their journal",
+    )
+    parser.add_argument(
+        "--times",
+        type=int,
+        default=5,
+        help="how often each change of a graph or of records is made (5)",
+    )
+    parser.add_argument(
+        "--json", type=Path, help="add the records to this file too, one a line"
+    )
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        help="draw the costs of changes there, with all that --json holds",
+    )
+    parser.add_argument(
+        "--questions", type=Path, help="JSON lines with question, to search with"
+    )
     parser.add_argument("--no-vectors", action="store_true", help="measure bm25 alone")
     given = parser.parse_args(arguments)
     asked = synthetic_queries(given.queries)
     if given.questions:
-        lines = given.questions.read_text(encoding="utf-8").splitlines()[: given.queries]
+        lines = given.questions.read_text(encoding="utf-8").splitlines()[
+            : given.queries
+        ]
         asked = [json.loads(line)["question"] for line in lines]
     sizes, records = [int(size) for size in given.sizes.split(",") if size], []
     passages, facts, question = (
-        with_facts(max(sizes) + 10 * given.times, given.corpus) if given.graph else ([], None, "")
+        with_facts(max(sizes) + 10 * given.times, given.corpus)
+        if given.graph
+        else ([], None, "")
     )
-    kind = {"facts": "graph", "vectors": "graph with vectors"}.get(given.graph or "", "")
-    kind = kind or ("records" if given.records else "BM25" if given.no_vectors else "BM25 and vectors")
+    kind = {"facts": "graph", "vectors": "graph with vectors"}.get(
+        given.graph or "", ""
+    )
+    kind = kind or (
+        "records"
+        if given.records
+        else "BM25"
+        if given.no_vectors
+        else "BM25 and vectors"
+    )
 
     def measured(size: int) -> Iterator[dict[str, Any]]:
         if facts is None:
             count = size + 200
-            made = recombined_passages(given.corpus, count) if given.corpus else synthetic_passages(count)
+            made = (
+                recombined_passages(given.corpus, count)
+                if given.corpus
+                else synthetic_passages(count)
+            )
             if given.records:
-                return measure_records(size, asked[0], made, times=given.times, url=given.url)
+                return measure_records(
+                    size, asked[0], made, times=given.times, url=given.url
+                )
             return measure(size, asked, made, given.url, vectors=not given.no_vectors)
         vectors = given.graph == "vectors"
-        return measure_graph(size, passages, facts, question, vectors=vectors, times=given.times, url=given.url)
+        return measure_graph(
+            size,
+            passages,
+            facts,
+            question,
+            vectors=vectors,
+            times=given.times,
+            url=given.url,
+        )
 
     for size in sizes:
         for made in measured(size):
             one = {**made, "kind": kind, "in": "PostgreSQL" if given.url else "files"}
             records.append(one)
-            print(f"{one['size']:>9,}  {one['what']:<50} {one['value']:10.3f}", flush=True)
+            print(
+                f"{one['size']:>9,}  {one['what']:<50} {one['value']:10.3f}", flush=True
+            )
             if given.json:
                 with given.json.open("a") as out:
                     out.write(json.dumps(one) + "\n")
@@ -461,7 +644,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"{what:<50} grows with the size to the power of {power:.2f}")
     if given.plot:
         if given.json:
-            records = [json.loads(line) for line in given.json.read_text(encoding="utf-8").splitlines()]
+            records = [
+                json.loads(line)
+                for line in given.json.read_text(encoding="utf-8").splitlines()
+            ]
         draw(records, given.plot)
 
 

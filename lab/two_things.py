@@ -42,20 +42,28 @@ def passages(data: Path) -> list[Passage]:
     found: dict[str, Passage] = {}
     for file in ("hotpotqa_train/corpus.jsonl", "2wikimultihopqa/corpus.jsonl"):
         for passage in passages_in(data / file):
-            found.setdefault(passage.title, Passage(str(len(found)), passage.text, passage.title))
+            found.setdefault(
+                passage.title, Passage(str(len(found)), passage.text, passage.title)
+            )
     return list(found.values())
 
 
 def main() -> None:
     """Print F1 by kind, of all answers and of the sure ones."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--half", choices=("first", "second"), default="first")
     parser.add_argument("--retriever", default="bm25")
     arguments = parser.parse_args()
     index = PassageIndex.in_memory(passages(arguments.data))
     agent = create_agent(
-        "ras", index=index, retriever=arguments.retriever, llm="offline", settings=Settings(least_confidence=0.0)
+        "ras",
+        index=index,
+        retriever=arguments.retriever,
+        llm="offline",
+        settings=Settings(least_confidence=0.0),
     )
     scores: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for asked in questions(arguments.half):
@@ -63,12 +71,16 @@ def main() -> None:
         f1 = token_f1(out["answer"], asked["answers"])
         scores[asked["kind"]].append((f1, out["confidence"] or 0.0))
         if arguments.half == "first":
-            print(f"{f1:.2f} {asked['question']}\n     {out['answer']!r} ({out['confidence']})")
+            print(
+                f"{f1:.2f} {asked['question']}\n     {out['answer']!r} ({out['confidence']})"
+            )
     for kind in KINDS:
         sure = [f1 for f1, confidence in scores[kind] if confidence >= _SURE]
         of_sure = f"{100 * sum(sure) / len(sure):.1f}" if sure else "-"
         f1 = 100 * sum(f1 for f1, _ in scores[kind]) / len(scores[kind])
-        print(f"{kind}: F1 {f1:.1f} of {len(scores[kind])}; {len(sure)} sure ones, {of_sure}")
+        print(
+            f"{kind}: F1 {f1:.1f} of {len(scores[kind])}; {len(sure)} sure ones, {of_sure}"
+        )
 
 
 if __name__ == "__main__":

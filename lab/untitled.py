@@ -69,8 +69,23 @@ _TOWNS = [
     "Merrow",
 ]
 _RIVERS = ["Ister", "Wenn", "Tolva", "Aune", "Marsk", "Drell", "Sorva", "Olt"]
-_BUILDINGS = ("Gannet Tower", "Opal Hall", "Kestrel Bridge", "Linden House", "Amber Gate", "Heron Library")
-_THINGS = ("tide clock", "salt lamp", "wind harp", "glass plough", "rope engine", "steam organ", "sand compass")
+_BUILDINGS = (
+    "Gannet Tower",
+    "Opal Hall",
+    "Kestrel Bridge",
+    "Linden House",
+    "Amber Gate",
+    "Heron Library",
+)
+_THINGS = (
+    "tide clock",
+    "salt lamp",
+    "wind harp",
+    "glass plough",
+    "rope engine",
+    "steam organ",
+    "sand compass",
+)
 _COUNTRIES = ("Norway", "Sweden", "Denmark", "Portugal", "Austria", "Hungary", "Poland")
 
 
@@ -128,7 +143,11 @@ _COMPARED_LOOKED_AT = (
 )
 _CHAINS_LOOKED_AT = (
     _Template(
-        ("The {thing} was invented by {ann}.", "{ann} was born in {varn}.", "The river {river} flows through {varn}."),
+        (
+            "The {thing} was invented by {ann}.",
+            "{ann} was born in {varn}.",
+            "The river {river} flows through {varn}.",
+        ),
         "Which river flows through the city where the inventor of the {thing} was born?",
         "{river}",
     ),
@@ -138,12 +157,18 @@ _CHAINS_LOOKED_AT = (
         "{varn}",
     ),
     _Template(
-        ("{building} stands in {varn}. It was founded by {ann}.", "The mayor of {varn} is {bo}."),
+        (
+            "{building} stands in {varn}. It was founded by {ann}.",
+            "The mayor of {varn} is {bo}.",
+        ),
         "Who is the mayor of the town where {building} stands?",
         "{bo}",
     ),
     _Template(
-        ("{ann} is a painter from {varn}. She founded {building}.", "{bo} is a baker from {orvik}."),
+        (
+            "{ann} is a painter from {varn}. She founded {building}.",
+            "{bo} is a baker from {orvik}.",
+        ),
         "Which town does the founder of {building} come from?",
         "{varn}",
     ),
@@ -160,7 +185,9 @@ _COMPARED_SCORED = (
         "{verdict}",
     ),
     _Template(
-        ("{ann} comes from {norway}; {ann} is a potter. {bo} comes from {other_country}.",),
+        (
+            "{ann} comes from {norway}; {ann} is a potter. {bo} comes from {other_country}.",
+        ),
         "Do {ann} and {bo} come from the same country?",
         "{verdict}",
     ),
@@ -177,7 +204,11 @@ _COMPARED_SCORED = (
 )
 _CHAINS_SCORED = (
     _Template(
-        ("{ann} built the first {thing}.", "{ann} grew up in {varn}.", "{varn} lies on the {river}."),
+        (
+            "{ann} built the first {thing}.",
+            "{ann} grew up in {varn}.",
+            "{varn} lies on the {river}.",
+        ),
         "On which river does the town lie where the builder of the first {thing} grew up?",
         "{river}",
     ),
@@ -197,7 +228,10 @@ _CHAINS_SCORED = (
         "{ann}",
     ),
     _Template(
-        ("{ann} wrote about the {thing}. She lives in {varn}.", "{bo} lives in {orvik}."),
+        (
+            "{ann} wrote about the {thing}. She lives in {varn}.",
+            "{bo} lives in {orvik}.",
+        ),
         "Where does the author live who wrote about the {thing}?",
         "{varn}",
     ),
@@ -216,7 +250,9 @@ def worlds(part: str, seed: int) -> Iterator[World]:
         yield from _filled(chains, _one_thing(draw))
 
 
-def _filled(templates: Iterable[_Template], names: Mapping[str, str]) -> Iterator[World]:
+def _filled(
+    templates: Iterable[_Template], names: Mapping[str, str]
+) -> Iterator[World]:
     for template in templates:
         texts = [text.format_map(names) for text in template.texts]
         yield World(
@@ -240,12 +276,30 @@ def _two_things(draw: random.Random, same: bool) -> dict[str, str]:
     varn, orvik = draw.sample(_TOWNS, 2)
     norway, sweden = draw.sample(_COUNTRIES, 2)
     early, late = draw.sample(range(1880, 1990), 2)
-    names = {"one": one, "other": other, "ann": ann, "bo": bo, "varn": varn, "orvik": orvik, "norway": norway}
+    names = {
+        "one": one,
+        "other": other,
+        "ann": ann,
+        "bo": bo,
+        "varn": varn,
+        "orvik": orvik,
+        "norway": norway,
+    }
     names |= {"early": str(early), "late": str(late)}
     if same:
-        names |= {"second": ann, "other_town": varn, "other_country": norway, "verdict": "yes"}
+        names |= {
+            "second": ann,
+            "other_town": varn,
+            "other_country": norway,
+            "verdict": "yes",
+        }
     else:
-        names |= {"second": bo, "other_town": orvik, "other_country": sweden, "verdict": "no"}
+        names |= {
+            "second": bo,
+            "other_town": orvik,
+            "other_country": sweden,
+            "verdict": "no",
+        }
     if early < late:
         names |= {"older": ann, "younger": bo, "first": one, "more": other}
     else:
@@ -284,10 +338,21 @@ def outcome(world: World) -> str:
 
 def main() -> None:
     """Ask and count."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", choices=["looked-at", "scored"], default="looked-at", help="which templates")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--part",
+        choices=["looked-at", "scored"],
+        default="looked-at",
+        help="which templates",
+    )
     parser.add_argument("--seed", type=int, default=1, help="of the names (1)")
-    parser.add_argument("--show", action="store_true", help="print each question that is not answered rightly")
+    parser.add_argument(
+        "--show",
+        action="store_true",
+        help="print each question that is not answered rightly",
+    )
     options = parser.parse_args()
     counts: Counter[str] = Counter()
     for world in worlds(options.part, options.seed):

@@ -25,13 +25,36 @@ _HOMES = (
 )
 _READ = {
     "ChatCompletionRequest": (
-        *("model", "messages", "max_tokens", "max_completion_tokens", "temperature", "stop", "stream"),
-        *("stream_options", "structured_outputs", "response_format", "tools", "tool_choice"),
+        *(
+            "model",
+            "messages",
+            "max_tokens",
+            "max_completion_tokens",
+            "temperature",
+            "stop",
+            "stream",
+        ),
+        *(
+            "stream_options",
+            "structured_outputs",
+            "response_format",
+            "tools",
+            "tool_choice",
+        ),
         *("continue_final_message", "add_generation_prompt"),
     ),
     "StructuredOutputsParams": ("json", "regex", "choice", "grammar"),
     "CompletionRequest": (
-        *("model", "prompt", "prompt_embeds", "max_tokens", "temperature", "stop", "stream", "stream_options"),
+        *(
+            "model",
+            "prompt",
+            "prompt_embeds",
+            "max_tokens",
+            "temperature",
+            "stop",
+            "stream",
+            "stream_options",
+        ),
         *("n", "echo", "suffix", "prompt_logprobs"),
     ),
     "StreamOptions": ("include_usage",),
@@ -48,7 +71,11 @@ def schemas() -> dict[str, Any]:
     written: dict[str, Any] = {"module": _class("CompletionRequest").__module__}
     for name, fields in _READ.items():
         properties = TypeAdapter(_class(name)).json_schema()["properties"]
-        written[name] = {field: _plain(schema) for field, schema in properties.items() if field in fields}
+        written[name] = {
+            field: _plain(schema)
+            for field, schema in properties.items()
+            if field in fields
+        }
     return written
 
 
@@ -71,7 +98,11 @@ def _plain(schema: Any) -> Any:
         return schema
     if "$ref" in schema and schema["$ref"].rpartition("/")[2] not in _READ:
         return {"type": "object"}
-    return {name: _plain(value) for name, value in schema.items() if name not in ("title", "description")}
+    return {
+        name: _plain(value)
+        for name, value in schema.items()
+        if name not in ("title", "description")
+    }
 
 
 def _text(version: str, classes: dict[str, Any]) -> str:
@@ -81,11 +112,16 @@ def _text(version: str, classes: dict[str, Any]) -> str:
         if isinstance(fields, str):
             entries.append(f'"{name}": "{fields}"')
         else:
-            lines = (f'    "{field}": {json.dumps(schema)}' for field, schema in fields.items())
+            lines = (
+                f'    "{field}": {json.dumps(schema)}'
+                for field, schema in fields.items()
+            )
             entries.append(f'"{name}": {{\n' + ",\n".join(lines) + "\n  }")
     return f'"{version}": {{\n  ' + ",\n  ".join(entries) + "\n}"
 
 
 if __name__ == "__main__":
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     print(_text(metadata.version("vllm"), schemas()))

@@ -24,7 +24,9 @@ from ras_agent.eval.bench.loopback_model import Loopback, serving
 from ras_agent.records import Hit, Passage
 from ras_agent.settings import Settings
 
-QUESTION = "Which river flows through the city where the inventor of the telephone was born?"
+QUESTION = (
+    "Which river flows through the city where the inventor of the telephone was born?"
+)
 LENGTH, HOPS, K = 1000, 5, 5
 
 
@@ -38,8 +40,15 @@ class Run:
     @property
     def left_out(self) -> list[str]:
         """List what each role left out, in the words of its failure, and at which hop."""
-        told = (failure for failure in self.out["failures"] if "did not fit" in failure["message"])
-        return [f"{one['role']} {one['hop']}: {one['message'].partition(' did not fit')[0]}" for one in told]
+        told = (
+            failure
+            for failure in self.out["failures"]
+            if "did not fit" in failure["message"]
+        )
+        return [
+            f"{one['role']} {one['hop']}: {one['message'].partition(' did not fit')[0]}"
+            for one in told
+        ]
 
 
 class New:
@@ -56,7 +65,11 @@ class New:
 
 def passages(count: int = HOPS * K) -> Iterator[Passage]:
     """Yield passages of LENGTH characters: texts of the sample, one behind the other."""
-    lines = (files("ras_agent.data") / "sample_passages.jsonl").read_text("utf-8").splitlines()
+    lines = (
+        (files("ras_agent.data") / "sample_passages.jsonl")
+        .read_text("utf-8")
+        .splitlines()
+    )
     texts = cycle(map(json.loads, lines))
     for number in range(count):
         first = next(texts)
@@ -66,7 +79,9 @@ def passages(count: int = HOPS * K) -> Iterator[Passage]:
         yield Passage(f"p{number}", text[:LENGTH], f"{first['title']} {number}")
 
 
-def ras(model: Loopback, preset: str | None = None, settings: Settings | None = None) -> Run:
+def ras(
+    model: Loopback, preset: str | None = None, settings: Settings | None = None
+) -> Run:
     """Answer the question by RAS."""
     agent = create_ras_agent(
         planner=model.spec("explorer"),
@@ -103,12 +118,26 @@ def row(name: str, window: int | None, run: Run) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m lab.windows", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--windows", default="0,32768,8192,4096", help="tokens, with commas between them; 0: no limit")
-    windows = [int(size) or None for size in parser.parse_args(arguments).windows.split(",")]
-    print("| loop | window | ended | hops | calls | refused | longest prompt | left out (role and hop) |")
+    parser = argparse.ArgumentParser(
+        prog="python -m lab.windows", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument(
+        "--windows",
+        default="0,32768,8192,4096",
+        help="tokens, with commas between them; 0: no limit",
+    )
+    windows = [
+        int(size) or None for size in parser.parse_args(arguments).windows.split(",")
+    ]
+    print(
+        "| loop | window | ended | hops | calls | refused | longest prompt | left out (role and hop) |"
+    )
     print("|---|---|---|---|---|---|---|---|")
-    for name, make in (("RAS", ras), ('RAS, preset "paper"', partial(ras, preset="paper")), ("IRCoT", ircot)):
+    for name, make in (
+        ("RAS", ras),
+        ('RAS, preset "paper"', partial(ras, preset="paper")),
+        ("IRCoT", ircot),
+    ):
         for window in windows:
             with serving(window=window) as model:
                 print(row(name, window, make(model)), flush=True)

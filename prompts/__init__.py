@@ -12,7 +12,15 @@ from ras_agent.prompts.data import (
     task_block,
     text_history_block,
 )
-from ras_agent.prompts.templates import Prompt, ToolCall, Turn, fragment, load, prompt_names, render
+from ras_agent.prompts.templates import (
+    Prompt,
+    ToolCall,
+    Turn,
+    fragment,
+    load,
+    prompt_names,
+    render,
+)
 
 __all__ = [
     "STOPS",

@@ -30,7 +30,9 @@ STOPS = (f"\n<{PASSAGE_FENCE}>", f"\n<{FACTS_FENCE}>")
 _ASKED = "A person has looked at this run so far, and asks you to consider:"
 
 
-@cached_if_short(4096)  # a fact's fields and a passage's title come back in every prompt of a run
+@cached_if_short(
+    4096
+)  # a fact's fields and a passage's title come back in every prompt of a run
 def as_line(text: str) -> str:
     """Return `text` as data on one line."""
     line = " ".join(text.split())
@@ -76,7 +78,11 @@ def fact_block(facts: Iterable[Triple], first: int | None = None) -> str:
 
 
 def history_block(
-    graph: QuestionGraph, steps: Sequence[Step], *, repeated: bool = False, numbers: Mapping[str, int] | None = None
+    graph: QuestionGraph,
+    steps: Sequence[Step],
+    *,
+    repeated: bool = False,
+    numbers: Mapping[str, int] | None = None,
 ) -> str:
     """Render the searches so far and the facts that they found, in RAS's layout.
 
@@ -107,7 +113,9 @@ def history_block(
         )
 
     of_a_hop = {fact_id for step in steps for fact_id in ids_of(step)}
-    given = _numbered((fact for fact in graph.facts if fact.id not in of_a_hop), numbers)
+    given = _numbered(
+        (fact for fact in graph.facts if fact.id not in of_a_hop), numbers
+    )
     if given:
         given = f"{GIVEN}\n{given}"
     return _joined(
@@ -135,7 +143,10 @@ def text_history_block(passages: Sequence[Passage], steps: Sequence[Step]) -> st
     Each passage has its number in `passages`, which counts from 1, and is shown at every hop that found it; those of
     no hop come first. Each hop counts its passages that are not among `passages`, and so are not shown.
     """
-    blocks = {passage.id: passage_block([passage], number) for number, passage in enumerate(passages, start=1)}
+    blocks = {
+        passage.id: passage_block([passage], number)
+        for number, passage in enumerate(passages, start=1)
+    }
     of_a_hop: set[str] = set()
     for step in steps:
         of_a_hop.update(hit.passage.id for hit in step.hits)
@@ -164,7 +175,9 @@ def text_history_block(passages: Sequence[Passage], steps: Sequence[Step]) -> st
     )
 
 
-def _chain(steps: Sequence[Step], label: object, evidence_of: Callable[[Step], str]) -> str:
+def _chain(
+    steps: Sequence[Step], label: object, evidence_of: Callable[[Step], str]
+) -> str:
     lines: list[str] = []
     for step in steps:
         lines += [

@@ -87,7 +87,10 @@ def fit(
     room = min(room, most) - fences
     everything = Evidence(tuple(facts), tuple(passages))
     lines = {id(fact): (fact_line(fact), times[fact.id]) for fact in facts}
-    blocks = {id(passage): (passage_block([passage]), times[passage.id]) for passage in passages}
+    blocks = {
+        id(passage): (passage_block([passage]), times[passage.id])
+        for passage in passages
+    }
     longest = _costs(lines | blocks, most_tokens)
     if sum(longest.values()) <= room:
         return everything
@@ -118,7 +121,9 @@ def fit(
 
     def is_repeated(fact: Triple) -> bool:
         """Tell whether a passage that is shown whole says the same."""
-        return id(fact) in repeats and any(source.passage_id in names for source in fact.sources)
+        return id(fact) in repeats and any(
+            source.passage_id in names for source in fact.sources
+        )
 
     # of passages that are not shown, or not whole, the facts that were read in them come first
     kept = set(map(id, chosen))
@@ -129,7 +134,9 @@ def fit(
     missed = [fact for fact in others[len(more) :] if not is_repeated(fact)]
     return Evidence(
         facts=tuple(fact for fact in facts if id(fact) in kept),
-        passages=tuple(shown[id(passage)] for passage in passages if id(passage) in shown),
+        passages=tuple(
+            shown[id(passage)] for passage in passages if id(passage) in shown
+        ),
         left_out=_in_words(
             len(missed),
             len(facts),
@@ -141,7 +148,9 @@ def fit(
     )
 
 
-def fit_version(prompt: Prompt, fit_to: Callable[[Prompt], Evidence]) -> tuple[Prompt, Evidence]:
+def fit_version(
+    prompt: Prompt, fit_to: Callable[[Prompt], Evidence]
+) -> tuple[Prompt, Evidence]:
     """Return a prompt with as many of its worked examples as leave room for all evidence, and the evidence.
 
     fit_to: returns the evidence that fits into a version of the prompt.
@@ -153,7 +162,9 @@ def fit_version(prompt: Prompt, fit_to: Callable[[Prompt], Evidence]) -> tuple[P
     return version, evidence
 
 
-def _costs(texts: Mapping[int, tuple[str, int]], tokens_of: Callable[[str], int]) -> dict[int, int]:
+def _costs(
+    texts: Mapping[int, tuple[str, int]], tokens_of: Callable[[str], int]
+) -> dict[int, int]:
     """Map each item to its tokens in the prompt, which shows its text so many times."""
     costs = {}
     for name, (text, times) in texts.items():
@@ -165,7 +176,9 @@ def _total(costs: Mapping[int, int], items: Iterable[object]) -> int:
     return sum(costs[id(item)] for item in items)
 
 
-def _first_that_fit(items: Sequence[_Item], costs: Mapping[int, int], room: int) -> Sequence[_Item]:
+def _first_that_fit(
+    items: Sequence[_Item], costs: Mapping[int, int], room: int
+) -> Sequence[_Item]:
     """Return the items before the first that does not fit into `room` with them."""
     count = first_that_fit((costs[id(item)] for item in items), room)
     return items[:count]
@@ -184,7 +197,9 @@ def first_that_fit(costs: Iterable[int], room: int) -> int:
 
 def _repeats(facts: Iterable[Triple], passages: Iterable[Passage]) -> set[int]:
     """Return the facts, by their identity, all words of which stand in one of the passages that they were read in."""
-    words_of = {passage.id: key_words(f"{passage.title} {passage.text}") for passage in passages}
+    words_of = {
+        passage.id: key_words(f"{passage.title} {passage.text}") for passage in passages
+    }
     repeats = set()
     for fact in facts:
         words = key_words(f"{fact.subject} {fact.predicate} {fact.object}")
@@ -208,7 +223,9 @@ def cut_passage(passage: Passage, room: int) -> Passage | None:
     return replace(passage, text=passage.text[: max(ends, default=end)])
 
 
-def _in_words(facts: int, all_facts: int, passages: int, all_passages: int, *, cut: bool) -> str:
+def _in_words(
+    facts: int, all_facts: int, passages: int, all_passages: int, *, cut: bool
+) -> str:
     """Say how many facts and passages of how many are left out; "" if all are shown."""
     parts = []
     if facts:

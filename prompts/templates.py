@@ -41,7 +41,9 @@ THOUGHTS_KEY = "reasoning_content"
 Role = Literal["system", "user", "assistant", "tool"]
 _PACKAGED = Path(__file__).parent
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
-_HEADER = re.compile(r"^--- (?:(system|user|assistant)|extends ([a-z0-9-]+))[ \t]*$", re.MULTILINE)
+_HEADER = re.compile(
+    r"^--- (?:(system|user|assistant)|extends ([a-z0-9-]+))[ \t]*$", re.MULTILINE
+)
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _PLACEHOLDER_LINE = re.compile(r"^\{\{(\w+)\}\}\n", re.MULTILINE)
 _FEW_SHOT = "-few-shot"
@@ -204,19 +206,25 @@ def _variables(turns: tuple[Turn, ...]) -> frozenset[str]:
     return frozenset(_PLACEHOLDER.findall(texts))
 
 
-def load(name: str, directory: str | Path | None = None, *, few_shot: bool = False) -> Prompt:
+def load(
+    name: str, directory: str | Path | None = None, *, few_shot: bool = False
+) -> Prompt:
     """Read the prompt called `name`, or with `few_shot` its variant with worked examples, `<name>-few-shot`.
 
     Raises PromptError if there is none, or its file cannot be understood.
     """
     folders = _folders(directory)
-    if len(folders) > 1 and (_PACKAGED / f"{name}.txt").is_file():  # else it is a prompt of the caller's own
+    if (
+        len(folders) > 1 and (_PACKAGED / f"{name}.txt").is_file()
+    ):  # else it is a prompt of the caller's own
         _check_own(folders[0])
     if few_shot:
         plain = name
         name = name + _FEW_SHOT
         if name not in _names(folders):
-            raise PromptError(f"the prompt {plain!r} has no worked examples: there is no file {name}.txt")
+            raise PromptError(
+                f"the prompt {plain!r} has no worked examples: there is no file {name}.txt"
+            )
     return Prompt(
         name,
         _turns(
@@ -227,7 +235,9 @@ def load(name: str, directory: str | Path | None = None, *, few_shot: bool = Fal
     )
 
 
-def render(name: str, /, *, directory: str | Path | None = None, **variables: str) -> tuple[Turn, ...]:
+def render(
+    name: str, /, *, directory: str | Path | None = None, **variables: str
+) -> tuple[Turn, ...]:
     """Read a prompt and return its turns with their placeholders filled: `load` and `fill` in one."""
     prompt = load(name, directory)
     return prompt.fill(**variables)
@@ -261,7 +271,9 @@ def _check_own(folder: Path) -> None:
     Each has to get a value, and each value has to be shown, but for those that may be empty.
     """
     packaged = _names((_PACKAGED,))
-    files = {path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.txt"))}
+    files = {
+        path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.txt"))
+    }
     bases = {header[2] for text in files.values() for header in _HEADER.finditer(text)}
     for path, text in files.items():
         name = path.stem.removesuffix(_FEW_SHOT)
@@ -274,7 +286,9 @@ def _check_own(folder: Path) -> None:
                 n=1,
             )
             suggestion = f"did you mean {near[0]}.txt? " if near else ""
-            raise PromptError(f"{path}: there is no prompt {path.stem!r}; {suggestion}Known: {', '.join(packaged)}")
+            raise PromptError(
+                f"{path}: there is no prompt {path.stem!r}; {suggestion}Known: {', '.join(packaged)}"
+            )
 
 
 def _check_placeholders(path: Path, name: str, text: str) -> None:
@@ -309,7 +323,9 @@ def _check_placeholders(path: Path, name: str, text: str) -> None:
             including=(),
         )
     )
-    needless = {variable for variable, start in _NEEDLESS.items() if name.startswith(start)}
+    needless = {
+        variable for variable, start in _NEEDLESS.items() if name.startswith(start)
+    }
     if missing := variables - shown_here - needless:
         raise PromptError(
             f"{path}: the prompt does not show {_name_list(missing)}, which has a value in every run; add it, as "
@@ -329,10 +345,14 @@ def _names(folders: tuple[Path, ...]) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def _turns(name: str, folders: tuple[Path, ...], including: tuple[str, ...]) -> tuple[Turn, ...]:
+def _turns(
+    name: str, folders: tuple[Path, ...], including: tuple[str, ...]
+) -> tuple[Turn, ...]:
     chain = (*including, name)
     if name in including:
-        raise PromptError(f"prompts extend each other in a circle: {' -> '.join(chain)}")
+        raise PromptError(
+            f"prompts extend each other in a circle: {' -> '.join(chain)}"
+        )
     path = _find(name, folders)
     text = path.read_text(encoding="utf-8")
     marked = _PLACEHOLDER.sub(lambda match: PLACEHOLDERS.get(match[1], match[0]), text)
@@ -341,7 +361,9 @@ def _turns(name: str, folders: tuple[Path, ...], including: tuple[str, ...]) -> 
         return turns
     extended = _turns(base, folders, chain)
     if all(turn.role == "system" for turn in extended):
-        raise PromptError(f"{path} extends {base!r}, which has no user turn to put its own before")
+        raise PromptError(
+            f"{path} extends {base!r}, which has no user turn to put its own before"
+        )
     return _extend(extended, turns)
 
 
@@ -359,7 +381,9 @@ def _parse(path: Path, text: str) -> tuple[str | None, tuple[Turn, ...]]:
     if not rest:
         return None, (Turn("user", before.strip()),)
     if before.strip():
-        raise PromptError(f"{path} line 1: expected '--- system', '--- user', '--- assistant' or '--- extends <name>'")
+        raise PromptError(
+            f"{path} line 1: expected '--- system', '--- user', '--- assistant' or '--- extends <name>'"
+        )
     base: str | None = None
     turns: list[Turn] = []
     # each header has split off its role, the name that it extends, and the text behind it
@@ -372,7 +396,9 @@ def _parse(path: Path, text: str) -> tuple[str | None, tuple[Turn, ...]]:
         if role:
             turns.append(Turn(cast(Role, role), body.strip()))
         elif base or turns or body.strip():
-            raise PromptError(f"{path}: '--- extends {name}' stands in front of all turns, on the first line; move it")
+            raise PromptError(
+                f"{path}: '--- extends {name}' stands in front of all turns, on the first line; move it"
+            )
         base = name or base
     return base, tuple(turns)
 

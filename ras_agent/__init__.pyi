@@ -8,7 +8,9 @@ from ras_agent.errors import RasError as RasError
 from ras_agent.graphs.ircot import create_ircot_agent as create_ircot_agent
 from ras_agent.graphs.ras import create_ras_agent as create_ras_agent
 from ras_agent.graphs.react import create_react_agent as create_react_agent
-from ras_agent.graphs.single_shot import create_single_shot_agent as create_single_shot_agent
+from ras_agent.graphs.single_shot import (
+    create_single_shot_agent as create_single_shot_agent,
+)
 from ras_agent.question_graph import QuestionGraph as QuestionGraph
 from ras_agent.records import Answer as Answer
 from ras_agent.records import Hit as Hit

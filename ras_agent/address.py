@@ -34,7 +34,9 @@ class Address:
     def parse(cls, text: str) -> Self:
         """Read an address. Raises SettingsError for a schema that is no plain name, or given twice."""
         if not text.startswith(_SCHEMES):
-            raise SettingsError("an address of a PostgreSQL database begins with postgresql://")
+            raise SettingsError(
+                "an address of a PostgreSQL database begins with postgresql://"
+            )
         url, _, query = text.partition("?")
         options = parse_qsl(query, keep_blank_values=True)
         schemas = [value for name, value in options if name == "schema"]
@@ -56,7 +58,9 @@ class Address:
         login, at, host = authority.rpartition("@")
         user, _, _ = login.partition(":")
         shown = f"{scheme}://{user}{at}{host}{slash}{database}"
-        parameters = [(name, value) for name, value in parse_qsl(query) if name in _SHOWN]
+        parameters = [
+            (name, value) for name, value in parse_qsl(query) if name in _SHOWN
+        ]
         if self.schema != _USUAL:
             parameters.append(("schema", self.schema))
         if parameters:

@@ -44,13 +44,22 @@ class Limits:
     stop_on_no_new_facts: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("max_hops", "k", "max_facts", "max_llm_calls", "max_tokens", "max_seconds"):
+        for name in (
+            "max_hops",
+            "k",
+            "max_facts",
+            "max_llm_calls",
+            "max_tokens",
+            "max_seconds",
+        ):
             value: Any = getattr(self, name)
             if value is None and name in _OPTIONAL:
                 continue
             kind: Any = Real if name == "max_seconds" else Integral
             if value is None or isinstance(value, bool) or not isinstance(value, kind):
-                raise SettingsError(f"Limits.{name} must be a whole number, got {value!r}")
+                raise SettingsError(
+                    f"Limits.{name} must be a whole number, got {value!r}"
+                )
             if not value > 0:
                 raise SettingsError(f"Limits.{name} must be positive, got {value!r}")
 
@@ -104,7 +113,10 @@ class Ledger:
         """Return the name of the limit that the next call would pass, or None. `keep_for_answer` calls are reserved."""
         limits = self.limits
         calls = len(self.earlier) + len(self.calls) + self._open
-        if limits.max_llm_calls is not None and calls >= limits.max_llm_calls - keep_for_answer:
+        if (
+            limits.max_llm_calls is not None
+            and calls >= limits.max_llm_calls - keep_for_answer
+        ):
             return "max_llm_calls"
         if self.tokens_left() <= 0:
             return "max_tokens"
@@ -128,7 +140,10 @@ class Ledger:
             limit = self.limits.max_tokens
         if limit is None:
             return inf
-        used = sum(call.input_tokens + call.output_tokens for call in (*self.earlier, *self.calls))
+        used = sum(
+            call.input_tokens + call.output_tokens
+            for call in (*self.earlier, *self.calls)
+        )
         return limit - used - self._open_tokens
 
     def admit(self, prompt: int = 0, reply: int = 0) -> int:
@@ -151,7 +166,9 @@ class Ledger:
     def refuse(self, limit: str) -> NoReturn:
         """Raise BudgetExceeded, and note that `limit` forbids a call or its completion."""
         self.refused = limit
-        raise BudgetExceeded(limit, f"{limit} = {getattr(self.limits, limit)} is used up")
+        raise BudgetExceeded(
+            limit, f"{limit} = {getattr(self.limits, limit)} is used up"
+        )
 
     def record(self, call: Call, reserved: int = 0) -> None:
         """Close a reserved call, of `reserved` tokens, with what it really used."""
@@ -165,10 +182,15 @@ class Ledger:
         with self._lock:
             self.calls.append(call)
 
-    def note(self, message: str, detail: str = "", kind: type[Failure] = Failure) -> None:
+    def note(
+        self, message: str, detail: str = "", kind: type[Failure] = Failure
+    ) -> None:
         """Record what went wrong in the running role; the same message is recorded once."""
         with self._lock:
-            if all(noted.message != message or noted.role != self.role for noted in self.notes):
+            if all(
+                noted.message != message or noted.role != self.role
+                for noted in self.notes
+            ):
                 self.notes.append(kind(self.role, message, self.hop, detail))
 
     @property
@@ -200,7 +222,9 @@ def current_ledger() -> Ledger:
     return _ledger.get() or Ledger()
 
 
-def record_call(model: str, input_tokens: int = 0, output_tokens: int = 0, *, seconds: float = 0.0) -> None:
+def record_call(
+    model: str, input_tokens: int = 0, output_tokens: int = 0, *, seconds: float = 0.0
+) -> None:
     """Count a model call that a role of your own has made without LangChain, whose calls count by themselves.
 
     It enters `out["usage"]` with the running role and hop, and the limits of the run count it: they end the loop before

@@ -60,7 +60,9 @@ def acall(role: object, method: str, *args: Any, within: float = inf) -> Awaitab
     """
     coroutine = getattr(role, f"a{method}", None)
     if within < inf:
-        return _limited(coroutine or getattr(role, method), coroutine is not None, args, within)
+        return _limited(
+            coroutine or getattr(role, method), coroutine is not None, args, within
+        )
     if coroutine:
         own: Awaitable[Any] = coroutine(*args)
         return own
@@ -71,7 +73,9 @@ def acall(role: object, method: str, *args: Any, within: float = inf) -> Awaitab
     return asyncio.wrap_future(in_thread(lambda: work(*args)))
 
 
-async def _limited(work: Callable[..., Any], is_coroutine: bool, args: tuple[Any, ...], within: float) -> Any:
+async def _limited(
+    work: Callable[..., Any], is_coroutine: bool, args: tuple[Any, ...], within: float
+) -> Any:
     began = monotonic()
     with emitting_until_the_end():
         if is_coroutine:
@@ -100,7 +104,9 @@ def in_thread(work: Callable[[], T]) -> Future[T]:
             future.set_exception(error)
 
     context = copy_context()  # holds the ledger and LangChain's callbacks
-    threading.Thread(target=context.run, args=(run,), name="ras-agent-call", daemon=True).start()
+    threading.Thread(
+        target=context.run, args=(run,), name="ras-agent-call", daemon=True
+    ).start()
     return future
 
 
@@ -179,7 +185,9 @@ async def _in_shared_thread(work: Callable[..., T], *args: Any) -> T:
         return await asyncio.to_thread(_ended, work, *args)
 
     def run() -> T:
-        with noted(waiting=-1, working=1):  # until the thread has ended: then the event loop is waited for
+        with noted(
+            waiting=-1, working=1
+        ):  # until the thread has ended: then the event loop is waited for
             return _ended(work, *args)
 
     with noted(waiting=1):
@@ -199,7 +207,10 @@ class Threads:
 
     async def run(self, work: Callable[..., T], *args: Any) -> T:
         """Return `work(*args)` out of a thread, where a ledger says how long it may take. Raises StillRunning."""
-        loop, ledger = asyncio.get_running_loop(), Ledger(limits=Limits(max_seconds=self._seconds))
+        loop, ledger = (
+            asyncio.get_running_loop(),
+            Ledger(limits=Limits(max_seconds=self._seconds)),
+        )
 
         def release(_: object) -> None:
             with suppress(RuntimeError):  # the loop has ended before the work
@@ -246,7 +257,9 @@ class Turns:
         finally:
             self._at_work -= 1
             now = _work_done()
-            cost = min(now - self._work_done, _MOST_GROWTH * self._cost)  # it may have been other work
+            cost = min(
+                now - self._work_done, _MOST_GROWTH * self._cost
+            )  # it may have been other work
             self._cost, self._work_done = 0.9 * self._cost + 0.1 * cost, now
 
 

@@ -40,7 +40,13 @@ _LOCKED_SECONDS = 2.0
 """How long a file is waited for that another process has locked."""
 # what the Postgres savers require of a connection
 _CONNECTION: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, **TCP}
-_POOL: dict[str, Any] = {"min_size": 1, "max_size": 2, "timeout": SECONDS, "reconnect_timeout": SECONDS, "open": False}
+_POOL: dict[str, Any] = {
+    "min_size": 1,
+    "max_size": 2,
+    "timeout": SECONDS,
+    "reconnect_timeout": SECONDS,
+    "open": False,
+}
 _OLD = "opened before the server was silent"
 
 
@@ -64,7 +70,9 @@ def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
         except ImportError as error:
             raise MissingExtra("the SQLite checkpointer", "sqlite") from error
         # the saver holds a lock, so its connection may be used from any thread
-        with closing(sqlite3.connect(_private(target), _LOCKED_SECONDS, check_same_thread=False)) as file:
+        with closing(
+            sqlite3.connect(_private(target), _LOCKED_SECONDS, check_same_thread=False)
+        ) as file:
             saver = SqliteSaver(file, serde=_strict())
             with _naming(target):
                 file.executescript(_PRAGMAS)
@@ -80,7 +88,9 @@ def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
             raise MissingExtra("the Postgres checkpointer", "postgres") from error
         kind_of_connection: Any = impatient(Connection)
         # one plain connection first: if it cannot connect, it fails at once and with the server's own message
-        with kind_of_connection.connect(target, row_factory=dict_row, **_CONNECTION) as first:
+        with kind_of_connection.connect(
+            target, row_factory=dict_row, **_CONNECTION
+        ) as first:
             PostgresSaver(first).setup()
 
         def check(connection: Any) -> None:
@@ -90,7 +100,11 @@ def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
 
         row_factory: Any = {"row_factory": dict_row}
         with ConnectionPool(
-            target, connection_class=kind_of_connection, kwargs=_CONNECTION | row_factory, check=check, **_POOL
+            target,
+            connection_class=kind_of_connection,
+            kwargs=_CONNECTION | row_factory,
+            check=check,
+            **_POOL,
         ) as pool:
             yield PostgresSaver(pool, serde=_strict())
 
@@ -144,7 +158,10 @@ async def aopen_store(spec: str) -> AsyncIterator[BaseStore | None]:
         except ImportError as error:
             raise MissingExtra("the SQLite store", "sqlite") from error
         place = target if target == ":memory:" else f"{target}.store"
-        async with _file(place, isolation_level=None) as file, AsyncSqliteStore(file) as store:
+        async with (
+            _file(place, isolation_level=None) as file,
+            AsyncSqliteStore(file) as store,
+        ):
             with _naming(place):
                 await store.setup()
             yield store
@@ -173,7 +190,9 @@ def prober(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
 def _private(path: str) -> str:
     """Return the path of a file of SQLite. A new one, and the logs beside it, can be read by their owner alone."""
     if path != ":memory:":
-        with suppress(OSError):  # SQLite says what is wrong with one that cannot be made, or is there
+        with suppress(
+            OSError
+        ):  # SQLite says what is wrong with one that cannot be made, or is there
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     return path
 
@@ -186,7 +205,9 @@ async def _postgres(target: str) -> AsyncIterator[AsyncConnectionPool[Any]]:
     from psycopg_pool import AsyncConnectionPool
 
     kind: Any = impatient(AsyncConnection)
-    await (await kind.connect(target, **_CONNECTION)).close()  # a pool would try for long, and say that it has
+    await (
+        await kind.connect(target, **_CONNECTION)
+    ).close()  # a pool would try for long, and say that it has
 
     async def check(connection: Any) -> None:
         if connection.opened_before:
@@ -194,7 +215,9 @@ async def _postgres(target: str) -> AsyncIterator[AsyncConnectionPool[Any]]:
             raise OperationalError(_OLD)
 
     options = _CONNECTION | {"row_factory": dict_row}
-    async with AsyncConnectionPool(target, connection_class=kind, kwargs=options, check=check, **_POOL) as pool:
+    async with AsyncConnectionPool(
+        target, connection_class=kind, kwargs=options, check=check, **_POOL
+    ) as pool:
         yield pool
 
 
@@ -205,7 +228,9 @@ async def _file(place: str, **options: Any) -> AsyncIterator[Any]:
     import aiosqlite
 
     with _naming(place):
-        sqlite3.connect(_private(place)).close()  # a thread of the next one would go on to say what it could not do
+        sqlite3.connect(
+            _private(place)
+        ).close()  # a thread of the next one would go on to say what it could not do
         file = await aiosqlite.connect(place, timeout=_LOCKED_SECONDS, **options)
     try:
         with _naming(place):
@@ -223,13 +248,18 @@ def _naming(file: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        locked = getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+        locked = getattr(error, "sqlite_errorcode", 0) & 0xFF in (
+            sqlite3.SQLITE_BUSY,
+            sqlite3.SQLITE_LOCKED,
+        )
         remedy = (
             "another process has locked it: wait for its end"
             if locked
             else "name another file, or move this one away; a new one is made"
         )
-        raise SettingsError(f"{file} cannot be used for threads ({error}): {remedy}") from error
+        raise SettingsError(
+            f"{file} cannot be used for threads ({error}): {remedy}"
+        ) from error
 
 
 def _parse(spec: str) -> tuple[str, str]:
@@ -239,7 +269,9 @@ def _parse(spec: str) -> tuple[str, str]:
     if kind not in _KINDS:
         raise UnknownName("checkpointer", kind, _KINDS)
     if kind != "memory" and not target:
-        raise SettingsError(f"the checkpointer {kind!r} needs a place: sqlite:<path> or postgres:<connection string>")
+        raise SettingsError(
+            f"the checkpointer {kind!r} needs a place: sqlite:<path> or postgres:<connection string>"
+        )
     return kind, target
 
 

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
 
-def did_you_mean(name: str, choices: Iterable[str], spell: Callable[[str], str] = str) -> str:
+def did_you_mean(
+    name: str, choices: Iterable[str], spell: Callable[[str], str] = str
+) -> str:
     """Return "did you mean planner?" for a name that is like one of the choices, written by `spell`, else "".
 
     >>> did_you_mean("maxhops", ["max_hops", "max_facts"], repr)
@@ -54,7 +56,9 @@ class MissingExtra(RasError, ImportError):
 class UnknownName(RasError, ValueError):
     """Raised for a name that is not registered; the message lists the known names."""
 
-    def __init__(self, kind: str, name: object, choices: tuple[str, ...], suggestion: str = "") -> None:
+    def __init__(
+        self, kind: str, name: object, choices: tuple[str, ...], suggestion: str = ""
+    ) -> None:
         message = f"unknown {kind} {name!r}; known: {', '.join(sorted(choices))}"
         remedy = did_you_mean(str(name), choices)
         if suggestion:

@@ -42,10 +42,17 @@ def _to_json_value(value: Any) -> Any:
     if type(value) in _LEAVES:  # nearly all are
         return value
     if is_dataclass(value):
-        return {field.name: _to_json_value(getattr(value, field.name)) for field in fields(value)}
+        return {
+            field.name: _to_json_value(getattr(value, field.name))
+            for field in fields(value)
+        }
     if isinstance(value, Mapping):
         return {name: _to_json_value(item) for name, item in value.items()}
-    return [_to_json_value(item) for item in value] if isinstance(value, tuple | list) else value
+    return (
+        [_to_json_value(item) for item in value]
+        if isinstance(value, tuple | list)
+        else value
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +132,9 @@ class AnswerToken(_Event):
 class WaitingForModel(_Event):
     """A step that waits for the server of a model: of the calls that it makes, so many were asked and answered."""
 
-    type: Literal["waiting_for_model"] = field(default="waiting_for_model", kw_only=True)
+    type: Literal["waiting_for_model"] = field(
+        default="waiting_for_model", kw_only=True
+    )
     asked: int
     of: int
     answered: int = 0
@@ -149,7 +158,17 @@ class Failed(_Event):
     failure: Failure
 
 
-Event = Rewritten | Planned | Hits | Triples | GraphDelta | WaitingForModel | AnswerToken | Answered | Failed
+Event = (
+    Rewritten
+    | Planned
+    | Hits
+    | Triples
+    | GraphDelta
+    | WaitingForModel
+    | AnswerToken
+    | Answered
+    | Failed
+)
 
 
 def event_from_dict(data: Mapping[str, Any]) -> Event:
@@ -161,7 +180,9 @@ def event_from_dict(data: Mapping[str, Any]) -> Event:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise TraceError(f"an event's JSON: {f'{place}: ' if place else ''}{first['msg']}") from error
+        raise TraceError(
+            f"an event's JSON: {f'{place}: ' if place else ''}{first['msg']}"
+        ) from error
 
 
 @cache
@@ -171,7 +192,9 @@ def _shape() -> TypeAdapter[Event]:
     return TypeAdapter(Annotated[Event, Field(discriminator="type")])
 
 
-_sink: ContextVar[Callable[[Event], None] | None] = ContextVar("ras_agent_events", default=None)
+_sink: ContextVar[Callable[[Event], None] | None] = ContextVar(
+    "ras_agent_events", default=None
+)
 
 
 def emit(event: Event) -> None:
@@ -186,7 +209,9 @@ def streaming() -> bool:
     return _sink.get() is not None
 
 
-def emitting(sink: Callable[[Event], None] | None) -> ScopedValue[Callable[[Event], None] | None]:
+def emitting(
+    sink: Callable[[Event], None] | None,
+) -> ScopedValue[Callable[[Event], None] | None]:
     """Send events emitted inside the block to `sink`; None drops them."""
     return ScopedValue(_sink, sink)
 
@@ -205,7 +230,11 @@ class InertTokens:
             self._text += event.text
             self._send(self._text, markup_start(self._text, self._sent))
             return
-        if isinstance(event, Answered) and self._text and event.answer.text.startswith(self._text[: self._sent]):
+        if (
+            isinstance(event, Answered)
+            and self._text
+            and event.answer.text.startswith(self._text[: self._sent])
+        ):
             self._send(event.answer.text, len(event.answer.text))
         self._sink(event)
 

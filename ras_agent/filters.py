@@ -56,7 +56,9 @@ class Condition:
 
     def admits(self, text: str) -> bool:
         """Tell whether one value of the key, as text, is among those asked for."""
-        return text in self.texts or any(text.startswith(prefix) for prefix in self.prefixes)
+        return text in self.texts or any(
+            text.startswith(prefix) for prefix in self.prefixes
+        )
 
     def __str__(self) -> str:
         return f"{self.key} = {' or '.join(self.texts)}"
@@ -110,7 +112,9 @@ class Filter:
             return cls().both(cls(tuple(conditions)))
         if isinstance(source, Sequence) and not isinstance(source, str):
             return cls().both(*map(cls.of, source))
-        raise FilterError(f'a filter is a JSON object such as {{"team": "x"}}, got {source!r:.200}')
+        raise FilterError(
+            f'a filter is a JSON object such as {{"team": "x"}}, got {source!r:.200}'
+        )
 
     def both(self, *others: Filter) -> Self:
         """Return the filter that admits a passage if this filter and all `others` admit it."""
@@ -145,7 +149,9 @@ def read_filter(parts: Iterable[str]) -> dict[str, list[str]]:
     for part in parts:
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
-            raise FilterError(f"a field is written key=value, such as team=x, got {part!r}")
+            raise FilterError(
+                f"a field is written key=value, such as team=x, got {part!r}"
+            )
         by_key.setdefault(key.strip(), []).append(value)
     return by_key
 
@@ -155,13 +161,21 @@ def read_metadata(source: object) -> dict[str, Any]:
 
     Values are what a filter compares; None, or an empty text, removes a field. Raises FilterError.
     """
-    if isinstance(source, list | tuple) and all(isinstance(part, str) for part in source):
-        source = {key: _one_or_all(values) for key, values in read_filter(source).items()}
+    if isinstance(source, list | tuple) and all(
+        isinstance(part, str) for part in source
+    ):
+        source = {
+            key: _one_or_all(values) for key, values in read_filter(source).items()
+        }
     if not isinstance(source, Mapping):
-        raise FilterError(f'metadata is a JSON object such as {{"team": "x"}}, got {source!r:.200}')
+        raise FilterError(
+            f'metadata is a JSON object such as {{"team": "x"}}, got {source!r:.200}'
+        )
     for key in ASSIGNED:
         if key in source:
-            raise FilterError(f"metadata: {key!r} is what a passage itself says; choose another name")
+            raise FilterError(
+                f"metadata: {key!r} is what a passage itself says; choose another name"
+            )
     fields: dict[str, Any] = {}
     for key, value in source.items():
         if isinstance(value, tuple | set | frozenset):
@@ -184,17 +198,24 @@ def _one_or_all(values: list[str]) -> str | list[str]:
 def takes_filter(retriever: object) -> bool:
     """Tell whether a retriever's method `retrieve` has a parameter `filter`."""
     parameters = inspect.signature(getattr(retriever, "retrieve")).parameters.values()  # noqa: B009
-    return any(parameter.name == "filter" or parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    return any(
+        parameter.name == "filter" or parameter.kind is parameter.VAR_KEYWORD
+        for parameter in parameters
+    )
 
 
 def _condition(key: object, value: object) -> Condition:
     if not isinstance(key, str) or not key:
         raise FilterError(f"a filter's keys are texts, got {key!r:.200}")
     if storable(key) != key:
-        raise FilterError(f"filter key {key!r:.200} holds what no database keeps: a NUL, or half a character")
+        raise FilterError(
+            f"filter key {key!r:.200} holds what no database keeps: a NUL, or half a character"
+        )
     listed = _items(value)
     if not listed:
-        raise FilterError(f"filter key {key!r} has no value: leave the key away, or name what it may be")
+        raise FilterError(
+            f"filter key {key!r} has no value: leave the key away, or name what it may be"
+        )
     texts: dict[str, Scalar] = {}
     for item in listed:
         if not isinstance(item, str | bool | int | float):

@@ -76,7 +76,12 @@ class GraphBatch:
     size: int
 
     @classmethod
-    def of(cls, graphs: Sequence[GraphFeatures], width: int, device: torch.device | str = "cpu") -> Self:
+    def of(
+        cls,
+        graphs: Sequence[GraphFeatures],
+        width: int,
+        device: torch.device | str = "cpu",
+    ) -> Self:
         """Join graphs whose vectors have `width` numbers."""
         import torch
 

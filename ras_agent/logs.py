@@ -32,8 +32,14 @@ class JsonLines(logging.Formatter):
         self.text = text
 
     def format(self, record: logging.LogRecord) -> str:
-        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        fields = {"time": time, "level": record.levelname.lower(), "message": record.getMessage()}
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(
+            timespec="milliseconds"
+        )
+        fields = {
+            "time": time,
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
         fields |= getattr(record, "ras_agent", {})
         if self.text:
             fields |= getattr(record, "ras_agent_text", {})
@@ -42,14 +48,20 @@ class JsonLines(logging.Formatter):
         return json.dumps(fields, ensure_ascii=False, default=str)
 
 
-def log_to(place: str | Path, *, level: int = logging.INFO, text: bool = False) -> logging.Handler:
+def log_to(
+    place: str | Path, *, level: int = logging.INFO, text: bool = False
+) -> logging.Handler:
     """Append the log to a file as JSON lines, or write it to the standard error if `place` is "-".
 
     text: whether questions, sub-queries and answers are logged too. Returns the handler, which
     `logging.getLogger("ras_agent").removeHandler` takes off again. Raises OSError for a file that cannot be written.
     """
     stderr = str(place) == "-"
-    handler = logging.StreamHandler(sys.stderr) if stderr else logging.FileHandler(place, encoding="utf-8", delay=False)
+    handler = (
+        logging.StreamHandler(sys.stderr)
+        if stderr
+        else logging.FileHandler(place, encoding="utf-8", delay=False)
+    )
     handler.setFormatter(JsonLines(text=text))
     handler.setLevel(level)
     LOGGER.addHandler(handler)
@@ -60,4 +72,6 @@ def log_to(place: str | Path, *, level: int = logging.INFO, text: bool = False) 
 def shows_text() -> bool:
     """Tell whether a handler of the log writes texts; if none does, no record holds them."""
     formatters = (handler.formatter for handler in LOGGER.handlers)
-    return any(isinstance(formatter, JsonLines) and formatter.text for formatter in formatters)
+    return any(
+        isinstance(formatter, JsonLines) and formatter.text for formatter in formatters
+    )

@@ -31,8 +31,15 @@ _LOOK_ALIKES = {
     **{"{": "❴", "(": "❨", "（": "❨", "→": "⇾", "◁": "‹", "▷": "›"},
     **dict.fromkeys(_BLANKS, "\N{NO-BREAK SPACE}"),
     # of words that are marks where they stand alone on a line: a letter that looks the same
-    **{"A": "\N{CYRILLIC CAPITAL LETTER A}", "a": "\N{CYRILLIC SMALL LETTER A}", "N": "\N{GREEK CAPITAL LETTER NU}"},
-    **{"S": "\N{CYRILLIC CAPITAL LETTER DZE}", **dict.fromkeys("sſ", "\N{CYRILLIC SMALL LETTER DZE}")},
+    **{
+        "A": "\N{CYRILLIC CAPITAL LETTER A}",
+        "a": "\N{CYRILLIC SMALL LETTER A}",
+        "N": "\N{GREEK CAPITAL LETTER NU}",
+    },
+    **{
+        "S": "\N{CYRILLIC CAPITAL LETTER DZE}",
+        **dict.fromkeys("sſ", "\N{CYRILLIC SMALL LETTER DZE}"),
+    },
 }
 
 # Repetitions are possessive (`*+`) and stop at a mark's opening character: searching stays linear in the text's length.
@@ -41,7 +48,9 @@ _IN_LINE = r"[^\S\n]"  # white space that ends no line
 _UNSEEN = "\x00-\x08\x0e-\x1f\xad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufeff"  # a reader sees nothing there
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # compared and hashed by identity, for the table is hashed for each text
+@dataclass(
+    frozen=True, slots=True, eq=False
+)  # compared and hashed by identity, for the table is hashed for each text
 class Mark:
     """A text that parsers, renderers or models give a meaning, such as `[SUBQ]`.
 
@@ -74,12 +83,15 @@ def token(name: str, *others: str, numbered: bool = False, opens: bool = False) 
     """
     words = "|".join(word.replace("_", r"[\s_-]*+") for word in (name, *others))
     number = r"(?:[\s_#-]*+\d++)?+" if numbered else ""
-    closing = rf"(?:{_PADDING}[\]］】]|(?<=\w):?+(?!\w))" if opens else rf"{_PADDING}[\]］】]"
+    closing = (
+        rf"(?:{_PADDING}[\]］】]|(?<=\w):?+(?!\w))" if opens else rf"{_PADDING}[\]］】]"
+    )
     live = rf"[\[［【]{_PADDING}(?:{words}){number}{closing}|<{_IN_LINE}*+(?:{words}){_IN_LINE}*+/?+>"
     # in other brackets, behind a slash, or with characters in between that are not seen
     unseen = rf"[{_UNSEEN}]*+"
     spellings = "|".join(
-        unseen.join(r"[\s_-]*+" if letter == "_" else letter for letter in word) for word in (name, *others)
+        unseen.join(r"[\s_-]*+" if letter == "_" else letter for letter in word)
+        for word in (name, *others)
     )
     around = rf"[\s*_`:/{_UNSEEN}]*+"
     near = rf"[\[［【〔]{around}(?:{spellings}){'(?:' + around + '[]］】〕])?+' if opens else around + '[]］】〕]'}"
@@ -94,29 +106,64 @@ def field(letter: str) -> Mark:
 def label(words: str, pattern: str = "") -> Mark:
     """Make a mark of words and a colon at the start of a line: `Answer:`. pattern: for other forms of the words."""
     opening, closing = rf"^(?:{_IN_LINE}|[*_#>`])*+", rf"(?:{_IN_LINE}|[*_`])*+[:：]"
-    return Mark(f"{words}:", f"{opening}(?:{pattern or re.escape(words)}){closing}", ":：")
+    return Mark(
+        f"{words}:", f"{opening}(?:{pattern or re.escape(words)}){closing}", ":："
+    )
 
 
 # what a planner does next
 SUBQ = token(
     "SUBQ",
-    *("SUB_QUERY", "SUB_QUESTION", "UNTERFRAGE", "TEILFRAGE", "SUBPREGUNTA", "SUBCONSULTA", "SOUS_QUESTION"),
+    *(
+        "SUB_QUERY",
+        "SUB_QUESTION",
+        "UNTERFRAGE",
+        "TEILFRAGE",
+        "SUBPREGUNTA",
+        "SUBCONSULTA",
+        "SOUS_QUESTION",
+    ),
     *("SUBPERGUNTA", "SOTTODOMANDA", "子问题", "子查询", "子問題", "サブ質問"),
     numbered=True,
     opens=True,
 )
 SUFFICIENT = token(
     "SUFFICIENT",
-    *("AUSREICHEND", "HINREICHEND", "SUFICIENTE", "SUFFISANT", "SUFFICIENTE", "足够", "足夠", "充分", "十分"),
+    *(
+        "AUSREICHEND",
+        "HINREICHEND",
+        "SUFICIENTE",
+        "SUFFISANT",
+        "SUFFICIENTE",
+        "足够",
+        "足夠",
+        "充分",
+        "十分",
+    ),
 )
 NO_RETRIEVAL = token(
     "NO_RETRIEVAL",
-    *("NO_RETRIEVAL_NEEDED", "NO_SEARCH", "KEINE_SUCHE", "SIN_BÚSQUEDA", "AUCUNE_RECHERCHE", "无需检索", "不需要检索"),
+    *(
+        "NO_RETRIEVAL_NEEDED",
+        "NO_SEARCH",
+        "KEINE_SUCHE",
+        "SIN_BÚSQUEDA",
+        "AUCUNE_RECHERCHE",
+        "无需检索",
+        "不需要检索",
+    ),
 )
-ACTIONS: Final[Mapping[str, Mark]] = {"subq": SUBQ, "sufficient": SUFFICIENT, "no_retrieval": NO_RETRIEVAL}
+ACTIONS: Final[Mapping[str, Mark]] = {
+    "subq": SUBQ,
+    "sufficient": SUFFICIENT,
+    "no_retrieval": NO_RETRIEVAL,
+}
 
 # the same without brackets: a name with a colon, or a word that is all its line has, but for a label such as "Action:"
-_LINE_START, _LINE_END = rf"^(?:{_IN_LINE}|[*_#>`\"'(-])*+", rf"(?:{_IN_LINE}|[*_`\"').!✅✔])*+$"
+_LINE_START, _LINE_END = (
+    rf"^(?:{_IN_LINE}|[*_#>`\"'(-])*+",
+    rf"(?:{_IN_LINE}|[*_`\"').!✅✔])*+$",
+)
 _BEHIND_LABEL = rf"(?:{_LINE_START}|(?<=[:：])(?:{_IN_LINE}|[*_`\"'(])*+)"
 BARE_SUBQ = Mark(
     "SUBQ:",
@@ -124,8 +171,14 @@ BARE_SUBQ = Mark(
     rf"|{_LINE_START}(?-i:SUBQ)[)*_`]*+(?=[ \t])",
     "Ssſ",
 )
-BARE_SUFFICIENT = Mark("SUFFICIENT", rf"{_BEHIND_LABEL}(?-i:SUFFICIENT|Sufficient){_LINE_END}", "Ssſ")
-BARE_NO_RETRIEVAL = Mark("NO_RETRIEVAL", rf"{_BEHIND_LABEL}(?-i:NO[ _-]RETRIEVAL(?:[ _-]NEEDED)?+){_LINE_END}", "N")
+BARE_SUFFICIENT = Mark(
+    "SUFFICIENT", rf"{_BEHIND_LABEL}(?-i:SUFFICIENT|Sufficient){_LINE_END}", "Ssſ"
+)
+BARE_NO_RETRIEVAL = Mark(
+    "NO_RETRIEVAL",
+    rf"{_BEHIND_LABEL}(?-i:NO[ _-]RETRIEVAL(?:[ _-]NEEDED)?+){_LINE_END}",
+    "N",
+)
 SPELLINGS: Final[Mapping[str, tuple[Mark, ...]]] = {
     "subq": (SUBQ, BARE_SUBQ),
     "sufficient": (SUFFICIENT, BARE_SUFFICIENT),
@@ -146,11 +199,16 @@ NUMBER = Mark(
 )
 # what models write instead of a fact's marks: bars, arrows, quoted words, commas, a label for each field
 BARS = Mark("a | b | c", r"^[^|｜\n]*+[|｜][^|｜\n]*+[|｜][^\n]*+$", swapped="|｜")
-ARROWS = Mark("a -> b -> c", r"^(?:(?!->|→)[^\n])*+(?:->|→)(?:(?!->|→)[^\n])*+(?:->|→)[^\n]*+", swapped=">→")
+ARROWS = Mark(
+    "a -> b -> c",
+    r"^(?:(?!->|→)[^\n])*+(?:->|→)(?:(?!->|→)[^\n])*+(?:->|→)[^\n]*+",
+    swapped=">→",
+)
 QUOTED_TUPLE = Mark(
     '("a", "b", "c")',
     "|".join(
-        rf"[(（]\s*+{string}\s*+,\s*+{string}\s*+,\s*+{string}\s*+[)）]" for string in (r'"[^"\n]*+"', r"'[^'\n]*+'")
+        rf"[(（]\s*+{string}\s*+,\s*+{string}\s*+,\s*+{string}\s*+[)）]"
+        for string in (r'"[^"\n]*+"', r"'[^'\n]*+'")
     ),
     swapped="(（",
 )
@@ -161,7 +219,11 @@ TUPLE = Mark(
 )
 FIELD_LABELS = tuple(
     label(words[0].capitalize(), "|".join(words))
-    for words in (("subject", "head", "s"), ("predicate", "relation", "p"), ("object", "tail", "o"))
+    for words in (
+        ("subject", "head", "s"),
+        ("predicate", "relation", "p"),
+        ("object", "tail", "o"),
+    )
 )
 
 # the last sentence of IRCoT's chain of thought
@@ -198,8 +260,12 @@ ACTION = replace(
 )
 ACTION_INPUT = label("Action Input", rf"action{_IN_LINE}++input")
 OBSERVATION = label("Observation", rf"observation(?:{_IN_LINE}*+\d++)?+")
-INTERMEDIATE_QUERY = label("Intermediate query", rf"intermediate{_IN_LINE}++query(?:{_IN_LINE}*+\d++)?+")
-INTERMEDIATE_ANSWER = label("Intermediate answer", rf"intermediate{_IN_LINE}++answer(?:{_IN_LINE}*+\d++)?+")
+INTERMEDIATE_QUERY = label(
+    "Intermediate query", rf"intermediate{_IN_LINE}++query(?:{_IN_LINE}*+\d++)?+"
+)
+INTERMEDIATE_ANSWER = label(
+    "Intermediate answer", rf"intermediate{_IN_LINE}++answer(?:{_IN_LINE}*+\d++)?+"
+)
 
 # the beginning of a fact in JSON, and of a part of the prompts that models were tuned with
 JSON_FACT = Mark('["', r"""[\[{]\s*+["']""", swapped="[{")
@@ -221,15 +287,34 @@ PASSAGE_FENCE, FACTS_FENCE, QUESTION_FENCE, NOTE_FENCE, CONVERSATION_FENCE = FEN
     *("passage", "facts", "question", "note", "conversation"),
 )
 THINKING_TAGS = (
-    *("think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad", "analysis"),
+    *(
+        "think",
+        "thinking",
+        "thought",
+        "thoughts",
+        "reasoning",
+        "reflection",
+        "scratchpad",
+        "analysis",
+    ),
     *("seed:think", "antthinking", "inner_monologue", "thought_process"),
 )
 THINKING_TOKEN = token("THINK")  # Magistral's
 KIMI_THINK = Mark("◁think▷", r"◁/?+think▷", swapped="◁▷")
-HARMONY_ANALYSIS = Mark("analysis\n", r"\A\s*+(?-i:(?:assistant)?+analysis(?:(?=[A-Z])|\s*?\n))", swapped="a")
-HARMONY_FINAL = Mark("assistantfinal", r"(?-i:assistant\s*+final(?=[\sA-Z\d\[(*\"“]|\Z))", swapped="a")
-GRANITE_THOUGHT = Mark("Here is my thought process:", r"Here(?:['’]s| is) my thought process:", swapped=":")
-GRANITE_RESPONSE = Mark("Here is my response:", r"Here(?:['’]s| is) my response:", swapped=":")
+HARMONY_ANALYSIS = Mark(
+    "analysis\n",
+    r"\A\s*+(?-i:(?:assistant)?+analysis(?:(?=[A-Z])|\s*?\n))",
+    swapped="a",
+)
+HARMONY_FINAL = Mark(
+    "assistantfinal", r"(?-i:assistant\s*+final(?=[\sA-Z\d\[(*\"“]|\Z))", swapped="a"
+)
+GRANITE_THOUGHT = Mark(
+    "Here is my thought process:", r"Here(?:['’]s| is) my thought process:", swapped=":"
+)
+GRANITE_RESPONSE = Mark(
+    "Here is my response:", r"Here(?:['’]s| is) my response:", swapped=":"
+)
 RESPONSE_HEADING = Mark(
     "## Final Answer",
     r"^(?:#{1,4}[ \t]++|\*\*)(?:final[ \t]++)?+(?:answer|response)[*:]*+[ \t]*+$",
@@ -256,7 +341,9 @@ class Tags:
 
 def _spelled(tag: str) -> str:
     """Return a regular expression for a tag, with white space around its name or without."""
-    return re.sub(r"\w+", lambda name: rf"{_IN_LINE}*+{name[0]}{_IN_LINE}*+", re.escape(tag))
+    return re.sub(
+        r"\w+", lambda name: rf"{_IN_LINE}*+{name[0]}{_IN_LINE}*+", re.escape(tag)
+    )
 
 
 def tags(name: str) -> Tags:
@@ -265,12 +352,23 @@ def tags(name: str) -> Tags:
 
 
 # of Search-R1, AutoRefine and R1-Searcher, and of calls of tools as models of the Qwen and Hermes families write them
-SEARCH_TAGS, ANSWER_TAGS, INFORMATION_TAGS, DOCUMENTS_TAGS = map(tags, ("search", "answer", "information", "documents"))
+SEARCH_TAGS, ANSWER_TAGS, INFORMATION_TAGS, DOCUMENTS_TAGS = map(
+    tags, ("search", "answer", "information", "documents")
+)
 QUERY_TOKENS = Tags("<|begin_of_query|>", "<|end_of_query|>")
 DOCUMENT_TOKENS = Tags("<|begin_of_documents|>", "<|end_of_documents|>")
-TOOL_CALL_TAGS, TOOL_RESPONSE_TAGS, TOOLS_TAGS = map(tags, ("tool_call", "tool_response", "tools"))
+TOOL_CALL_TAGS, TOOL_RESPONSE_TAGS, TOOLS_TAGS = map(
+    tags, ("tool_call", "tool_response", "tools")
+)
 ALL_TAGS = (
-    *(SEARCH_TAGS, ANSWER_TAGS, INFORMATION_TAGS, DOCUMENTS_TAGS, QUERY_TOKENS, DOCUMENT_TOKENS),
+    *(
+        SEARCH_TAGS,
+        ANSWER_TAGS,
+        INFORMATION_TAGS,
+        DOCUMENTS_TAGS,
+        QUERY_TOKENS,
+        DOCUMENT_TOKENS,
+    ),
     *(TOOL_CALL_TAGS, TOOL_RESPONSE_TAGS, TOOLS_TAGS, *map(tags, THINKING_TAGS)),
 )
 TEMPLATE_TOKENS = (token("INST"), token("SYS"), THINKING_TOKEN)
@@ -290,38 +388,84 @@ class ThoughtMarks:
 
 _THINKING = "|".join(map(re.escape, THINKING_TAGS))
 _THINKING_HEADING = r"\A\s*+(?:#{1,4}[ \t]++|\*\*)(?:thinking|thoughts?|reasoning)(?:[ \t]++process)?+[*:]*+[ \t]*+\n"
-_HARMONY_FINAL = r"<\|channel\|>\s*+final\s*+(?:<\|constrain\|>\s*+\w*+\s*+)?+<\|message\|>"
+_HARMONY_FINAL = (
+    r"<\|channel\|>\s*+final\s*+(?:<\|constrain\|>\s*+\w*+\s*+)?+<\|message\|>"
+)
 THOUGHT_MARKS: Final = (
     ThoughtMarks(rf"<(?:{_THINKING})(?:\s[^<>]*+)?+>", rf"</(?:{_THINKING})\s*+>"),
     ThoughtMarks(r"\[THINK\]", r"\[/THINK\]"),
     # Open WebUI, which shows them folded
-    ThoughtMarks(r"<details\s[^<>]*reasoning[^<>]*+>", r"</details>", closes_alone=False),
+    ThoughtMarks(
+        r"<details\s[^<>]*reasoning[^<>]*+>", r"</details>", closes_alone=False
+    ),
     # gpt-oss: harmony, and harmony without its tokens
     ThoughtMarks(r"<\|channel\|>\s*+analysis", _HARMONY_FINAL),
     ThoughtMarks(HARMONY_ANALYSIS.live, HARMONY_FINAL.live, closes_alone=False),
     ThoughtMarks(r"◁think▷", r"◁/think▷"),
-    ThoughtMarks(r"<\|(?:think|thinking|thought)\|>", r"<\|/(?:think|thinking|thought)\|>"),
+    ThoughtMarks(
+        r"<\|(?:think|thinking|thought)\|>", r"<\|/(?:think|thinking|thought)\|>"
+    ),
     ThoughtMarks(r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Command A
     ThoughtMarks(r"<\|channel>\s*+thought", r"<channel\|>(?!\s*+\Z)"),  # Gemma 4
     ThoughtMarks(r"<\|inner_prefix\|>", r"<\|inner_suffix\|>"),  # Apertus
-    ThoughtMarks(r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),  # Sky-T1, OpenThinker
+    ThoughtMarks(
+        r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"
+    ),  # Sky-T1, OpenThinker
     ThoughtMarks(r"<\|im_start\|>\s*+think\b", r"<\|im_start\|>\s*+answer\b"),  # s1
     ThoughtMarks(GRANITE_THOUGHT.live, GRANITE_RESPONSE.live, closes_alone=False),
-    ThoughtMarks(_THINKING_HEADING, RESPONSE_HEADING.live, closes_alone=False, stays_open=False),
+    ThoughtMarks(
+        _THINKING_HEADING, RESPONSE_HEADING.live, closes_alone=False, stays_open=False
+    ),
 )
 
 # what opens a model's own turn, or the part of it that is meant for the reader
 TURN_OPENINGS: Final = (
-    *(r"<s>", r"<bos>", r"<\|START_RESPONSE\|>", r"<\|START_TEXT\|>", r"<\|begin_of_solution\|>"),
+    *(
+        r"<s>",
+        r"<bos>",
+        r"<\|START_RESPONSE\|>",
+        r"<\|START_TEXT\|>",
+        r"<\|begin_of_solution\|>",
+    ),
     r"<\|start_header_id\|>assistant<\|end_header_id\|>",
-    *(r"<\|im_start\|>(?:assistant)?", r"<start_of_turn>model", r"<\|turn>model", r"<\|start\|>assistant"),
-    *(r"<\|assistant(?:_start)?\|>", r"<｜Assistant｜>", _HARMONY_FINAL, r"<\|channel>\s*+final\b"),
+    *(
+        r"<\|im_start\|>(?:assistant)?",
+        r"<start_of_turn>model",
+        r"<\|turn>model",
+        r"<\|start\|>assistant",
+    ),
+    *(
+        r"<\|assistant(?:_start)?\|>",
+        r"<｜Assistant｜>",
+        _HARMONY_FINAL,
+        r"<\|channel>\s*+final\b",
+    ),
     r"<\|begin_of_box\|>",  # GLM, around what it answers
 )
 # tags that models write around the whole of an answer
 WRAPPING_TAGS: Final = (
-    *("answer", "final_answer", "final-answer", "finalanswer", "short_answer", "answer_text", "ans", "final"),
-    *("response", "output", "result", "solution", "reply", "assistant", "message", "text", "content", "conclusion"),
+    *(
+        "answer",
+        "final_answer",
+        "final-answer",
+        "finalanswer",
+        "short_answer",
+        "answer_text",
+        "ans",
+        "final",
+    ),
+    *(
+        "response",
+        "output",
+        "result",
+        "solution",
+        "reply",
+        "assistant",
+        "message",
+        "text",
+        "content",
+        "conclusion",
+    ),
     *("completion", "generated_text"),
 )
 
@@ -331,19 +475,46 @@ MARKS: tuple[Mark, ...] = (
     *FIELDS,
     NUMBER,
     ANSWER_IS,
-    *(ANSWER, INLINE_ANSWER, ANSWER_HEADING, BOXED, QUESTION, FOUND, FOUND_TEXT, GIVEN, THOUGHTS),
-    *(THOUGHT, ACTION, ACTION_INPUT, OBSERVATION, INTERMEDIATE_QUERY, INTERMEDIATE_ANSWER),
+    *(
+        ANSWER,
+        INLINE_ANSWER,
+        ANSWER_HEADING,
+        BOXED,
+        QUESTION,
+        FOUND,
+        FOUND_TEXT,
+        GIVEN,
+        THOUGHTS,
+    ),
+    *(
+        THOUGHT,
+        ACTION,
+        ACTION_INPUT,
+        OBSERVATION,
+        INTERMEDIATE_QUERY,
+        INTERMEDIATE_ANSWER,
+    ),
     JSON_FACT,
     INSTRUCTION,
     TAG,
     *TEMPLATE_TOKENS,
     *(BARS, ARROWS, QUOTED_TUPLE, TUPLE, *FIELD_LABELS),
-    *(KIMI_THINK, HARMONY_ANALYSIS, HARMONY_FINAL, GRANITE_THOUGHT, GRANITE_RESPONSE, RESPONSE_HEADING),
+    *(
+        KIMI_THINK,
+        HARMONY_ANALYSIS,
+        HARMONY_FINAL,
+        GRANITE_THOUGHT,
+        GRANITE_RESPONSE,
+        RESPONSE_HEADING,
+    ),
 )
 
 
 # What makes "the answer is" no end of a chain: a clause that doubts or asks, or words that say there is none yet.
-_DOUBT = re.compile(r"\b(?:not|never|cannot|neither|whether|what|where|who|which|before)\b|n['’]t\b", re.I)
+_DOUBT = re.compile(
+    r"\b(?:not|never|cannot|neither|whether|what|where|who|which|before)\b|n['’]t\b",
+    re.I,
+)
 _CONDITION = re.compile(r"\b(?:if|unless|until|once)\b", re.I)
 _NONE_YET = re.compile(
     r"(?:not|cannot|can['’]t|could not|still|yet|missing|to be|somewhere|maybe|perhaps|probably|likely)\b|<"
@@ -394,7 +565,9 @@ def as_data(text: str) -> str:
     """
     characters = set(text)
     for swapped, pattern, swap in _rules(MARKS):
-        if not characters.isdisjoint(swapped):  # mostly they are, and this is cheaper than the pattern
+        if not characters.isdisjoint(
+            swapped
+        ):  # mostly they are, and this is cheaper than the pattern
             inert = pattern.sub(swap, text)
             if inert != text:
                 text, characters = inert, set(inert)
@@ -402,18 +575,25 @@ def as_data(text: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def _rules(marks: tuple[Mark, ...]) -> tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]], ...]:
+def _rules(
+    marks: tuple[Mark, ...],
+) -> tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]], ...]:
     """Return rules: the characters to swap, a pattern for all marks that have them, and a function for a match."""
     spellings: dict[str, list[str]] = {}
     for mark in marks:
-        spellings.setdefault(mark.swapped, []).extend(filter(None, (mark.live, mark.near)))
+        spellings.setdefault(mark.swapped, []).extend(
+            filter(None, (mark.live, mark.near))
+        )
     return tuple(
-        (swapped, re.compile("|".join(patterns), FLAGS), _swap(swapped)) for swapped, patterns in spellings.items()
+        (swapped, re.compile("|".join(patterns), FLAGS), _swap(swapped))
+        for swapped, patterns in spellings.items()
     )
 
 
 def _swap(swapped: str) -> Callable[[re.Match[str]], str]:
-    look_alikes = str.maketrans({character: _LOOK_ALIKES[character] for character in swapped})
+    look_alikes = str.maketrans(
+        {character: _LOOK_ALIKES[character] for character in swapped}
+    )
     return lambda match: match[0].translate(look_alikes)
 
 
@@ -430,7 +610,9 @@ def fact_text(subject: str, predicate: str, object_: str) -> str:
     return f"({' | '.join(f'{mark} {text}' for mark, text in fields)})"
 
 
-_SPECIAL = re.compile(rf"[\\|]|\A\*|(?<=[{''.join(str(mark)[0] for mark in FIELDS)}])>", re.IGNORECASE)
+_SPECIAL = re.compile(
+    rf"[\\|]|\A\*|(?<=[{''.join(str(mark)[0] for mark in FIELDS)}])>", re.IGNORECASE
+)
 _PARENTHESIS = re.compile(r"[()]")
 
 

@@ -16,7 +16,17 @@ import numpy.typing as npt
 
 from ras_agent.graph_batch import GraphBatch
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Exchange, Extraction, Hit, Passage, Plan, Span, Step, Verdict
+from ras_agent.records import (
+    Answer,
+    Exchange,
+    Extraction,
+    Hit,
+    Passage,
+    Plan,
+    Span,
+    Step,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,7 +63,13 @@ class Extractor(Protocol):
 class Answerer(Protocol):
     """Role that answers from the question's graph, the passages it came from, and the hops that found them."""
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+    def answer(
+        self,
+        question: str,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        steps: Sequence[Step],
+    ) -> Answer:
         """Return an answer that cites only `passages`, which are in the order of retrieval, and facts of `graph`.
 
         `steps` are the hops in order: each sub-query with what it found. There are none if nothing was searched for.
@@ -65,7 +81,9 @@ class Answerer(Protocol):
 class Reasoner(Protocol):
     """Role that writes IRCoT's chain of thought, one sentence per call."""
 
-    def next_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
+    def next_sentence(
+        self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
+    ) -> str:
         """Return the next sentence; one that holds "answer is" ends the loop."""
         ...
 

@@ -24,7 +24,9 @@ class RecentResults(Generic[K, V]):
         self._held: OrderedDict[K, V] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, keys: Sequence[K], compute: Callable[[list[K]], Iterable[V]]) -> list[V]:
+    def of(
+        self, keys: Sequence[K], compute: Callable[[list[K]], Iterable[V]]
+    ) -> list[V]:
         """Return the result of each key. compute: called outside the lock with the keys that are not held, each once.
 
         Where two threads compute the same key, both get the result that was there first.

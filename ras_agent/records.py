@@ -76,7 +76,9 @@ class Passage(Record):
     def page(self) -> int | None:
         """Return the page or slide of its file, from 1; None for a file without pages."""
         number = self.metadata.get("page", self.metadata.get("page_number"))
-        return number if isinstance(number, int) and not isinstance(number, bool) else None
+        return (
+            number if isinstance(number, int) and not isinstance(number, bool) else None
+        )
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -142,7 +144,9 @@ class Hit(Record):
     @classmethod
     def of_dict(cls, data: Mapping[str, Any], passages: Mapping[str, Passage]) -> Self:
         """Return the hit of `data`. `passages` maps ids to passages; a KeyError names one that is missing."""
-        return cls(passages[data["passage_id"]], data["score"], tuple(data.get("why", ())))
+        return cls(
+            passages[data["passage_id"]], data["score"], tuple(data.get("why", ()))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +186,15 @@ class Source(Record):
     unchecked: whether nobody can tell if the passage states the fact, as in a script without borders between words.
     """
 
-    json_keys = ("passage_id", "start", "end", "hop", "subquery", "extractor", "unchecked?")
+    json_keys = (
+        "passage_id",
+        "start",
+        "end",
+        "hop",
+        "subquery",
+        "extractor",
+        "unchecked?",
+    )
 
     passage_id: str
     start: int = 0
@@ -194,7 +206,11 @@ class Source(Record):
 
     def overlaps(self, other: Source) -> bool:
         """Return whether both have a character of one passage."""
-        return self.passage_id == other.passage_id and self.start < other.end and other.start < self.end
+        return (
+            self.passage_id == other.passage_id
+            and self.start < other.end
+            and other.start < self.end
+        )
 
 
 _Words = tuple[str, str, str]
@@ -222,7 +238,12 @@ _names = _Names()
 
 def fact_id(key: tuple[str, str, str]) -> str:
     """Return the id of the fact with this key; it is the same in every run."""
-    return "t" + hashlib.blake2b("\x1f".join(key).encode(errors="surrogatepass"), digest_size=6).hexdigest()
+    return (
+        "t"
+        + hashlib.blake2b(
+            "\x1f".join(key).encode(errors="surrogatepass"), digest_size=6
+        ).hexdigest()
+    )
 
 
 @dataclass(frozen=True)
@@ -348,7 +369,9 @@ class Plan(Record):
 
     def __post_init__(self) -> None:
         if self.action not in _ACTIONS:
-            raise ValueError(f"unknown plan action {self.action!r}; known: {', '.join(_ACTIONS)}")
+            raise ValueError(
+                f"unknown plan action {self.action!r}; known: {', '.join(_ACTIONS)}"
+            )
         if self.action == "subq" and not self.subquery.strip():
             raise ValueError(f"a {SUBQ} plan needs a sub-query")
 
@@ -362,7 +385,15 @@ class Step(Record):
     hop, for a planner that goes on from there; in JSON the plan alone has it.
     """
 
-    json_keys = ("hop", "subquery", "hits", "triple_ids", "new_triple_ids", "thought", "seconds")
+    json_keys = (
+        "hop",
+        "subquery",
+        "hits",
+        "triple_ids",
+        "new_triple_ids",
+        "thought",
+        "seconds",
+    )
 
     hop: int
     subquery: str
@@ -376,7 +407,9 @@ class Step(Record):
     @classmethod
     def of_dict(cls, data: Mapping[str, Any], passages: Mapping[str, Passage]) -> Self:
         """Return the step of `data`, whose hits name their passages by id (see Hit.of_dict)."""
-        return cls.from_dict({**data, "hits": [Hit.of_dict(hit, passages) for hit in data["hits"]]})
+        return cls.from_dict(
+            {**data, "hits": [Hit.of_dict(hit, passages) for hit in data["hits"]]}
+        )
 
 
 @dataclass(frozen=True)
@@ -384,7 +417,18 @@ class Citation(Record):
     """Points an answer to its evidence: characters `start` to `end` of a passage, and the facts read there."""
 
     json_keys = (
-        *("number", "passage_id", "title", "start", "end", "quote", "triple_ids", "file", "page", "supported"),
+        *(
+            "number",
+            "passage_id",
+            "title",
+            "start",
+            "end",
+            "quote",
+            "triple_ids",
+            "file",
+            "page",
+            "supported",
+        ),
         "headings?",
     )
 
@@ -451,7 +495,17 @@ class Call(Record):
     """
 
     json_keys = (
-        *("role", "hop", "model", "input_tokens", "output_tokens", "cached_tokens", "seconds", "replayed", "estimated"),
+        *(
+            "role",
+            "hop",
+            "model",
+            "input_tokens",
+            "output_tokens",
+            "cached_tokens",
+            "seconds",
+            "replayed",
+            "estimated",
+        ),
         *("key?", "unread?"),
     )
 

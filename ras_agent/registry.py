@@ -111,9 +111,13 @@ def register(kind: str, name: str, plugin: object) -> None:
     """
     table = _table(kind)
     if name in _BUILT_IN[kind]:
-        raise ValueError(f"{kind} {name!r} is built in: register yours under another name")
+        raise ValueError(
+            f"{kind} {name!r} is built in: register yours under another name"
+        )
     if not _NAME.fullmatch(name):
-        raise ValueError(f"a {kind}'s name is a word of letters, digits, '.', '_' and '-', got {name!r}")
+        raise ValueError(
+            f"a {kind}'s name is a word of letters, digits, '.', '_' and '-', got {name!r}"
+        )
     table[name] = plugin
 
 
@@ -158,7 +162,9 @@ def is_registered(kind: str, name: str) -> bool:
     """Tell whether a kind has the name, without importing the plug-in; "a+b" is registered where a and b are."""
     if kind in _JOINED and "+" in name:
         return all(is_registered(kind, part) for part in name.split("+"))
-    return name in _table(kind) or bool(entry_points(group=f"ras_agent.{kind}", name=name))
+    return name in _table(kind) or bool(
+        entry_points(group=f"ras_agent.{kind}", name=name)
+    )
 
 
 def find(kind: str, name: str) -> Any:
@@ -184,7 +190,9 @@ def find_a(record: type[_Record], kind: str, name: str) -> _Record:
     """Return the plug-in of that name, which has to be a `record`. Raises UnknownName, TypeError for anything else."""
     plugin = find(kind, name)
     if not isinstance(plugin, record):
-        raise TypeError(f"{kind} {name!r} must be a {record.__module__}.{record.__qualname__}, got {plugin!r:.200}")
+        raise TypeError(
+            f"{kind} {name!r} must be a {record.__module__}.{record.__qualname__}, got {plugin!r:.200}"
+        )
     return plugin
 
 
@@ -199,7 +207,9 @@ def _table(kind: str) -> dict[str, object]:
     return PLUGINS[kind]
 
 
-def check_call(kind: str, name: str, plugin: Callable[..., Any], **arguments: object) -> None:
+def check_call(
+    kind: str, name: str, plugin: Callable[..., Any], **arguments: object
+) -> None:
     """Raise TypeError for a plug-in that cannot be called with these positional arguments."""
     try:
         inspect.signature(plugin).bind(*arguments.values())

@@ -68,7 +68,9 @@ def places(wanted: str | Iterable[str] | None) -> tuple[Place, ...]:
     named = [name.strip() for name in wanted or () if name.strip()]
     for name in named:
         if name not in PLACES:
-            raise SettingsError(f"unknown place for a review {name!r}; known: {', '.join(PLACES)}")
+            raise SettingsError(
+                f"unknown place for a review {name!r}; known: {', '.join(PLACES)}"
+            )
     return tuple(place for place in PLACES if place in named)
 
 
@@ -126,8 +128,13 @@ class Review:
             data["stop_reason"] = self.stop_reason
         elif self.at == "facts":
             data["subquery"] = self.subquery
-            data["facts"] = [{"id": fact.id, **fact.to_dict(), "quote": quote} for fact, quote in self.facts]
-            data["passages"] = [{"id": name, "title": title} for name, title in self.passages]
+            data["facts"] = [
+                {"id": fact.id, **fact.to_dict(), "quote": quote}
+                for fact, quote in self.facts
+            ]
+            data["passages"] = [
+                {"id": name, "title": title} for name, title in self.passages
+            ]
         else:
             data["answer"] = self.answer
             data["citations"] = [citation.to_dict() for citation in self.citations]
@@ -141,8 +148,12 @@ class Review:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the review that `to_dict` wrote."""
         plan = data.get("plan")
-        facts = [(Triple.from_dict(fact), fact["quote"]) for fact in data.get("facts", ())]
-        passages = [(passage["id"], passage["title"]) for passage in data.get("passages", ())]
+        facts = [
+            (Triple.from_dict(fact), fact["quote"]) for fact in data.get("facts", ())
+        ]
+        passages = [
+            (passage["id"], passage["title"]) for passage in data.get("passages", ())
+        ]
         citations = map(Citation.from_dict, data.get("citations", ()))
         return cls(
             at=data["at"],
@@ -171,7 +182,18 @@ class Decision(Record):
     """
 
     json_keys = (
-        *("action", "by?", "note?", "to?", "subquery?", "stop?", "fact?", "subject?", "predicate?", "object?"),
+        *(
+            "action",
+            "by?",
+            "note?",
+            "to?",
+            "subquery?",
+            "stop?",
+            "fact?",
+            "subject?",
+            "predicate?",
+            "object?",
+        ),
         *("passage_id?", "quote?", "answer?", "citations?"),
     )
 
@@ -216,15 +238,21 @@ def decisions_of(given: object, review: Review) -> tuple[Decision, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence):
         return (_decision(given, review, "decision"),)
     if review.at != "facts":
-        raise ReviewError(f"decision: only facts take a list of decisions, and this is {review.at}")
+        raise ReviewError(
+            f"decision: only facts take a list of decisions, and this is {review.at}"
+        )
     if not given:
-        raise ReviewError('decision: an empty list decides nothing; {"action": "approve"} approves')
+        raise ReviewError(
+            'decision: an empty list decides nothing; {"action": "approve"} approves'
+        )
     taken: list[Decision] = []
     changed: set[str] = set()
     for number, one in enumerate(given, start=1):
         decision = _decision(one, review, f"decision {number}")
         if decision.fact in changed:
-            raise ReviewError(f"decision {number}.fact: an earlier decision has changed {decision.fact!r} already")
+            raise ReviewError(
+                f"decision {number}.fact: an earlier decision has changed {decision.fact!r} already"
+            )
         if decision.fact:
             changed.add(decision.fact)
         taken.append(decision)
@@ -233,17 +261,23 @@ def decisions_of(given: object, review: Review) -> tuple[Decision, ...]:
 
 def _decision(given: object, review: Review, where: str) -> Decision:
     if not isinstance(given, Mapping) or not isinstance(given.get("action"), str):
-        raise ReviewError(f'{where}: expected an object such as {{"action": "approve"}}, got {given!r:.80}')
+        raise ReviewError(
+            f'{where}: expected an object such as {{"action": "approve"}}, got {given!r:.80}'
+        )
     if given["action"] not in review.actions:
         known = ", ".join(review.actions)
-        raise ReviewError(f"{where}.action: {given['action']!r:.80} cannot be done at {review.at}; known: {known}")
+        raise ReviewError(
+            f"{where}.action: {given['action']!r:.80} cannot be done at {review.at}; known: {known}"
+        )
     action = cast(Action, given["action"])
     said = _SAYS[review.at, action]
     allowed = tuple(key.removesuffix("?") for key in said)
     for key in given:
         if key not in (*_ALWAYS, *allowed):
             able = ", ".join(allowed) or "nothing else"
-            raise ReviewError(f"{where}.{key!s:.80}: unknown at {review.at}; {action} takes {able}")
+            raise ReviewError(
+                f"{where}.{key!s:.80}: unknown at {review.at}; {action} takes {able}"
+            )
     for key in ("at", "hop"):
         if key in given and given[key] != getattr(review, key):
             raise ReviewError(
@@ -256,7 +290,9 @@ def _decision(given: object, review: Review, where: str) -> Decision:
             read[key] = _read(key, given[key], f"{where}.{key}")
     for key in said:
         if not key.endswith("?") and not read.get(key):
-            raise ReviewError(f"{where}.{key}: {action} at {review.at} needs it, and it is missing or blank")
+            raise ReviewError(
+                f"{where}.{key}: {action} at {review.at} needs it, and it is missing or blank"
+            )
     decision = Decision(action, **read)
     _check(decision, review, where)
     return decision
@@ -269,14 +305,18 @@ def _read(key: str, value: object, where: str) -> Any:
             raise ReviewError(f"{where}: expected true or false, got {value!r:.80}")
         return value
     if key == "citations":
-        if not isinstance(value, list | tuple) or not all(type(number) is int for number in value):
+        if not isinstance(value, list | tuple) or not all(
+            type(number) is int for number in value
+        ):
             raise ReviewError(f"{where}: expected a list of numbers, got {value!r:.80}")
         return tuple(value)
     if not isinstance(value, str):
         raise ReviewError(f"{where}: expected a text, got {value!r:.80}")
     most = _LONGEST_NAME if key == "by" else _LONGEST_TEXT
     if len(value) > most:
-        raise ReviewError(f"{where}: {len(value):,} characters, and it may have {most:,}")
+        raise ReviewError(
+            f"{where}: {len(value):,} characters, and it may have {most:,}"
+        )
     text = encodable(value)
     if key in ("by", "subject", "predicate", "object"):
         return " ".join(text.split())
@@ -285,25 +325,45 @@ def _read(key: str, value: object, where: str) -> Any:
 
 def _check(decision: Decision, review: Review, where: str) -> None:
     """Raise ReviewError for what the fields of a decision say together, or of things that the review does not show."""
-    if review.at == "plan" and decision.action == "edit" and decision.stop == bool(decision.subquery):
-        raise ReviewError(f'{where}: edit at plan takes a subquery that is not blank, or "stop": true')
+    if (
+        review.at == "plan"
+        and decision.action == "edit"
+        and decision.stop == bool(decision.subquery)
+    ):
+        raise ReviewError(
+            f'{where}: edit at plan takes a subquery that is not blank, or "stop": true'
+        )
     if decision.fact and decision.fact not in {fact.id for fact, _ in review.facts}:
         known = ", ".join(fact.id for fact, _ in review.facts) or "none were read"
-        raise ReviewError(f"{where}.fact: unknown fact {decision.fact!r:.80}; known: {known}")
+        raise ReviewError(
+            f"{where}.fact: unknown fact {decision.fact!r:.80}; known: {known}"
+        )
     corrects = review.at == "facts" and decision.action == "edit"
     if corrects and not (decision.subject or decision.predicate or decision.object):
-        raise ReviewError(f"{where}: edit at facts takes a subject, predicate or object that is not blank")
-    if decision.passage_id and decision.passage_id not in {name for name, _ in review.passages}:
+        raise ReviewError(
+            f"{where}: edit at facts takes a subject, predicate or object that is not blank"
+        )
+    if decision.passage_id and decision.passage_id not in {
+        name for name, _ in review.passages
+    }:
         known = ", ".join(name for name, _ in review.passages) or "none were found"
-        raise ReviewError(f"{where}.passage_id: unknown passage {decision.passage_id!r:.80}; known: {known}")
+        raise ReviewError(
+            f"{where}.passage_id: unknown passage {decision.passage_id!r:.80}; known: {known}"
+        )
     if decision.quote and not decision.passage_id:
-        raise ReviewError(f"{where}.quote: a quote needs the passage_id of the passage that it is from")
+        raise ReviewError(
+            f"{where}.quote: a quote needs the passage_id of the passage that it is from"
+        )
     if decision.to not in ("", "planner", "answerer"):
-        raise ReviewError(f"{where}.to: expected answerer or planner, got {decision.to!r:.80}")
+        raise ReviewError(
+            f"{where}.to: expected answerer or planner, got {decision.to!r:.80}"
+        )
     numbers = {citation.number for citation in review.citations}
     for number in decision.citations or ():
         if number not in numbers:
-            raise ReviewError(f"{where}.citations: there is no citation {number}; known: {sorted(numbers)}")
+            raise ReviewError(
+                f"{where}.citations: there is no citation {number}; known: {sorted(numbers)}"
+            )
 
 
 # ---- what the roles are told of a review
@@ -315,7 +375,11 @@ def notes() -> tuple[str, ...]:
     A planner, reasoner or answerer of your own that shows them to its model says so by an attribute `accepts_feedback`
     that is true: only then can a person ask it back.
     """
-    return tuple(review["note"] for review in current_ledger().reviews if review["action"] == "ask")
+    return tuple(
+        review["note"]
+        for review in current_ledger().reviews
+        if review["action"] == "ask"
+    )
 
 
 def overruled() -> tuple[Triple, ...]:
@@ -324,5 +388,9 @@ def overruled() -> tuple[Triple, ...]:
     The graph holds what a person said instead. A role that reads the passages too finds these facts stated there.
     """
     reviews = current_ledger().reviews
-    changed = [review["before"] for review in reviews if review["at"] == "facts" and review.get("before")]
+    changed = [
+        review["before"]
+        for review in reviews
+        if review["at"] == "facts" and review.get("before")
+    ]
     return tuple(map(Triple.from_dict, changed))

@@ -23,7 +23,9 @@ from typing import (
     get_type_hints,
 )
 
-from typing_extensions import TypedDict  # typing's own will do for pydantic from Python 3.12
+from typing_extensions import (
+    TypedDict,
+)  # typing's own will do for pydantic from Python 3.12
 
 _Record = TypeVar("_Record")
 _Convert = Callable[[Any], Any]
@@ -59,7 +61,9 @@ def read_record(record: type[_Record], data: Mapping[str, Any]) -> _Record:
 def json_shape(name: str, record: type, **kinds: Any) -> Any:
     """Return a TypedDict of a record's JSON, for a schema. kinds: types of keys that differ, or that it has besides."""
     keys = {key.name: kinds.pop(key.name, key.kind) for key in _keys(record)}
-    optional = {key.name: NotRequired[keys[key.name]] for key in _keys(record) if key.optional}
+    optional = {
+        key.name: NotRequired[keys[key.name]] for key in _keys(record) if key.optional
+    }
     return TypedDict(name, {**keys, **optional, **kinds})  # type: ignore[operator]
 
 
@@ -88,19 +92,30 @@ def _keys(record: Any) -> tuple[_Key, ...]:
 
 
 def _list_keys(record: Any) -> Iterator[_Key]:
-    kinds, own_fields = get_type_hints(record), {field.name: field for field in fields(record)}
+    kinds, own_fields = (
+        get_type_hints(record),
+        {field.name: field for field in fields(record)},
+    )
     for entry in record.json_keys or own_fields:
         name = entry.removesuffix("?")
         if name.endswith(".*"):
             inner = name.removesuffix(".*")
-            yield from (key._replace(path=f"{inner}.{key.path}") for key in _keys(kinds[inner]))
+            yield from (
+                key._replace(path=f"{inner}.{key.path}") for key in _keys(kinds[inner])
+            )
         elif entry != name:
             field = own_fields[name]
-            default = field.default if field.default_factory is MISSING else field.default_factory()
+            default = (
+                field.default
+                if field.default_factory is MISSING
+                else field.default_factory()
+            )
             yield _Key(name, name, _without_none(kinds[name]), True, default)
         elif name in kinds:
             kind = kinds[name]
-            yield _Key(name, name, get_args(kind)[0] if get_origin(kind) is ClassVar else kind)
+            yield _Key(
+                name, name, get_args(kind)[0] if get_origin(kind) is ClassVar else kind
+            )
         else:
             yield _Key(name, name, get_type_hints(getattr(record, name).fget)["return"])
 
@@ -130,7 +145,9 @@ def _writer(record: Any) -> _Convert:
     """Return what makes JSON of the records of a class."""
     keys = _keys(record)
     if not record.json_keys:
-        changed = [(key.name, write) for key in keys if (write := _value_writer(key.kind))]
+        changed = [
+            (key.name, write) for key in keys if (write := _value_writer(key.kind))
+        ]
         if not changed:
             return lambda value: value.__dict__.copy()
 
@@ -141,7 +158,16 @@ def _writer(record: Any) -> _Convert:
             return data
 
         return write_fields
-    parts = [(key.name, attrgetter(key.path), _value_writer(key.kind), key.optional, key.default) for key in keys]
+    parts = [
+        (
+            key.name,
+            attrgetter(key.path),
+            _value_writer(key.kind),
+            key.optional,
+            key.default,
+        )
+        for key in keys
+    ]
 
     def write_keys(value: Any) -> dict[str, Any]:
         data = {}
@@ -167,7 +193,11 @@ def _value_writer(kind: Any) -> _Convert | None:
     write = _value_writer(items)
     if get_origin(kind) is tuple:
         return list if write is None else lambda values: list(map(write, values))
-    return dict if write is None else lambda values: {name: write(value) for name, value in values.items()}
+    return (
+        dict
+        if write is None
+        else lambda values: {name: write(value) for name, value in values.items()}
+    )
 
 
 # ---- reading
@@ -176,7 +206,9 @@ def _value_writer(kind: Any) -> _Convert | None:
 def _reader(record: Any) -> _Convert:
     """Return what makes records of a class of their JSON."""
     kinds, keys = field_types(record), _keys(record)
-    changed = {name: load for name, kind in kinds.items() if (load := _value_reader(kind))}
+    changed = {
+        name: load for name, kind in kinds.items() if (load := _value_reader(kind))
+    }
     if not changed and [key.path for key in keys] == list(kinds):
         return lambda data: record(**data)
     inner: dict[str, list[str]] = {}
@@ -184,12 +216,16 @@ def _reader(record: Any) -> _Convert:
         if key.path != key.name:
             inner.setdefault(key.path.partition(".")[0], []).append(key.name)
     parts = [(name, names, changed.pop(name)) for name, names in inner.items()]
-    computed = [key.name for key in keys if key.path == key.name and key.name not in kinds]
+    computed = [
+        key.name for key in keys if key.path == key.name and key.name not in kinds
+    ]
 
     def read(data: Mapping[str, Any]) -> Any:
         values = dict(data)
         for name, names, load in parts:
-            values[name] = load({key: values.pop(key) for key in names if key in values})
+            values[name] = load(
+                {key: values.pop(key) for key in names if key in values}
+            )
         for name in computed:
             values.pop(name, None)
         for name, load in changed.items():
@@ -211,7 +247,11 @@ def _value_reader(kind: Any) -> _Convert | None:
     load = _value_reader(items)
     if get_origin(kind) is tuple:
         return tuple if load is None else lambda values: tuple(map(load, values))
-    return None if load is None else lambda values: {name: load(value) for name, value in values.items()}
+    return (
+        None
+        if load is None
+        else lambda values: {name: load(value) for name, value in values.items()}
+    )
 
 
 class _Compiled(dict[Any, _Convert]):

@@ -29,7 +29,9 @@ TCP: dict[str, Any] = {
 C = TypeVar("C")
 
 
-def impatient(base: type[C], is_working: Callable[[int], bool] = lambda _: False) -> type[C]:
+def impatient(
+    base: type[C], is_working: Callable[[int], bool] = lambda _: False
+) -> type[C]:
     """Return a class of connections, psycopg's Connection or AsyncConnection, that give up on a silent server.
 
     After SECONDS without a byte for a statement the connection is closed, and OperationalError raised, unless

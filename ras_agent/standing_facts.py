@@ -13,7 +13,9 @@ STATED_BY = "stated: "
 _SHOWN = 10
 
 
-def keep_standing(extraction: Extraction, passages: Iterable[Passage], hop: int = 0) -> Extraction:
+def keep_standing(
+    extraction: Extraction, passages: Iterable[Passage], hop: int = 0
+) -> Extraction:
     """Return the facts that stand in one of `passages`, and a failure for each passage that others were read in.
 
     A fact keeps the sources that hold it. One of which nobody can tell is kept, and its source is marked `unchecked`;
@@ -31,7 +33,9 @@ def keep_standing(extraction: Extraction, passages: Iterable[Passage], hop: int 
         else:
             refused.setdefault(triple.sources[0].passage_id, []).append(triple)
     failures = [_refusal(by_id[name], facts, hop) for name, facts in refused.items()]
-    return replace(extraction, triples=tuple(kept), failures=(*extraction.failures, *failures))
+    return replace(
+        extraction, triples=tuple(kept), failures=(*extraction.failures, *failures)
+    )
 
 
 def _checked(triple: Triple, passages: Mapping[str, Passage]) -> Iterable[Source]:

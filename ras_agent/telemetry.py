@@ -47,7 +47,9 @@ def trace_runs(*, content: bool = False, tracer_provider: Any = None) -> None:
     if not instrumentor.is_instrumented_by_opentelemetry:
         from opentelemetry.trace import get_tracer_provider
 
-        instrumentor.instrument(tracer_provider=_WithoutTexts(tracer_provider or get_tracer_provider()))
+        instrumentor.instrument(
+            tracer_provider=_WithoutTexts(tracer_provider or get_tracer_provider())
+        )
 
 
 class _WithoutTexts:
@@ -62,7 +64,9 @@ class _WithoutTexts:
     def get_tracer(self, *args: Any, **options: Any) -> Any:
         tracer = self._provider.get_tracer(*args, **options)
         start = tracer.start_span
-        tracer.start_span = lambda *args, **options: _without_texts(start(*args, **options))
+        tracer.start_span = lambda *args, **options: _without_texts(
+            start(*args, **options)
+        )
         return tracer
 
 
@@ -70,8 +74,12 @@ def _without_texts(span: Any) -> Any:
     # where nobody records, all spans are one object, which is left as it is
     if span.is_recording() and os.environ.get(_CONTENT) != "true":
         mark, set_status = span.add_event, span.set_status
-        span.record_exception = lambda error, *_, **__: mark("exception", {"exception.type": type(error).__name__})
-        span.set_status = lambda status, description=None: set_status(getattr(status, "status_code", status))
+        span.record_exception = lambda error, *_, **__: mark(
+            "exception", {"exception.type": type(error).__name__}
+        )
+        span.set_status = lambda status, description=None: set_status(
+            getattr(status, "status_code", status)
+        )
     return span
 
 
@@ -97,7 +105,9 @@ def export_runs() -> Callable[[], None]:
     `otel`.
     """
     try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import (
+            OTLPSpanExporter,
+        )
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor

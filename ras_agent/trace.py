@@ -54,8 +54,29 @@ class Trace(Record):
     """
 
     json_keys = (
-        *("schema", "version", "question", "asked?", "answer", "abstained", "failed", "suggestion?", "grounded"),
-        *("confidence", "citations", "stop_reason", "mode", "roles", "seconds", "steps", "plans", "graph", "usage"),
+        *(
+            "schema",
+            "version",
+            "question",
+            "asked?",
+            "answer",
+            "abstained",
+            "failed",
+            "suggestion?",
+            "grounded",
+        ),
+        *(
+            "confidence",
+            "citations",
+            "stop_reason",
+            "mode",
+            "roles",
+            "seconds",
+            "steps",
+            "plans",
+            "graph",
+            "usage",
+        ),
         *("failures", "passages", "reviews?"),
     )
     schema: ClassVar[Literal["ras-agent/trace"]] = "ras-agent/trace"
@@ -93,7 +114,12 @@ class Trace(Record):
         return "answered"
 
     @classmethod
-    def from_state(cls, out: Mapping[str, Any], mode: str = "", roles: Mapping[str, str] | None = None) -> Self:
+    def from_state(
+        cls,
+        out: Mapping[str, Any],
+        mode: str = "",
+        roles: Mapping[str, str] | None = None,
+    ) -> Self:
         """Return the trace of an agent's output state."""
         data = cls("", "").to_dict()
         for name in cls.__dataclass_fields__:
@@ -121,12 +147,16 @@ class Trace(Record):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows for the run."""
-        about = f"{len(self.steps)} searches, {len(self.graph)} facts, {self.seconds:.1f} s"
+        about = (
+            f"{len(self.steps)} searches, {len(self.graph)} facts, {self.seconds:.1f} s"
+        )
         if self.failed:
             about = f"{self.failed} ({about})"
         from ras_agent.page.notebook import answer_cell  # the page draws traces
 
-        return answer_cell(self.asked or self.question, self.answer, self.citations, about)
+        return answer_cell(
+            self.asked or self.question, self.answer, self.citations, about
+        )
 
     def to_json(self, indent: int | None = None) -> str:
         """Return one JSON document, made by `json_document`."""
@@ -162,8 +192,15 @@ def _shape() -> TypeAdapter[Any]:
     readings = NotRequired[list[tuple[str, str, str, list[int]]]]
     fact = json_shape("_Fact", Triple, id=str, sources=_list(source), readings=readings)
     graph = json_shape("_Graph", GraphJSON, facts=_list(fact))
-    changed = {**field_types(Plan), **field_types(Triple), "sources": _list(source), "answer": str}
-    before = json_shape("_Before", Plan, **{name: _optional(kind) for name, kind in changed.items()})
+    changed = {
+        **field_types(Plan),
+        **field_types(Triple),
+        "sources": _list(source),
+        "answer": str,
+    }
+    before = json_shape(
+        "_Before", Plan, **{name: _optional(kind) for name, kind in changed.items()}
+    )
     before.__doc__ = "Holds the plan, the fact or the answer that a person changed."
     plan = _made(json_shape("_Plan", Planned), partial(read_record, Planned))
     return TypeAdapter(
@@ -194,7 +231,9 @@ def _made(shape: Any, read: Callable[[Any], Any]) -> Any:
 
 def _checked(data: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     if not isinstance(data, Mapping) or data.get("schema") != Trace.schema:
-        raise TraceError(f'{where}: not a trace of ras-agent: it has no "schema": "ras-agent/trace"')
+        raise TraceError(
+            f'{where}: not a trace of ras-agent: it has no "schema": "ras-agent/trace"'
+        )
     if data.get("version") != Trace.version:
         raise TraceError(
             f"{where}: trace version {data.get('version')!r}, and this ras-agent reads version {Trace.version}: "
@@ -211,7 +250,9 @@ def _checked(data: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         raise TraceError(f"{where}: {place}: {wrong}{more}") from error
     for place, passage_id in _passages_named(wire):
         if passage_id not in wire["passages"]:
-            raise TraceError(f"{where}: {place}: passage {passage_id!r} is not under passages")
+            raise TraceError(
+                f"{where}: {place}: passage {passage_id!r} is not under passages"
+            )
     return wire
 
 
@@ -233,7 +274,10 @@ def _finite(value: Any, in_metadata: bool = False) -> Any:
             return 0.0
         return math.copysign(sys.float_info.max, value)
     if isinstance(value, Mapping):
-        return {key: _finite(item, in_metadata or key == "metadata") for key, item in value.items()}
+        return {
+            key: _finite(item, in_metadata or key == "metadata")
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
         return [_finite(item, in_metadata) for item in value]
     return value

@@ -43,7 +43,10 @@ from tests.postgres_servers import address, postgres
 # `pytest --hypothesis-profile=default` draws new ones.
 # How long an example takes says nothing where other programs run too.
 hypothesis.settings.register_profile(
-    "repeatable", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("repeatable")
 
@@ -83,7 +86,9 @@ class ScriptedLLM:
 
     def _http(self, method: str, body: bytes | None = None) -> Any:
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with direct.open(urllib.request.Request(self.root, data=body, method=method)) as response:
+        with direct.open(
+            urllib.request.Request(self.root, data=body, method=method)
+        ) as response:
             return json.load(response)
 
 
@@ -91,7 +96,9 @@ class ScriptedLLM:
 def loopback_port() -> Iterator[int]:
     """The port of a loopback_llm.py process that lives as long as the session."""
     command = [sys.executable, str(Path(__file__).parent / "loopback_llm.py")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         yield int(server.stdout.readline())
@@ -126,7 +133,9 @@ def passing_time() -> PassingTime:
 def settings(passing_time: PassingTime) -> ChatSettings:
     """Settings of model calls with which nothing really waits, and backoff has no jitter."""
     clock = Clock(passing_time.now, passing_time.sleep, passing_time.asleep)
-    return ChatSettings(timeout=5.0, retry=RetryPolicy(attempts=3, jitter=lambda: 1.0), clock=clock)
+    return ChatSettings(
+        timeout=5.0, retry=RetryPolicy(attempts=3, jitter=lambda: 1.0), clock=clock
+    )
 
 
 @pytest.fixture(scope="session")
@@ -136,7 +145,9 @@ def scripted_model() -> Callable[..., Any]:
     A reply is a text, an exception to raise, or a pair (text in the prompt, reply) that may be used many times; the
     reply of a pair may be a function of the prompt. The prompts it was sent, each turn "role: text", are in `prompts`.
     """
-    from langchain_core.language_models.chat_models import BaseChatModel  # here, for it takes most of a second
+    from langchain_core.language_models.chat_models import (
+        BaseChatModel,
+    )  # here, for it takes most of a second
     from langchain_core.messages import AIMessage, BaseMessage
     from langchain_core.outputs import ChatGeneration, ChatResult
 
@@ -149,10 +160,18 @@ def scripted_model() -> Callable[..., Any]:
         def _llm_type(self) -> str:
             return "scripted"
 
-        def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-            prompt = "\n".join(f"{message.type}: {message.text}" for message in messages)
+        def _generate(
+            self, messages: list[BaseMessage], *args: Any, **kwargs: Any
+        ) -> ChatResult:
+            prompt = "\n".join(
+                f"{message.type}: {message.text}" for message in messages
+            )
             self.prompts.append(prompt)
-            reply = next(reply for reply in self.replies if not isinstance(reply, tuple) or reply[0] in prompt)
+            reply = next(
+                reply
+                for reply in self.replies
+                if not isinstance(reply, tuple) or reply[0] in prompt
+            )
             if isinstance(reply, tuple):
                 reply = reply[1](prompt) if callable(reply[1]) else reply[1]
             else:
@@ -160,8 +179,16 @@ def scripted_model() -> Callable[..., Any]:
             if isinstance(reply, Exception):
                 raise reply
             words = len(prompt.split()), len(reply.split())
-            usage = {"input_tokens": words[0], "output_tokens": words[1], "total_tokens": sum(words)}
-            return ChatResult(generations=[ChatGeneration(message=AIMessage(reply, usage_metadata=usage))])
+            usage = {
+                "input_tokens": words[0],
+                "output_tokens": words[1],
+                "total_tokens": sum(words),
+            }
+            return ChatResult(
+                generations=[
+                    ChatGeneration(message=AIMessage(reply, usage_metadata=usage))
+                ]
+            )
 
     return lambda *replies: ScriptedModel(replies=list(replies), prompts=[])
 
@@ -189,12 +216,18 @@ class HashEmbedder:
             for word in text.lower().split():
                 vector += _direction(word.strip(".,"), self.dimension)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+        return np.divide(
+            vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0
+        )
 
 
 def _direction(word: str, dimension: int) -> npt.NDArray[np.float32]:
-    digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=dimension // 8).digest()
-    return np.unpackbits(np.frombuffer(digest, dtype=np.uint8)).astype(np.float32) * 2 - 1
+    digest = hashlib.blake2b(
+        word.encode("utf-8", "surrogatepass"), digest_size=dimension // 8
+    ).digest()
+    return (
+        np.unpackbits(np.frombuffer(digest, dtype=np.uint8)).astype(np.float32) * 2 - 1
+    )
 
 
 @pytest.fixture
@@ -257,7 +290,10 @@ def reasoner_folder(tmp_path: Path) -> Callable[[int], Path]:
         torch = pytest.importorskip("torch")
         from ras_agent.tools.gfm.reasoner import ReasonerConfig
 
-        weights = {name: torch.zeros(shape) for name, shape in ReasonerConfig(text_width, 4, 2).shapes().items()}
+        weights = {
+            name: torch.zeros(shape)
+            for name, shape in ReasonerConfig(text_width, 4, 2).shapes().items()
+        }
         weights["question_mlp.bias"] += 1
         weights["early_fuse_mlp.0.weight"][:, :4] = torch.eye(4)
         weights["early_fuse_mlp.2.weight"] += torch.eye(4)
@@ -274,8 +310,15 @@ def reasoner_folder(tmp_path: Path) -> Callable[[int], Path]:
         torch.save({"model": weights}, folder / "model.pth")
         entity = {"input_dim": 4, "hidden_dims": [4, 4], "return_hidden": True}
         config = {
-            "text_emb_model_config": {"text_emb_model_name": "org/hash", "query_instruct": "Query: "},
-            "model_config": {"use_ent_emb": "early-late-fusion", "entity_model": entity, "feat_dim": text_width},
+            "text_emb_model_config": {
+                "text_emb_model_name": "org/hash",
+                "query_instruct": "Query: ",
+            },
+            "model_config": {
+                "use_ent_emb": "early-late-fusion",
+                "entity_model": entity,
+                "feat_dim": text_width,
+            },
         }
         (folder / "config.json").write_text(json.dumps(config))
         return folder
@@ -284,8 +327,20 @@ def reasoner_folder(tmp_path: Path) -> Callable[[int], Path]:
 
 
 FLAGS = (
-    *("--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,900"),
+    *(
+        "--headless",
+        "--remote-debugging-pipe",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+    ),
+    *(
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--window-size=1280,900",
+    ),
 )
 
 
@@ -293,7 +348,9 @@ class Browser:
     """A headless Chromium driven over its debugging pipe: JSON messages, each ended by a zero byte."""
 
     def __init__(self, program: str, profile: Path) -> None:
-        ends = [fcntl(end, F_DUPFD, 10) for pair in (os.pipe(), os.pipe()) for end in pair]
+        ends = [
+            fcntl(end, F_DUPFD, 10) for pair in (os.pipe(), os.pipe()) for end in pair
+        ]
 
         def plug() -> None:
             os.dup2(ends[0], 3)  # the browser reads its orders from 3 and answers to 4
@@ -301,17 +358,29 @@ class Browser:
 
         command = [program, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
         quiet = subprocess.DEVNULL
-        self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet, pass_fds=(3, 4), preexec_fn=plug)
-        self._orders, self._answers = os.fdopen(ends[1], "wb", 0), os.fdopen(ends[2], "rb")
+        self._process = subprocess.Popen(
+            command, stdout=quiet, stderr=quiet, pass_fds=(3, 4), preexec_fn=plug
+        )
+        self._orders, self._answers = (
+            os.fdopen(ends[1], "wb", 0),
+            os.fdopen(ends[2], "rb"),
+        )
         os.close(ends[0])
         os.close(ends[3])
         self._number, self._session = 0, ""
         self.events: list[dict[str, Any]] = []
         page = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.send("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
+        self._session = self.send("Target.attachToTarget", targetId=page, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
-        self.send("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=False, flatten=True)
+        self.send(
+            "Target.setAutoAttach",
+            autoAttach=True,
+            waitForDebuggerOnStart=False,
+            flatten=True,
+        )
 
     def send(self, method: str, **params: Any) -> dict[str, Any]:
         answer = self._exchange(method, params, self._session)
@@ -319,12 +388,19 @@ class Browser:
         result: dict[str, Any] = answer["result"]
         return result
 
-    def _exchange(self, method: str, params: dict[str, Any], session: str) -> dict[str, Any]:
+    def _exchange(
+        self, method: str, params: dict[str, Any], session: str
+    ) -> dict[str, Any]:
         self._number += 1
         order = {"id": self._number, "method": method, "params": params}
-        self._orders.write(json.dumps(order | ({"sessionId": session} if session else {})).encode() + b"\0")
+        self._orders.write(
+            json.dumps(order | ({"sessionId": session} if session else {})).encode()
+            + b"\0"
+        )
         while (answer := self._read()).get("id") != self._number:
-            self.events.append(answer)  # or what a test before this one has not waited for
+            self.events.append(
+                answer
+            )  # or what a test before this one has not waited for
         return answer
 
     def open(self, url: str) -> None:
@@ -339,7 +415,9 @@ class Browser:
 
     def ask(self, expression: str) -> Any:
         """The value of a JavaScript expression in the page."""
-        answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True)
+        answer = self.send(
+            "Runtime.evaluate", expression=expression, returnByValue=True
+        )
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
@@ -347,17 +425,35 @@ class Browser:
         """The value, or what its promise comes to, in the sandboxed frame that was the last to be made."""
 
         def frames() -> list[str]:
-            told = [(event.get("method"), event.get("params", {})) for event in self.events]
-            gone = {params["sessionId"] for method, params in told if method == "Target.detachedFromTarget"}
-            made = [params for method, params in told if method == "Target.attachedToTarget"]
-            names = [one["sessionId"] for one in made if one["targetInfo"]["type"] == "iframe"]
+            told = [
+                (event.get("method"), event.get("params", {})) for event in self.events
+            ]
+            gone = {
+                params["sessionId"]
+                for method, params in told
+                if method == "Target.detachedFromTarget"
+            }
+            made = [
+                params for method, params in told if method == "Target.attachedToTarget"
+            ]
+            names = [
+                one["sessionId"]
+                for one in made
+                if one["targetInfo"]["type"] == "iframe"
+            ]
             return [name for name in names if name not in gone]
 
         params = {"expression": expression, "returnByValue": True, "awaitPromise": True}
         while True:
             self.ask("0")  # hears what has happened meanwhile
-            answer = self._exchange("Runtime.evaluate", params, frames()[-1]) if frames() else {"error": "no frame yet"}
-            if "error" not in answer:  # else the frame was about to be filled or to be replaced: look again
+            answer = (
+                self._exchange("Runtime.evaluate", params, frames()[-1])
+                if frames()
+                else {"error": "no frame yet"}
+            )
+            if (
+                "error" not in answer
+            ):  # else the frame was about to be filled or to be replaced: look again
                 break
         assert "exceptionDetails" not in answer["result"], answer
         return answer["result"]["result"].get("value")
@@ -365,7 +461,13 @@ class Browser:
     def press(self, key: str, text: str = "", code: int = 0) -> None:
         """`code`: the key's virtual code, which the browser's own controls go by."""
         for kind in ("keyDown" if text else "rawKeyDown", "keyUp"):
-            self.send("Input.dispatchKeyEvent", type=kind, key=key, text=text, windowsVirtualKeyCode=code)
+            self.send(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                text=text,
+                windowsVirtualKeyCode=code,
+            )
 
     def close(self) -> None:
         self._orders.close()
@@ -385,10 +487,18 @@ class Browser:
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """One for the whole session; tests open their own pages."""
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+    names = (
+        "chromium",
+        "chromium-browser",
+        "google-chrome",
+        "google-chrome-stable",
+        "chrome",
+    )
     program = next(filter(None, map(shutil.which, names)), None)
     if program is None:
-        pytest.skip("needs a browser: apt-get install chromium (or put Chrome on the PATH)")
+        pytest.skip(
+            "needs a browser: apt-get install chromium (or put Chrome on the PATH)"
+        )
     running = Browser(program, tmp_path_factory.mktemp("profile"))
     yield running
     running.close()
@@ -423,10 +533,29 @@ def memorising_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str]
             from ras_agent.train.triples.train import TriplesTrainingConfig, train
 
             folder = tmp_path_factory.mktemp(kind)
-            lines = [json.dumps({"text": text, "title": title, "triples": facts}) for text, title, facts in texts]
+            lines = [
+                json.dumps({"text": text, "title": title, "triples": facts})
+                for text, title, facts in texts
+            ]
             (folder / "facts.jsonl").write_text("\n".join(lines), encoding="utf-8")
-            size = {"width": 64, "layers": 2, "heads": 4, "vocabulary": 400, "dropout": 0.0, "steps": 60, "rate": 5e-3}
-            train(TriplesTrainingConfig(data=(folder / "facts.jsonl",), out=folder, scratch=kind, held_out=0, **size))
+            size = {
+                "width": 64,
+                "layers": 2,
+                "heads": 4,
+                "vocabulary": 400,
+                "dropout": 0.0,
+                "steps": 60,
+                "rate": 5e-3,
+            }
+            train(
+                TriplesTrainingConfig(
+                    data=(folder / "facts.jsonl",),
+                    out=folder,
+                    scratch=kind,
+                    held_out=0,
+                    **size,
+                )
+            )
             made[kind] = folder / "model"
         return made[kind]
 

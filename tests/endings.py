@@ -31,7 +31,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that use a slow fixture, before `-m` chooses."""
     for item in items:
         for fixture, kind in SLOW_FIXTURES.items():
-            if fixture in getattr(item, "fixturenames", ()) and item.get_closest_marker("slow") is None:
+            if (
+                fixture in getattr(item, "fixturenames", ())
+                and item.get_closest_marker("slow") is None
+            ):
                 item.add_marker(pytest.mark.slow(kind))
 
 
@@ -49,7 +52,9 @@ class ParallelRun:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Keep the counts; each worker collects everything, so that they are the same from each."""
-        node.config.stash[LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get(_SENT, {}))
+        node.config.stash[LEFT_OUT] = Counter(
+            getattr(node, "workeroutput", {}).get(_SENT, {})
+        )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -61,8 +66,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Send what was left out from a worker; fail the run for unexpected skips if PYTEST_NO_SKIPS is set, as in CI."""
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput[_SENT] = dict(session.config.stash.get(LEFT_OUT, Counter()))
-    if os.environ.get("PYTEST_NO_SKIPS") and summary_of_skips(_skipped(session.config))[1] and not session.exitstatus:
+        session.config.workeroutput[_SENT] = dict(
+            session.config.stash.get(LEFT_OUT, Counter())
+        )
+    if (
+        os.environ.get("PYTEST_NO_SKIPS")
+        and summary_of_skips(_skipped(session.config))[1]
+        and not session.exitstatus
+    ):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -74,11 +85,16 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         for line in lines:
             terminalreporter.write_line(line)
     if unexpected and os.environ.get("PYTEST_NO_SKIPS"):
-        terminalreporter.write_line("PYTEST_NO_SKIPS is set: tests skipped for these reasons are failures", red=True)
+        terminalreporter.write_line(
+            "PYTEST_NO_SKIPS is set: tests skipped for these reasons are failures",
+            red=True,
+        )
     left_out = config.stash.get(LEFT_OUT, Counter[str]())
     if left_out:
         kinds = ", ".join(f"{count} {kind}" for kind, count in left_out.most_common())
-        terminalreporter.write_line(f"`make test-all` adds {left_out.total()} slow tests: {kinds}")
+        terminalreporter.write_line(
+            f"`make test-all` adds {left_out.total()} slow tests: {kinds}"
+        )
 
 
 def summary_of_skips(reasons: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -91,4 +107,6 @@ def summary_of_skips(reasons: Iterable[str]) -> tuple[list[str], list[str]]:
 def _skipped(config: pytest.Config) -> list[str]:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     reports = reporter.stats.get("skipped", []) if reporter else []
-    return [report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple)]
+    return [
+        report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple)
+    ]

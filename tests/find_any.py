@@ -12,7 +12,9 @@ _Example = TypeVar("_Example")
 _FIRST = settings(max_examples=2000, phases=[Phase.generate])
 
 
-def find_any(strategy: SearchStrategy[_Example], wanted: Callable[[_Example], bool]) -> _Example:
+def find_any(
+    strategy: SearchStrategy[_Example], wanted: Callable[[_Example], bool]
+) -> _Example:
     """Return the first example that is wanted: the smallest, which `hypothesis.find` looks for, takes seconds.
 
     Raises hypothesis.errors.NoSuchExample.

@@ -84,7 +84,12 @@ def modules() -> dict[str, ModuleType]:
         "inspect_ai.agent": {"agent_bridge": agent_bridge},
         "inspect_ai.dataset": {"MemoryDataset": MemoryDataset, "Sample": Sample},
         "inspect_ai.model": {"ModelOutput": ModelOutput},
-        "inspect_ai.scorer": {"Score": Score, "mean": object, "stderr": object, "scorer": _named},
+        "inspect_ai.scorer": {
+            "Score": Score,
+            "mean": object,
+            "stderr": object,
+            "scorer": _named,
+        },
         "inspect_ai.solver": {"solver": _named},
     }
     made = {name: ModuleType(name) for name in names}
@@ -98,8 +103,12 @@ def run(task: Task) -> dict[str, dict[str, float]]:
 
     async def one(sample: Sample) -> dict[str, float]:
         state = await task.solver(State(sample.id), None)
-        scores = {scorer.name: await scorer(state, sample.target) for scorer in task.scorer}
-        return {name: score.value for name, score in scores.items() if score is not None}
+        scores = {
+            scorer.name: await scorer(state, sample.target) for scorer in task.scorer
+        }
+        return {
+            name: score.value for name, score in scores.items() if score is not None
+        }
 
     async def every() -> dict[str, dict[str, float]]:
         return {sample.id: await one(sample) for sample in task.dataset}

@@ -71,7 +71,9 @@ class Handler(BaseHTTPRequestHandler):
             log, script = list(LOGS.get(name, [])), list(SCRIPTS.get(name, []))
         if not self.path.endswith("/models"):
             self.send(200, json.dumps(log))
-        elif models := [{"id": "scripted", **entry["lists"]} for entry in script if "lists" in entry]:
+        elif models := [
+            {"id": "scripted", **entry["lists"]} for entry in script if "lists" in entry
+        ]:
             self.send(200, json.dumps({"object": "list", "data": models}))
         else:
             self.send(404, "{}")
@@ -100,12 +102,31 @@ class Handler(BaseHTTPRequestHandler):
         elif entry.get("hang"):
             self.rfile.read(1)  # until the client closes the connection
             self.close_connection = True
-        elif any(name in entry for name in ("status", "body", "bytes", "whole")) or not body.get("stream"):
+        elif any(
+            name in entry for name in ("status", "body", "bytes", "whole")
+        ) or not body.get("stream"):
             status = entry.get("status", 200)
-            error = {"error": {"message": entry.get("reply", f"scripted {status}"), "type": "scripted", "code": None}}
+            error = {
+                "error": {
+                    "message": entry.get("reply", f"scripted {status}"),
+                    "type": "scripted",
+                    "code": None,
+                }
+            }
             told = error if status != 200 else completion(body, entry)
-            text = "0" * entry["bytes"] if "bytes" in entry else entry.get("body", json.dumps(told))
-            self.send(status, text, entry.get("headers"), entry.get("cut"), entry.get("gzip"), entry.get("drip"))
+            text = (
+                "0" * entry["bytes"]
+                if "bytes" in entry
+                else entry.get("body", json.dumps(told))
+            )
+            self.send(
+                status,
+                text,
+                entry.get("headers"),
+                entry.get("cut"),
+                entry.get("gzip"),
+                entry.get("drip"),
+            )
         else:
             self.stream(pieces(body, entry), entry.get("cut"), entry.get("drip"))
 
@@ -128,7 +149,10 @@ class Handler(BaseHTTPRequestHandler):
         data = gzip.compress(body.encode()) if packed else body.encode()
         headers = {"Content-Encoding": "gzip", **(headers or {})} if packed else headers
         self.send_response(status)
-        for key, value in {"Content-Type": "application/json", **(headers or {})}.items():
+        for key, value in {
+            "Content-Type": "application/json",
+            **(headers or {}),
+        }.items():
             self.send_header(key, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
@@ -161,7 +185,11 @@ class Handler(BaseHTTPRequestHandler):
 
 def take(name: str, body: dict[str, Any]) -> dict[str, Any]:
     """Log a request, and the script's entry for it."""
-    texts = body["input"] if "input" in body else [message.get("content") for message in body["messages"]]
+    texts = (
+        body["input"]
+        if "input" in body
+        else [message.get("content") for message in body["messages"]]
+    )
     prompt = "\n".join(map(str, texts))
     with LOCK:
         LOGS.setdefault(name, []).append(body)
@@ -173,7 +201,9 @@ def take(name: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def usage(body: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    prompt = sum(len(str(message.get("content")).split()) for message in body.get("messages", ()))
+    prompt = sum(
+        len(str(message.get("content")).split()) for message in body.get("messages", ())
+    )
     reply = len(entry["reply"].split())
     return {
         "prompt_tokens": prompt,
@@ -187,12 +217,27 @@ def completion(body: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": entry.get("reply", "")}
     if calls := entry.get("calls"):
         message["tool_calls"] = [
-            {"id": f"id{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+            {
+                "id": f"id{n}",
+                "type": "function",
+                "function": {"name": name, "arguments": json.dumps(arguments)},
+            }
             for n, (name, arguments) in enumerate(calls)
         ]
     return {
-        **{"id": "c1", "object": "chat.completion", "created": 0, "model": body["model"]},
-        "choices": [{"index": 0, "message": message, "finish_reason": entry.get("finish", "stop")}],
+        **{
+            "id": "c1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": body["model"],
+        },
+        "choices": [
+            {
+                "index": 0,
+                "message": message,
+                "finish_reason": entry.get("finish", "stop"),
+            }
+        ],
         "usage": usage(body, {"reply": "", **entry}),
         **entry.get("fields", {}),
     }
@@ -202,17 +247,33 @@ def embeddings(body: dict[str, Any], entry: dict[str, Any]) -> tuple[int, str]:
     """The status and the reply to a request for vectors, as servers of one kind give it."""
     shape, texts = entry.get("shape", "openai"), body["input"]
     if not all(isinstance(text, str) for text in texts):
-        return 400, json.dumps({"error": {"message": "token ids are not taken", "type": "BadRequestError"}})
+        return 400, json.dumps(
+            {"error": {"message": "token ids are not taken", "type": "BadRequestError"}}
+        )
     if len(texts) > entry.get("most", 2048):
         most = entry["most"]
         error = f"batch size {len(texts)} > maximum allowed batch size {most}"
         return 422, json.dumps({"error": error, "error_type": "Validation"})
     vectors: list[Any] = [vector_of(text, entry["vectors"]) for text in texts]
     if shape == "openai" and body.get("encoding_format") != "float":
-        vectors = [base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode() for vector in vectors]
-    data = [{"object": "embedding", "embedding": vector, "index": place} for place, vector in enumerate(vectors)]
-    usage = {"prompt_tokens": sum(len(text.split()) for text in texts), "total_tokens": 0}
-    reply: dict[str, Any] = {"object": "list", "data": data, "model": body["model"], "usage": usage}
+        vectors = [
+            base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+            for vector in vectors
+        ]
+    data = [
+        {"object": "embedding", "embedding": vector, "index": place}
+        for place, vector in enumerate(vectors)
+    ]
+    usage = {
+        "prompt_tokens": sum(len(text.split()) for text in texts),
+        "total_tokens": 0,
+    }
+    reply: dict[str, Any] = {
+        "object": "list",
+        "data": data,
+        "model": body["model"],
+        "usage": usage,
+    }
     if shape == "vllm":
         reply |= {
             "id": "embd-1",
@@ -229,19 +290,36 @@ def vector_of(text: str, width: int) -> list[float]:
     vector = [0.0] * width
     for word in text.lower().replace(".", " ").replace("?", " ").split():
         digest = hashlib.blake2b(word.encode(), digest_size=width).digest()
-        vector = [number + byte - 127.5 for number, byte in zip(vector, digest, strict=True)]
+        vector = [
+            number + byte - 127.5 for number, byte in zip(vector, digest, strict=True)
+        ]
     return vector
 
 
 def pieces(body: dict[str, Any], entry: dict[str, Any]) -> list[str]:
     """The events of a streamed reply."""
-    head = {"id": "c1", "object": "chat.completion.chunk", "created": 0, "model": body["model"]}
+    head = {
+        "id": "c1",
+        "object": "chat.completion.chunk",
+        "created": 0,
+        "model": body["model"],
+    }
     words = entry["reply"].split(" ")
     texts = [word if place == 0 else f" {word}" for place, word in enumerate(words)]
-    deltas: list[tuple[dict[str, str], str | None]] = [({"role": "assistant", "content": text}, None) for text in texts]
-    last = None if entry.get("unfinished") or entry.get("done") else entry.get("finish", "stop")
+    deltas: list[tuple[dict[str, str], str | None]] = [
+        ({"role": "assistant", "content": text}, None) for text in texts
+    ]
+    last = (
+        None
+        if entry.get("unfinished") or entry.get("done")
+        else entry.get("finish", "stop")
+    )
     events = [
-        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **entry.get("fields", {})}
+        {
+            **head,
+            "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+            **entry.get("fields", {}),
+        }
         for delta, finish in [*deltas, ({}, last)]
     ]
     if body.get("stream_options", {}).get("include_usage"):

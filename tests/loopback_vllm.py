@@ -33,10 +33,23 @@ NO_FLAG = "You must set `--enable-prompt-embeds` to input `prompt_embeds`. (para
 class Refused(Exception):
     """Raised for what vLLM answers with an error."""
 
-    def __init__(self, status: int, message: str, parameter: str | None = None, kind: str = "BadRequestError") -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        parameter: str | None = None,
+        kind: str = "BadRequestError",
+    ) -> None:
         super().__init__(message)
         self.status = status
-        self.body = {"error": {"message": message, "type": kind, "param": parameter, "code": status}}
+        self.body = {
+            "error": {
+                "message": message,
+                "type": kind,
+                "param": parameter,
+                "code": status,
+            }
+        }
 
 
 @dataclass
@@ -58,8 +71,17 @@ class Server:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def models(self) -> dict[str, Any]:
-        base = {"id": self.name, "object": "model", "root": self.name, "parent": None, "max_model_len": self.window}
-        tuned = [{**base, "id": name, "parent": self.name, "max_model_len": None} for name in self.adapters]
+        base = {
+            "id": self.name,
+            "object": "model",
+            "root": self.name,
+            "parent": None,
+            "max_model_len": self.window,
+        }
+        tuned = [
+            {**base, "id": name, "parent": self.name, "max_model_len": None}
+            for name in self.adapters
+        ]
         return {"object": "list", "data": [base, *tuned]}
 
     def complete(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -73,11 +95,16 @@ class Server:
         given = body.get("prompt_embeds") or []
         if not given and not body.get("prompt"):
             raise Refused(
-                400, "Either prompt or prompt_embeds must be provided and non-empty. (parameter=prompt)", "prompt"
+                400,
+                "Either prompt or prompt_embeds must be provided and non-empty. (parameter=prompt)",
+                "prompt",
             )
         if body.get("prompt") is not None:
             raise Refused(400, "this stand-in completes embeddings alone")
-        prompts = [self.decoded(text) for text in (given if isinstance(given, list) else [given])]
+        prompts = [
+            self.decoded(text)
+            for text in (given if isinstance(given, list) else [given])
+        ]
         with self._lock:
             written = [self.generated(vectors, body) for vectors in prompts]
         choices = [
@@ -85,9 +112,18 @@ class Server:
             for place, (text, _, ending) in enumerate(written)
         ]
         read, wrote = sum(map(len, prompts)), sum(count for _, count, _ in written)
-        usage = {"prompt_tokens": read, "completion_tokens": wrote, "total_tokens": read + wrote}
+        usage = {
+            "prompt_tokens": read,
+            "completion_tokens": wrote,
+            "total_tokens": read + wrote,
+        }
         return {
-            **{"id": "cmpl-1", "object": "text_completion", "created": 0, "model": body.get("model") or self.name},
+            **{
+                "id": "cmpl-1",
+                "object": "text_completion",
+                "created": 0,
+                "model": body.get("model") or self.name,
+            },
             **{"choices": choices, "usage": usage},
         }
 
@@ -96,11 +132,17 @@ class Server:
         if not self.flag:
             raise Refused(400, NO_FLAG, "prompt_embeds")
         raw = base64.b64decode(text, validate=True)
-        tensor = torch.load(io.BytesIO(raw), weights_only=True, map_location="cpu").to_dense()
+        tensor = torch.load(
+            io.BytesIO(raw), weights_only=True, map_location="cpu"
+        ).to_dense()
         tensor = tensor.squeeze(0) if tensor.dim() > 2 else tensor
         wanted, embeddings = self.window, self.model.get_input_embeddings()
         if tensor.dim() != 2 or not tensor.is_floating_point():
-            raise Refused(400, f"no vectors: {tuple(tensor.shape)} (parameter=prompt_embeds)", "prompt_embeds")
+            raise Refused(
+                400,
+                f"no vectors: {tuple(tensor.shape)} (parameter=prompt_embeds)",
+                "prompt_embeds",
+            )
         if tensor.shape[1] != embeddings.embedding_dim:
             message = (
                 f"`prompt_embeds` hidden_size {tensor.shape[1]} does not match the model's hidden_size "
@@ -116,15 +158,25 @@ class Server:
             raise Refused(400, message, "input_tokens")
         return tensor.to(embeddings.weight.dtype)
 
-    def generated(self, vectors: torch.Tensor, body: dict[str, Any]) -> tuple[str, int, str]:
+    def generated(
+        self, vectors: torch.Tensor, body: dict[str, Any]
+    ) -> tuple[str, int, str]:
         """Return a reply's text, its tokens, and why it ended."""
         most, greedy = body.get("max_tokens", 16), body.get("temperature") == 0
         sampling = (
-            {"do_sample": False} if greedy else {"do_sample": True, "temperature": body.get("temperature") or 1.0}
+            {"do_sample": False}
+            if greedy
+            else {"do_sample": True, "temperature": body.get("temperature") or 1.0}
         )
         if self.adapters:
-            self.model.set_adapter(body["model"]) if body.get("model") in self.adapters else None
-        off = self.model.disable_adapter if self.adapters and body.get("model") not in self.adapters else None
+            self.model.set_adapter(body["model"]) if body.get(
+                "model"
+            ) in self.adapters else None
+        off = (
+            self.model.disable_adapter
+            if self.adapters and body.get("model") not in self.adapters
+            else None
+        )
         with torch.no_grad(), off() if off else _nothing():
             made = self.model.generate(
                 inputs_embeds=vectors.unsqueeze(0),
@@ -134,10 +186,17 @@ class Server:
                 **sampling,
             )[0].tolist()
         ended = bool(made) and made[-1] == self.tokenizer.eos_token_id
-        text = self.tokenizer.decode(made[:-1] if ended else made, skip_special_tokens=True)
+        text = self.tokenizer.decode(
+            made[:-1] if ended else made, skip_special_tokens=True
+        )
         stops = body.get("stop") or []
         cut = min(
-            (text.find(stop) for stop in ([stops] if isinstance(stops, str) else stops) if stop in text), default=None
+            (
+                text.find(stop)
+                for stop in ([stops] if isinstance(stops, str) else stops)
+                if stop in text
+            ),
+            default=None,
         )
         if cut is not None:
             return text[:cut], len(made), "stop"
@@ -157,19 +216,27 @@ class Handler(BaseHTTPRequestHandler):
         super().__init__(*connection)
 
     def do_GET(self) -> None:
-        self.answer(lambda: self.vllm.models() if self.path == "/v1/models" else self.missing())
+        self.answer(
+            lambda: self.vllm.models() if self.path == "/v1/models" else self.missing()
+        )
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         asked = self.path == "/v1/completions"
-        self.answer(lambda: self.vllm.complete(body) if asked else self.missing(), bool(body.get("stream")))
+        self.answer(
+            lambda: self.vllm.complete(body) if asked else self.missing(),
+            bool(body.get("stream")),
+        )
 
     def missing(self) -> dict[str, Any]:
         raise Refused(404, "Not Found")
 
     def answer(self, reply: Any, stream: bool = False) -> None:
         status, body = 200, {}
-        if self.vllm.key and self.headers.get("Authorization") != f"Bearer {self.vllm.key}":
+        if (
+            self.vllm.key
+            and self.headers.get("Authorization") != f"Bearer {self.vllm.key}"
+        ):
             status, body = 401, {"error": "Unauthorized"}
         else:
             try:
@@ -179,7 +246,9 @@ class Handler(BaseHTTPRequestHandler):
         stream = stream and status == 200
         data = "".join(pieces(body)).encode() if stream else json.dumps(body).encode()
         self.send_response(status)
-        self.send_header("Content-Type", "text/event-stream" if stream else "application/json")
+        self.send_header(
+            "Content-Type", "text/event-stream" if stream else "application/json"
+        )
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -200,7 +269,9 @@ def pieces(body: dict[str, Any]) -> Iterator[str]:
 
 
 @contextmanager
-def serving(folder: Path, adapters: Mapping[str, Path] | None = None, **options: Any) -> Iterator[Server]:
+def serving(
+    folder: Path, adapters: Mapping[str, Path] | None = None, **options: Any
+) -> Iterator[Server]:
     """Serve the language model in a folder, and adapters of it by name."""
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -208,8 +279,18 @@ def serving(folder: Path, adapters: Mapping[str, Path] | None = None, **options:
     model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
     for name, path in (adapters or {}).items():
         wrapped = isinstance(model, PeftModel)
-        model = (model.load_adapter(path, name) and model) if wrapped else PeftModel.from_pretrained(model, path, name)
-    server = Server(str(folder), model.eval(), AutoTokenizer.from_pretrained(folder), tuple(adapters or ()), **options)
+        model = (
+            (model.load_adapter(path, name) and model)
+            if wrapped
+            else PeftModel.from_pretrained(model, path, name)
+        )
+    server = Server(
+        str(folder),
+        model.eval(),
+        AutoTokenizer.from_pretrained(folder),
+        tuple(adapters or ()),
+        **options,
+    )
     listener = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, server))
     listener.daemon_threads = True
     server.url = f"http://127.0.0.1:{listener.server_address[1]}/v1"

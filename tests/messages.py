@@ -16,5 +16,7 @@ def says(*words: str) -> re.Pattern[str]:
 
 def _ahead(word: str) -> str:
     text = r"\s+".join(map(re.escape, word.split()))
-    start, end = (r"\b" if re.match(r"\w", letter) else "" for letter in (word[0], word[-1]))
+    start, end = (
+        r"\b" if re.match(r"\w", letter) else "" for letter in (word[0], word[-1])
+    )
     return f"(?=.*{start}{text}{end})"

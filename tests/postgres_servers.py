@@ -45,7 +45,10 @@ def postgres_server() -> Iterator[str]:
         names = {user.pw_name: user for user in pwd.getpwall()}
         user = names.get("postgres") or names["nobody"]
         owner = {"user": user.pw_uid, "group": user.pw_gid}
-    with tempfile.TemporaryDirectory(prefix="ras-agent-postgres-") as home, socket.socket() as free:
+    with (
+        tempfile.TemporaryDirectory(prefix="ras-agent-postgres-") as home,
+        socket.socket() as free,
+    ):
         if owner:
             os.chown(home, owner["user"], owner["group"])
         free.bind(("127.0.0.1", 0))
@@ -75,14 +78,21 @@ def address(postgres: str) -> Address:
 
 def _initdb() -> Path | None:
     """Return the newest server's program that makes a database, if there is one."""
-    programs = [*sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")), Path(shutil.which("initdb") or "none")]
-    return next((path for path in programs[-2::-1] + programs[-1:] if path.is_file()), None)
+    programs = [
+        *sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")),
+        Path(shutil.which("initdb") or "none"),
+    ]
+    return next(
+        (path for path in programs[-2::-1] + programs[-1:] if path.is_file()), None
+    )
 
 
 def main(command: Sequence[str]) -> int:
     """Run a command beside a private server, and return its exit code."""
     with postgres_server() if _initdb() else nullcontext("") as url:
-        return subprocess.run(command, env={**os.environ, "RAS_AGENT_BENCH_POSTGRES": url}, check=False).returncode
+        return subprocess.run(
+            command, env={**os.environ, "RAS_AGENT_BENCH_POSTGRES": url}, check=False
+        ).returncode
 
 
 if __name__ == "__main__":

@@ -64,7 +64,9 @@ class StallingProxy:
             gate = self._gate
             gate.ends.append(far)
             for source, target in ((near, far), (far, near)):
-                threading.Thread(target=_forward, args=(source, target, gate), daemon=True).start()
+                threading.Thread(
+                    target=_forward, args=(source, target, gate), daemon=True
+                ).start()
 
 
 class _Gate:
@@ -74,7 +76,11 @@ class _Gate:
         self.ends: list[socket.socket] = []
         self._is_open = threading.Event()
         self._is_open.set()
-        self.open, self.close, self.wait = self._is_open.set, self._is_open.clear, self._is_open.wait
+        self.open, self.close, self.wait = (
+            self._is_open.set,
+            self._is_open.clear,
+            self._is_open.wait,
+        )
 
 
 def _forward(source: socket.socket, target: socket.socket, gate: _Gate) -> None:
@@ -96,7 +102,9 @@ def stalling(url: str) -> Iterator[tuple[StallingProxy, str]]:
     assert parts.port
     proxy = StallingProxy(parts.port)
     try:
-        through = parts._replace(netloc=parts.netloc.replace(f":{parts.port}", f":{proxy.port}"))
+        through = parts._replace(
+            netloc=parts.netloc.replace(f":{parts.port}", f":{proxy.port}")
+        )
         yield proxy, urlunsplit(through)
     finally:
         proxy.close()

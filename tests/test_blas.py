@@ -10,7 +10,11 @@ from ras_agent.tools.embed.bert import PLACES, WIDTH, Bert
 
 
 def blas_threads() -> set[int]:
-    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+    return {
+        library["num_threads"]
+        for library in threadpool_info()
+        if library["user_api"] == "blas"
+    }
 
 
 def test_overlapping_blocks_hold_one_thread_until_the_last_ends() -> None:

@@ -9,16 +9,26 @@ from ras_agent.records import Call, Failure
 
 
 def call(tokens: int = 0) -> Call:
-    return Call("planner", 1, "test-model", input_tokens=tokens - tokens // 2, output_tokens=tokens // 2)
+    return Call(
+        "planner",
+        1,
+        "test-model",
+        input_tokens=tokens - tokens // 2,
+        output_tokens=tokens // 2,
+    )
 
 
-@pytest.mark.parametrize("name", ["max_hops", "k", "max_facts", "max_llm_calls", "max_tokens", "max_seconds"])
+@pytest.mark.parametrize(
+    "name", ["max_hops", "k", "max_facts", "max_llm_calls", "max_tokens", "max_seconds"]
+)
 def test_a_limit_must_be_positive(name):
     with pytest.raises(ValueError, match=rf"Limits\.{name} must be positive, got 0"):
         Limits(**{name: 0})
 
 
-@pytest.mark.parametrize("name", ["max_hops", "k", "max_facts", "max_llm_calls", "max_tokens", "max_seconds"])
+@pytest.mark.parametrize(
+    "name", ["max_hops", "k", "max_facts", "max_llm_calls", "max_tokens", "max_seconds"]
+)
 def test_one_is_a_limit(name):
     assert getattr(Limits(**{name: 1}), name) == 1
 
@@ -99,7 +109,9 @@ def test_seconds_count_from_the_runs_start(monkeypatch):
     ("limits", "loop"),
     [(Limits(max_seconds=3), 2.25), (Limits(max_seconds=600), 540.0), (Limits(), None)],
 )
-def test_a_quarter_of_the_seconds_but_a_minute_at_most_is_reserved_for_the_answer(limits, loop):
+def test_a_quarter_of_the_seconds_but_a_minute_at_most_is_reserved_for_the_answer(
+    limits, loop
+):
     assert limits.loop_seconds == loop
 
 
@@ -200,7 +212,9 @@ def test_a_call_that_was_made_without_asking_counts_for_the_next():
     ledger = Ledger("planner", hop=2, limits=Limits(max_llm_calls=2))
     with metered(ledger):
         record_call("mine", 9, 1, seconds=0.5)
-    assert ledger.calls == [Call("planner", 2, "mine", input_tokens=9, output_tokens=1, seconds=0.5)]
+    assert ledger.calls == [
+        Call("planner", 2, "mine", input_tokens=9, output_tokens=1, seconds=0.5)
+    ]
     with pytest.raises(BudgetExceeded):
         ledger.admit()
 
@@ -208,7 +222,9 @@ def test_a_call_that_was_made_without_asking_counts_for_the_next():
 def test_a_call_of_which_only_the_model_is_known_has_no_tokens_and_took_no_time():
     with metered(Ledger("planner", hop=1)) as ledger:
         record_call("mine")
-    assert ledger.calls == [Call("planner", 1, "mine", input_tokens=0, output_tokens=0, seconds=0.0)]
+    assert ledger.calls == [
+        Call("planner", 1, "mine", input_tokens=0, output_tokens=0, seconds=0.0)
+    ]
 
 
 def test_outside_a_run_a_call_is_counted_nowhere():

@@ -9,7 +9,15 @@ import pytest
 
 from ras_agent import calling
 from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.calling import Queueing, StillRunning, acall, call, measured_queueing, noted, raise_if_cancelled
+from ras_agent.calling import (
+    Queueing,
+    StillRunning,
+    acall,
+    call,
+    measured_queueing,
+    noted,
+    raise_if_cancelled,
+)
 
 
 class Plain:
@@ -51,7 +59,9 @@ async def test_a_task_that_nobody_cancelled_goes_on() -> None:
     raise_if_cancelled()
 
 
-async def test_under_a_time_limit_a_synchronous_role_inside_another_has_a_thread_that_nobody_waits_for() -> None:
+async def test_under_a_time_limit_a_synchronous_role_inside_another_has_a_thread_that_nobody_waits_for() -> (
+    None
+):
     class Names:
         def name(self) -> str:
             return threading.current_thread().name
@@ -89,7 +99,9 @@ class AsyncPatient:
         raise TimeoutError("the client's own")
 
 
-def test_without_a_limit_a_role_runs_on_its_callers_thread_and_with_one_on_a_thread_of_its_own() -> None:
+def test_without_a_limit_a_role_runs_on_its_callers_thread_and_with_one_on_a_thread_of_its_own() -> (
+    None
+):
     assert call(Patient(), "name") == threading.current_thread().name
     assert call(Patient(), "name", within=60.0) == "ras-agent-call"
 
@@ -104,7 +116,9 @@ def test_a_roles_own_timeout_is_no_limit_of_ours() -> None:
         call(Patient(), "give_up", within=60.0)
 
 
-async def test_a_synchronous_role_in_a_coroutine_is_waited_for_no_longer_either() -> None:
+async def test_a_synchronous_role_in_a_coroutine_is_waited_for_no_longer_either() -> (
+    None
+):
     assert await acall(Patient(), "name", within=60.0) == "ras-agent-call"
     with pytest.raises(StillRunning):
         await acall(Patient(), "wait", within=0.01)
@@ -130,8 +144,13 @@ class Exhausted:
 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(max_seconds=30)])
-async def test_a_role_in_a_thread_that_raises_stop_iteration_is_not_waited_for_for_ever(limits: Limits) -> None:
-    with metered(Ledger(limits=limits)), pytest.raises(RuntimeError, match="StopIteration"):
+async def test_a_role_in_a_thread_that_raises_stop_iteration_is_not_waited_for_for_ever(
+    limits: Limits,
+) -> None:
+    with (
+        metered(Ledger(limits=limits)),
+        pytest.raises(RuntimeError, match="StopIteration"),
+    ):
         await acall(Exhausted(), "act")
 
 
@@ -145,7 +164,9 @@ async def test_runs_begin_in_the_order_of_arrival_whether_or_not_those_before_th
         await may_go_on.get()
 
     monkeypatch.setattr(calling, "_AT_ONCE", 2)
-    monkeypatch.setattr(calling, "asyncio", SimpleNamespace(Lock=asyncio.Lock, sleep=sleep))
+    monkeypatch.setattr(
+        calling, "asyncio", SimpleNamespace(Lock=asyncio.Lock, sleep=sleep)
+    )
     turns, begun, over = calling.Turns(), asyncio.Queue[str](), asyncio.Event()
 
     async def work(name: str) -> None:
@@ -153,7 +174,9 @@ async def test_runs_begin_in_the_order_of_arrival_whether_or_not_those_before_th
             begun.put_nowait(name)
             await over.wait()
 
-    tasks = {name: asyncio.create_task(work(name)) for name in ("1", "2", "3", "gone", "4")}
+    tasks = {
+        name: asyncio.create_task(work(name)) for name in ("1", "2", "3", "gone", "4")
+    }
     assert [await begun.get() for _ in range(2)] == ["1", "2"]
     assert await pauses.get() == 0.03
     tasks["gone"].cancel()
@@ -173,7 +196,9 @@ async def test_eight_runs_are_at_work_at_once_and_those_that_have_ended_keep_nob
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    monkeypatch.setattr(calling, "asyncio", SimpleNamespace(Lock=asyncio.Lock, sleep=sleep))
+    monkeypatch.setattr(
+        calling, "asyncio", SimpleNamespace(Lock=asyncio.Lock, sleep=sleep)
+    )
     turns = calling.Turns()
     for _ in range(3):
         async with turns.turn():
@@ -186,7 +211,9 @@ async def test_eight_runs_are_at_work_at_once_and_those_that_have_ended_keep_nob
         assert len(pauses) == 1
 
 
-@pytest.mark.parametrize(("loop", "cores", "done"), [(1.0, 4, 2.0), (3.0, 4, 3.0), (3.0, None, 8.0)])
+@pytest.mark.parametrize(
+    ("loop", "cores", "done"), [(1.0, 4, 2.0), (3.0, 4, 3.0), (3.0, None, 8.0)]
+)
 def test_the_work_done_is_the_event_loops_or_each_cores_share(
     monkeypatch: pytest.MonkeyPatch, loop: float, cores: int | None, done: float
 ) -> None:
@@ -196,7 +223,9 @@ def test_the_work_done_is_the_event_loops_or_each_cores_share(
     assert calling._work_done() == done
 
 
-def test_what_comes_at_the_last_moment_is_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_at_the_last_moment_is_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(calling, "monotonic", lambda: 15.0)
     assert calling._in_time("bell", 10.0, within=5.0) == "bell"
     with pytest.raises(StillRunning):
@@ -213,7 +242,9 @@ async def test_a_run_is_taken_to_cost_what_the_last_ones_did_and_other_work_coun
         async with turns.turn():
             pass
         costs.append(turns._cost)
-    assert costs == pytest.approx([0.9 * 0.03 + 0.1 * 0.01, 1.3 * 0.028], rel=1e-9)  # sums of a few floats
+    assert costs == pytest.approx(
+        [0.9 * 0.03 + 0.1 * 0.01, 1.3 * 0.028], rel=1e-9
+    )  # sums of a few floats
 
 
 async def test_threads_are_given_back_when_the_work_ends_and_not_before() -> None:
@@ -231,7 +262,9 @@ async def test_threads_are_given_back_when_the_work_ends_and_not_before() -> Non
             pass
 
 
-def test_a_run_queues_while_a_call_waits_and_none_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_queues_while_a_call_waits_and_none_is_at_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = iter([0.0, 1.0, 3.0, 10.0, 12.0, 20.0])
     monkeypatch.setattr(calling, "perf_counter", lambda: next(now))
     queueing = Queueing()
@@ -244,7 +277,9 @@ def test_a_run_queues_while_a_call_waits_and_none_is_at_work(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-async def test_a_synchronous_role_waits_for_a_thread_and_then_works(threads: int) -> None:
+async def test_a_synchronous_role_waits_for_a_thread_and_then_works(
+    threads: int,
+) -> None:
     states = []
 
     class Role:

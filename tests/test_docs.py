@@ -17,13 +17,23 @@ from ras_agent.settings import Settings
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PASSAGES = [
-    Passage("bell", "Alexander Graham Bell was born in Edinburgh. He patented the telephone.", "Alexander Graham Bell"),
-    Passage("leith", "The Water of Leith is the main river of Edinburgh.", "Water of Leith"),
+    Passage(
+        "bell",
+        "Alexander Graham Bell was born in Edinburgh. He patented the telephone.",
+        "Alexander Graham Bell",
+    ),
+    Passage(
+        "leith", "The Water of Leith is the main river of Edinburgh.", "Water of Leith"
+    ),
 ]
 
 
 def _blocks(page: str) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return re.findall(
+        r"^```python\n(.*?)^```",
+        (DOCS / page).read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
 
 
 def _run(page: str, names: dict[str, Any]) -> dict[str, Any]:
@@ -41,7 +51,9 @@ def _registry_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(registry.PLUGINS, kind, dict(table))
 
 
-def test_the_agent_is_embedded_as_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_agent_is_embedded_as_the_page_shows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert len(_blocks("embedding.md")) >= 6
     out = _run("embedding.md", {})
     assert out["out"]["stop_reason"]
@@ -56,21 +68,38 @@ def test_what_the_page_adds_from_outside_works_by_its_name(tmp_path: Path) -> No
     _run("extending.md", {"passages": PASSAGES})
 
     settings = Settings(graph="twice", retriever="words+bm25", answerer="offline")
-    out = agent_from_settings(settings, PASSAGES).invoke({"question": "Which river is in Bell's birthplace?"})
+    out = agent_from_settings(settings, PASSAGES).invoke(
+        {"question": "Which river is in Bell's birthplace?"}
+    )
     assert len(out["steps"]) == 2
 
     data, corpus = tmp_path / "trivia.jsonl", tmp_path / "corpus.jsonl"
-    data.write_text(json.dumps({"qid": "1", "q": "Where was Alexander Graham Bell born?", "a": ["Edinburgh"]}) + "\n")
-    corpus.write_text("".join(json.dumps(passage.to_dict()) + "\n" for passage in PASSAGES))
+    data.write_text(
+        json.dumps(
+            {
+                "qid": "1",
+                "q": "Where was Alexander Graham Bell born?",
+                "a": ["Edinburgh"],
+            }
+        )
+        + "\n"
+    )
+    corpus.write_text(
+        "".join(json.dumps(passage.to_dict()) + "\n" for passage in PASSAGES)
+    )
     chosen = Settings(planner="two-step", retriever="words")
     task = load_task("trivia-night", data, chosen, corpus=corpus)
     run = begin_run(task, EvalAgent("run", chosen), tmp_path / "run")
     assert {"em", "f1", "brief"} <= run.finish()["scores"].keys()
 
 
-def test_a_graph_llm_is_made_and_asked_as_the_page_shows(tiny_llm: Path, tmp_path: Path) -> None:
+def test_a_graph_llm_is_made_and_asked_as_the_page_shows(
+    tiny_llm: Path, tmp_path: Path
+) -> None:
     names = {"llama": str(tiny_llm), "folder": tmp_path / "model"}
-    assert _run("graph-tokens.md", names)["message"].usage_metadata["output_tokens"] == 20
+    assert (
+        _run("graph-tokens.md", names)["message"].usage_metadata["output_tokens"] == 20
+    )
 
 
 def _names_in(body: list[ast.stmt], prefix: str = "") -> set[str]:
@@ -81,8 +110,14 @@ def _names_in(body: list[ast.stmt], prefix: str = "") -> set[str]:
             names.add(prefix + statement.name)
         if isinstance(statement, ast.ClassDef):
             names |= _names_in(statement.body, f"{prefix}{statement.name}.")
-        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-        names |= {prefix + target.id for target in targets if isinstance(target, ast.Name)}
+        targets = (
+            statement.targets
+            if isinstance(statement, ast.Assign)
+            else [getattr(statement, "target", None)]
+        )
+        names |= {
+            prefix + target.id for target in targets if isinstance(target, ast.Name)
+        }
     return names
 
 
@@ -98,15 +133,26 @@ def _files_named(cell: str) -> list[tuple[str, str]]:
 
 def test_every_row_of_the_methods_names_a_function_and_a_test_that_exist() -> None:
     lines = (DOCS / "methods.md").read_text("utf-8").splitlines()
-    tables = [list(table) for is_row, table in groupby(lines, lambda line: line.startswith("|")) if is_row]
-    rows = [row for heads, _rule, *rows in tables if heads.endswith("| function | test |") for row in rows]
+    tables = [
+        list(table)
+        for is_row, table in groupby(lines, lambda line: line.startswith("|"))
+        if is_row
+    ]
+    rows = [
+        row
+        for heads, _rule, *rows in tables
+        if heads.endswith("| function | test |")
+        for row in rows
+    ]
     assert len(rows) >= 140
     for row in rows:
         functions, tests = map(_files_named, re.split(r"(?<!\\)\|", row)[2:4])
         assert functions, f"a function: {row}"
         assert tests, f"a test: {row}"
         for path, name in tests:
-            assert re.match(r"tests/.*::(Test\w+\.)?test_", f"{path}::{name}"), f"{path} {name} is no test: {row}"
+            assert re.match(r"tests/.*::(Test\w+\.)?test_", f"{path}::{name}"), (
+                f"{path} {name} is no test: {row}"
+            )
         for path, name in functions + tests:
             assert (DOCS.parent / path).is_file(), f"{path} is not there: {row}"
             assert name or path.endswith(".txt"), f"name what in {path}: {row}"

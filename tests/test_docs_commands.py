@@ -27,8 +27,14 @@ pytestmark = pytest.mark.slow("commands of pages")
 
 Run = Callable[[list[str]], Any]
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "lab").glob("*.md"))]
-_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```|((?:^ {4,}\S.*\n)+)", re.MULTILINE | re.DOTALL)
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "lab").glob("*.md")),
+]
+_BLOCK = re.compile(
+    r"^```(\w+)\n(.*?)^```|((?:^ {4,}\S.*\n)+)", re.MULTILINE | re.DOTALL
+)
 _MODEL = re.compile(r"(openai|anthropic|vllm|graphllm):\S+")
 
 
@@ -59,7 +65,11 @@ def _values(words: list[str], *flags: str) -> list[str]:
 
 def _without(words: list[str], *flags: str) -> list[str]:
     """Return the words without the flags and their values."""
-    return [word for flag, word in zip(["", *words], words, strict=False) if word not in flags and flag not in flags]
+    return [
+        word
+        for flag, word in zip(["", *words], words, strict=False)
+        if word not in flags and flag not in flags
+    ]
 
 
 def _blocks() -> list[Any]:
@@ -71,10 +81,21 @@ def _blocks() -> list[Any]:
             if match[1] not in (None, "bash"):
                 continue
             code = (match[2] or match[3]).replace("\\\n", " ")
-            lines = [part.strip() for line in code.splitlines() for part in line.split("&&")]
-            commands = [shlex.split(line, comments=True) for line in lines if line.startswith("ras-agent ")]
+            lines = [
+                part.strip() for line in code.splitlines() for part in line.split("&&")
+            ]
+            commands = [
+                shlex.split(line, comments=True)
+                for line in lines
+                if line.startswith("ras-agent ")
+            ]
             if commands:
-                found.append(pytest.param(commands, id=f"{page.name}:{text.count(chr(10), 0, match.start()) + 1}"))
+                found.append(
+                    pytest.param(
+                        commands,
+                        id=f"{page.name}:{text.count(chr(10), 0, match.start()) + 1}",
+                    )
+                )
     return found
 
 
@@ -91,7 +112,11 @@ def run() -> Run:
 
 
 @pytest.fixture(scope="module")
-def everything(tmp_path_factory: pytest.TempPathFactory, run: Run, memorising_model: Callable[[str], Path]) -> Path:
+def everything(
+    tmp_path_factory: pytest.TempPathFactory,
+    run: Run,
+    memorising_model: Callable[[str], Path],
+) -> Path:
     """The folder of somebody who has done all that the pages show."""
     here = tmp_path_factory.mktemp("reader")
     for model in ("models/t5", "RUN/model"):
@@ -104,46 +129,98 @@ def everything(tmp_path_factory: pytest.TempPathFactory, run: Run, memorising_mo
         (here / "docs" / name).write_text(record["text"])
     questions = [
         {
-            **{"id": f"q{number}", "question": f"What is {record['title']}?", "answers": [record["title"]]},
-            **{"supporting_ids": [record["id"]], "supporting_titles": [record["title"]], "type": "bridge"},
-            "decomposition": [{"question": f"What is {record['title']}?", "answer": record["title"]}],
+            **{
+                "id": f"q{number}",
+                "question": f"What is {record['title']}?",
+                "answers": [record["title"]],
+            },
+            **{
+                "supporting_ids": [record["id"]],
+                "supporting_titles": [record["title"]],
+                "type": "bridge",
+            },
+            "decomposition": [
+                {"question": f"What is {record['title']}?", "answer": record["title"]}
+            ],
         }
         for number, record in enumerate(records[:3])
     ]
-    triples = [{**record, "triples": [[record["title"], "is in", "the sample"]]} for record in records]
+    triples = [
+        {**record, "triples": [[record["title"], "is in", "the sample"]]}
+        for record in records
+    ]
     for name in ("corpus.jsonl", "hotpotqa/corpus.jsonl"):
         _write(here / name, records)
-    for name in ("questions.jsonl", "musique.jsonl", "hotpotqa/questions.jsonl", "musique/questions.jsonl"):
+    for name in (
+        "questions.jsonl",
+        "musique.jsonl",
+        "hotpotqa/questions.jsonl",
+        "musique/questions.jsonl",
+    ):
         _write(here / name, questions)
     for name in ("musique/corpus_openie.jsonl", "text_to_triples/genwiki_test.jsonl", "text_to_triples/carb.jsonl",
                  "RUN/held_out.jsonl"):  # fmt: skip
         _write(here / name, triples)
-    own_graph = {"question": "who was born in edinburgh", "q_entity": ["Edinburgh"], "answer": ["Bell"]}
-    _write(here / "webqsp.jsonl", [{**own_graph, "id": "w1", "graph": [["Bell", "people.born", "Edinburgh"]]}])
+    own_graph = {
+        "question": "who was born in edinburgh",
+        "q_entity": ["Edinburgh"],
+        "answer": ["Bell"],
+    }
+    _write(
+        here / "webqsp.jsonl",
+        [{**own_graph, "id": "w1", "graph": [["Bell", "people.born", "Edinburgh"]]}],
+    )
     _write(here / "nodes.jsonl", [{"id": "12", "text": "Bell was born in Edinburgh."}])
     (here / "qa/prime/stark_qa").mkdir(parents=True)
-    (here / "qa/prime/stark_qa/stark_qa.csv").write_text("id,query,answer_ids\n0,Who was born in Edinburgh?,[12]\n")
-    (here / "wiki.nt").write_text("<http://x.org/Leith> <http://x.org/flowsThrough> <http://x.org/Edinburgh> .\n")
+    (here / "qa/prime/stark_qa/stark_qa.csv").write_text(
+        "id,query,answer_ids\n0,Who was born in Edinburgh?,[12]\n"
+    )
+    (here / "wiki.nt").write_text(
+        "<http://x.org/Leith> <http://x.org/flowsThrough> <http://x.org/Edinburgh> .\n"
+    )
     (here / "facts.tsv").write_text("Leith\tflows through\tEdinburgh\n")
-    (here / "prices.json").write_text(json.dumps({"gpt-4o-mini": {"input": 0.15, "output": 0.6}}))
+    (here / "prices.json").write_text(
+        json.dumps({"gpt-4o-mini": {"input": 0.15, "output": 0.6}})
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(here)
-        for index, source in (("my", "docs/"), ("hotpot", "corpus.jsonl"), ("musique", "corpus.jsonl")):
+        for index, source in (
+            ("my", "docs/"),
+            ("hotpot", "corpus.jsonl"),
+            ("musique", "corpus.jsonl"),
+        ):
             for command in (
                 f"index {source} --out {index}.index --embedder minilm",
                 f"kg build {index}.index",
             ):
                 done = run(["ras-agent", *command.split()])
                 assert done.exit_code == 0, done.output
-        mine = {"id": "m1", "question": "Where was Bell born?", "answers": ["Edinburgh"]}
+        mine = {
+            "id": "m1",
+            "question": "Where was Bell born?",
+            "answers": ["Edinburgh"],
+        }
         own = PassageIndex.open("my.index").passages
-        _write(here / "mine.jsonl", [{**mine, "supporting_ids": [passage.id for passage in own]}])
-        assert run(["ras-agent", "kg", "export", "my.index", "DATA/NAME"]).exit_code == 0
-        start = {"id": "1", "question": "What is Edinburgh?", "answer": "A city", "supporting_documents": ["bell.md"]}
+        _write(
+            here / "mine.jsonl",
+            [{**mine, "supporting_ids": [passage.id for passage in own]}],
+        )
+        assert (
+            run(["ras-agent", "kg", "export", "my.index", "DATA/NAME"]).exit_code == 0
+        )
+        start = {
+            "id": "1",
+            "question": "What is Edinburgh?",
+            "answer": "A city",
+            "supporting_documents": ["bell.md"],
+        }
         (here / "DATA/NAME/processed/stage1/test.json").write_text(
             json.dumps([{**start, "start_nodes": {"entity": ["Edinburgh"]}}])
         )
-        for name, options in (("ras", ["--graph", "ras"]), ("single", ["--graph", "single-shot"])):
+        for name, options in (
+            ("ras", ["--graph", "ras"]),
+            ("single", ["--graph", "single-shot"]),
+        ):
             words = f"ras-agent eval jsonl --data questions.jsonl --corpus corpus.jsonl --limit 2 --out runs/{name}"
             done = run([*words.split(), *options])
             assert done.exit_code == 0, done.output
@@ -160,7 +237,11 @@ def test_a_block_of_commands_runs(
     scripted_llm: Any,
 ) -> None:
     scripted_llm.script(
-        {"when": "(S> ", "reply": "(S> Bell | P> was born in | O> Edinburgh)", "repeat": True},
+        {
+            "when": "(S> ",
+            "reply": "(S> Bell | P> was born in | O> Edinburgh)",
+            "repeat": True,
+        },
         {"reply": "[SUFFICIENT]\nAnswer: Edinburgh [1]", "repeat": True},
     )
     here = tmp_path / "here"
@@ -171,7 +252,10 @@ def test_a_block_of_commands_runs(
     monkeypatch.chdir(here)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     for words in commands:
-        given = [scripted_llm.spec if _MODEL.fullmatch(word) else _STAND_INS.get(word, word) for word in words]
+        given = [
+            scripted_llm.spec if _MODEL.fullmatch(word) else _STAND_INS.get(word, word)
+            for word in words
+        ]
         if fewer := _FEWER.get(words[1]) or _FEWER.get(" ".join(words[1:3])):
             given = [*_without(given, "--first", *fewer[::2]), *fewer]
         done = run(given)

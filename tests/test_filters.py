@@ -13,7 +13,15 @@ PASSAGE = Passage(
     "text",
     "A title",
     "docs/a.md",
-    {"team": "x", "year": 2019, "tags": ["red", "blue"], "open": True, "share": 0.5, "id": "other", "none": None},
+    {
+        "team": "x",
+        "year": 2019,
+        "tags": ["red", "blue"],
+        "open": True,
+        "share": 0.5,
+        "id": "other",
+        "none": None,
+    },
 )
 
 
@@ -40,7 +48,9 @@ PASSAGE = Passage(
     ],
     ids=str,
 )
-def test_a_filter_admits_a_passage_that_has_one_of_the_values_under_each_key(given: object) -> None:
+def test_a_filter_admits_a_passage_that_has_one_of_the_values_under_each_key(
+    given: object,
+) -> None:
     assert Filter.of(given).matches(PASSAGE)
 
 
@@ -77,7 +87,10 @@ def test_both_admits_what_each_admits_and_a_filter_cannot_be_widened() -> None:
     assert not bound.both(Filter.of({"team": "y"})).matches(PASSAGE)
     assert not bound.both(Filter.of({"team": ["y", "z"]})).matches(PASSAGE)
     assert bound.both(Filter.of({"team": ["x", "y"]}), Filter()).matches(PASSAGE)
-    assert str(bound.both(Filter.of({"year": [2019, 2020]}))) == "team = x, year = 2019 or 2020"
+    assert (
+        str(bound.both(Filter.of({"year": [2019, 2020]})))
+        == "team = x, year = 2019 or 2020"
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +98,10 @@ def test_both_admits_what_each_admits_and_a_filter_cannot_be_widened() -> None:
     [
         ("team=x", """a filter is a JSON object such as {"team": "x"}, got 'team=x'"""),
         (7, 'a filter is a JSON object such as {"team": "x"}, got 7'),
-        ({"team": []}, "filter key 'team' has no value: leave the key away, or name what it may be"),
+        (
+            {"team": []},
+            "filter key 'team' has no value: leave the key away, or name what it may be",
+        ),
         (
             {"team": None},
             "filter key 'team' is compared with a text, a number, true or false, or a list of",
@@ -100,7 +116,10 @@ def test_both_admits_what_each_admits_and_a_filter_cannot_be_widened() -> None:
         ),
         ({7: "x"}, "a filter's keys are texts, got 7"),
         ({"": "x"}, "a filter's keys are texts, got ''"),
-        ({"a\ud800": "x"}, r"filter key 'a\ud800' holds what no database keeps: a NUL, or half a character"),
+        (
+            {"a\ud800": "x"},
+            r"filter key 'a\ud800' holds what no database keeps: a NUL, or half a character",
+        ),
     ],
 )
 def test_a_wrong_filter_is_an_error_that_shows_it(given: object, message: str) -> None:
@@ -115,7 +134,9 @@ def test_the_command_line_s_filters_are_any_of_by_key() -> None:
         "url": ["a=b"],
     }
     for wrong in ("team", "=x", ""):
-        with pytest.raises(FilterError, match="a field is written key=value, such as team=x"):
+        with pytest.raises(
+            FilterError, match="a field is written key=value, such as team=x"
+        ):
             read_filter([wrong])
 
 
@@ -125,7 +146,9 @@ def test_a_retriever_takes_a_filter_by_a_parameter_of_that_name_or_by_any() -> N
             return []
 
     class Named(Plain):
-        def retrieve(self, query: str, k: int = 5, *, filter: object = None) -> list[object]:
+        def retrieve(
+            self, query: str, k: int = 5, *, filter: object = None
+        ) -> list[object]:
             return []
 
     class Open(Plain):
@@ -136,8 +159,13 @@ def test_a_retriever_takes_a_filter_by_a_parameter_of_that_name_or_by_any() -> N
 
 
 class TestMetadataOfDocuments:
-    def test_texts_of_the_command_line_are_fields_and_a_repeated_key_is_a_list(self) -> None:
-        assert read_metadata(["team=sales", "year=2024", "year=2025"]) == {"team": "sales", "year": ["2024", "2025"]}
+    def test_texts_of_the_command_line_are_fields_and_a_repeated_key_is_a_list(
+        self,
+    ) -> None:
+        assert read_metadata(["team=sales", "year=2024", "year=2025"]) == {
+            "team": "sales",
+            "year": ["2024", "2025"],
+        }
 
     def test_an_object_stays_as_it_is_and_other_collections_become_lists(self) -> None:
         assert read_metadata({"team": "sales", "year": 2024, "open": True}) == {
@@ -158,9 +186,17 @@ class TestMetadataOfDocuments:
     @pytest.mark.parametrize(
         "value",
         [{"nested": 1}, [], [None], float("nan"), "half a character \ud800"],
-        ids=["object", "empty list", "list of nothing", "no number", "half a character"],
+        ids=[
+            "object",
+            "empty list",
+            "list of nothing",
+            "no number",
+            "half a character",
+        ],
     )
-    def test_a_value_that_no_filter_could_compare_is_refused(self, value: object) -> None:
+    def test_a_value_that_no_filter_could_compare_is_refused(
+        self, value: object
+    ) -> None:
         with pytest.raises(FilterError):
             read_metadata({"team": value})
 

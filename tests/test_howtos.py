@@ -30,10 +30,15 @@ ROOT = Path(__file__).resolve().parent.parent
 HOWTOS = sorted((ROOT / "docs" / "howto").glob("*.md"))
 PAGES = [ROOT / "docs" / "tutorial.md", *HOWTOS]
 # verifiers starts its own: tests/gym/test_verifiers_contract.py
-EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - set((ROOT / "examples").glob("verifiers_*.py")))
+EXAMPLES = sorted(
+    set((ROOT / "examples").glob("*.py"))
+    - set((ROOT / "examples").glob("verifiers_*.py"))
+)
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_MODEL = re.compile(r"(?<=[\"'])(openai|anthropic|ollama|vllm):(?![^\"'\n]*embed)[^\"'\n]+(?=[\"'])")
+_MODEL = re.compile(
+    r"(?<=[\"'])(openai|anthropic|ollama|vllm):(?![^\"'\n]*embed)[^\"'\n]+(?=[\"'])"
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +47,20 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     here = tmp_path_factory.mktemp("howto")
     passages = sample_passages()[:40]
     (here / "docs").mkdir()
-    for name, passage in zip(("bell.md", "river.txt", "old.txt"), passages, strict=False):
-        (here / "docs" / name).write_text(f"{passage.title}\n\n{passage.text}\n", encoding="utf-8")
+    for name, passage in zip(
+        ("bell.md", "river.txt", "old.txt"), passages, strict=False
+    ):
+        (here / "docs" / name).write_text(
+            f"{passage.title}\n\n{passage.text}\n", encoding="utf-8"
+        )
     PassageIndex.create(here / "my.index").add(passages)
     return here
 
 
 @pytest.fixture
-def here(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def here(
+    prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
     """A copy of the prepared folder, which is the working directory of the test."""
     shutil.copytree(prepared, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
@@ -57,7 +68,9 @@ def here(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.setattr(LOGGER, "handlers", [*LOGGER.handlers])
     monkeypatch.setattr(LOGGER, "level", LOGGER.level)
     yield tmp_path / "here"
-    if "opentelemetry.instrumentation.langchain" in sys.modules:  # a page has set it up for the whole process
+    if (
+        "opentelemetry.instrumentation.langchain" in sys.modules
+    ):  # a page has set it up for the whole process
         stop_tracing()
 
 
@@ -72,12 +85,21 @@ def _run(code: str, name: str, names: dict[str, Any], runner: asyncio.Runner) ->
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_how_to_runs_as_it_is_shown(
-    page: Path, scripted_llm: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    page: Path,
+    scripted_llm: Any,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if page.stem == "postgres":
-        monkeypatch.setenv("TEXTS", f"{request.getfixturevalue('postgres')}?schema=handbook")
+        monkeypatch.setenv(
+            "TEXTS", f"{request.getfixturevalue('postgres')}?schema=handbook"
+        )
     scripted_llm.script(
-        {"when": "(S> ", "reply": "(S> Bell | P> was born in | O> Edinburgh)", "repeat": True},
+        {
+            "when": "(S> ",
+            "reply": "(S> Bell | P> was born in | O> Edinburgh)",
+            "repeat": True,
+        },
         {"reply": "[SUFFICIENT]\nAnswer: Edinburgh [1]", "repeat": True},
     )
     names: dict[str, Any] = {"__name__": f"howto_{page.stem.replace('-', '_')}"}
@@ -90,20 +112,29 @@ def test_a_how_to_runs_as_it_is_shown(
 @pytest.mark.parametrize("page", HOWTOS, ids=lambda page: page.stem)
 def test_a_how_to_is_short(page: Path) -> None:
     lines = page.read_text("utf-8").splitlines()
-    rows = [line for line in lines if line.startswith("|")]  # a table is looked up, not read
+    rows = [
+        line for line in lines if line.startswith("|")
+    ]  # a table is looked up, not read
     assert len(lines) - len(rows) <= 90
 
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
-def test_a_notebook_runs_from_its_first_cell_to_its_last_and_holds_no_outputs(notebook: Path) -> None:
+def test_a_notebook_runs_from_its_first_cell_to_its_last_and_holds_no_outputs(
+    notebook: Path,
+) -> None:
     cells = json.loads(notebook.read_text("utf-8"))["cells"]
     assert not any(cell.get("outputs") for cell in cells)
     names: dict[str, Any] = {"__name__": "notebook"}
     with asyncio.Runner() as runner:
         for number, cell in enumerate(cells):
             if cell["cell_type"] == "code":
-                _run("".join(cell["source"]), f"{notebook.name}, cell {number}", names, runner)
+                _run(
+                    "".join(cell["source"]),
+                    f"{notebook.name}, cell {number}",
+                    names,
+                    runner,
+                )
 
 
 @pytest.mark.usefixtures("here")
@@ -111,7 +142,12 @@ def test_a_notebook_runs_from_its_first_cell_to_its_last_and_holds_no_outputs(no
 def test_an_example_runs_and_prints_something(
     program: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, module in inspect_stand_in.modules().items():  # `make contracts` runs its example under the real one
+    for (
+        name,
+        module,
+    ) in (
+        inspect_stand_in.modules().items()
+    ):  # `make contracts` runs its example under the real one
         monkeypatch.setitem(sys.modules, name, module)
     runpy.run_path(str(program), run_name="__main__")
     assert capsys.readouterr().out.strip()

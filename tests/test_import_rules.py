@@ -19,7 +19,17 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("core", "prompts", "tools", "graphs", "eval", "gym", "train", "app")
 PROGRAMS_OF_TESTING = {"testing.cassettes", "testing.plugin"}
 """What tests of agents load, which runs models as the command line does; the rest of testing is of the core"""
-FOUNDATIONS = {"store", "index", "kg", "gfm", "chat", "embed", "workers", "subgraph", "roles"}
+FOUNDATIONS = {
+    "store",
+    "index",
+    "kg",
+    "gfm",
+    "chat",
+    "embed",
+    "workers",
+    "subgraph",
+    "roles",
+}
 STAGES = {"plan", "retrieve", "structure", "answer"}
 ON_STAGES = {"graph_tokens", "offline"}
 MAY_RESOLVE = {"roles"} | STAGES
@@ -41,7 +51,8 @@ def _sources() -> dict[str, ast.Module]:
         _name_of(path): ast.parse(path.read_text("utf-8"))
         for folder in ("ras_agent", "prompts", "tools", "graphs", "eval")
         for path in sorted((ROOT / folder).rglob("*.py"))
-        if folder != "ras_agent" or not any(parent.is_symlink() for parent in path.parents)
+        if folder != "ras_agent"
+        or not any(parent.is_symlink() for parent in path.parents)
     }
 
 
@@ -54,9 +65,13 @@ def _imports(tree: ast.Module) -> Iterator[str]:
     """Yield the modules of this package that a file imports anywhere, also in functions and for types alone."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from filter(None, (_module_of(alias.name, "") for alias in node.names))
+            yield from filter(
+                None, (_module_of(alias.name, "") for alias in node.names)
+            )
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from filter(None, (_module_of(node.module, alias.name) for alias in node.names))
+            yield from filter(
+                None, (_module_of(node.module, alias.name) for alias in node.names)
+            )
 
 
 def _module_of(module: str, name: str) -> str:
@@ -67,7 +82,9 @@ def _module_of(module: str, name: str) -> str:
     if (deeper := f"{inside}.{name}".strip(".")) in _sources():
         return deeper
     for node in _sources()[inside].body if inside and _is_package(inside) else ():
-        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
+        if isinstance(node, ast.ImportFrom) and any(
+            alias.name == name for alias in node.names
+        ):
             return _module_of(node.module or "", name)
     return inside
 
@@ -97,16 +114,26 @@ def _resolves(tree: ast.Module) -> list[str]:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if node.module == "ras_agent.registry"
-        or (node.module == "ras_agent.tools.roles" and alias.name.startswith("resolve_"))
+        or (
+            node.module == "ras_agent.tools.roles" and alias.name.startswith("resolve_")
+        )
     ]
 
 
 def _broken(rule: str, pairs: Iterator[tuple[str, str]]) -> str:
-    return "".join(f"\n{rule}: {importer} imports {imported}" for importer, imported in sorted(pairs))
+    return "".join(
+        f"\n{rule}: {importer} imports {imported}"
+        for importer, imported in sorted(pairs)
+    )
 
 
 def _all_imports() -> Iterator[tuple[str, str]]:
-    return ((importer, imported) for importer, names in _imports_by_module().items() if importer for imported in names)
+    return (
+        (importer, imported)
+        for importer, names in _imports_by_module().items()
+        if importer
+        for imported in names
+    )
 
 
 def test_no_module_imports_a_later_layer() -> None:
@@ -115,9 +142,21 @@ def test_no_module_imports_a_later_layer() -> None:
 
 
 def test_every_folder_is_in_a_list() -> None:
-    tops = {name.partition(".")[0] for name in _sources() if _is_package(name.partition(".")[0])}
-    assert tops - set(LAYERS) == {"page", "question_graph", "settings", "testing", "text"}  # of the core
-    assert {_part(name) for name in _sources()} - {""} == FOUNDATIONS | STAGES | ON_STAGES
+    tops = {
+        name.partition(".")[0]
+        for name in _sources()
+        if _is_package(name.partition(".")[0])
+    }
+    assert tops - set(LAYERS) == {
+        "page",
+        "question_graph",
+        "settings",
+        "testing",
+        "text",
+    }  # of the core
+    assert {_part(name) for name in _sources()} - {
+        ""
+    } == FOUNDATIONS | STAGES | ON_STAGES
 
 
 def test_no_foundation_reaches_a_stage_by_its_name() -> None:
@@ -134,20 +173,33 @@ def test_what_stands_on_stages_is_imported_by_none_of_them() -> None:
     def reaches_up(importer: str, imported: str) -> bool:
         return _part(importer) in FOUNDATIONS | STAGES and _part(imported) in ON_STAGES
 
-    assert not _broken("a stage needs no room above it", (pair for pair in _all_imports() if reaches_up(*pair)))
+    assert not _broken(
+        "a stage needs no room above it",
+        (pair for pair in _all_imports() if reaches_up(*pair)),
+    )
 
 
-def test_stages_import_neither_each_other_nor_are_they_imported_by_foundations() -> None:
+def test_stages_import_neither_each_other_nor_are_they_imported_by_foundations() -> (
+    None
+):
     def crosses(importer: str, imported: str) -> bool:
         here, there = _part(importer), _part(imported)
         return here in FOUNDATIONS | STAGES and there in STAGES - {here}
 
-    assert not _broken("a stage is apart", (pair for pair in _all_imports() if crosses(*pair)))
+    assert not _broken(
+        "a stage is apart", (pair for pair in _all_imports() if crosses(*pair))
+    )
 
 
-def test_the_index_knows_of_its_graph_only_what_a_deletion_and_a_tidy_up_take_along() -> None:
+def test_the_index_knows_of_its_graph_only_what_a_deletion_and_a_tidy_up_take_along() -> (
+    None
+):
     # the one arrow against the order of the rooms: see docs/architecture.md
-    known = {(importer, imported) for importer, imported in _all_imports() if _part(importer) in ("store", "index")}
+    known = {
+        (importer, imported)
+        for importer, imported in _all_imports()
+        if _part(importer) in ("store", "index")
+    }
     assert {pair for pair in known if _part(pair[1]) == "kg"} == {
         ("tools.index.store", "tools.kg.forget"),
         ("tools.index.store", "tools.kg.make"),
@@ -157,21 +209,31 @@ def test_the_index_knows_of_its_graph_only_what_a_deletion_and_a_tidy_up_take_al
 def test_the_offline_mode_needs_only_foundations_and_only_training_imports_it() -> None:
     def reaches_in(importer: str, imported: str) -> bool:
         return _part(imported) == "offline" and not any(
-            importer == name or importer.startswith(f"{name}.") for name in MAY_IMPORT_OFFLINE
+            importer == name or importer.startswith(f"{name}.")
+            for name in MAY_IMPORT_OFFLINE
         )
 
     def reaches_out(importer: str, imported: str) -> bool:
         return (
-            _part(importer) == "offline" and bool(_part(imported)) and _part(imported) not in {"offline", *FOUNDATIONS}
+            _part(importer) == "offline"
+            and bool(_part(imported))
+            and _part(imported) not in {"offline", *FOUNDATIONS}
         )
 
-    assert not _broken("offline is removable", (pair for pair in _all_imports() if reaches_in(*pair)))
-    assert not _broken("offline needs no stage", (pair for pair in _all_imports() if reaches_out(*pair)))
+    assert not _broken(
+        "offline is removable", (pair for pair in _all_imports() if reaches_in(*pair))
+    )
+    assert not _broken(
+        "offline needs no stage",
+        (pair for pair in _all_imports() if reaches_out(*pair)),
+    )
 
 
 def test_there_is_no_circle_also_none_for_types() -> None:
     try:
-        TopologicalSorter({name: names for name, names in _imports_by_module().items() if name}).prepare()
+        TopologicalSorter(
+            {name: names for name, names in _imports_by_module().items() if name}
+        ).prepare()
     except CycleError as error:
         raise AssertionError(" <- ".join(error.args[1])) from None
 
@@ -182,5 +244,7 @@ def test_importing_the_package_pulls_in_nothing_heavy() -> None:
         "heavy = ('torch', 'langgraph', 'langchain', 'faiss', 'sentence_transformers', 'bm25s'); "
         "print([name for name in heavy if name in sys.modules])"
     )
-    shown = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
     assert shown.stdout.strip() == "[]"

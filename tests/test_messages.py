@@ -4,14 +4,22 @@ import pytest
 
 from tests.messages import says
 
-MESSAGE = "docs/rows.npy is damaged\n(line 20): delete it, and run `ras-agent index` again"
+MESSAGE = (
+    "docs/rows.npy is damaged\n(line 20): delete it, and run `ras-agent index` again"
+)
 
 
 @pytest.mark.parametrize(
     "words",
-    [("rows.npy", "damaged", "delete"), ("DELETE it", "is damaged (line 20)"), ("`ras-agent index`", "docs/rows.npy")],
+    [
+        ("rows.npy", "damaged", "delete"),
+        ("DELETE it", "is damaged (line 20)"),
+        ("`ras-agent index`", "docs/rows.npy"),
+    ],
 )
-def test_words_are_found_in_any_order_and_case_and_across_lines(words: tuple[str, ...]) -> None:
+def test_words_are_found_in_any_order_and_case_and_across_lines(
+    words: tuple[str, ...],
+) -> None:
     assert says(*words).search(MESSAGE)
 
 

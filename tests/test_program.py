@@ -14,7 +14,10 @@ from ras_agent.program import run_program
     ("raised", "printed"),
     [
         (IngestError("a.jsonl line 3: no text"), "error: a.jsonl line 3: no text"),
-        (FileNotFoundError(2, "No such file or directory", "b.jsonl"), "No such file or directory: 'b.jsonl'"),
+        (
+            FileNotFoundError(2, "No such file or directory", "b.jsonl"),
+            "No such file or directory: 'b.jsonl'",
+        ),
     ],
 )
 def test_an_error_with_a_remedy_is_one_line(raised: Exception, printed: str) -> None:
@@ -37,10 +40,18 @@ def test_a_fault_of_the_program_keeps_its_traceback() -> None:
 def test_a_program_runs_after_everything_in_its_module_is_defined() -> None:
     package = Path(ras_agent.__file__).parent
     folders = (package, *(link for link in package.iterdir() if link.is_symlink()))
-    texts = {path: path.read_text("utf-8") for folder in folders for path in folder.rglob("*.py")}
-    programs = {path: text for path, text in texts.items() if "run_program(main)" in text}
+    texts = {
+        path: path.read_text("utf-8")
+        for folder in folders
+        for path in folder.rglob("*.py")
+    }
+    programs = {
+        path: text for path, text in texts.items() if "run_program(main)" in text
+    }
     assert len(programs) > 10
     early = [
-        path for path, text in programs.items() if not re.search(r"^    run_program\(main\)\n\Z", text, re.MULTILINE)
+        path
+        for path, text in programs.items()
+        if not re.search(r"^    run_program\(main\)\n\Z", text, re.MULTILINE)
     ]
     assert not early

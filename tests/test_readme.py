@@ -17,9 +17,15 @@ from ras_agent.app.cli import build_program
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
-_FILES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "lab").glob("*.md")))
+_FILES = (
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "lab").glob("*.md")),
+)
 PAGES = {str(page): page.read_text("utf-8") for page in _FILES}
-DEMO = "Which river flows through the city where the inventor of the telephone was born?"
+DEMO = (
+    "Which river flows through the city where the inventor of the telephone was born?"
+)
 # a command in a fenced block, in an indented one, or inside a line
 _FENCED = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"^ {4,}(?:\$ )?(\S.*)$", re.MULTILINE)
@@ -28,7 +34,12 @@ _FLAG = re.compile(r"--[a-z][a-z0-9-]*")
 
 
 def _blocks(language: str) -> list[str]:
-    return [text for page in PAGES.values() for name, text in _FENCED.findall(page) if name == language]
+    return [
+        text
+        for page in PAGES.values()
+        for name, text in _FENCED.findall(page)
+        if name == language
+    ]
 
 
 def _commands(*program: str) -> list[list[str]]:
@@ -36,7 +47,12 @@ def _commands(*program: str) -> list[list[str]]:
     found: list[list[str]] = []
     for page in PAGES.values():
         text = page.replace("\\\n", " ")
-        fenced = [line for name, block in _FENCED.findall(text) if name == "bash" for line in block.splitlines()]
+        fenced = [
+            line
+            for name, block in _FENCED.findall(text)
+            if name == "bash"
+            for line in block.splitlines()
+        ]
         rest = _FENCED.sub("", text)
         for line in (*fenced, *_INDENTED.findall(rest), *_INLINE.findall(rest)):
             if line.strip().startswith(program[0]):
@@ -73,22 +89,37 @@ def _command(words: list[str]) -> tuple[str, ...]:
 
 
 def test_every_make_target_exists() -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    targets = set(
+        re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    )
     named = {words[1] for words in _commands("make")}
     assert {"demo", "test"} <= named <= targets
 
 
-def test_every_command_has_the_flags_it_is_shown_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_has_the_flags_it_is_shown_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    shown = [words for words in _commands("ras-agent") if len(words) > 1 and not words[1].startswith("-")]
+    shown = [
+        words
+        for words in _commands("ras-agent")
+        if len(words) > 1 and not words[1].startswith("-")
+    ]
     assert {words[1] for words in shown} >= {"index", "ask", "doctor", "eval", "kg"}
     program = build_program()
     for command in {_command(words) for words in shown}:
         page = "--help" if command[-1] in GROUPS else "--help-all"
         help_text = CliRunner().invoke(program, [*command, page])
         assert help_text.exit_code == 0, command
-        flags = {word.partition("=")[0] for words in shown if _command(words) == command for word in words}
-        assert {flag for flag in flags if flag.startswith("--")} <= set(_FLAG.findall(help_text.stdout)), command
+        flags = {
+            word.partition("=")[0]
+            for words in shown
+            if _command(words) == command
+            for word in words
+        }
+        assert {flag for flag in flags if flag.startswith("--")} <= set(
+            _FLAG.findall(help_text.stdout)
+        ), command
 
 
 def find_any(name: str) -> object:
@@ -113,7 +144,9 @@ def test_programs_that_are_gone_are_named_in_lab_alone() -> None:
 
 
 def test_the_pages_show_programs_to_run() -> None:
-    assert {"ras_agent.eval.bench.overhead", "ras_agent.train.gfm.train"} <= set(MODULES)
+    assert {"ras_agent.eval.bench.overhead", "ras_agent.train.gfm.train"} <= set(
+        MODULES
+    )
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -125,26 +158,43 @@ def test_every_program_has_the_flags_it_is_shown_with(
     with pytest.raises(SystemExit) as ended:
         runpy.run_module(module, run_name="__main__")
     assert ended.value.code in (0, None)
-    flags = {word for words in _commands("python", "-m", module) for word in words if word.startswith("--")}
+    flags = {
+        word
+        for words in _commands("python", "-m", module)
+        for word in words
+        if word.startswith("--")
+    }
     assert flags <= set(_FLAG.findall(capsys.readouterr().out))
 
 
-@pytest.mark.parametrize("code", _blocks("python"), ids=lambda code: code.strip().splitlines()[0][:40])
+@pytest.mark.parametrize(
+    "code", _blocks("python"), ids=lambda code: code.strip().splitlines()[0][:40]
+)
 def test_the_python_code_compiles_and_names_what_there_is(code: str) -> None:
     compile(code, "docs", "exec", flags=0x2000)  # ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    for module, names in re.findall(r"^from (ras_agent[\w.]*) import (.+)$", code, re.MULTILINE):
+    for module, names in re.findall(
+        r"^from (ras_agent[\w.]*) import (.+)$", code, re.MULTILINE
+    ):
         found = __import__(module, fromlist=["*"])
         for name in names.split(","):
             assert hasattr(found, name.strip())
 
 
 def test_the_trace_is_what_the_demo_prints() -> None:
-    (shown,) = [text for name, text in _FENCED.findall(README) if name == "console" and text.startswith("$ make demo")]
+    (shown,) = [
+        text
+        for name, text in _FENCED.findall(README)
+        if name == "console" and text.startswith("$ make demo")
+    ]
     printed = _ras_agent("ask", "--sample", DEMO)
 
     def lines(text: str) -> list[str]:
         timeless = re.sub(r"[\d.]+ s\b", "… s", text)
-        return [line.rstrip() for line in timeless.splitlines() if line.strip() and not line.startswith("$")]
+        return [
+            line.rstrip()
+            for line in timeless.splitlines()
+            if line.strip() and not line.startswith("$")
+        ]
 
     assert lines(shown) == lines(printed)
 
@@ -155,8 +205,12 @@ def test_links_of_llms_txt_exist() -> None:
     assert [link for link in links if not (ROOT / link).is_file()] == []
 
 
-def test_the_readme_s_code_runs_as_it_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_the_readme_s_code_runs_as_it_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     (code,) = [text for name, text in _FENCED.findall(README) if name == "python"]
     exec(compile(code, "README.md", "exec"), {})
-    assert capsys.readouterr().out.startswith("Water of Leith ['Alexander Graham Bell, the inventor")
+    assert capsys.readouterr().out.startswith(
+        "Water of Leith ['Alexander Graham Bell, the inventor"
+    )

@@ -19,7 +19,10 @@ def test_what_is_not_held_is_computed_in_one_call_each_key_once() -> None:
 
 def test_the_results_used_longest_ago_are_given_up_beyond_the_bound() -> None:
     recent: RecentResults[str, str] = RecentResults(12, len)
-    first, second = (recent.of([key], lambda keys: ["12345" + one for one in keys])[0] for key in "ab")
+    first, second = (
+        recent.of([key], lambda keys: ["12345" + one for one in keys])[0]
+        for key in "ab"
+    )
     assert recent.of(["a"], _nothing)[0] is first  # now used later than the second
     recent.of(["c"], lambda keys: ["12345c"])
     assert recent.of(["a"], _nothing)[0] is first
@@ -35,7 +38,9 @@ def test_a_result_beyond_the_bound_is_returned_and_not_held() -> None:
 def test_of_two_results_of_one_key_the_first_stays() -> None:
     recent: RecentResults[str, list[int]] = RecentResults(2)
 
-    def late(keys: list[str]) -> list[list[int]]:  # as if another thread had been faster
+    def late(
+        keys: list[str],
+    ) -> list[list[int]]:  # as if another thread had been faster
         recent.of(["a"], lambda keys: [[1]])
         return [[2] for _ in keys]
 

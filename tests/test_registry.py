@@ -19,7 +19,9 @@ KINDS = sorted(PLUGINS)
 @pytest.fixture(autouse=True)
 def own_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test registers is gone after it."""
-    monkeypatch.setattr(registry, "PLUGINS", {kind: dict(table) for kind, table in PLUGINS.items()})
+    monkeypatch.setattr(
+        registry, "PLUGINS", {kind: dict(table) for kind, table in PLUGINS.items()}
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -43,18 +45,27 @@ def test_a_name_may_be_registered_again() -> None:
 
 
 def test_a_built_in_name_is_not_replaced() -> None:
-    with pytest.raises(ValueError, match=says("retriever 'bm25'", "built in", "another name")):
+    with pytest.raises(
+        ValueError, match=says("retriever 'bm25'", "built in", "another name")
+    ):
         register("retriever", "bm25", object())
 
 
 @pytest.mark.parametrize("name", ["", "a:b", "a b", "a+b", "-a", "a,b"])
 def test_a_name_that_a_setting_cannot_hold_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="a retriever's name is a word of letters, digits"):
+    with pytest.raises(
+        ValueError, match="a retriever's name is a word of letters, digits"
+    ):
         register("retriever", name, object())
 
 
 def test_an_unknown_kind_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match=says("unknown kind of plug-in 'retriver'", "known: answerer", "retriever")):
+    with pytest.raises(
+        UnknownName,
+        match=says(
+            "unknown kind of plug-in 'retriver'", "known: answerer", "retriever"
+        ),
+    ):
         register("retriver", "mine", object())
 
 
@@ -62,26 +73,39 @@ def test_an_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) ->
     installed = [EntryPoint("theirs", "json:loads", "ras_agent.answerer")]
 
     def entry_points(*, group: str, name: str | None = None) -> list[EntryPoint]:
-        return [entry for entry in installed if entry.group == group and name in (None, entry.name)]
+        return [
+            entry
+            for entry in installed
+            if entry.group == group and name in (None, entry.name)
+        ]
 
     monkeypatch.setattr(registry, "entry_points", entry_points)
     assert names("answerer") == ("offline", "llm", "graphllm", "theirs")
-    assert (is_registered("answerer", "theirs"), is_registered("planner", "theirs")) == (True, False)
+    assert (
+        is_registered("answerer", "theirs"),
+        is_registered("planner", "theirs"),
+    ) == (True, False)
     assert find("answerer", "theirs").__name__ == "loads"
 
 
-def test_a_package_that_is_installed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_is_installed_meanwhile_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     assert not is_registered("answerer", "newcomer")
     info = tmp_path / "newcomer-1.0.dist-info"
     info.mkdir()
-    (info / "entry_points.txt").write_text("[ras_agent.answerer]\nnewcomer = json:loads\n")
+    (info / "entry_points.txt").write_text(
+        "[ras_agent.answerer]\nnewcomer = json:loads\n"
+    )
     assert is_registered("answerer", "newcomer")
     assert "newcomer" in names("answerer")
 
 
 def test_installed_packages_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.path", ["", *sys.path])  # a search path that was not read before
+    monkeypatch.setattr(
+        "sys.path", ["", *sys.path]
+    )  # a search path that was not read before
     read = Mock(side_effect=metadata.entry_points)
     monkeypatch.setattr(metadata, "entry_points", read)
     for kind in ("planner", "answerer", "retriever"):

@@ -36,18 +36,28 @@ class Outer(Record):
 OUTER = Outer(Inner("ask", "why?"), (), {"p": Passage("p", "text")})
 JSON = {
     **{"kind": "outer", "count": 1, "action": "ask", "note": "why?", "numbers": []},
-    "passages": {"p": {"id": "p", "text": "text", "title": "", "document_id": "", "metadata": {}}},
+    "passages": {
+        "p": {"id": "p", "text": "text", "title": "", "document_id": "", "metadata": {}}
+    },
     "page": None,
 }
 
 
-def test_keys_are_fields_properties_and_the_keys_of_a_record_inside_in_their_order() -> None:
+def test_keys_are_fields_properties_and_the_keys_of_a_record_inside_in_their_order() -> (
+    None
+):
     assert list(OUTER.to_dict().items()) == list(JSON.items())
     assert Outer.from_dict(JSON) == OUTER
 
 
 def test_a_key_is_left_out_where_it_has_its_default() -> None:
-    data = {"kind": "outer", "count": 0, "action": "approve", "passages": {}, "page": None}
+    data = {
+        "kind": "outer",
+        "count": 0,
+        "action": "approve",
+        "passages": {},
+        "page": None,
+    }
     assert Outer(Inner("approve")).to_dict() == data
     assert Outer.from_dict(data) == Outer(Inner("approve"))
 
@@ -61,11 +71,17 @@ def test_a_key_of_a_later_version_is_noticed() -> None:
         Outer.from_dict({**JSON, "later": 1})
 
 
-def test_the_schema_has_the_keys_that_are_written_and_requires_all_but_those_left_out() -> None:
+def test_the_schema_has_the_keys_that_are_written_and_requires_all_but_those_left_out() -> (
+    None
+):
     schema: dict[str, Any] = TypeAdapter(json_shape("_Outer", Outer)).json_schema()
     assert list(schema["properties"]) == list(JSON)
     assert schema["required"] == ["kind", "count", "action", "passages", "page"]
-    assert schema["properties"]["numbers"] == {"items": {"type": "integer"}, "title": "Numbers", "type": "array"}
+    assert schema["properties"]["numbers"] == {
+        "items": {"type": "integer"},
+        "title": "Numbers",
+        "type": "array",
+    }
 
 
 def test_what_is_written_is_not_the_record_itself() -> None:

@@ -92,7 +92,10 @@ def test_a_cancelled_statement_at_a_silent_server_ends_soon(postgres: str) -> No
 
 def test_the_threads_answer_who_asks_for_them_while_a_run_writes(postgres: str) -> None:
     async def probe() -> None:
-        async with aopen_checkpointer(f"postgres:{postgres}") as saver, cast("Any", saver).lock:
+        async with (
+            aopen_checkpointer(f"postgres:{postgres}") as saver,
+            cast("Any", saver).lock,
+        ):
             asked = prober(saver).aget_tuple({"configurable": {"thread_id": "ready"}})
             assert await asyncio.wait_for(asked, 60) is None
 

@@ -9,7 +9,9 @@ NORA = Passage("p1", "Nora Quill is a potter who lives in Harlow.", "Nora Quill"
 CURIE = Passage("p2", "居里夫人出生于华沙。")
 
 
-def _fact(subject: str, predicate: str, object_: str, *passages: str, extractor: str = "mine") -> Triple:
+def _fact(
+    subject: str, predicate: str, object_: str, *passages: str, extractor: str = "mine"
+) -> Triple:
     sources = tuple(Source(name, 0, 5, extractor=extractor) for name in passages)
     return Triple(subject, predicate, object_, sources)
 
@@ -29,24 +31,39 @@ def test_facts_that_do_not_stand_are_one_failure_a_passage_which_names_them() ->
         "2 facts left out, as the words are not in the passage, such as “Nora Quill worked with Bruce "
         "Heezen”: no 'Bruce Heezen' there (passage p1)"
     )
-    assert failure.detail.splitlines()[1] == "“Nora Quill died in 2006”: no '2006' there"
+    assert (
+        failure.detail.splitlines()[1] == "“Nora Quill died in 2006”: no '2006' there"
+    )
 
 
 def test_a_fact_of_which_nobody_can_tell_is_kept_and_marked() -> None:
-    kept = keep_standing(Extraction((_fact("Marie Curie", "was born in", "Warsaw", "p2"),)), [CURIE])
-    assert [source.unchecked for triple in kept.triples for source in triple.sources] == [True]
+    kept = keep_standing(
+        Extraction((_fact("Marie Curie", "was born in", "Warsaw", "p2"),)), [CURIE]
+    )
+    assert [
+        source.unchecked for triple in kept.triples for source in triple.sources
+    ] == [True]
     assert kept.failures == ()
 
 
 def test_a_fact_keeps_the_sources_that_hold_it() -> None:
     other = Passage("p3", "Harlow is a town in Essex.")
-    kept = keep_standing(Extraction((_fact("Nora Quill", "lives in", "Harlow", "p1", "p3"),)), [NORA, other])
+    kept = keep_standing(
+        Extraction((_fact("Nora Quill", "lives in", "Harlow", "p1", "p3"),)),
+        [NORA, other],
+    )
     assert [source.passage_id for source in kept.triples[0].sources] == ["p1"]
     assert kept.failures == ()
 
 
 def test_a_fact_that_a_record_came_with_is_never_left_out() -> None:
-    stated = _fact("Nora Quill", "worked with", "Bruce Heezen", "p1", extractor="stated: facts.csv line 3")
+    stated = _fact(
+        "Nora Quill",
+        "worked with",
+        "Bruce Heezen",
+        "p1",
+        extractor="stated: facts.csv line 3",
+    )
     kept = keep_standing(Extraction((stated,)), [NORA])
     assert [source.unchecked for source in kept.triples[0].sources] == [True]
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("opentelemetry.instrumentation.langchain", reason="needs the extra otel")
+pytest.importorskip(
+    "opentelemetry.instrumentation.langchain", reason="needs the extra otel"
+)
 
 PROGRAM = """
 import json, sys
@@ -71,12 +73,16 @@ print(json.dumps(told))
 @pytest.fixture(scope="module")
 def told() -> dict[str, list[dict[str, Any]]]:
     """The spans of each run, by its name and whether texts were asked for."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
     found: dict[str, list[dict[str, Any]]] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def test_a_run_is_a_span_with_its_nodes_searches_and_model_calls_below(told: dict[str, Any]) -> None:
+def test_a_run_is_a_span_with_its_nodes_searches_and_model_calls_below(
+    told: dict[str, Any],
+) -> None:
     spans = told["plain False"]
     operations = {span["attributes"].get("gen_ai.operation.name") for span in spans}
     assert {"invoke_agent", "chat"} <= operations
@@ -86,7 +92,9 @@ def test_a_run_is_a_span_with_its_nodes_searches_and_model_calls_below(told: dic
 
 
 @pytest.mark.parametrize("run", ["plain", "waiting", "broken"])
-def test_no_text_of_question_passage_or_answer_is_in_a_span(told: dict[str, Any], run: str) -> None:
+def test_no_text_of_question_passage_or_answer_is_in_a_span(
+    told: dict[str, Any], run: str
+) -> None:
     spans = told[f"{run} False"]
     assert spans
     for word in ("Where was", "Edinburgh", "Alexander", "In which city"):
@@ -104,5 +112,7 @@ def test_no_span_is_made_once_tracing_was_stopped(told: dict[str, Any]) -> None:
 
 
 def test_spans_go_to_the_provider_that_was_given_last(told: dict[str, Any]) -> None:
-    assert {span["name"] for span in told["elsewhere"]} == {span["name"] for span in told["plain False"]}
+    assert {span["name"] for span in told["elsewhere"]} == {
+        span["name"] for span in told["plain False"]
+    }
     assert told["still here"] == []

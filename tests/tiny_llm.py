@@ -16,16 +16,23 @@ CHAT_TEMPLATE = (
 )
 
 
-def write_tiny_llm(folder: Path, *, seed: int = 0, width: int = 64, chat_template: bool = True) -> Path:
+def write_tiny_llm(
+    folder: Path, *, seed: int = 0, width: int = 64, chat_template: bool = True
+) -> Path:
     """Write the model and its tokenizer as Hugging Face's libraries do; return the folder."""
     import torch
     from tokenizers import ByteLevelBPETokenizer
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
     bpe = ByteLevelBPETokenizer()
-    bpe.train_from_iterator(TEXTS, vocab_size=400, min_frequency=1, special_tokens=["<s>", "</s>", "<pad>"])
+    bpe.train_from_iterator(
+        TEXTS, vocab_size=400, min_frequency=1, special_tokens=["<s>", "</s>", "<pad>"]
+    )
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=bpe._tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
+        tokenizer_object=bpe._tokenizer,
+        bos_token="<s>",
+        eos_token="</s>",
+        pad_token="<pad>",
     )
     if chat_template:
         tokenizer.chat_template = "<s>" + CHAT_TEMPLATE
@@ -39,7 +46,10 @@ def write_tiny_llm(folder: Path, *, seed: int = 0, width: int = 64, chat_templat
             num_attention_heads=4,
             num_key_value_heads=2,
             max_position_embeddings=4096,
-            **{f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")},
+            **{
+                f"{name}_token_id": getattr(tokenizer, f"{name}_token_id")
+                for name in ("bos", "eos", "pad")
+            },
         )
     )
     model.save_pretrained(folder)

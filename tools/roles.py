@@ -38,7 +38,13 @@ _PROTOCOLS: dict[str, type] = {
 # by how the names of their models begin
 _PROVIDERS = {
     **dict.fromkeys(("gpt-", "chatgpt", "o1", "o3", "o4"), "openai"),
-    **{"claude": "anthropic", "gemini": "google_genai", "grok": "xai", "deepseek": "deepseek", "command": "cohere"},
+    **{
+        "claude": "anthropic",
+        "gemini": "google_genai",
+        "grok": "xai",
+        "deepseek": "deepseek",
+        "command": "cohere",
+    },
     **dict.fromkeys(("mistral", "ministral", "codestral"), "mistralai"),
     **dict.fromkeys(("llama", "qwen", "gemma", "phi"), "ollama"),
 }
@@ -88,7 +94,9 @@ def resolve_planner(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Pla
     return cast(Planner, _resolve("planner", spec, options))
 
 
-def resolve_extractor(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Extractor:
+def resolve_extractor(
+    spec: object, options: RoleOptions = DEFAULT_OPTIONS
+) -> Extractor:
     """Return the extractor that `spec` names, as above; a model's is ras_agent.tools.structure.llm:llm_extractor."""
     return cast(Extractor, _resolve("extractor", spec, options))
 
@@ -120,8 +128,12 @@ def role_name(role: object) -> str:
 
 def _resolve(kind: str, spec: object, options: RoleOptions) -> object:
     options = options.for_role(kind)
-    without_model = isinstance(spec, str) and is_registered(kind, spec.partition(":")[0])
-    if options.dialect and (kind == "reasoner" or (kind == "planner" and without_model)):
+    without_model = isinstance(spec, str) and is_registered(
+        kind, spec.partition(":")[0]
+    )
+    if options.dialect and (
+        kind == "reasoner" or (kind == "planner" and without_model)
+    ):
         raise SettingsError(
             f"dialect {options.dialect!r} is that of a planner's model, and the {kind} here is {role_name(spec)}: "
             "leave it out, or take --graph ras and --planner provider:model"
@@ -141,18 +153,29 @@ def _of_string(kind: str, spec: str, options: RoleOptions) -> object:
         check_call(kind, name, make, argument=argument, options=options)
         return _fitting(kind, make(argument, options))
     if not argument:
-        raise UnknownName(kind, spec, (*registered, "<provider>:<model>"), _spec_meant_by(spec))
+        raise UnknownName(
+            kind, spec, (*registered, "<provider>:<model>"), _spec_meant_by(spec)
+        )
     if kind in _PRECISE and options.chat.temperature is None:
         options = replace(options, chat=replace(options.chat, temperature=0.0))
     try:
         return find(kind, "llm")(spec, options)
     except SettingsError as error:
-        raise SettingsError(f"{error}; or take a registered one: {', '.join(registered)}") from error
+        raise SettingsError(
+            f"{error}; or take a registered one: {', '.join(registered)}"
+        ) from error
 
 
 def _spec_meant_by(name: str) -> str:
     """Return the spec that the bare name of a model was meant for, "" for a name that tells no provider."""
-    provider = next((provider for start, provider in _PROVIDERS.items() if name.lower().startswith(start)), "")
+    provider = next(
+        (
+            provider
+            for start, provider in _PROVIDERS.items()
+            if name.lower().startswith(start)
+        ),
+        "",
+    )
     return f"{provider}:{name}" if provider else ""
 
 
@@ -160,5 +183,7 @@ def _fitting(kind: str, role: object) -> object:
     protocol = _PROTOCOLS[kind]
     if isinstance(role, type) or not isinstance(role, protocol):
         methods = f"ras_agent.protocols.{protocol.__name__}"
-        raise TypeError(f"the {kind} has to be an object with the methods of {methods}, got {role!r:.200}")
+        raise TypeError(
+            f"the {kind} has to be an object with the methods of {methods}, got {role!r:.200}"
+        )
     return role

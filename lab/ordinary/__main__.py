@@ -64,12 +64,22 @@ class QuestionSet:
     def looked_at(self) -> frozenset[str]:
         """Return the ids of the questions that may be looked at: of each kind the share, drawn with a seed."""
         rng = random.Random(_SEED)
-        groups = [[one["id"] for one in self.questions() if one["kind"] == kind] for kind in KINDS]
-        return frozenset(name for group in groups for name in rng.sample(group, round(len(group) * self.share)))
+        groups = [
+            [one["id"] for one in self.questions() if one["kind"] == kind]
+            for kind in KINDS
+        ]
+        return frozenset(
+            name
+            for group in groups
+            for name in rng.sample(group, round(len(group) * self.share))
+        )
 
 
 _HERE = Path(__file__).parent
-SETS = {"first": QuestionSet(_HERE, 1 / 3), "second": QuestionSet(_HERE / "second", 1 / 2)}
+SETS = {
+    "first": QuestionSet(_HERE, 1 / 3),
+    "second": QuestionSet(_HERE / "second", 1 / 2),
+}
 
 
 def mark(question: Mapping[str, Any], answer: str, abstained: bool) -> Mark:
@@ -95,7 +105,9 @@ def mark(question: Mapping[str, Any], answer: str, abstained: bool) -> Mark:
     else:
         words = len(said.split())
         short = [one for one in accepted if f" {normalise_answer(one)} " in said]
-        good = any(words <= len(normalise_answer(one).split()) + _MORE_WORDS for one in short)
+        good = any(
+            words <= len(normalise_answer(one).split()) + _MORE_WORDS for one in short
+        )
     return "right" if good else "wrong"
 
 
@@ -106,31 +118,58 @@ def precision_and_recall(accepted: Sequence[str], answer: str) -> tuple[float, f
     (0.5, 0.5)
     """
     listed = split_answers(answer.replace(" and ", ", "))
-    right = [one for one in listed if any(token_f1(one, [name]) >= _LIKE for name in accepted)]
-    found = [name for name in accepted if any(token_f1(one, [name]) >= _LIKE for one in listed)]
+    right = [
+        one
+        for one in listed
+        if any(token_f1(one, [name]) >= _LIKE for name in accepted)
+    ]
+    found = [
+        name
+        for name in accepted
+        if any(token_f1(one, [name]) >= _LIKE for one in listed)
+    ]
     return len(right) / max(1, len(listed)), len(found) / len(accepted)
 
 
 def main() -> None:
     """Print a table for each agent, and for the part that may be looked at each question."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--set", choices=tuple(SETS), default="first", dest="name", help="which documents and questions"
+        "--set",
+        choices=tuple(SETS),
+        default="first",
+        dest="name",
+        help="which documents and questions",
     )
     parser.add_argument("--part", choices=("looked", "scored"), default="looked")
-    parser.add_argument("--llm", nargs="+", default=["offline"], help="models of all roles")
+    parser.add_argument(
+        "--llm", nargs="+", default=["offline"], help="models of all roles"
+    )
     parser.add_argument("--graph", nargs="+", default=["ras", "single-shot"])
     arguments = parser.parse_args()
     chosen = SETS[arguments.name]
     looked = chosen.looked_at()
-    asked = [one for one in chosen.questions() if (one["id"] in looked) == (arguments.part == "looked")]
+    asked = [
+        one
+        for one in chosen.questions()
+        if (one["id"] in looked) == (arguments.part == "looked")
+    ]
     with chosen.index() as index:
         for llm in arguments.llm:
             for graph in arguments.graph:
-                _score(f"{graph}, {llm}", create_agent(graph, index=index, llm=llm), asked, arguments.part == "looked")
+                _score(
+                    f"{graph}, {llm}",
+                    create_agent(graph, index=index, llm=llm),
+                    asked,
+                    arguments.part == "looked",
+                )
 
 
-def _score(name: str, agent: Any, asked: Sequence[Mapping[str, Any]], shown: bool) -> None:
+def _score(
+    name: str, agent: Any, asked: Sequence[Mapping[str, Any]], shown: bool
+) -> None:
     marks: Counter[tuple[str, Mark]] = Counter()
     listed: list[tuple[float, float]] = []
     print(f"\n{name}")
@@ -140,18 +179,31 @@ def _score(name: str, agent: Any, asked: Sequence[Mapping[str, Any]], shown: boo
         got = mark(one, answer, abstained)
         marks[one["kind"], got] += 1
         if one["kind"] == "names":
-            listed.append((math.nan, 0.0) if abstained else precision_and_recall(one["answers"], answer))
+            listed.append(
+                (math.nan, 0.0)
+                if abstained
+                else precision_and_recall(one["answers"], answer)
+            )
         if shown:
-            print(f"  {got:6} {one['id']:18} {one['question']}\n{'':28}{answer!r} ({out.get('confidence')})")
+            print(
+                f"  {got:6} {one['id']:18} {one['question']}\n{'':28}{answer!r} ({out.get('confidence')})"
+            )
     print(f"  {'kind':12} right unsaid wrong")
     for kind in (*KINDS, "all"):
         row = [
-            sum(n for (of, got), n in marks.items() if got == each and kind in (of, "all")) for each in get_args(Mark)
+            sum(
+                n
+                for (of, got), n in marks.items()
+                if got == each and kind in (of, "all")
+            )
+            for each in get_args(Mark)
         ]
         print(f"  {kind:12} {row[0]:5} {row[1]:6} {row[2]:5}")
     said = [precision for precision, _ in listed if not math.isnan(precision)]
     recall = sum(recall for _, recall in listed) / len(listed)
-    print(f"  names listed: precision {sum(said) / max(1, len(said)):.2f}, recall {recall:.2f}")
+    print(
+        f"  names listed: precision {sum(said) / max(1, len(said)):.2f}, recall {recall:.2f}"
+    )
 
 
 if __name__ == "__main__":

@@ -35,7 +35,9 @@ def outcome(answers: list[str] | None, answer: str, abstained: bool) -> str:
     return "right" if normalise_answer(answer) in accepted else "wrong"
 
 
-def ask(questions: list[dict[str, Any]], documents: Path, folder: Path) -> list[tuple[str, str]]:
+def ask(
+    questions: list[dict[str, Any]], documents: Path, folder: Path
+) -> list[tuple[str, str]]:
     """Index the documents in a folder, and return the outcome and the answer of each question."""
     report = ingest([documents], folder)
     for problem in report.errors:
@@ -51,7 +53,9 @@ def ask(questions: list[dict[str, Any]], documents: Path, folder: Path) -> list[
 
 def main() -> None:
     """Print the outcome of each question, and their counts by kind."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--set", choices=tuple(SETS), default="first")
     arguments = parser.parse_args()
     lines = SETS[arguments.set].read_text(encoding="utf-8").splitlines()

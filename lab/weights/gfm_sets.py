@@ -30,14 +30,19 @@ from ras_agent.train.data import training_set
 from ras_agent.train.gfm.examples import pseudo_questions, write_graph_and_questions
 from ras_agent.train.gfm.sets import GFMQuestion
 
-_HARD, _TWO_WIKI = "hotpotqa_train/hard100_contexts.jsonl", "2wikimultihopqa/train500_contexts.jsonl"
+_HARD, _TWO_WIKI = (
+    "hotpotqa_train/hard100_contexts.jsonl",
+    "2wikimultihopqa/train500_contexts.jsonl",
+)
 
 
 def _labelled_set(name: str, data: Path) -> tuple[list[Passage], list[GFMQuestion]]:
     """Return a training set's passages and its questions with the passages that support them."""
     source = training_set(name, data)
     questions = [
-        GFMQuestion(question.question, tuple(passage.id for passage in source.gold(question)))
+        GFMQuestion(
+            question.question, tuple(passage.id for passage in source.gold(question))
+        )
         for question in source.questions
     ]
     return list(source.passages), questions
@@ -64,24 +69,52 @@ def _contexts_of(
     questions = []
     for record in read_records(data / file):
         for title, sentences in record.items("context"):
-            passages.setdefault(title, context_passage(title, " ".join(sentence.strip() for sentence in sentences)))
+            passages.setdefault(
+                title,
+                context_passage(
+                    title, " ".join(sentence.strip() for sentence in sentences)
+                ),
+            )
         titles = dict.fromkeys(fact[0] for fact in record.items("supporting_facts"))
-        questions.append(GFMQuestion(record.text("question"), tuple(passages[title].id for title in titles)))
+        questions.append(
+            GFMQuestion(
+                record.text("question"), tuple(passages[title].id for title in titles)
+            )
+        )
     return list(passages.values()), questions
 
 
 def _composed_set(data: Path) -> tuple[list[Passage], list[GFMQuestion]]:
     """Return texts of SQuAD and Natural Questions, two-hop questions over two of them, and as many over one."""
     rng, reported = random.Random(0), reported_steps(data)
-    singles = [one for one in (*squad(data), *nq(data)) if one.question.lower().strip() not in reported]
+    singles = [
+        one
+        for one in (*squad(data), *nq(data))
+        if one.question.lower().strip() not in reported
+    ]
     made = list(compositions(singles, rng))
-    texts = dict.fromkeys(text for one in made for text in (one.first.text, one.second.text))
-    passages = {text: Passage(f"text-{number}", text) for number, text in enumerate(texts)}
-    questions: dict[str, tuple[str, ...]] = {one.question: (one.first.text, one.second.text) for one in made}
-    over_one = [one for one in singles if one.text in passages and one.question not in questions]
-    questions |= {one.question: (one.text,) for one in rng.sample(over_one, min(len(over_one), len(made)))}
+    texts = dict.fromkeys(
+        text for one in made for text in (one.first.text, one.second.text)
+    )
+    passages = {
+        text: Passage(f"text-{number}", text) for number, text in enumerate(texts)
+    }
+    questions: dict[str, tuple[str, ...]] = {
+        one.question: (one.first.text, one.second.text) for one in made
+    }
+    over_one = [
+        one for one in singles if one.text in passages and one.question not in questions
+    ]
+    questions |= {
+        one.question: (one.text,)
+        for one in rng.sample(over_one, min(len(over_one), len(made)))
+    }
     return list(passages.values()), [
-        GFMQuestion(question, tuple(dict.fromkeys(passages[text].id for text in needed)), "pseudo")
+        GFMQuestion(
+            question,
+            tuple(dict.fromkeys(passages[text].id for text in needed)),
+            "pseudo",
+        )
         for question, needed in questions.items()
     ]
 
@@ -102,22 +135,40 @@ def facts_of(passages: Iterable[Passage]) -> Iterator[PassageFacts]:
 
 
 def write_set(
-    folder: Path, passages: Sequence[Passage], questions: Sequence[GFMQuestion], seed: int = 0, limit: int | None = None
+    folder: Path,
+    passages: Sequence[Passage],
+    questions: Sequence[GFMQuestion],
+    seed: int = 0,
+    limit: int | None = None,
 ) -> KGIndex:
     """Write a set's graph and questions, with at most `limit` pseudo questions, by default all."""
     kg = KGIndex.in_memory(facts_of(passages), embedder="minilm", extractor="offline")
-    write_graph_and_questions(folder, kg, questions, pseudo_questions(passages, seed, limit))
+    write_graph_and_questions(
+        folder, kg, questions, pseudo_questions(passages, seed, limit)
+    )
     return kg
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the sets."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder of the training data")
-    parser.add_argument("--out", type=Path, required=True, help="the folder of the sets, one a folder")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", type=Path, required=True, help="the folder of the training data"
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, help="the folder of the sets, one a folder"
+    )
     every = ",".join(SETS)
-    parser.add_argument("--sets", default=every, help=f"the sets to write, with commas (default: {every})")
-    parser.add_argument("--pseudo", type=int, help="most pseudo questions of a set; if not set, all")
+    parser.add_argument(
+        "--sets",
+        default=every,
+        help=f"the sets to write, with commas (default: {every})",
+    )
+    parser.add_argument(
+        "--pseudo", type=int, help="most pseudo questions of a set; if not set, all"
+    )
     options = parser.parse_args(arguments)
     names = options.sets.split(",")
     for name in names:
@@ -127,8 +178,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SettingsError(f"--pseudo has to be at least 0, got {options.pseudo}")
     for name in names:
         passages, labelled = SETS[name](options.data)
-        titled = any(passage.title for passage in passages)  # pseudo questions name titles
-        kg = write_set(options.out / name, passages, labelled, limit=options.pseudo if titled else 0)
+        titled = any(
+            passage.title for passage in passages
+        )  # pseudo questions name titles
+        kg = write_set(
+            options.out / name,
+            passages,
+            labelled,
+            limit=options.pseudo if titled else 0,
+        )
         print(f"{name}: {kg.manifest}", flush=True)
 
 

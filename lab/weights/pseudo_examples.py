@@ -14,7 +14,9 @@ _UNANSWERABLE = 0.2  # share of two-hop questions asked of the other passage alo
 _BOTH_TEXTS = 0.4  # share of two-hop questions asked of both passages together
 
 
-def pseudo_examples(passages: Sequence[Passage], per_passage: int, seed: int) -> Iterator[ReaderExample]:
+def pseudo_examples(
+    passages: Sequence[Passage], per_passage: int, seed: int
+) -> Iterator[ReaderExample]:
     """Yield at most `per_passage` examples for each passage; the same for the same passages and seed."""
     rng = random.Random(seed)
     for cloze in clozes(passages, per_passage, _TWO_HOP, rng):

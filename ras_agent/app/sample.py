@@ -23,5 +23,8 @@ def sample_passages() -> list[Passage]:
     """Return the passages of ras_agent/data/sample_passages.jsonl, in order."""
     with sample_file() as path:
         return [
-            passage for document in load(path) if isinstance(document, Document) for passage in passages_of(document)
+            passage
+            for document in load(path)
+            if isinstance(document, Document)
+            for passage in passages_of(document)
         ]

@@ -49,9 +49,14 @@ def read_corpus(
     if workers.remote:
         work = WorkSpec(
             "ras_agent.app.structuring:remote_passage_reader",
-            {"settings": settings.model_dump(mode="json", exclude_unset=True), "spec": spec},
+            {
+                "settings": settings.model_dump(mode="json", exclude_unset=True),
+                "spec": spec,
+            },
         )
-        pool = workers.pool(work, {"facts": settings.triple_cache, "replies": settings.cache})
+        pool = workers.pool(
+            work, {"facts": settings.triple_cache, "replies": settings.cache}
+        )
 
     async def ended(read: PassageReport) -> None:
         if on_end:
@@ -61,11 +66,17 @@ def read_corpus(
 
 
 def remote_passage_reader(
-    *, settings: Mapping[str, Any], spec: str, replies: str | None = None, facts: str | None = None
+    *,
+    settings: Mapping[str, Any],
+    spec: str,
+    replies: str | None = None,
+    facts: str | None = None,
 ) -> Work:
     """Make the reader of passages in another process. replies, facts: paths that replace those of `settings`."""
     places = {"cache": replies, "triple_cache": facts}
-    reader_settings = Settings.model_validate({**settings, **{name: place for name, place in places.items() if place}})
+    reader_settings = Settings.model_validate(
+        {**settings, **{name: place for name, place in places.items() if place}}
+    )
     return _passage_reader(extractor_from_settings(reader_settings, spec))
 
 
@@ -76,7 +87,9 @@ def _passage_reader(extractor: Extractor) -> Work:
     ModelRefused, which every passage would meet.
     """
 
-    in_need: set[str] = set()  # one reply that cannot be read tells how to ask about all further passages
+    in_need: set[str] = (
+        set()
+    )  # one reply that cannot be read tells how to ask about all further passages
 
     async def read(passage: Passage) -> PassageReport:
         with metered(Ledger("extractor", in_need=in_need)) as ledger:
@@ -86,8 +99,12 @@ def _passage_reader(extractor: Extractor) -> Work:
             except (StoreError, ModelRefused):
                 raise
             except RasError as error:
-                extraction = Extraction(failures=(Failure("extractor", f"{error} (passage {passage.id})"),))
+                extraction = Extraction(
+                    failures=(Failure("extractor", f"{error} (passage {passage.id})"),)
+                )
         failures = (*ledger.notes, *extraction.failures)
-        return PassageReport(passage.id, len(extraction.triples), tuple(ledger.calls), failures)
+        return PassageReport(
+            passage.id, len(extraction.triples), tuple(ledger.calls), failures
+        )
 
     return read

@@ -97,7 +97,9 @@ class GraphSearch:
         Raises RasError children for what cannot be set up.
         """
         if parts is not None and (unused := arguments.keys() - {"task"}):
-            raise TypeError(f"give parts or {', '.join(sorted(unused))}, not both: parts are resolved already")
+            raise TypeError(
+                f"give parts or {', '.join(sorted(unused))}, not both: parts are resolved already"
+            )
         self._parts = parts = parts or search_parts(**arguments)
         self._rewards = rewards
         self._whole_graph = whole_graph
@@ -110,9 +112,17 @@ class GraphSearch:
         self._limits = parts.preset.limits(parts.limits)
         self._policy = _Policy()
         self._plan = decide.plan(
-            self._policy, parts.pruner, from_memory=parts.preset.from_memory, planner_writes_first_query=True
+            self._policy,
+            parts.pruner,
+            from_memory=parts.preset.from_memory,
+            planner_writes_first_query=True,
         )
-        self._search = (nodes.retrieve(parts.retriever), nodes.structure(parts.extractor), nodes.merge(), _limits_end)
+        self._search = (
+            nodes.retrieve(parts.retriever),
+            nodes.structure(parts.extractor),
+            nodes.merge(),
+            _limits_end,
+        )
         self._begin_episode(
             Question(
                 "",
@@ -134,21 +144,33 @@ class GraphSearch:
         Raises IngestError for a row that is no question, ValueError for a blank one.
         """
         if not isinstance(question, Question):
-            known = {name: value for name, value in row.items() if name not in _ROWS_OWN and value is not None}
+            known = {
+                name: value
+                for name, value in row.items()
+                if name not in _ROWS_OWN and value is not None
+            }
             record = QuestionRecord(
                 {**known, "question": question} if question else known,
                 "row",
                 0,
             )
-            found = read_question(record)  # else what the plain form needs may be unknown here
-            question = found or plain_question(replace(record, data={**_UNKNOWN, **record.data}))
+            found = read_question(
+                record
+            )  # else what the plain form needs may be unknown here
+            question = found or plain_question(
+                replace(record, data={**_UNKNOWN, **record.data})
+            )
         self._begin_episode(question)
         return self._shown(self._first_turns()[-1]["content"])
 
     @documented(SEARCH)
     def search(self, query: str) -> str:
         query = _as_text(query)
-        return self._refusal(query) or self._decide(Plan("subq", query.strip())) or self._end_told()
+        return (
+            self._refusal(query)
+            or self._decide(Plan("subq", query.strip()))
+            or self._end_told()
+        )
 
     @documented(NEIGHBOURS)
     def neighbours(self, entity: str) -> str:
@@ -168,7 +190,9 @@ class GraphSearch:
     def finish(self, reason: str, answer: str = "") -> str:
         reason = _as_text(reason)
         if not self.stop_reason:
-            self._refusal(FINISH.name)  # counts the call, which is always one that can be followed
+            self._refusal(
+                FINISH.name
+            )  # counts the call, which is always one that can be followed
             instead = self._decide(
                 Plan(
                     "sufficient",
@@ -227,7 +251,10 @@ class GraphSearch:
     @property
     def steps(self) -> tuple[Step, ...]:
         """Return the searches so far with what they found."""
-        return tuple(self._records.step(data, self._state["passages"]) for data in self._state["steps"])
+        return tuple(
+            self._records.step(data, self._state["passages"])
+            for data in self._state["steps"]
+        )
 
     @property
     def passages(self) -> tuple[Passage, ...]:
@@ -258,7 +285,9 @@ class GraphSearch:
     def _begin_episode(self, question: Question) -> None:
         self.question = question
         self.done = False
-        self._calls = self._followed = self._unfollowed = self._looks = self._tokens = self._invented = 0
+        self._calls = self._followed = self._unfollowed = self._looks = self._tokens = (
+            self._invented
+        ) = 0
         self._error: Exception | None = None
         self._state: JSON = {
             "question": question.question,
@@ -394,7 +423,11 @@ class GraphSearch:
         self._unfollowed += 1
         if self._unfollowed > 1:
             return self._decide(None) or self._end_told()
-        return self._shown(f"(the argument is empty: give it a text, got {argument!r:.80})" if left else _NO_LOOK_LEFT)
+        return self._shown(
+            f"(the argument is empty: give it a text, got {argument!r:.80})"
+            if left
+            else _NO_LOOK_LEFT
+        )
 
     def _end_told(self) -> str:
         """Return what a policy is shown where the loop has ended."""
@@ -404,7 +437,9 @@ class GraphSearch:
             self.stop_reason,
             self.stop_reason,
         )
-        return self._shown(f"(the research has ended: {why}. Call finish with the answer)")
+        return self._shown(
+            f"(the research has ended: {why}. Call finish with the answer)"
+        )
 
     def _graph_shown(self) -> QuestionGraph:
         """Return the part of the question's graph that the policy sees: all of it, unless facts are pruned."""
@@ -477,7 +512,13 @@ class _StatedAnswer:
         self._text = text
         self.invented = 0
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+    def answer(
+        self,
+        question: str,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        steps: Sequence[Step],
+    ) -> Answer:
         evidence = NumberedEvidence(tuple(passages))
         cited = read_citations(
             self._text,

@@ -44,7 +44,9 @@ class RandomPolicy:
 
     def act(self, environment: GraphSearch) -> ToolCall:
         """Return a search, or `finish`."""
-        if not environment.searches_left or (environment.steps and self._random.random() < self.finish):
+        if not environment.searches_left or (
+            environment.steps and self._random.random() < self.finish
+        ):
             return ToolCall(
                 FINISH.name,
                 {FINISH.argument: "enough"},
@@ -56,7 +58,9 @@ class RandomPolicy:
 
     def _query(self, environment: GraphSearch) -> str:
         question = environment.question.question
-        kind = self._random.choice(("question", "words", "name of question", "name of what was found"))
+        kind = self._random.choice(
+            ("question", "words", "name of question", "name of what was found")
+        )
         names = names_in(question)
         if kind == "name of what was found":
             names = [passage.title for passage in environment.passages if passage.title]

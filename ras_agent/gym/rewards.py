@@ -20,7 +20,9 @@ _OF_METRICS = {
 }
 """The parts that are a metric of an evaluation too, by its name there"""
 _OF_ANSWERS = frozenset({"f1", "em", "squad_f1", "golden_match"})
-_OF_GOLD = frozenset({"gold", "new_support", "enough", "recall", "all_recall", "hit", "mrr", "ndcg"})
+_OF_GOLD = frozenset(
+    {"gold", "new_support", "enough", "recall", "all_recall", "hit", "mrr", "ndcg"}
+)
 _FINDS_INSIDE = frozenset({"golden_match", "answer_coverage"})
 """Metrics that a text wins which names everything"""
 _MOST_TIMES_LONGER = 3
@@ -71,7 +73,9 @@ class Rewards:
             find_metric(name)
         for name, weight in self.weights().items():
             if not math.isfinite(weight):
-                raise SettingsError(f"the weight of {name} should be a finite number, found {weight!r}")
+                raise SettingsError(
+                    f"the weight of {name} should be a finite number, found {weight!r}"
+                )
 
     def weights(self) -> dict[str, float]:
         """Return each part's weight by its name, without those of weight 0."""
@@ -88,7 +92,15 @@ class Rewards:
     @property
     def need_answer(self) -> bool:
         """Whether a part looks at the answer, so that somebody has to write one."""
-        of_answers = self.weights().keys() - {"gold", "new_support", "stop", "enough", "form", "searches", "tokens"}
+        of_answers = self.weights().keys() - {
+            "gold",
+            "new_support",
+            "stop",
+            "enough",
+            "form",
+            "searches",
+            "tokens",
+        }
         return not all(map(_of_passages, of_answers))
 
     def lacking(self, question: Question) -> dict[str, str]:
@@ -154,7 +166,9 @@ def parts_of(episode: Episode, rewards: Rewards) -> dict[str, float]:
     return parts
 
 
-def support_gains(question: Question, hops: Sequence[Sequence[Passage]]) -> tuple[float, ...]:
+def support_gains(
+    question: Question, hops: Sequence[Sequence[Passage]]
+) -> tuple[float, ...]:
     """Return for each search the share of the gold passages that it reached first. Their sum is the share in all.
 
     In which order two searches are made changes what each of them gains, never the sum.
@@ -287,4 +301,7 @@ def _evidence_holds_answer(question: Question, outcome: Outcome) -> bool:
 
 
 def _of_passages(name: str) -> bool:
-    return name not in ("abstention", "citations") and find_metric(_OF_METRICS.get(name, name)).of_passages
+    return (
+        name not in ("abstention", "citations")
+        and find_metric(_OF_METRICS.get(name, name)).of_passages
+    )

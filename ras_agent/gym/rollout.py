@@ -79,7 +79,9 @@ class Policy:
         """Return the policy at `http://host:port/v1#model`, with `vllm:` in front or without. Raises SettingsError."""
         url, _, model = address.removeprefix("vllm:").partition("#")
         if not url.startswith(("http://", "https://")):
-            raise SettingsError(f"a policy is http://host:port/v1#model, not {printable(address)!r}")
+            raise SettingsError(
+                f"a policy is http://host:port/v1#model, not {printable(address)!r}"
+            )
         return cls(url, model or "auto", key)
 
     def chat_model(self, settings: Settings) -> Any:
@@ -96,7 +98,9 @@ class Policy:
             model=self.model,
             base_url=self.url.rstrip("/"),
             api_key=SecretStr(self.key),
-            temperature=TEMPERATURE if settings.temperature is None else settings.temperature,
+            temperature=TEMPERATURE
+            if settings.temperature is None
+            else settings.temperature,
             timeout=settings.timeout,
             model_kwargs={KEEPS_STOP: True},
         )
@@ -128,7 +132,9 @@ class Rollout:
         }
 
 
-def rollout_agent(policy: object, settings: Settings, index: AnyIndex = None, **arguments: Any) -> Agent:
+def rollout_agent(
+    policy: object, settings: Settings, index: AnyIndex = None, **arguments: Any
+) -> Agent:
     """Make the agent of a rollout: the policy plans, in a dialogue that only grows; the other roles are fixed.
 
     policy: a Policy or its address, a chat model such as ART's, or a planner.
@@ -144,7 +150,10 @@ def rollout_agent(policy: object, settings: Settings, index: AnyIndex = None, **
         )
     if isinstance(policy, str):
         policy = Policy.at(policy)
-    fixed = {role: getattr(settings, role) or settings.llm or _FIXED for role in ("extractor", "answerer")}
+    fixed = {
+        role: getattr(settings, role) or settings.llm or _FIXED
+        for role in ("extractor", "answerer")
+    }
     if isinstance(policy, Policy):
         for role in ("extractor", "answerer", "rewriter", "llm"):
             _refuse_policy(
@@ -191,7 +200,9 @@ def _refuse_policy(role: str, spec: object, policy: Policy) -> None:
 def _addresses(spec: object) -> Iterator[str]:
     """Yield the addresses that a role is asked at, as far as a spec or a chat model tells."""
     if isinstance(spec, str):
-        yield from [openai_url()] if spec.startswith("openai:") else _ADDRESS.findall(spec)
+        yield from (
+            [openai_url()] if spec.startswith("openai:") else _ADDRESS.findall(spec)
+        )
     else:
         for model in chat_models_in(spec):
             yield from _ADDRESS.findall(endpoint_of(model))
@@ -205,7 +216,9 @@ def _place(url: str) -> tuple[str, str]:
         "127.0.0.1",
         parts.netloc.rpartition("@")[2].lower(),
     )
-    return host.removesuffix(":443" if parts.scheme == "https" else ":80"), parts.path.rstrip("/").removesuffix("/v1")
+    return host.removesuffix(
+        ":443" if parts.scheme == "https" else ":80"
+    ), parts.path.rstrip("/").removesuffix("/v1")
 
 
 def _refuse_other_loops(settings: Settings, planner: object) -> None:
@@ -227,7 +240,9 @@ def _refuse_other_loops(settings: Settings, planner: object) -> None:
         )
 
 
-def roll_out(agent: Agent, question: Question, rewards: Rewards, *, own_answer: bool = False) -> Rollout:
+def roll_out(
+    agent: Agent, question: Question, rewards: Rewards, *, own_answer: bool = False
+) -> Rollout:
     """Ask a question and score the run. own_answer: whether the answer is what the policy itself has answered.
 
     Raises ModelRefused where the policy cannot be asked, and ModelCallError where asking it has failed: no reward is
@@ -242,7 +257,9 @@ def roll_out(agent: Agent, question: Question, rewards: Rewards, *, own_answer: 
     )
 
 
-async def aroll_out(agent: Agent, question: Question, rewards: Rewards, *, own_answer: bool = False) -> Rollout:
+async def aroll_out(
+    agent: Agent, question: Question, rewards: Rewards, *, own_answer: bool = False
+) -> Rollout:
     """Do the same as `roll_out`, for coroutines."""
     out = await agent.ainvoke({"question": question.question})
     return _scored(
@@ -254,16 +271,26 @@ async def aroll_out(agent: Agent, question: Question, rewards: Rewards, *, own_a
     )
 
 
-def _scored(agent: Agent, out: Mapping[str, Any], question: Question, rewards: Rewards, own_answer: bool) -> Rollout:
+def _scored(
+    agent: Agent,
+    out: Mapping[str, Any],
+    question: Question,
+    rewards: Rewards,
+    own_answer: bool,
+) -> Rollout:
     if out["stop_reason"] == "model_refused":
-        raise ModelRefused(f"no reward: {out['failures'][-1]['message'] if out['failures'] else 'no model replied'}")
+        raise ModelRefused(
+            f"no reward: {out['failures'][-1]['message'] if out['failures'] else 'no model replied'}"
+        )
     for failure in out["failures"]:
         if failure["role"] == "planner":
             error = _ERROR.match(failure["message"])
         else:
             error = None
         if error and error[1] != ParseError.__name__:
-            raise ModelCallError(f"no reward: the policy failed at hop {failure['hop']}: {failure['message']}")
+            raise ModelCallError(
+                f"no reward: the policy failed at hop {failure['hop']}: {failure['message']}"
+            )
     outcome = Outcome.from_output(out)
     if own_answer:
         answer = ""
@@ -283,7 +310,10 @@ def _scored(agent: Agent, out: Mapping[str, Any], question: Question, rewards: R
     episode = Episode(
         question,
         outcome,
-        hops=[[passages[hit["passage_id"]] for hit in step["hits"]] for step in out["steps"]],
+        hops=[
+            [passages[hit["passage_id"]] for hit in step["hits"]]
+            for step in out["steps"]
+        ],
         calls=len(calls),
         followed=_followed(out["plans"]),
         finished=ended_well(out["stop_reason"]),
@@ -326,7 +356,9 @@ def _followed(plans: Sequence[JSON]) -> int:
         if "assistant" in roles:
             said = roles[roles.index("assistant") :]
         count += said.count("assistant") - said.count("user")
-        if "tool" in said:  # else what that search found is a turn of the user, and counted off
+        if (
+            "tool" in said
+        ):  # else what that search found is a turn of the user, and counted off
             count -= unsaid
         unsaid = 0
     return count
@@ -344,7 +376,9 @@ def read_rewards(texts: Sequence[str]) -> Rewards:
         try:
             weights[name] = float(weight or 1)
         except ValueError:
-            raise SettingsError(f"a reward is NAME=WEIGHT, such as f1=1, not {text!r}") from None
+            raise SettingsError(
+                f"a reward is NAME=WEIGHT, such as f1=1, not {text!r}"
+            ) from None
     own: dict[str, Any] = dict.fromkeys(
         parts,
         0.0,

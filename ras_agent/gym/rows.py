@@ -46,7 +46,9 @@ def rows(questions: Iterable[Question]) -> list[JSON]:
 
 
 def log_parts(
-    environments: Sequence[GraphSearch], log_metric: Callable[[str, float], None], **unused: object
+    environments: Sequence[GraphSearch],
+    log_metric: Callable[[str, float], None],
+    **unused: object,
 ) -> list[None]:
     """Log the mean of each part of the reward as "parts/NAME", and reward nothing.
 

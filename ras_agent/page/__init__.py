@@ -1,7 +1,20 @@
 """Pages to look at: the page of a run, and what every self-contained page is made with."""
 
-from ras_agent.page.self_contained import SERVED_POLICY, filled, json_for_html, page_file, page_script, policy
-from ras_agent.page.trace_page import picture, trace_data, trace_frame, trace_html, trace_script
+from ras_agent.page.self_contained import (
+    SERVED_POLICY,
+    filled,
+    json_for_html,
+    page_file,
+    page_script,
+    policy,
+)
+from ras_agent.page.trace_page import (
+    picture,
+    trace_data,
+    trace_frame,
+    trace_html,
+    trace_script,
+)
 
 __all__ = [
     "SERVED_POLICY",

@@ -14,11 +14,30 @@ from ras_agent.text.overlap import holds
 from ras_agent.text.words import stem_set
 
 _MAKERS = {
-    **{"founded": "founder", "invented": "inventor", "discovered": "discoverer", "designed": "designer"},
-    **{"written": "author", "directed": "director", "composed": "composer", "painted": "painter"},
+    **{
+        "founded": "founder",
+        "invented": "inventor",
+        "discovered": "discoverer",
+        "designed": "designer",
+    },
+    **{
+        "written": "author",
+        "directed": "director",
+        "composed": "composer",
+        "painted": "painter",
+    },
 }
 _PAST = {"written": "wrote"}  # where it is not the participle
-_OFFICES = ("mayor", "chief executive", "president", "director", "chair", "head", "rector", "owner")
+_OFFICES = (
+    "mayor",
+    "chief executive",
+    "president",
+    "director",
+    "chair",
+    "head",
+    "rector",
+    "owner",
+)
 _MADE_BY = re.compile(rf"was ({'|'.join(_MAKERS)}) by")
 _OF_OFFICE = re.compile(rf"the (?:{'|'.join(_OFFICES)}) of (?P<of>[^?]+)\?")
 _PLACE = re.compile(r"\b(city|town|village|river)\b")
@@ -36,10 +55,16 @@ def questions_about(passages: Sequence[Passage]) -> list[str]:
     extractor = find("extractor", "offline")()
     for passage in passages[:_PASSAGES]:
         heading, _, text = passage.text.partition("\n")
-        if not text or heading.strip("# ") != passage.title:  # a heading is no name of what its text is about
+        if (
+            not text or heading.strip("# ") != passage.title
+        ):  # a heading is no name of what its text is about
             text = passage.text
         text = text.casefold()
-        facts += [fact for fact in extractor.extract([passage]).triples if fact.subject.casefold() in text]
+        facts += [
+            fact
+            for fact in extractor.extract([passage]).triples
+            if fact.subject.casefold() in text
+        ]
     answered: list[str] = []
     for question in example_questions(facts, _TRIED):
         if len(answered) < _MOST and is_answered(question, passages):
@@ -50,8 +75,14 @@ def questions_about(passages: Sequence[Passage]) -> list[str]:
 def is_answered(question: str, passages: Sequence[Passage]) -> bool:
     """Tell whether the offline mode answers a question from sentences that name who holds the office it asks for."""
     asked = stem_set(question)
-    nearest = sorted(passages, key=lambda one: len(asked & stem_set(f"{one.title} {one.text}")), reverse=True)
-    answer = find("answerer", "offline")().answer(question, QuestionGraph(), nearest[:_READ], ())
+    nearest = sorted(
+        passages,
+        key=lambda one: len(asked & stem_set(f"{one.title} {one.text}")),
+        reverse=True,
+    )
+    answer = find("answerer", "offline")().answer(
+        question, QuestionGraph(), nearest[:_READ], ()
+    )
     if answer.abstained:
         return False
     office = _OF_OFFICE.search(question)
@@ -68,7 +99,11 @@ def example_questions(facts: Iterable[Triple], most: int = 4) -> list[str]:
     made by a few fixed forms of predicates ("was founded by", "was born in"), so facts in other words, or in another
     language, give none.
     """
-    forms = _Forms(fact for fact in facts if fact.subject[:1].isupper() and fact.object[:1].isalnum())
+    forms = _Forms(
+        fact
+        for fact in facts
+        if fact.subject[:1].isupper() and fact.object[:1].isalnum()
+    )
     hard = list(_first_of_each(forms.of_two()).items())[: most // 2]
     questions = dict(hard)
     for about, question in forms.of_one():
@@ -88,12 +123,16 @@ class _Forms:
     """Forms of questions over facts; each question comes with the key of what it is about."""
 
     def __init__(self, facts: Iterable[Triple]) -> None:
-        self._facts: dict[tuple[str, str], list[Triple]] = defaultdict(list)  # by subject and predicate
+        self._facts: dict[tuple[str, str], list[Triple]] = defaultdict(
+            list
+        )  # by subject and predicate
         self._kinds: dict[str, str] = {}  # of cities, towns, villages and rivers
         for fact in facts:
             key = canonical_key(fact.subject)
             self._facts[key, fact.predicate].append(fact)
-            if fact.predicate.startswith("is") and (kind := _PLACE.search(f"{fact.predicate} {fact.object}")):
+            if fact.predicate.startswith("is") and (
+                kind := _PLACE.search(f"{fact.predicate} {fact.object}")
+            ):
                 self._kinds.setdefault(key, kind[1])
 
     def of_one(self) -> Iterator[tuple[str, str]]:
@@ -105,8 +144,16 @@ class _Forms:
                 yield key, f"Who {_PAST.get(made[1], made[1])} {subject}?"
             elif predicate == _BORN and named:
                 kind = self._kinds.get(canonical_key(fact.object))
-                yield key, f"In which {kind} was {subject} born?" if kind else f"Where was {subject} born?"
-            elif predicate in ("was founded in", "was launched in") and fact.object.isdecimal():
+                yield (
+                    key,
+                    f"In which {kind} was {subject} born?"
+                    if kind
+                    else f"Where was {subject} born?",
+                )
+            elif (
+                predicate in ("was founded in", "was launched in")
+                and fact.object.isdecimal()
+            ):
                 yield key, f"When was {subject} {predicate.split()[1]}?"
             elif office in _OFFICES and office != predicate and named:
                 yield key, f"Who is the {office} of {subject}?"
@@ -120,10 +167,26 @@ class _Forms:
         }
         for fact, key in self._single():
             place = canonical_key(fact.object)
-            if fact.predicate == _BORN and place in through and self._kinds.get(place, "river") != "river":
-                yield key, f"Which river flows through the {self._kinds[place]} where {fact.subject} was born?"
-            made, office = _MADE_BY.fullmatch(fact.predicate), fact.predicate.removesuffix(" is")
-            maker = _MAKERS[made[1]] if made else office if office in _OFFICES and office != fact.predicate else ""
+            if (
+                fact.predicate == _BORN
+                and place in through
+                and self._kinds.get(place, "river") != "river"
+            ):
+                yield (
+                    key,
+                    f"Which river flows through the {self._kinds[place]} where {fact.subject} was born?",
+                )
+            made, office = (
+                _MADE_BY.fullmatch(fact.predicate),
+                fact.predicate.removesuffix(" is"),
+            )
+            maker = (
+                _MAKERS[made[1]]
+                if made
+                else office
+                if office in _OFFICES and office != fact.predicate
+                else ""
+            )
             births = self._facts.get((place, _BORN), ())
             if maker and any(birth.object[:1].isupper() for birth in births):
                 yield key, f"Where was the {maker} of {fact.subject} born?"

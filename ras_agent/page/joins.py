@@ -22,7 +22,9 @@ def same_thing(label: str, other: str) -> bool:
     >>> same_thing("France", "capital of France"), same_thing("Bell", "Bell Telephone Company")
     (False, False)
     """
-    short, long = sorted((label.replace(",", " ,").split(), other.replace(",", " ,").split()), key=len)
+    short, long = sorted(
+        (label.replace(",", " ,").split(), other.replace(",", " ,").split()), key=len
+    )
     if short[:1] in (["the"], ["The"]):
         short = short[1:]
     if not short or len(short) >= len(long) or not short[0][0].isupper():
@@ -30,8 +32,12 @@ def same_thing(label: str, other: str) -> bool:
     for at in range(len(long) - len(short) + 1):
         if long[at : at + len(short)] == short:
             before, after = long[:at], long[at + len(short) :]
-            described = all(word.islower() for word in before[1:]) and not (before and before[-1].lower() in _OF)
-            described = described and (not before or before[0].islower() or before == ["The"])
+            described = all(word.islower() for word in before[1:]) and not (
+                before and before[-1].lower() in _OF
+            )
+            described = described and (
+                not before or before[0].islower() or before == ["The"]
+            )
             return described and (not after or after[0] == "," or after[0] in _BESIDE)
     return False
 
@@ -45,4 +51,8 @@ def joins_of(labels: Mapping[int, str]) -> list[tuple[int, int]]:
         for other, name in labels.items():
             if len(label) < len(name) and same_thing(label, name):
                 longer.setdefault(entity, []).append(other)
-    return [(entity, others[0]) for entity, others in sorted(longer.items()) if len(others) == 1]
+    return [
+        (entity, others[0])
+        for entity, others in sorted(longer.items())
+        if len(others) == 1
+    ]

@@ -9,7 +9,9 @@ from ras_agent.records import Citation
 from ras_agent.text.lines import shown_name
 
 
-def answer_cell(question: str, answer: str, citations: Iterable[Citation], about: str) -> str:
+def answer_cell(
+    question: str, answer: str, citations: Iterable[Citation], about: str
+) -> str:
     """Return a question, its answer and the cited sentences. about: a line below them in small letters."""
     quotes = "".join(f"<li>{_cited(citation)}</li>" for citation in citations)
     parts = [

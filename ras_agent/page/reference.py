@@ -16,7 +16,9 @@ def reference_page(schema: JSON) -> str:
         for method, about in methods.items():
             group = next(iter(about.get("tags", ())), "Other")
             groups.setdefault(group, []).append(_operation(path, method, about, schema))
-    body = "".join(f"<h2>{escape(group)}</h2>{''.join(parts)}" for group, parts in groups.items())
+    body = "".join(
+        f"<h2>{escape(group)}</h2>{''.join(parts)}" for group, parts in groups.items()
+    )
     title = escape(f"{schema['info']['title']} {schema['info']['version']}")
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -27,19 +29,29 @@ def reference_page(schema: JSON) -> str:
 
 
 def _operation(path: str, method: str, about: JSON, schema: JSON) -> str:
-    parts = [f"<h3><code>{method.upper()} {escape(path)}</code></h3><p>{escape(about.get('description', ''))}</p>"]
+    parts = [
+        f"<h3><code>{method.upper()} {escape(path)}</code></h3><p>{escape(about.get('description', ''))}</p>"
+    ]
     if parameters := about.get("parameters"):
         items = "".join(f"<li>{_parameter(parameter)}</li>" for parameter in parameters)
         parts.append(f"<ul>{items}</ul>")
     for kind, content in about.get("requestBody", {}).get("content", {}).items():
-        shape = json.dumps(_resolve(content["schema"], schema), indent=2, ensure_ascii=False)
-        parts.append(f"<details><summary>Body, {escape(kind)}</summary><pre>{escape(shape)}</pre></details>")
+        shape = json.dumps(
+            _resolve(content["schema"], schema), indent=2, ensure_ascii=False
+        )
+        parts.append(
+            f"<details><summary>Body, {escape(kind)}</summary><pre>{escape(shape)}</pre></details>"
+        )
     return f"<section>{''.join(parts)}</section>"
 
 
 def _parameter(parameter: JSON) -> str:
     about = parameter["schema"]
-    default = f", {json.dumps(about['default'])} if not given" if about.get("default") not in (None, "") else ""
+    default = (
+        f", {json.dumps(about['default'])} if not given"
+        if about.get("default") not in (None, "")
+        else ""
+    )
     required = ", required" if parameter.get("required") else ""
     return f"<code>{escape(parameter['name'])}</code> in the {escape(parameter['in'])}{required}{escape(default)}"
 
@@ -52,5 +64,9 @@ def _resolve(part: Any, schema: JSON) -> Any:
             for name in part["$ref"].removeprefix("#/").split("/"):
                 target = target[name]
             return _resolve(target, schema)
-        return {key: _resolve(value, schema) for key, value in part.items() if key != "title"}
+        return {
+            key: _resolve(value, schema)
+            for key, value in part.items()
+            if key != "title"
+        }
     return [_resolve(item, schema) for item in part] if isinstance(part, list) else part

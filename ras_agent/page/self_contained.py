@@ -55,7 +55,11 @@ def filled(template: str, slots: Mapping[str, str]) -> str:
 
     A lone surrogate, which no file can hold, becomes "?".
     """
-    return _SLOT.sub(lambda slot: slots.get(slot[1], slot[0]), template).encode(errors="replace").decode()
+    return (
+        _SLOT.sub(lambda slot: slots.get(slot[1], slot[0]), template)
+        .encode(errors="replace")
+        .decode()
+    )
 
 
 def _hash(source: str) -> str:

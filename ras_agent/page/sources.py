@@ -29,13 +29,23 @@ def _link(passage: Passage, folder: Path) -> str:
     names = [*(passage.metadata.get(key) for key in _PLACES), passage.document_id]
     for name in names:
         # a name without an ending may be any folder or a program; none of these is a document
-        if not isinstance(name, str) or not PurePosixPath(name).suffix or "\0" in name or len(name) > 1000:
+        if (
+            not isinstance(name, str)
+            or not PurePosixPath(name).suffix
+            or "\0" in name
+            or len(name) > 1000
+        ):
             continue
         for base in (folder, Path()):
             try:
                 path = (base / name).resolve()
                 if path.is_file():
-                    return quote(Path(os.path.relpath(path, folder.resolve())).as_posix())
-            except (OSError, ValueError):  # a name that no file can have; on Windows, a path on another drive
+                    return quote(
+                        Path(os.path.relpath(path, folder.resolve())).as_posix()
+                    )
+            except (
+                OSError,
+                ValueError,
+            ):  # a name that no file can have; on Windows, a path on another drive
                 continue
     return ""

@@ -14,7 +14,13 @@ from types import MappingProxyType
 
 from ras_agent.marks import ACTIONS
 from ras_agent.page.joins import joins_of
-from ras_agent.page.self_contained import filled, json_for_html, page_file, page_script, policy
+from ras_agent.page.self_contained import (
+    filled,
+    json_for_html,
+    page_file,
+    page_script,
+    policy,
+)
 from ras_agent.page.sources import source_files
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.merge import first_hop
@@ -41,7 +47,12 @@ def trace_html(trace: Trace, folder: Path | None = None) -> str:
         working folder.
     """
     title = " ".join(trace.question.split())[:120]
-    return trace_frame(title, trace_data(trace, {} if folder is None else source_files(trace.passages, folder)))
+    return trace_frame(
+        title,
+        trace_data(
+            trace, {} if folder is None else source_files(trace.passages, folder)
+        ),
+    )
 
 
 def trace_data(trace: Trace, files: Mapping[str, str] = MappingProxyType({})) -> str:
@@ -52,7 +63,12 @@ def trace_data(trace: Trace, files: Mapping[str, str] = MappingProxyType({})) ->
     marks = {action: str(mark) for action, mark in ACTIONS.items()}
     graph_data = picture(trace.graph, trace.question, trace.answer, trace.citations)
     graph_data["hops"] = max([graph_data["hops"], *(step.hop for step in trace.steps)])
-    data = {"trace": json.loads(trace.to_json()), "picture": graph_data, "marks": marks, "files": dict(files)}
+    data = {
+        "trace": json.loads(trace.to_json()),
+        "picture": graph_data,
+        "marks": marks,
+        "files": dict(files),
+    }
     return json_for_html(data)
 
 
@@ -60,7 +76,9 @@ def trace_frame(title: str, data: str = "@@DATA@@") -> str:
     """Return the page around `data`, by default around @@DATA@@, which the result of `trace_data` is to replace."""
     style, script = page_file("trace.css"), trace_script()
     slots = {"POLICY": policy([script], [style]), "STYLE": style, "SCRIPT": script}
-    return filled(page_file("trace.html"), {**slots, "TITLE": html.escape(title), "DATA": data})
+    return filled(
+        page_file("trace.html"), {**slots, "TITLE": html.escape(title), "DATA": data}
+    )
 
 
 def trace_script() -> str:
@@ -69,7 +87,12 @@ def trace_script() -> str:
 
 
 def picture(
-    graph: QuestionGraph, question: str, answer: str, citations: Iterable[Citation], *, most: int = _MOST
+    graph: QuestionGraph,
+    question: str,
+    answer: str,
+    citations: Iterable[Citation],
+    *,
+    most: int = _MOST,
 ) -> JSON:
     """Return nodes and edges with the sizes of their labels, in pixels at scale 1, for the page's script.
 
@@ -93,22 +116,54 @@ def picture(
     nodes: list[JSON] = []
     for key, entity in graph.entities.items():
         lines, is_labelled = _label_lines(entity.label), key in labelled
-        width, height = (max(map(_width, lines)) + 26, len(lines) * _LINE_HEIGHT + 13) if is_labelled else (_DOT, _DOT)
+        width, height = (
+            (max(map(_width, lines)) + 26, len(lines) * _LINE_HEIGHT + 13)
+            if is_labelled
+            else (_DOT, _DOT)
+        )
         hop = min(map(first_hop, graph.touching(key)))
         nodes.append(
-            {"key": key, "label": entity.label, "forms": list(entity.forms), "lines": lines, "role": roles[key]}
-            | {"hop": hop, "shown": is_labelled, "w": round(width, 1), "h": round(height, 1)}
+            {
+                "key": key,
+                "label": entity.label,
+                "forms": list(entity.forms),
+                "lines": lines,
+                "role": roles[key],
+            }
+            | {
+                "hop": hop,
+                "shown": is_labelled,
+                "w": round(width, 1),
+                "h": round(height, 1),
+            }
         )
     edges: list[JSON] = []
     for name, fact in graph.by_id.items():
         text = _shorten(fact.predicate, 34)
         edges.append(
-            {"id": name, "from": index[canonical_key(fact.subject)], "to": index[canonical_key(fact.object)]}
-            | {"text": text, "hop": first_hop(fact), "conflict": name in disputed, "cited": cited.get(name, [])}
+            {
+                "id": name,
+                "from": index[canonical_key(fact.subject)],
+                "to": index[canonical_key(fact.object)],
+            }
+            | {
+                "text": text,
+                "hop": first_hop(fact),
+                "conflict": name in disputed,
+                "cited": cited.get(name, []),
+            }
             | {"shown": not crowded or name in cited, "h": _LINE_HEIGHT}
-            | {"w": round(_width(text) * (1.0 if name in cited else 0.88) + 24 * len(cited.get(name, ())), 1)}
+            | {
+                "w": round(
+                    _width(text) * (1.0 if name in cited else 0.88)
+                    + 24 * len(cited.get(name, ())),
+                    1,
+                )
+            }
         )
-    linked = [end for edge in edges if edge["cited"] for end in (edge["from"], edge["to"])]
+    linked = [
+        end for edge in edges if edge["cited"] for end in (edge["from"], edge["to"])
+    ]
     linked += [number for number, node in enumerate(nodes) if node["role"] == "answer"]
     joins = joins_of({number: nodes[number]["label"] for number in linked})
     left_out = len(full) - len(graph)
@@ -119,7 +174,13 @@ def picture(
         "chain": [
             {"start": step.start, "end": step.end, "cited": step.citation}
             | {"facts": [name for name in step.facts if name in graph.by_id]}
-            | {"nodes": [index[key] for key in map(canonical_key, (step.start, step.end)) if key in index]}
+            | {
+                "nodes": [
+                    index[key]
+                    for key in map(canonical_key, (step.start, step.end))
+                    if key in index
+                ]
+            }
             for step in proof_of(question, answer, citations, full.by_id)
         ],
         "hops": max([0, *(edge["hop"] for edge in edges)]),
@@ -128,12 +189,17 @@ def picture(
     }
 
 
-def _choose_labels(graph: QuestionGraph, roles: Mapping[str, str], cited: Collection[str]) -> set[str]:
+def _choose_labels(
+    graph: QuestionGraph, roles: Mapping[str, str], cited: Collection[str]
+) -> set[str]:
     """Choose which of many entities get labels: those with a role or a citation, then the best connected."""
     matter = {key for key, role in roles.items() if role}
     for name in cited:
         if name in graph.by_id:
-            matter |= {canonical_key(graph.by_id[name].subject), canonical_key(graph.by_id[name].object)}
+            matter |= {
+                canonical_key(graph.by_id[name].subject),
+                canonical_key(graph.by_id[name].object),
+            }
     degree = {key: len(graph.touching(key)) for key in roles}
     for least in sorted({*degree.values()} - {1}):
         joining = {key for key, facts in degree.items() if facts >= least}

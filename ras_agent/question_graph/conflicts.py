@@ -10,9 +10,13 @@ from ras_agent.records import Triple
 from ras_agent.text.values import agree, value_of
 
 # "was born on 3 March 1847" and "born in 1848" state the same relation
-_FRAME = re.compile(r"^(?:(?:is|was|are|were|be|been|being|has|have|had) )+(?=\w)| (?:in|on|at|around|about|circa)$")
+_FRAME = re.compile(
+    r"^(?:(?:is|was|are|were|be|been|being|has|have|had) )+(?=\w)| (?:in|on|at|around|about|circa)$"
+)
 
-_MOST_VALUES = 50  # dates or quantities of one subject; a predicate with more takes several
+_MOST_VALUES = (
+    50  # dates or quantities of one subject; a predicate with more takes several
+)
 
 
 def conflicts_of(facts: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
@@ -31,7 +35,9 @@ def conflicts_of(facts: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
     excludes "stars Meg Ryan", takes knowledge of the world: in MuSiQue's sample 284 pairs of names differ so, and of
     those looked at not one is a contradiction.
     """
-    by_predicate: dict[str, dict[str, list[Triple]]] = {}  # predicate -> subject -> facts
+    by_predicate: dict[
+        str, dict[str, list[Triple]]
+    ] = {}  # predicate -> subject -> facts
     for fact in valued_facts(facts):
         subject, predicate, _ = fact.key
         frame = _FRAME.sub("", predicate)
@@ -47,7 +53,11 @@ def valued_facts(facts: Iterable[Triple]) -> tuple[Triple, ...]:
     """Return the facts that may disagree with others: of a name, with a date or quantity, read somewhere."""
     valued = []
     for fact in facts:
-        if fact.sources and _is_name(fact.subject) and value_of(fact.object) is not None:
+        if (
+            fact.sources
+            and _is_name(fact.subject)
+            and value_of(fact.object) is not None
+        ):
             valued.append(fact)
     return tuple(valued)
 

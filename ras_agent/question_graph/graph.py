@@ -11,7 +11,13 @@ from itertools import chain
 from typing import Any, Self
 
 from ras_agent.question_graph.conflicts import conflicts_of, valued_facts
-from ras_agent.question_graph.merge import Entity, Readings, entities_of, facts_of, readings_of
+from ras_agent.question_graph.merge import (
+    Entity,
+    Readings,
+    entities_of,
+    facts_of,
+    readings_of,
+)
 from ras_agent.records import JSON, Source, Step, Triple
 from ras_agent.shape import Record
 from ras_agent.text.canonical import canonical_key
@@ -51,12 +57,16 @@ class QuestionGraph:
             hidden_facts = self.hidden_facts
         readings = readings_of(self.readings)
         new = facts_of(added)
-        if not readings.followed_by(added) or not self._all_facts.keys().isdisjoint(new):
+        if not readings.followed_by(added) or not self._all_facts.keys().isdisjoint(
+            new
+        ):
             return type(self)((*readings, *added), hidden_facts)
         # most of a hop's facts are new, and then no known fact changes its words, sources or place
         grown = type(self)(Readings((*readings, *added)), hidden_facts)
         grown.__dict__["_all_facts"] = self._all_facts | new
-        grown.__dict__["_valued_facts"] = self._valued_facts + valued_facts([fact for fact, _ in new.values()])
+        grown.__dict__["_valued_facts"] = self._valued_facts + valued_facts(
+            [fact for fact, _ in new.values()]
+        )
         return grown
 
     @cached_property
@@ -68,7 +78,11 @@ class QuestionGraph:
     def _visible_facts(self) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
         """Map each fact id to (fact, its readings), without the hidden facts."""
         if self.hidden_facts:
-            return {name: entry for name, entry in self._all_facts.items() if name not in self.hidden_facts}
+            return {
+                name: entry
+                for name, entry in self._all_facts.items()
+                if name not in self.hidden_facts
+            }
         return self._all_facts
 
     @cached_property
@@ -134,7 +148,9 @@ class QuestionGraph:
         without_hop = [name for name in self.by_id if name not in of_a_hop]
         return tuple(filter(None, (self.with_ids(without_hop), *groups)))
 
-    def bounded(self, max_facts: int, question: str = "", keep: Iterable[str] = ()) -> Self:
+    def bounded(
+        self, max_facts: int, question: str = "", keep: Iterable[str] = ()
+    ) -> Self:
         """Return the graph with at most `max_facts` visible facts; the others are hidden.
 
         The facts with the fewest source passages are hidden first, then those least similar to the question. Facts
@@ -168,7 +184,9 @@ class QuestionGraph:
             names = {fact.id for fact in group}
             if visible & names:
                 visible |= names
-        return replace(self, hidden_facts=self.hidden_facts | (self.by_id.keys() - visible))
+        return replace(
+            self, hidden_facts=self.hidden_facts | (self.by_id.keys() - visible)
+        )
 
     def __len__(self) -> int:
         return len(self._visible_facts)
@@ -208,7 +226,9 @@ class QuestionGraph:
         return cls((*readings, *hidden), ids)
 
 
-def _least_useful(facts: Mapping[str, Triple], max_facts: int, question: str, keep: Set[str]) -> frozenset[str]:
+def _least_useful(
+    facts: Mapping[str, Triple], max_facts: int, question: str, keep: Set[str]
+) -> frozenset[str]:
     """Return the ids of the facts to hide so that `max_facts` remain, or more where `keep` holds more ids.
 
     The facts with the fewest source passages are hidden first, then those least similar to the question. Similarity is
@@ -222,7 +242,9 @@ def _least_useful(facts: Mapping[str, Triple], max_facts: int, question: str, ke
         words = " ".join(fact.key).split()
         overlaps[name] = set(question_words).intersection(words)
     holding = Counter(chain.from_iterable(overlaps.values()))
-    weights = {word: math.log(1 + len(loose) / count) for word, count in holding.items()}
+    weights = {
+        word: math.log(1 + len(loose) / count) for word, count in holding.items()
+    }
 
     def rank(name: str) -> tuple[int, float, tuple[str, str, str]]:
         fact = loose[name]
@@ -255,7 +277,12 @@ class GraphJSON(Record):
 _SOURCE = ("passage_id", "start", "end", "hop", "subquery", "extractor", "unchecked")
 
 
-def dump_fact(name: str, fact: Triple, readings: tuple[Triple, ...] = (), sources: list[JSON] | None = None) -> JSON:
+def dump_fact(
+    name: str,
+    fact: Triple,
+    readings: tuple[Triple, ...] = (),
+    sources: list[JSON] | None = None,
+) -> JSON:
     """Return the JSON of a fact with the id `name`. sources: the JSON of its sources, for a caller that has it.
 
     A fact that was read in several surface forms has `readings`: [subject, predicate, object, [indexes into the fact's
@@ -304,7 +331,9 @@ def _load_fact(data: Mapping[str, Any]) -> Iterable[Triple]:
                 )
             )
     except IndexError as error:
-        raise ValueError(f"fact {fact.id}: a reading names a source that it does not have") from error
+        raise ValueError(
+            f"fact {fact.id}: a reading names a source that it does not have"
+        ) from error
     return readings
 
 

@@ -66,7 +66,9 @@ def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]
 
     A fact is shown in the form that most of its sources have; ties go to the longest form, then to alphabetical order.
     """
-    facts: dict[str, tuple[Triple, tuple[Triple, ...]]] = {reading.id: (reading, (reading,)) for reading in readings}
+    facts: dict[str, tuple[Triple, tuple[Triple, ...]]] = {
+        reading.id: (reading, (reading,)) for reading in readings
+    }
     if len(facts) == len(readings):
         return facts
     grouped: dict[str, list[Triple]] = {}
@@ -79,7 +81,9 @@ def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]
     return dict(sorted(facts.items(), key=lambda item: _order(item[1][0])))
 
 
-def entities_of(facts: Mapping[str, tuple[Triple, Sequence[Triple]]]) -> dict[str, Entity]:
+def entities_of(
+    facts: Mapping[str, tuple[Triple, Sequence[Triple]]],
+) -> dict[str, Entity]:
     """Map each canonical key to its Entity, in the order of first mention.
 
     The label is the form that most facts show; ties go to the longest form, then to alphabetical order.
@@ -94,7 +98,9 @@ def entities_of(facts: Mapping[str, tuple[Triple, Sequence[Triple]]]) -> dict[st
         for reading in readings:
             for surface in (reading.subject, reading.object):
                 others.setdefault(canonical_key(surface), set()).add(surface)
-    return {key: _entity(key, counts, others.get(key, ())) for key, counts in labels.items()}
+    return {
+        key: _entity(key, counts, others.get(key, ())) for key, counts in labels.items()
+    }
 
 
 def first_hop(fact: Triple) -> int:
@@ -111,7 +117,10 @@ def _entity(key: str, label_counts: Mapping[str, int], others: Iterable[str]) ->
             label,
             (label,),
         )
-    label = min(label_counts, key=lambda surface: (-label_counts[surface], *_preference((surface,))))
+    label = min(
+        label_counts,
+        key=lambda surface: (-label_counts[surface], *_preference((surface,))),
+    )
     return Entity(
         key,
         label,
@@ -120,7 +129,9 @@ def _entity(key: str, label_counts: Mapping[str, int], others: Iterable[str]) ->
 
 
 def _combine(alike: Sequence[Triple]) -> Triple:
-    best = min(alike, key=lambda reading: (-len(reading.sources), *_preference(_form(reading))))
+    best = min(
+        alike, key=lambda reading: (-len(reading.sources), *_preference(_form(reading)))
+    )
     sources: list[Source] = []
     for reading in alike:
         sources += reading.sources
@@ -137,7 +148,9 @@ def _preference(form: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
 
 def _place(reading: Triple) -> _Place:
     """Return the sort key of a reading: hop, passage, position in it. Readings without a source come first."""
-    if len(reading.sources) == 1:  # the common case, and this runs for every reading at every merge
+    if (
+        len(reading.sources) == 1
+    ):  # the common case, and this runs for every reading at every merge
         return _place_of(reading.sources[0])
     return min(map(_place_of, reading.sources), default=())
 

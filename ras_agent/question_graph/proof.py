@@ -23,7 +23,9 @@ _UNSTATED = frozenset({"", "yes", "no", "true", "false"})
 _KIND_BEFORE = r"\b(?:which|what|whose)\s+(?:\w+\s+)?"
 _KIND_AFTER = r"\s+(?:of|where|who|whom|whose|which|that|in which|on which)\b"
 
-_BEHIND = re.compile(r"(?:\b(?:of|in|at|the|for)|\d)\s+$")  # in front of a name inside a longer one that tells of it
+_BEHIND = re.compile(
+    r"(?:\b(?:of|in|at|the|for)|\d)\s+$"
+)  # in front of a name inside a longer one that tells of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,10 @@ class _Sentence:
 
 
 def proof_of(
-    question: str, answer: str, citations: Iterable[Citation], facts: Mapping[str, Triple]
+    question: str,
+    answer: str,
+    citations: Iterable[Citation],
+    facts: Mapping[str, Triple],
 ) -> tuple[ProofStep, ...]:
     """Return the sentences from a name of the question to the answer; () where there is no way.
 
@@ -63,7 +68,9 @@ def proof_of(
     answer_key = canonical_key(answer)
     if answer_key in _UNSTATED or f" {answer_key} " in f" {canonical_key(question)} ":
         return ()
-    cited = [one for one in citations if one.quote and one.supported is not False][:_MOST]
+    cited = [one for one in citations if one.quote and one.supported is not False][
+        :_MOST
+    ]
     read = {citation.number: list(_facts_in(citation, facts)) for citation in cited}
     known = _known_names(question, cited, read)
     asked = {key for key, label in known.items() if _names_in_question(label, question)}
@@ -104,7 +111,9 @@ def _rank(way: tuple[ProofStep, ...]) -> tuple[int, list[int]]:
     return len(way), [-step.citation for step in way]
 
 
-def _known_names(question: str, cited: Sequence[Citation], read: Mapping[int, Sequence[Triple]]) -> dict[str, str]:
+def _known_names(
+    question: str, cited: Sequence[Citation], read: Mapping[int, Sequence[Triple]]
+) -> dict[str, str]:
     """Return the names of the question, the titles, the facts and the quotes: each label by its key.
 
     read: the facts that were read in each citation, by its number. A key has its first label.
@@ -131,7 +140,9 @@ def _known_names(question: str, cited: Sequence[Citation], read: Mapping[int, Se
 
 
 def _ways(
-    sentences: Sequence[_Sentence], asked: set[str], wanted: Mapping[int, tuple[str, str]]
+    sentences: Sequence[_Sentence],
+    asked: set[str],
+    wanted: Mapping[int, tuple[str, str]],
 ) -> Iterator[tuple[ProofStep, ...]]:
     """Yield ways from a name that is asked about to the answer, each sentence and each name once.
 
@@ -200,7 +211,9 @@ def _between(sentence: _Sentence, start: str, end: str) -> tuple[str, ...]:
     return tuple(between)
 
 
-def _sentence(citation: Citation, facts: Iterable[Triple], known: Mapping[str, str]) -> _Sentence:
+def _sentence(
+    citation: Citation, facts: Iterable[Triple], known: Mapping[str, str]
+) -> _Sentence:
     title = _title(citation)
     quote_spans = name_spans(citation.quote)
     title_spans = name_spans(title)
@@ -285,7 +298,9 @@ def _names_in_question(label: str, question: str) -> bool:
     return kind is None
 
 
-def _answer_in(citation: Citation, answer: str, known: Mapping[str, str], asked: set[str]) -> tuple[str, str]:
+def _answer_in(
+    citation: Citation, answer: str, known: Mapping[str, str], asked: set[str]
+) -> tuple[str, str]:
     """Return key and label of the answer in a cited sentence, or of a name of the answer; blank where it holds none.
 
     A sentence of a passage about the answer, by its title, holds it.

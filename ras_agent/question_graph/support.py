@@ -98,11 +98,15 @@ def with_support(
             found = _worded(question, claim, evidence)
         for number, supported in found.items():
             support[number].append(supported)
-    citations = [replace(one, supported=_any(support[one.number])) for one in answer.citations]
+    citations = [
+        replace(one, supported=_any(support[one.number])) for one in answer.citations
+    ]
     return replace(answer, citations=tuple(citations))
 
 
-def texts_to_judge(question: str, answer: Answer, passages: Mapping[str, Passage]) -> list[str]:
+def texts_to_judge(
+    question: str, answer: Answer, passages: Mapping[str, Passage]
+) -> list[str]:
     """Return what a reader has to judge where an answer begins with yes or no: each quote, then all of them."""
     if not answer.citations or not _VERDICT.match(_said(answer)):
         return []
@@ -139,7 +143,9 @@ def best_bearing(question: str, answer: str, passage: Passage) -> Sentence | Non
 
 def is_grounded(answer: Answer) -> bool:
     """Return whether an answer rests on what it cites: it does not abstain, and a citation supports it, or may."""
-    return not answer.abstained and any(one.supported is not False for one in answer.citations)
+    return not answer.abstained and any(
+        one.supported is not False for one in answer.citations
+    )
 
 
 def what_is_not_borne(answer: Answer) -> str:
@@ -194,12 +200,18 @@ def _said(answer: Answer) -> str:
     return answer.text
 
 
-def _evidence(citation: Citation, passages: Mapping[str, Passage], facts: Mapping[str, Triple]) -> _Evidence:
+def _evidence(
+    citation: Citation, passages: Mapping[str, Passage], facts: Mapping[str, Triple]
+) -> _Evidence:
     passage = passages[citation.passage_id]
     title = "" if citation.is_named_by_file else bare_title(citation.title)
     whole = fact_text(passage.text, title)
     quote = passage.text[citation.start : citation.end] or passage.text
-    ends = [end for end in _ends(citation, facts) if whole.words.standing(end) is Standing.STANDS]
+    ends = [
+        end
+        for end in _ends(citation, facts)
+        if whole.words.standing(end) is Standing.STANDS
+    ]
     ends += _said_by_a_person(citation, facts)
     sentence = with_title(title, " ".join([quote, *ends]))
     names = [
@@ -241,7 +253,9 @@ def _ends(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
     return ends
 
 
-def _worded(question: str, claim: _Claim, evidence: Mapping[int, _Evidence]) -> dict[int, bool | None]:
+def _worded(
+    question: str, claim: _Claim, evidence: Mapping[int, _Evidence]
+) -> dict[int, bool | None]:
     """Return by number which citations support a claim, by its words."""
     cited = {one.number: evidence[one.number] for one in claim.citations}
     writing = next(iter(cited.values())).sentence.writing
@@ -302,13 +316,18 @@ def _own_terms(question: str, claim: str, writing: Writing) -> list[Term]:
 
 
 def _may_be_said_otherwise(
-    question: str, terms: Sequence[Term], held: Sequence[bool | None], evidence: Iterable[_Evidence]
+    question: str,
+    terms: Sequence[Term],
+    held: Sequence[bool | None],
+    evidence: Iterable[_Evidence],
 ) -> bool:
     """Return whether sentences that lack a claim's words may bear it in words of another language, or inflected.
 
     A figure that is not there is not there in any language.
     """
-    if any(term.is_figure and has is False for term, has in zip(terms, held, strict=True)):
+    if any(
+        term.is_figure and has is False for term, has in zip(terms, held, strict=True)
+    ):
         return False
     asked_in = foreign_language(question)
     for one in evidence:
@@ -355,13 +374,18 @@ def _share(held: Sequence[bool]) -> float:
 
 
 def _supporting(
-    question: str, held: Mapping[int, Sequence[bool | None]], evidence: Mapping[int, _Evidence]
+    question: str,
+    held: Mapping[int, Sequence[bool | None]],
+    evidence: Mapping[int, _Evidence],
 ) -> dict[int, bool | None]:
     """Return by number which citations support a claim that they bear together.
 
     Those do that have parts of it which no other one has together with more, and those that lead to them.
     """
-    parts = {number: frozenset(compress(range(len(has)), has)) for number, has in held.items()}
+    parts = {
+        number: frozenset(compress(range(len(has)), has))
+        for number, has in held.items()
+    }
     support: dict[int, bool | None] = {}
     for number, own in parts.items():
         if own and not any(own < other for other in parts.values()):
@@ -369,7 +393,10 @@ def _supporting(
     asked = _keys(names_in(question))
     reached = set(support)
     while reached:
-        bridges = frozenset[str]().union(*[evidence[number].names for number in reached]) - asked
+        bridges = (
+            frozenset[str]().union(*[evidence[number].names for number in reached])
+            - asked
+        )
         left = parts.keys() - support.keys()
         reached = {number for number in left if evidence[number].names & bridges}
         support |= dict.fromkeys(reached, True)
@@ -378,14 +405,18 @@ def _supporting(
     return support
 
 
-def _judged(affirms: bool, citations: Sequence[Citation], verdicts: Mapping[int, Verdict]) -> dict[int, bool | None]:
+def _judged(
+    affirms: bool, citations: Sequence[Citation], verdicts: Mapping[int, Verdict]
+) -> dict[int, bool | None]:
     """Return by number which citations support yes, or no: those that say so, or all where they say so together."""
     support: dict[int, bool | None] = dict.fromkeys(one.number for one in citations)
     if not verdicts:
         return support
     for number in support:
         support[number] = _agrees(affirms, verdicts[number])
-    if True in support.values():  # one that says otherwise by itself may be a part of it: one of two that are compared
+    if (
+        True in support.values()
+    ):  # one that says otherwise by itself may be a part of it: one of two that are compared
         return {number: supported or None for number, supported in support.items()}
     if _agrees(affirms, verdicts[_TOGETHER]):
         return dict.fromkeys(support, True)

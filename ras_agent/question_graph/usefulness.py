@@ -21,7 +21,10 @@ _APART = math.inf
 
 
 def evidence_by_use(
-    question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
+    question: str,
+    graph: QuestionGraph,
+    passages: Sequence[Passage],
+    steps: Sequence[Step],
 ) -> tuple[tuple[Triple, ...], tuple[Passage, ...]]:
     """Return the facts and the passages of a run, each the most useful first."""
     questions = (question, *(step.subquery for step in steps))
@@ -35,7 +38,9 @@ def evidence_by_use(
     )
 
 
-def facts_by_use(graph: QuestionGraph, questions: Sequence[str], newest: Collection[str] = ()) -> tuple[Triple, ...]:
+def facts_by_use(
+    graph: QuestionGraph, questions: Sequence[str], newest: Collection[str] = ()
+) -> tuple[Triple, ...]:
     """Return all facts of the graph, the most useful first.
 
     questions: the question, and the sub-queries or sentences that followed it.
@@ -47,17 +52,28 @@ def facts_by_use(graph: QuestionGraph, questions: Sequence[str], newest: Collect
     questions, then those that more passages state. The order depends on the facts as a set.
     """
     classes = _classes(graph, questions, newest)
-    likeness = _likeness({fact.id: " ".join(fact.key) for fact in graph.facts}, questions)
+    likeness = _likeness(
+        {fact.id: " ".join(fact.key) for fact in graph.facts}, questions
+    )
 
     def rank(fact: Triple) -> tuple[float, bool, float, int, tuple[str, str, str]]:
         support = len({source.passage_id for source in fact.sources})
-        return classes[fact.id], fact.id not in newest, -likeness[fact.id], -support, fact.key
+        return (
+            classes[fact.id],
+            fact.id not in newest,
+            -likeness[fact.id],
+            -support,
+            fact.key,
+        )
 
     return tuple(sorted(graph.facts, key=rank))
 
 
 def passages_by_use(
-    passages: Sequence[Passage], graph: QuestionGraph, questions: Sequence[str], steps: Sequence[Step] = ()
+    passages: Sequence[Passage],
+    graph: QuestionGraph,
+    questions: Sequence[str],
+    steps: Sequence[Step] = (),
 ) -> tuple[Passage, ...]:
     """Return all passages, the most useful first.
 
@@ -86,7 +102,10 @@ def passages_by_use(
     for step in steps:
         for place, hit in enumerate(step.hits):
             places[hit.passage.id] = min(places.get(hit.passage.id, place), place)
-    likeness = _likeness({passage.id: f"{passage.title} {passage.text}" for passage in passages}, questions)
+    likeness = _likeness(
+        {passage.id: f"{passage.title} {passage.text}" for passage in passages},
+        questions,
+    )
 
     def rank(passage: Passage) -> tuple[float, bool, float, int, str]:
         name = passage.id
@@ -96,10 +115,14 @@ def passages_by_use(
     return tuple(sorted(passages, key=rank))
 
 
-def _classes(graph: QuestionGraph, questions: Sequence[str], newest: Collection[str]) -> dict[str, float]:
+def _classes(
+    graph: QuestionGraph, questions: Sequence[str], newest: Collection[str]
+) -> dict[str, float]:
     """Map each fact's id to the number of its class, lower for more useful (see `facts_by_use`)."""
     texts = _keys(questions)
-    distance = _distances(graph, [key for key in graph.entities if _is_named(key, texts)])
+    distance = _distances(
+        graph, [key for key in graph.entities if _is_named(key, texts)]
+    )
     classes: dict[str, float] = {}
     for fact in graph.facts:
         subject = canonical_key(fact.subject)
@@ -140,7 +163,9 @@ def _is_named(key: str, texts: Sequence[str]) -> bool:
     if FUNCTION_WORDS.issuperset(key.split()):  # also for no word at all
         return False
     # scripts without spaces between words have one "word" a sentence: look for the name inside it
-    return any(f" {key} " in text or (not key.isascii() and key in text) for text in texts)
+    return any(
+        f" {key} " in text or (not key.isascii() and key in text) for text in texts
+    )
 
 
 def _likeness(texts: Mapping[str, str], questions: Sequence[str]) -> dict[str, float]:
@@ -152,7 +177,9 @@ def _likeness(texts: Mapping[str, str], questions: Sequence[str]) -> dict[str, f
         shared = question_words & _words(text)
         overlaps[name] = shared
         holding.update(shared)
-    weights = {word: math.log(1 + len(texts) / count) for word, count in holding.items()}
+    weights = {
+        word: math.log(1 + len(texts) / count) for word, count in holding.items()
+    }
     likeness = {}
     for name, shared in overlaps.items():
         # fsum, because a plain sum of floats depends on their order

@@ -32,9 +32,15 @@ class Setting:
     """The work whose commands show it on their first page of help."""
 
 
-def describe(model: type[Settings] = Settings, work: Work | None = None) -> dict[str, Setting]:
+def describe(
+    model: type[Settings] = Settings, work: Work | None = None
+) -> dict[str, Setting]:
     """Return the settings of a class by name, in order; with `work`, only those that it uses."""
-    return {setting.name: setting for setting in _settings(model) if work is None or work in setting.work}
+    return {
+        setting.name: setting
+        for setting in _settings(model)
+        if work is None or work in setting.work
+    }
 
 
 @cache

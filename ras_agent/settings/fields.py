@@ -57,13 +57,24 @@ class _Group:
     panel: str
     work: tuple[Work, ...]
 
-    def __call__(self, default: Any, description: str, *flags: str, everyday: bool | tuple[Work, ...] = False) -> Any:
+    def __call__(
+        self,
+        default: Any,
+        description: str,
+        *flags: str,
+        everyday: bool | tuple[Work, ...] = False,
+    ) -> Any:
         """Declare one setting.
 
         flags: its names on the command line where `--its-name` will not do. everyday: whether `--help` shows it, or of
         which work; the others stand on the page of `--help-all`.
         """
-        about: dict[str, Any] = {"panel": self.panel, "work": list(self.work), "flags": flags, "everyday": everyday}
+        about: dict[str, Any] = {
+            "panel": self.panel,
+            "work": list(self.work),
+            "flags": flags,
+            "everyday": everyday,
+        }
         return Field(default, description=description, json_schema_extra=about)
 
 
@@ -86,7 +97,9 @@ _THREADS = _Group("Loop", ("ask", "serve"))
 _SERVER = _Group("Server", ("serve",))
 
 
-Place = Annotated[Path | Address, PlainValidator(place_of), PlainSerializer(str, when_used="json")]
+Place = Annotated[
+    Path | Address, PlainValidator(place_of), PlainSerializer(str, when_used="json")
+]
 """Where an index or a cache is. As text an address shows no password."""
 PLACES = frozenset(("index", "cache", "triple_cache"))
 """Settings that are paths or addresses of databases."""
@@ -100,7 +113,9 @@ class Settings(BaseModel):
     those of the work that `json_schema_extra={"work": ["answer"], "panel": "Loop", "everyday": True}` names.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # built when one is made
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", defer_build=True
+    )  # built when one is made
 
     if not TYPE_CHECKING:  # the signature, a keyword for each field, is pydantic's
 
@@ -112,7 +127,11 @@ class Settings(BaseModel):
                 raise WrongSettings(error, type(self)) from None
 
     index: Place | None = _RETRIEVAL(
-        None, "The index to search: a folder or postgresql://host/database.", "--index", "-i", everyday=True
+        None,
+        "The index to search: a folder or postgresql://host/database.",
+        "--index",
+        "-i",
+        everyday=True,
     )
     retriever: str = _RETRIEVAL(
         "bm25",
@@ -123,13 +142,16 @@ class Settings(BaseModel):
     )
     k: PositiveInt = _RETRIEVAL(5, "Passages per hop.", everyday=True)
     filter: dict[str, Any] | None = _RETRIEVAL(
-        None, "Find only passages with this in their metadata, e.g. team=x; several values of a key mean any of them."
+        None,
+        "Find only passages with this in their metadata, e.g. team=x; several values of a key mean any of them.",
     )
     weights: str | None = _RETRIEVAL(
-        None, "Weights of the graph network: a folder, an id on the Hugging Face hub, or packaged, the default."
+        None,
+        "Weights of the graph network: a folder, an id on the Hugging Face hub, or packaged, the default.",
     )
     starts: Path | None = _EVALUATION(
-        None, "gfm-rag's test.json, whose start nodes are where a graph is entered for its questions."
+        None,
+        "gfm-rag's test.json, whose start nodes are where a graph is entered for its questions.",
     )
 
     llm: str | None = _READERS(
@@ -137,14 +159,18 @@ class Settings(BaseModel):
         "Model of every role that is not set itself, e.g. openai:gpt-4o-mini; without one, offline.",
         everyday=True,
     )
-    planner: str | None = _ROLES(None, "Decides what to ask next: offline or provider:model.", everyday=True)
+    planner: str | None = _ROLES(
+        None, "Decides what to ask next: offline or provider:model.", everyday=True
+    )
     extractor: str | None = _READERS(
         None,
         "Reads facts in passages: offline or provider:model; if not set, --llm or as the planner.",
         everyday=("extract",),
     )
     answerer: str | None = _ROLES(
-        None, "Answers from the facts and passages: offline or provider:model.", everyday=True
+        None,
+        "Answers from the facts and passages: offline or provider:model.",
+        everyday=True,
     )
     rewriter: str | None = _ROLES(
         None,
@@ -178,9 +204,13 @@ class Settings(BaseModel):
         "--from-memory/--grounded",
     )
     review: str | None = _THREADS(
-        None, "Where a run waits for a person: plan, facts, answer, or several with commas; if not set, nowhere."
+        None,
+        "Where a run waits for a person: plan, facts, answer, or several with commas; if not set, nowhere.",
     )
-    checkpoint: str = _THREADS("memory", "Where threads are stored: memory, sqlite:FILE or postgres:CONNECTION.")
+    checkpoint: str = _THREADS(
+        "memory",
+        "Where threads are stored: memory, sqlite:FILE or postgres:CONNECTION.",
+    )
 
     fallback: Literal["offline", "stop"] | None = _LOOP(
         None,
@@ -190,19 +220,29 @@ class Settings(BaseModel):
 
     max_hops: PositiveInt = _LIMITS(5, "Most hops.", everyday=True)
     max_facts: PositiveInt = _LIMITS(400, "Most facts in the question graph.")
-    max_llm_calls: PositiveInt | None = _LIMITS(None, "Most model calls; if not set, no limit.")
-    max_tokens: PositiveInt | None = _LIMITS(None, "Most tokens, input and output; if not set, no limit.")
-    max_seconds: PositiveFloat | None = _LIMITS(None, "Most seconds; if not set, no limit.")
+    max_llm_calls: PositiveInt | None = _LIMITS(
+        None, "Most model calls; if not set, no limit."
+    )
+    max_tokens: PositiveInt | None = _LIMITS(
+        None, "Most tokens, input and output; if not set, no limit."
+    )
+    max_seconds: PositiveFloat | None = _LIMITS(
+        None, "Most seconds; if not set, no limit."
+    )
 
     prune_facts: str | None = _GRAPH(
-        None, "Show planner and answerer the best facts alone, by use, likeness or aligner:FOLDER; if not set, all."
+        None,
+        "Show planner and answerer the best facts alone, by use, likeness or aligner:FOLDER; if not set, all.",
     )
     prune_to: PositiveInt = _GRAPH(40, "How many facts --prune-facts leaves.")
     triple_cache: Place | None = _FACTS(
-        None, "File, or postgresql:// address, that stores the facts of each passage, read once for all runs."
+        None,
+        "File, or postgresql:// address, that stores the facts of each passage, read once for all runs.",
     )
 
-    style: AnswerStyle | None = _ANSWER(None, "Form of the answer; if not set, the one that fits the graph.")
+    style: AnswerStyle | None = _ANSWER(
+        None, "Form of the answer; if not set, the one that fits the graph."
+    )
     answer_tokens: PositiveInt | None = _ANSWER(
         None, "Most tokens of an answer; if not set, those of the benchmark, or 2048."
     )
@@ -223,7 +263,8 @@ class Settings(BaseModel):
     )
     prompts: Path | None = _PROMPTS(None, "Folder of your own prompts.")
     cache: Place | None = _CALLS(
-        None, "File, or postgresql:// address, that stores model replies, so that a run can be replayed."
+        None,
+        "File, or postgresql:// address, that stores model replies, so that a run can be replayed.",
     )
     replay: bool = _CALLS(
         False,
@@ -231,24 +272,33 @@ class Settings(BaseModel):
         "--replay/--no-replay",
     )
     temperature: float | None = _CALLS(
-        None, "Sampling temperature; if not set, 0 for planner and extractor, the model's own for the answerer."
+        None,
+        "Sampling temperature; if not set, 0 for planner and extractor, the model's own for the answerer.",
     )
     top_p: _Share | None = _CALLS(
-        None, "Sample from the likeliest tokens that have this share, 0 to 1; if not set, the model's own."
+        None,
+        "Sample from the likeliest tokens that have this share, 0 to 1; if not set, the model's own.",
     )
-    seed: int | None = _CALLS(None, "Seed of the model's sampling, where its server takes one.")
-    presence_penalty: float | None = _CALLS(None, "Penalty of tokens that have been written, as OpenAI defines it.")
+    seed: int | None = _CALLS(
+        None, "Seed of the model's sampling, where its server takes one."
+    )
+    presence_penalty: float | None = _CALLS(
+        None, "Penalty of tokens that have been written, as OpenAI defines it."
+    )
     frequency_penalty: float | None = _CALLS(
-        None, "Penalty of tokens by how often they have been written, as OpenAI defines it."
+        None,
+        "Penalty of tokens by how often they have been written, as OpenAI defines it.",
     )
     reasoning_effort: str | None = _CALLS(
-        None, "How long a reasoning model thinks, in its server's words: none, minimal, low, medium, high."
+        None,
+        "How long a reasoning model thinks, in its server's words: none, minimal, low, medium, high.",
     )
     chat_template_kwargs: dict[str, Any] | None = _CALLS(
         None, "Options of the server's chat template, e.g. enable_thinking=false."
     )
     extra_body: dict[str, Any] | None = _CALLS(
-        None, "Further fields of each request, e.g. top_k=20; a value is JSON, or a text."
+        None,
+        "Further fields of each request, e.g. top_k=20; a value is JSON, or a text.",
     )
     headers: dict[str, Any] | None = _CALLS(
         None,
@@ -265,10 +315,16 @@ class Settings(BaseModel):
         "Settings of the calls of one role, e.g. planner.reasoning_effort=low: temperature, timeout, context_window, "
         "and those of requests from top_p to api_keys.",
     )
-    timeout: PositiveFloat = _CALLS(60.0, "Seconds that one try of a model call may take, from its turn at the server.")
-    retries: NonNegativeInt = _CALLS(4, "Most further tries of a model call that failed for a moment.")
+    timeout: PositiveFloat = _CALLS(
+        60.0,
+        "Seconds that one try of a model call may take, from its turn at the server.",
+    )
+    retries: NonNegativeInt = _CALLS(
+        4, "Most further tries of a model call that failed for a moment."
+    )
     patience: NonNegativeFloat = _CALLS(
-        120.0, "Seconds that a model server is waited for that has answered before and is gone, as while it restarts."
+        120.0,
+        "Seconds that a model server is waited for that has answered before and is gone, as while it restarts.",
     )
     evidence_tokens: PositiveInt | None = _CALLS(
         None,
@@ -276,16 +332,29 @@ class Settings(BaseModel):
         "model of fewer than 4 billion parameters.",
     )
     context_window: PositiveInt | None = _CALLS(
-        None, "Tokens of a prompt and its reply together; if not set, what the model or its server says."
+        None,
+        "Tokens of a prompt and its reply together; if not set, what the model or its server says.",
     )
-    requests_per_minute: PositiveInt | None = _CALLS(None, "Most model calls per minute; if not set, no limit.")
-    tokens_per_minute: PositiveInt | None = _CALLS(None, "Most tokens per minute; if not set, no limit.")
-    in_flight: PositiveInt = _CALLS(128, "Most model calls at the same time; lower it for a small server.")
+    requests_per_minute: PositiveInt | None = _CALLS(
+        None, "Most model calls per minute; if not set, no limit."
+    )
+    tokens_per_minute: PositiveInt | None = _CALLS(
+        None, "Most tokens per minute; if not set, no limit."
+    )
+    in_flight: PositiveInt = _CALLS(
+        128, "Most model calls at the same time; lower it for a small server."
+    )
 
-    log: Path | None = _WATCHING(None, "File that the log is added to, as JSON lines; - for the standard error.")
-    log_text: bool = _WATCHING(False, "Questions and answers in the log too.", "--log-text/--no-log-text")
+    log: Path | None = _WATCHING(
+        None, "File that the log is added to, as JSON lines; - for the standard error."
+    )
+    log_text: bool = _WATCHING(
+        False, "Questions and answers in the log too.", "--log-text/--no-log-text"
+    )
     otel: bool = _WATCHING(
-        False, "Send OpenTelemetry spans to OTEL_EXPORTER_OTLP_ENDPOINT, without texts.", "--otel/--no-otel"
+        False,
+        "Send OpenTelemetry spans to OTEL_EXPORTER_OTLP_ENDPOINT, without texts.",
+        "--otel/--no-otel",
     )
 
     embedder: str | None = _INDEX(
@@ -305,7 +374,9 @@ class Settings(BaseModel):
         "Longest passage, in characters; if not set, 1000, and records with an id stay whole.",
         everyday=True,
     )
-    overlap: NonNegativeInt = _PASSAGES(200, "Characters of whole sentences repeated in the next passage.")
+    overlap: NonNegativeInt = _PASSAGES(
+        200, "Characters of whole sentences repeated in the next passage."
+    )
     language: str | None = _TEXTS(
         None,
         "Language of the texts, such as german or de; if not set, the index's own, and for a new index english.",
@@ -319,17 +390,28 @@ class Settings(BaseModel):
     )
 
     host: str = _SERVER(
-        "127.0.0.1", "Address to listen at; one that other machines reach needs a token.", everyday=True
+        "127.0.0.1",
+        "Address to listen at; one that other machines reach needs a token.",
+        everyday=True,
     )
-    port: Annotated[int, Field(ge=0, le=65535)] = _SERVER(8020, "Port to listen at; 0 takes a free one.", everyday=True)
-    max_runs: PositiveInt = _SERVER(256, "Most questions that wait or run; one more is refused with status 503.")
+    port: Annotated[int, Field(ge=0, le=65535)] = _SERVER(
+        8020, "Port to listen at; 0 takes a free one.", everyday=True
+    )
+    max_runs: PositiveInt = _SERVER(
+        256, "Most questions that wait or run; one more is refused with status 503."
+    )
     tokens: Path | None = _SERVER(
         None,
         "JSON file of who may ask: a token, or sha256: and its hash, to null or the filter of what it may see.",
         everyday=True,
     )
-    cors: str | None = _SERVER(None, "Web pages of these origins may ask, with commas; if not set, only the own one.")
-    max_upload_mb: NonNegativeInt = _SERVER(64, "Most megabytes of one upload; with 0 nobody changes documents.")
+    cors: str | None = _SERVER(
+        None,
+        "Web pages of these origins may ask, with commas; if not set, only the own one.",
+    )
+    max_upload_mb: NonNegativeInt = _SERVER(
+        64, "Most megabytes of one upload; with 0 nobody changes documents."
+    )
 
     @property
     def limits(self) -> Limits:
@@ -382,7 +464,9 @@ class Settings(BaseModel):
         for pattern, keys in value.items():
             if not _name_record_fields(keys):
                 example = 'text = "body"'
-                raise ValueError(f"{pattern!r} has to name text, title or id, such as {example}, got {keys!r:.80}")
+                raise ValueError(
+                    f"{pattern!r} has to name text, title or id, such as {example}, got {keys!r:.80}"
+                )
             patterns[pattern] = {role: key or None for role, key in keys.items()}
         return patterns or None
 
@@ -395,7 +479,9 @@ class Settings(BaseModel):
     @field_validator("chat_template_kwargs", "extra_body", mode="before")
     @classmethod
     def _read_request(cls, value: object, info: ValidationInfo) -> object:
-        return None if value is None else read_fields(value, str(info.field_name)) or None
+        return (
+            None if value is None else read_fields(value, str(info.field_name)) or None
+        )
 
     @field_validator("headers", mode="before")
     @classmethod
@@ -445,7 +531,9 @@ class Settings(BaseModel):
     def _check_overlap(self) -> Self:
         size = self.chunk_size or 1000
         if self.overlap >= size:
-            raise ValueError(f"overlap {self.overlap} must be less than chunk_size {size}")
+            raise ValueError(
+                f"overlap {self.overlap} must be less than chunk_size {size}"
+            )
         return self
 
 
@@ -494,7 +582,9 @@ def _name_record_fields(keys: object) -> bool:
 
 def _fields_of_pattern(text: object) -> tuple[str, dict[str, str]]:
     """Split "*.jsonl:text=body,title=name" into the pattern of files and the fields; without a pattern it is "*"."""
-    wrong = ValueError(f"expected text=KEY or PATTERN:text=KEY, such as '*.jsonl:text=body', got {text!r:.80}")
+    wrong = ValueError(
+        f"expected text=KEY or PATTERN:text=KEY, such as '*.jsonl:text=body', got {text!r:.80}"
+    )
     first, *others = str(text).split(",")
     name, equals, key = first.partition("=")
     pattern, colon, role = name.rpartition(":")

@@ -16,15 +16,36 @@ from typing import Any
 from ras_agent.errors import SettingsError, did_you_mean
 
 ROLES = ("planner", "extractor", "answerer", "rewriter", "judge")
-FIELDS = ("top_p", "seed", "presence_penalty", "frequency_penalty", "reasoning_effort", "chat_template_kwargs")
+FIELDS = (
+    "top_p",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "reasoning_effort",
+    "chat_template_kwargs",
+)
 """Settings that are fields of a request in OpenAI's protocol, of the same names."""
-OF_A_ROLE = ("temperature", "timeout", "context_window", *FIELDS, "extra_body", "headers", "api_keys")
+OF_A_ROLE = (
+    "temperature",
+    "timeout",
+    "context_window",
+    *FIELDS,
+    "extra_body",
+    "headers",
+    "api_keys",
+)
 """Settings that a role may have of its own."""
 
 _ELSEWHERE = {
     **dict.fromkeys(("model", "messages"), "the role's model and its prompts say it"),
-    **dict.fromkeys(("stream", "stream_options", "n", "tools", "tool_choice"), "it depends on the step"),
-    **dict.fromkeys(("max_tokens", "max_completion_tokens"), "each step has its own; that of answers is answer_tokens"),
+    **dict.fromkeys(
+        ("stream", "stream_options", "n", "tools", "tool_choice"),
+        "it depends on the step",
+    ),
+    **dict.fromkeys(
+        ("max_tokens", "max_completion_tokens"),
+        "each step has its own; that of answers is answer_tokens",
+    ),
     "temperature": "it is a setting of its own",
 }
 _VARIABLE = re.compile(r"(?<![\w-])env:([A-Za-z_]\w*)")
@@ -32,9 +53,19 @@ _NAME_OF_VARIABLE = re.compile(r"[A-Za-z_]\w*")
 _NAME_OF_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]")
 _OF_THE_CONNECTION = frozenset(
-    ("accept-encoding", "connection", "content-encoding", "content-length", "content-type", "host", "transfer-encoding")
+    (
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "host",
+        "transfer-encoding",
+    )
 )
-_SECRET_NAME = re.compile(r"auth|key|token|secret|passw|cookie|signature|credential", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"auth|key|token|secret|passw|cookie|signature|credential", re.IGNORECASE
+)
 
 
 class HeaderValue(str):
@@ -68,7 +99,9 @@ def read_headers(value: object) -> dict[str, HeaderValue]:
         if name.lower() in _OF_THE_CONNECTION:
             raise ValueError(f"{name!r} cannot be set: the connection decides it")
         if not isinstance(text, str) or _UNSENDABLE.search(text):
-            raise ValueError(f"the value of {name!r} has to be one line of Latin letters; it is not shown here")
+            raise ValueError(
+                f"the value of {name!r} has to be one line of Latin letters; it is not shown here"
+            )
         headers[name] = HeaderValue(text.strip())
     return headers
 
@@ -87,13 +120,19 @@ def read_roles(value: object) -> dict[str, dict[str, Any]]:
         for name in reversed(names):
             setting = {name: setting}
         if not isinstance(setting, Mapping):
-            raise ValueError(f"{role!r} needs the name of a setting, as {role}.top_p=0.9")
+            raise ValueError(
+                f"{role!r} needs the name of a setting, as {role}.top_p=0.9"
+            )
         _merge(roles.setdefault(role, {}), setting)
     for role, settings in roles.items():
         for name in settings:
             if name not in OF_A_ROLE:
-                remedy = did_you_mean(name, OF_A_ROLE) or f"such are {', '.join(OF_A_ROLE)}"
-                raise ValueError(f"{name!r:.40} is no setting of one role ({role}); {remedy}")
+                remedy = (
+                    did_you_mean(name, OF_A_ROLE) or f"such are {', '.join(OF_A_ROLE)}"
+                )
+                raise ValueError(
+                    f"{name!r:.40} is no setting of one role ({role}); {remedy}"
+                )
     return roles
 
 
@@ -104,7 +143,9 @@ def read_variables(value: object) -> str:
     """
     names = [name.strip() for name in str(value).split(",")]
     if not all(map(_NAME_OF_VARIABLE.fullmatch, names)):
-        raise ValueError("names of environment variables that hold keys are wanted, such as KEY_A,KEY_B, and no keys")
+        raise ValueError(
+            "names of environment variables that hold keys are wanted, such as KEY_A,KEY_B, and no keys"
+        )
     return ",".join(names)
 
 
@@ -113,26 +154,36 @@ def merged(common: Mapping[str, Any] | None, own: Mapping[str, Any]) -> dict[str
     return {**(common or {}), **own}
 
 
-def with_values(headers: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+def with_values(
+    headers: Mapping[str, str], environment: Mapping[str, str]
+) -> dict[str, str]:
     """Return headers as they are sent, with variables replaced. Raises SettingsError for one that is not set."""
     sent: dict[str, str] = {}
     for name, text in headers.items():
         for variable in _VARIABLE.findall(text):
             if not environment.get(variable):
-                raise SettingsError(f"headers: {name} needs the environment variable {variable}, which is not set")
+                raise SettingsError(
+                    f"headers: {name} needs the environment variable {variable}, which is not set"
+                )
         sent[name] = _VARIABLE.sub(lambda found: environment[found[1]], text)
     return sent
 
 
 def shown_secret(headers: Mapping[str, str]) -> str:
     """Return the name of a header whose value is a secret that stands there itself; "" for none."""
-    shown = (name for name, text in headers.items() if _SECRET_NAME.search(name) and not _VARIABLE.search(text))
+    shown = (
+        name
+        for name, text in headers.items()
+        if _SECRET_NAME.search(name) and not _VARIABLE.search(text)
+    )
     return next(shown, "")
 
 
 def variables_in(headers: Mapping[str, str]) -> list[str]:
     """Return the names of the variables that headers refer to."""
-    return [variable for text in headers.values() for variable in _VARIABLE.findall(text)]
+    return [
+        variable for text in headers.values() for variable in _VARIABLE.findall(text)
+    ]
 
 
 def described_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -141,7 +192,9 @@ def described_headers(headers: Mapping[str, str]) -> dict[str, str]:
     >>> described_headers({"x-team": "a", "x-key": "abc", "x-tenant": "env:TENANT"})
     {'x-team': 'sha256:ca978112', 'x-key': '***', 'x-tenant': 'env:TENANT'}
     """
-    return {name.lower(): _described(name, text) for name, text in sorted(headers.items())}
+    return {
+        name.lower(): _described(name, text) for name, text in sorted(headers.items())
+    }
 
 
 def _described(name: str, text: str) -> str:

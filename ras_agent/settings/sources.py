@@ -24,7 +24,9 @@ LOCAL_CONFIG = "ras-agent.toml"
 
 
 def find_config(
-    path: str | Path | None = None, environment: Mapping[str, str] | None = None, folder: Path | None = None
+    path: str | Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> Path | None:
     """Return the one settings file that is read: `path`, RAS_AGENT_CONFIG, ./ras-agent.toml, or the user's own.
 
@@ -61,7 +63,9 @@ def load_settings(
     layers: dict[str, Mapping[str, Any]] = {}
     if config:
         layers[str(config)] = from_file(config, model)
-    layers["environment"] = from_environment(os.environ if environment is None else environment)
+    layers["environment"] = from_environment(
+        os.environ if environment is None else environment
+    )
     layers["flags"] = given(flags)
     values: dict[str, Any] = {}
     places: dict[str, str] = {}
@@ -75,7 +79,9 @@ def load_settings(
         settings = model(**values)
     except WrongSettings as wrong:
         if places.get(wrong.key) == "flags":
-            raise FlagError(f"{spelling('flags', wrong.key)}: {wrong.problem}") from None
+            raise FlagError(
+                f"{spelling('flags', wrong.key)}: {wrong.problem}"
+            ) from None
         raise WrongSettings(wrong.error, model, places) from None
     _refuse_shown_secrets(layers["flags"])
     return settings
@@ -123,6 +129,10 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the settings in the environment; an empty variable counts as not set."""
     settings: dict[str, str] = {}
     for name, value in environment.items():
-        if name.startswith(PREFIX) and name not in (CONFIG_VARIABLE, TOKEN_VARIABLE) and value:
+        if (
+            name.startswith(PREFIX)
+            and name not in (CONFIG_VARIABLE, TOKEN_VARIABLE)
+            and value
+        ):
             settings[name.removeprefix(PREFIX).lower()] = value
     return settings

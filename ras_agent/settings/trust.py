@@ -16,9 +16,17 @@ from ras_agent.errors import SettingsError
 from ras_agent.settings.description import describe
 from ras_agent.settings.fields import PLACES, Settings, Work
 from ras_agent.settings.request_fields import read_headers, read_roles, variables_in
-from ras_agent.settings.sources import CONFIG_VARIABLE, LOCAL_CONFIG, from_environment, from_file, given
+from ras_agent.settings.sources import (
+    CONFIG_VARIABLE,
+    LOCAL_CONFIG,
+    from_environment,
+    from_file,
+    given,
+)
 
-_MODEL_SETTINGS = frozenset(("llm", "planner", "extractor", "answerer", "rewriter", "embedder", "weights"))
+_MODEL_SETTINGS = frozenset(
+    ("llm", "planner", "extractor", "answerer", "rewriter", "embedder", "weights")
+)
 _NAMES_SECRETS = frozenset(("headers", "api_keys", "roles"))
 """Settings that may name variables whose values are sent to a server."""
 _LOCAL_ROLES = frozenset(("offline", "minilm", "packaged"))
@@ -93,22 +101,41 @@ def refuse_code(config: Path | None, destinations: Mapping[str, str]) -> None:
         )
 
 
-def refuse_keys(config: Path | None, destinations: Mapping[str, str], environment: Mapping[str, str]) -> None:
+def refuse_keys(
+    config: Path | None, destinations: Mapping[str, str], environment: Mapping[str, str]
+) -> None:
     """Raise SettingsError if a key of the environment would go to one of the `unnamed_destinations`."""
     for name, value in destinations.items():
         if name in _NAMES_SECRETS:
-            raise _untrusted(config, f"{name!r} names variables of the environment ({value}); what they hold goes")
+            raise _untrusted(
+                config,
+                f"{name!r} names variables of the environment ({value}); what they hold goes",
+            )
         provider, _, address = value.partition(":")
-        if provider == "vllm" and name in _MODEL_SETTINGS and environment.get("VLLM_API_KEY"):
+        if (
+            provider == "vllm"
+            and name in _MODEL_SETTINGS
+            and environment.get("VLLM_API_KEY")
+        ):
             url = urlsplit(address)
             host = url.netloc.rpartition("@")[2]
             server = f"{url.scheme}://{host}"
             problem = f"{name!r} names the server {server}, and VLLM_API_KEY is set; a key goes"
             raise _untrusted(config, problem, unset="VLLM_API_KEY")
-        if provider == "neo4j" and name == "retriever" and environment.get("NEO4J_PASSWORD"):
-            problem = f"{name!r} names a database, and NEO4J_PASSWORD is set; a password goes"
+        if (
+            provider == "neo4j"
+            and name == "retriever"
+            and environment.get("NEO4J_PASSWORD")
+        ):
+            problem = (
+                f"{name!r} names a database, and NEO4J_PASSWORD is set; a password goes"
+            )
             raise _untrusted(config, problem, unset="NEO4J_PASSWORD")
-        if name in PLACES and environment.get("PGPASSWORD") and isinstance(place_of(value), Address):
+        if (
+            name in PLACES
+            and environment.get("PGPASSWORD")
+            and isinstance(place_of(value), Address)
+        ):
             problem = f"{name!r} names the database {value}, and PGPASSWORD is set; a password goes"
             raise _untrusted(config, problem, unset="PGPASSWORD")
 
@@ -117,4 +144,6 @@ def _untrusted(config: Path | None, problem: str, unset: str = "") -> SettingsEr
     remedy = f"If you trust the file, say so: --config {config}, or {CONFIG_VARIABLE}={config}"
     if unset:
         remedy += f"; else unset {unset}"
-    return SettingsError(f"{config}: {problem} to no server that only a file of the working directory names. {remedy}")
+    return SettingsError(
+        f"{config}: {problem} to no server that only a file of the working directory names. {remedy}"
+    )

@@ -17,7 +17,12 @@ _SECRET = ("key", "token", "secret", "password")
 class WrongSettings(SettingsError):
     """Raised by `Settings(...)`: names the first key that is wrong, and why."""
 
-    def __init__(self, error: ValidationError, model: type[BaseModel], places: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        error: ValidationError,
+        model: type[BaseModel],
+        places: Mapping[str, str] | None = None,
+    ) -> None:
         """Describe a pydantic error about `model`. places: where each key was read; without them, in a call."""
         first = error.errors()[0]
         self.error = error
@@ -34,7 +39,9 @@ class WrongSettings(SettingsError):
 
 def _problem_of(error: Mapping[str, object]) -> str:
     context = error.get("ctx")
-    if error["type"] == "value_error" and isinstance(context, dict):  # our own validators name the value
+    if error["type"] == "value_error" and isinstance(
+        context, dict
+    ):  # our own validators name the value
         return str(context["error"])
     message = str(error["msg"])
     return f"{message[:1].lower()}{message[1:]}, got {error['input']!r:.80}"

@@ -26,9 +26,18 @@ from ras_agent.testing.encoders import (
     check_graph_encoder,
     check_span_reader,
 )
-from ras_agent.testing.environments import ENVIRONMENT_CHECKS, EnvironmentCase, check_environment
+from ras_agent.testing.environments import (
+    ENVIRONMENT_CHECKS,
+    EnvironmentCase,
+    check_environment,
+)
 from ras_agent.testing.extractors import EXTRACTOR_CHECKS, check_extractor
-from ras_agent.testing.planners import PLANNER_CHECKS, REASONER_CHECKS, check_planner, check_reasoner
+from ras_agent.testing.planners import (
+    PLANNER_CHECKS,
+    REASONER_CHECKS,
+    check_planner,
+    check_reasoner,
+)
 from ras_agent.testing.retrievers import RETRIEVER_CHECKS, check_retriever
 from ras_agent.testing.rewards import check_rewards
 from ras_agent.testing.rewriters import REWRITER_CHECKS, check_rewriter

@@ -48,7 +48,10 @@ class Cassette:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         """Write what was recorded, in the order of hops, roles and texts; nothing where the block raised.
 
@@ -58,9 +61,18 @@ class Cassette:
             if not self.record or kind is not None:
                 return
             calls = self._replies.recordings()
-            calls.sort(key=lambda call: (call["hop"], call["role"], json.dumps(call["messages"], sort_keys=True)))
+            calls.sort(
+                key=lambda call: (
+                    call["hop"],
+                    call["role"],
+                    json.dumps(call["messages"], sort_keys=True),
+                )
+            )
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            lines = [json.dumps(call, ensure_ascii=False, sort_keys=True) + "\n" for call in calls]
+            lines = [
+                json.dumps(call, ensure_ascii=False, sort_keys=True) + "\n"
+                for call in calls
+            ]
             replace_file(self.path, "".join(lines).encode("utf-8", "replace"))
 
     def _read(self) -> None:

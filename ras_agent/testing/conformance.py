@@ -31,7 +31,9 @@ class Check:
         return self.promise
 
 
-def promise(*suite: list[Check]) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
+def promise(
+    *suite: list[Check],
+) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
     """Return a decorator that adds a function to each suite; its name, with spaces for underscores, is the promise."""
 
     def add(function: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -52,11 +54,17 @@ def run_checks(subject: object, checks: Sequence[Check], what: str) -> None:
         try:
             check(subject)
         except Exception as error:
-            reason = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+            reason = (
+                str(error)
+                if isinstance(error, AssertionError)
+                else f"{type(error).__name__}: {error}"
+            )
             broken.append(f"  {check}: {reason or 'it does not'}")
     if broken:
         lines = "\n".join(broken)
-        raise ConformanceError(f"{what} breaks {len(broken)} of {len(checks)} promises:\n{lines}")
+        raise ConformanceError(
+            f"{what} breaks {len(broken)} of {len(checks)} promises:\n{lines}"
+        )
 
 
 def demand(condition: object, problem: str) -> None:
@@ -74,11 +82,16 @@ def refuses(call: Callable[[], object], error: type[Exception], problem: str) ->
     raise AssertionError(problem)
 
 
-def same_in_threads(call: Callable[[], Result], alone: Result, threads: int = 4, times: int = 8) -> None:
+def same_in_threads(
+    call: Callable[[], Result], alone: Result, threads: int = 4, times: int = 8
+) -> None:
     """Demand that simultaneous calls return `alone`, which is what one call returned."""
     with ThreadPoolExecutor(threads) as pool:
         for together in pool.map(lambda _: call(), range(times)):
-            demand(together == alone, f"a call beside others returned {together!r:.200}, alone {alone!r:.200}")
+            demand(
+                together == alone,
+                f"a call beside others returned {together!r:.200}, alone {alone!r:.200}",
+            )
 
 
 def same_asynchronously(role: object, method: str, *args: Any) -> None:
@@ -88,11 +101,14 @@ def same_asynchronously(role: object, method: str, *args: Any) -> None:
         return await acall(role, method, *args)
 
     alone, result = getattr(role, method)(*args), asyncio.run(asynchronously())
-    demand(result == alone, f"a{method} returned {result!r:.200}, {method} {alone!r:.200}")
+    demand(
+        result == alone, f"a{method} returned {result!r:.200}, {method} {alone!r:.200}"
+    )
 
 
 def is_named(role: object, protocol: type) -> None:
     """Demand that an object has the methods of `protocol`."""
     demand(
-        isinstance(role, protocol), f"{type(role).__name__} lacks methods of ras_agent.protocols.{protocol.__name__}"
+        isinstance(role, protocol),
+        f"{type(role).__name__} lacks methods of ras_agent.protocols.{protocol.__name__}",
     )

@@ -9,7 +9,14 @@ import numpy as np
 from ras_agent.arrays import Floats
 from ras_agent.graph_batch import GraphBatch, GraphFeatures
 from ras_agent.protocols import Embedder, GraphEncoder, SpanReader
-from ras_agent.testing.conformance import Check, demand, is_named, promise, run_checks, same_in_threads
+from ras_agent.testing.conformance import (
+    Check,
+    demand,
+    is_named,
+    promise,
+    run_checks,
+    same_in_threads,
+)
 
 TEXTS = (
     "The Water of Leith flows through Edinburgh.",
@@ -41,7 +48,10 @@ def check_span_reader(reader: SpanReader) -> None:
 @promise(_embedding)
 def fits_the_protocol_of_embedders(embedder: Embedder) -> None:
     is_named(embedder, Embedder)
-    demand(isinstance(embedder.name, str) and embedder.name, "an index remembers the embedder's name; it has none")
+    demand(
+        isinstance(embedder.name, str) and embedder.name,
+        "an index remembers the embedder's name; it has none",
+    )
     demand(embedder.dimension > 0, f"the dimension is {embedder.dimension}")
 
 
@@ -49,42 +59,65 @@ def fits_the_protocol_of_embedders(embedder: Embedder) -> None:
 def gives_one_float32_row_for_each_text(embedder: Embedder) -> None:
     vectors = embedder.embed(TEXTS)
     expected = (len(TEXTS), embedder.dimension)
-    demand(vectors.shape == expected, f"vectors have the shape {vectors.shape}, not {expected}")
+    demand(
+        vectors.shape == expected,
+        f"vectors have the shape {vectors.shape}, not {expected}",
+    )
     demand(vectors.dtype == np.float32, f"vectors are {vectors.dtype}, not float32")
 
 
 @promise(_embedding)
 def gives_no_rows_for_no_texts(embedder: Embedder) -> None:
-    demand(embedder.embed([]).shape == (0, embedder.dimension), "no texts have vectors of shape (0, dimension)")
+    demand(
+        embedder.embed([]).shape == (0, embedder.dimension),
+        "no texts have vectors of shape (0, dimension)",
+    )
 
 
 @promise(_embedding)
 def gives_unit_vectors(embedder: Embedder) -> None:
     lengths = np.linalg.norm(embedder.embed(TEXTS[:3]), axis=1)
-    demand(np.allclose(lengths, 1, atol=TOLERANCE), f"vectors have the lengths {lengths}")
+    demand(
+        np.allclose(lengths, 1, atol=TOLERANCE), f"vectors have the lengths {lengths}"
+    )
     odd = embedder.embed(TEXTS[3:])
-    demand(np.isfinite(odd).all(), "an empty, long or odd text has a vector that is not finite")
+    demand(
+        np.isfinite(odd).all(),
+        "an empty, long or odd text has a vector that is not finite",
+    )
 
 
 @promise(_embedding)
 def gives_a_text_the_same_vector_in_any_company(embedder: Embedder) -> None:
     alone = embedder.embed(TEXTS[:1])[0]
     for company in (TEXTS, TEXTS[::-1], [TEXTS[0]] * 9):
-        rows = [row for text, row in zip(company, embedder.embed(company), strict=True) if text == TEXTS[0]]
+        rows = [
+            row
+            for text, row in zip(company, embedder.embed(company), strict=True)
+            if text == TEXTS[0]
+        ]
         worst = max(float(np.abs(row - alone).max()) for row in rows)
-        demand(worst <= TOLERANCE, f"among {len(company)} texts a vector differs by {worst:.1e} from the text's alone")
+        demand(
+            worst <= TOLERANCE,
+            f"among {len(company)} texts a vector differs by {worst:.1e} from the text's alone",
+        )
 
 
 @promise(_embedding)
 def puts_like_texts_nearer_than_unlike_ones(embedder: Embedder) -> None:
     first, second, other = embedder.embed(TEXTS[:3])
-    demand(first @ second > first @ other, "two sentences of one river are no nearer than one of Tokyo")
+    demand(
+        first @ second > first @ other,
+        "two sentences of one river are no nearer than one of Tokyo",
+    )
 
 
 @promise(_embedding)
 def gives_threads_the_same_vectors(embedder: Embedder) -> None:
     alone = embedder.embed(TEXTS)
-    same_in_threads(lambda: bool(np.allclose(embedder.embed(TEXTS), alone, atol=TOLERANCE)), True)
+    same_in_threads(
+        lambda: bool(np.allclose(embedder.embed(TEXTS), alone, atol=TOLERANCE)), True
+    )
 
 
 _QUESTION = "Who designed the lighthouse?"
@@ -106,7 +139,10 @@ def fits_the_protocol_of_span_readers(reader: SpanReader) -> None:
 @promise(_reading)
 def gives_one_list_for_each_text_and_none_without_words(reader: SpanReader) -> None:
     spans = reader.read(_QUESTION, _PAGES)
-    demand(len(spans) == len(_PAGES), f"{len(_PAGES)} texts have {len(spans)} lists of spans")
+    demand(
+        len(spans) == len(_PAGES),
+        f"{len(_PAGES)} texts have {len(spans)} lists of spans",
+    )
     demand(spans[3] == [], f"a text without words has the spans {spans[3]!r:.200}")
     demand(reader.read(_QUESTION, []) == [], "no texts have no lists")
 
@@ -115,7 +151,10 @@ def gives_one_list_for_each_text_and_none_without_words(reader: SpanReader) -> N
 def points_inside_the_text_best_span_first(reader: SpanReader) -> None:
     for text, spans in zip(_PAGES, reader.read(_QUESTION, _PAGES), strict=True):
         for span in spans:
-            demand(0 <= span.start < span.end <= len(text), f"{span} is not in a text of {len(text)} characters")
+            demand(
+                0 <= span.start < span.end <= len(text),
+                f"{span} is not in a text of {len(text)} characters",
+            )
         scores = [span.score for span in spans]
         demand(scores == sorted(scores, reverse=True), f"scores descend, got {scores}")
 
@@ -124,13 +163,19 @@ def points_inside_the_text_best_span_first(reader: SpanReader) -> None:
 def reads_a_text_alike_in_any_company(reader: SpanReader) -> None:
     alone = reader.read(_QUESTION, _PAGES[:1])[0][0]
     together = reader.read(_QUESTION, _PAGES[::-1])[-1][0]
-    demand((alone.start, alone.end) == (together.start, together.end), f"alone {alone}, among others {together}")
+    demand(
+        (alone.start, alone.end) == (together.start, together.end),
+        f"alone {alone}, among others {together}",
+    )
 
 
 @promise(_reading)
 def gives_threads_the_same_spans(reader: SpanReader) -> None:
     def places() -> list[list[tuple[int, int]]]:
-        return [[(span.start, span.end) for span in spans[:1]] for spans in reader.read(_QUESTION, _PAGES)]
+        return [
+            [(span.start, span.end) for span in spans[:1]]
+            for spans in reader.read(_QUESTION, _PAGES)
+        ]
 
     same_in_threads(places, places())
 
@@ -150,7 +195,9 @@ def check_graph_encoder(encoder: GraphEncoder, input_width: int) -> None:
     run_checks((encoder, input_width), GRAPH_ENCODER_CHECKS, "the graph encoder")
 
 
-def _graph(seed: int, nodes: int, ends: Sequence[tuple[int, int]], width: int) -> GraphFeatures:
+def _graph(
+    seed: int, nodes: int, ends: Sequence[tuple[int, int]], width: int
+) -> GraphFeatures:
     """Return a graph of one sub-graph with random vectors."""
     draw = np.random.default_rng(seed)
     return GraphFeatures(
@@ -172,15 +219,22 @@ def _graphs(width: int) -> list[GraphFeatures]:
     ]
 
 
-def _states(encoder: GraphEncoder, graphs: Sequence[GraphFeatures], width: int) -> Floats:
-    return np.asarray(encoder(GraphBatch.of(graphs, width)).detach().cpu().float().numpy())
+def _states(
+    encoder: GraphEncoder, graphs: Sequence[GraphFeatures], width: int
+) -> Floats:
+    return np.asarray(
+        encoder(GraphBatch.of(graphs, width)).detach().cpu().float().numpy()
+    )
 
 
 @promise(_graph_encoding)
 def gives_a_finite_state_for_each_node(subject: tuple[GraphEncoder, int]) -> None:
     encoder, width = subject
     states = _states(encoder, _graphs(width), width)
-    demand(states.shape == (11, encoder.width), f"11 nodes have states of the shape {states.shape}")
+    demand(
+        states.shape == (11, encoder.width),
+        f"11 nodes have states of the shape {states.shape}",
+    )
     demand(np.isfinite(states).all(), "a state is not finite")
 
 
@@ -189,16 +243,27 @@ def gives_no_states_for_empty_graphs(subject: tuple[GraphEncoder, int]) -> None:
     encoder, width = subject
     empty = _graph(2, 0, [], width)
     for graphs in ([], [empty], [empty, empty]):
-        demand(_states(encoder, graphs, width).shape == (0, encoder.width), f"{len(graphs)} empty graphs have states")
+        demand(
+            _states(encoder, graphs, width).shape == (0, encoder.width),
+            f"{len(graphs)} empty graphs have states",
+        )
 
 
 @promise(_graph_encoding)
-def gives_a_graph_the_same_states_in_any_company(subject: tuple[GraphEncoder, int]) -> None:
+def gives_a_graph_the_same_states_in_any_company(
+    subject: tuple[GraphEncoder, int],
+) -> None:
     encoder, width = subject
     graphs = _graphs(width)
-    together, alone = _states(encoder, graphs, width), [_states(encoder, [graph], width) for graph in graphs]
+    together, alone = (
+        _states(encoder, graphs, width),
+        [_states(encoder, [graph], width) for graph in graphs],
+    )
     away = float(np.abs(together - np.concatenate(alone)).max())
-    demand(away < TOLERANCE, f"states differ by {away} between a batch and each graph alone")
+    demand(
+        away < TOLERANCE,
+        f"states differ by {away} between a batch and each graph alone",
+    )
 
 
 @promise(_graph_encoding)
@@ -207,17 +272,31 @@ def gives_nodes_their_states_in_any_order(subject: tuple[GraphEncoder, int]) -> 
     graph = _graphs(width)[3]
     order = np.array([4, 2, 0, 3, 1])
     place = np.argsort(order)
-    shuffled = GraphFeatures(graph.nodes[order], graph.edges, place[graph.edge_index], graph.group)
-    away = float(np.abs(_states(encoder, [graph], width)[order] - _states(encoder, [shuffled], width)).max())
-    demand(away < TOLERANCE, f"states differ by {away} when the nodes are in another order")
+    shuffled = GraphFeatures(
+        graph.nodes[order], graph.edges, place[graph.edge_index], graph.group
+    )
+    away = float(
+        np.abs(
+            _states(encoder, [graph], width)[order]
+            - _states(encoder, [shuffled], width)
+        ).max()
+    )
+    demand(
+        away < TOLERANCE, f"states differ by {away} when the nodes are in another order"
+    )
 
 
 @promise(_graph_encoding)
 def is_changed_by_an_edge(subject: tuple[GraphEncoder, int]) -> None:
     encoder, width = subject
     with_edge, without = _graph(6, 2, [(0, 1)], width), _graph(6, 2, [], width)
-    changed = np.abs(_states(encoder, [with_edge], width) - _states(encoder, [without], width)).max()
-    demand(changed > TOLERANCE, "a graph has the same states with and without its only edge")
+    changed = np.abs(
+        _states(encoder, [with_edge], width) - _states(encoder, [without], width)
+    ).max()
+    demand(
+        changed > TOLERANCE,
+        "a graph has the same states with and without its only edge",
+    )
 
 
 GRAPH_ENCODER_CHECKS: tuple[Check, ...] = tuple(_graph_encoding)

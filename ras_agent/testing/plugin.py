@@ -43,8 +43,16 @@ class _NotPassed(Exception):
 @pytest.fixture
 def cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
     """The cassette of the test: cassettes/MODULE/TEST.jsonl beside its file, written only where the test passes."""
-    path = request.path.parent / "cassettes" / request.path.stem / f"{_file_name(request.node.nodeid)}.jsonl"
-    with suppress(_NotPassed), Cassette(path, record=bool(request.config.getoption("--record"))) as cassette:
+    path = (
+        request.path.parent
+        / "cassettes"
+        / request.path.stem
+        / f"{_file_name(request.node.nodeid)}.jsonl"
+    )
+    with (
+        suppress(_NotPassed),
+        Cassette(path, record=bool(request.config.getoption("--record"))) as cassette,
+    ):
         yield cassette
         if not request.node.stash.get(_PASSED, False):
             raise _NotPassed
@@ -56,4 +64,8 @@ def _file_name(node_id: str) -> str:
     plain, bracket, parameters = test.partition("[")
     name = f"{plain.replace('::', '.')}{bracket}{parameters}"
     folded = re.sub(r"[^\w.=-]+", "-", name).strip("-")[:_LONGEST]
-    return folded if folded == name else f"{folded}-{hashlib.sha256(test.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    return (
+        folded
+        if folded == name
+        else f"{folded}-{hashlib.sha256(test.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    )

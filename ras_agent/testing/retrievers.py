@@ -10,14 +10,34 @@ from math import isfinite
 from ras_agent.filters import Filter, takes_filter
 from ras_agent.protocols import Retriever
 from ras_agent.records import Hit, Passage
-from ras_agent.testing.conformance import Check, demand, is_named, promise, refuses, run_checks, same_asynchronously
+from ras_agent.testing.conformance import (
+    Check,
+    demand,
+    is_named,
+    promise,
+    refuses,
+    run_checks,
+    same_asynchronously,
+)
 
 BuildRetriever = Callable[[Sequence[Passage]], Retriever]
 
 PASSAGES = (
-    Passage("edinburgh", "Edinburgh is the capital of Scotland. The Water of Leith flows through it.", "Edinburgh"),
-    Passage("bell", "Alexander Graham Bell was born in Edinburgh and patented the telephone.", "Alexander Graham Bell"),
-    Passage("telephone", "The telephone carries the human voice over a distance.", "Telephone"),
+    Passage(
+        "edinburgh",
+        "Edinburgh is the capital of Scotland. The Water of Leith flows through it.",
+        "Edinburgh",
+    ),
+    Passage(
+        "bell",
+        "Alexander Graham Bell was born in Edinburgh and patented the telephone.",
+        "Alexander Graham Bell",
+    ),
+    Passage(
+        "telephone",
+        "The telephone carries the human voice over a distance.",
+        "Telephone",
+    ),
     Passage("tokyo", "東京は日本の首都です。隅田川が流れています。", "東京"),
     Passage("delhi", "नई दिल्ली भारत की राजधानी है।", "दिल्ली"),
     Passage("athens", "Η Αθήνα είναι η πρωτεύουσα της Ελλάδας.", "Αθήνα"),
@@ -33,7 +53,11 @@ def check_retriever(build: BuildRetriever, *, corpus_order: bool = True) -> None
     corpus_order: False leaves out the promise that ties keep the order of the corpus, which a vector store that is
         reached through another library cannot keep.
     """
-    checks = RETRIEVER_CHECKS if corpus_order else tuple(check for check in RETRIEVER_CHECKS if check not in _order)
+    checks = (
+        RETRIEVER_CHECKS
+        if corpus_order
+        else tuple(check for check in RETRIEVER_CHECKS if check not in _order)
+    )
     run_checks(build, checks, "the retriever")
 
 
@@ -49,11 +73,17 @@ def fits_the_protocol(build: BuildRetriever) -> None:
 @promise(_checks)
 def finds_the_best_passage_first_and_whole(build: BuildRetriever) -> None:
     best = build(PASSAGES).retrieve("capital of Scotland Edinburgh", 3)
-    demand(best and best[0].passage.id == "edinburgh", f"the capital of Scotland is in 'edinburgh', not {_ids(best)}")
+    demand(
+        best and best[0].passage.id == "edinburgh",
+        f"the capital of Scotland is in 'edinburgh', not {_ids(best)}",
+    )
     hits = build(PASSAGES[1:2]).retrieve("telephone patented by Bell", 1)
     demand(len(hits) == 1, f"one passage was to be found, got {_ids(hits)}")
     passage = hits[0].passage
-    demand((passage.text, passage.title) == (PASSAGES[1].text, PASSAGES[1].title), f"the passage changed: {passage}")
+    demand(
+        (passage.text, passage.title) == (PASSAGES[1].text, PASSAGES[1].title),
+        f"the passage changed: {passage}",
+    )
 
 
 @promise(_checks)
@@ -66,34 +96,55 @@ def returns_at_most_k_hits_and_no_passage_twice(build: BuildRetriever) -> None:
 
 @promise(_checks)
 def gives_finite_scores_that_descend(build: BuildRetriever) -> None:
-    scores = [hit.score for hit in build(PASSAGES).retrieve("the telephone of Edinburgh", 6)]
-    demand(all(type(score) is float for score in scores), f"scores are Python floats, got {scores}")
+    scores = [
+        hit.score for hit in build(PASSAGES).retrieve("the telephone of Edinburgh", 6)
+    ]
+    demand(
+        all(type(score) is float for score in scores),
+        f"scores are Python floats, got {scores}",
+    )
     demand(all(map(isfinite, scores)), f"scores are finite, got {scores}")
     demand(scores == sorted(scores, reverse=True), f"scores descend, got {scores}")
 
 
 @promise(_checks, _order)
 def keeps_the_order_of_the_corpus_where_scores_tie(build: BuildRetriever) -> None:
-    twins = [Passage(f"twin-{number}", "A river flows through the city.") for number in range(9)]
+    twins = [
+        Passage(f"twin-{number}", "A river flows through the city.")
+        for number in range(9)
+    ]
     ids = _ids(build([*twins[:4], PASSAGES[2], *twins[4:]]).retrieve("river city", 6))
-    found = [name for name in ids if name.startswith("twin-")]  # one alone, where copies take one place
+    found = [
+        name for name in ids if name.startswith("twin-")
+    ]  # one alone, where copies take one place
     expected = [f"twin-{number}" for number in range(6)]
     in_order = found == expected[: len(found)]
-    demand(bool(found) and in_order, f"six of nine equal passages came as {ids}, not as {expected}")
+    demand(
+        bool(found) and in_order,
+        f"six of nine equal passages came as {ids}, not as {expected}",
+    )
 
 
 @promise(_checks)
 def refuses_a_blank_query(build: BuildRetriever) -> None:
     retriever = build(PASSAGES)
     for query in ("", " ", "\t\n", "\u3000"):
-        refuses(lambda query=query: retriever.retrieve(query, 5), ValueError, f"no ValueError for {query!r}")  # type: ignore[misc]
+        refuses(
+            partial(retriever.retrieve, query, 5),
+            ValueError,
+            f"no ValueError for {query!r}",
+        )
 
 
 @promise(_checks)
 def refuses_to_find_fewer_than_one_hit(build: BuildRetriever) -> None:
     retriever = build(PASSAGES)
     for k in (0, -1):
-        refuses(lambda k=k: retriever.retrieve("telephone", k), ValueError, f"no ValueError for k = {k}")  # type: ignore[misc]
+        refuses(
+            partial(retriever.retrieve, "telephone", k),
+            ValueError,
+            f"no ValueError for k = {k}",
+        )
 
 
 @promise(_checks)
@@ -107,21 +158,31 @@ def finds_any_script_and_returns_it_unchanged(build: BuildRetriever) -> None:
     retriever = build(PASSAGES)
     for passage in PASSAGES[3:]:
         best = retriever.retrieve(passage.text, 1)
-        demand(_ids(best) == [passage.id], f"the text of {passage.id!r} as a query found {_ids(best)}")
-        demand(best[0].passage.text == passage.text, f"the text of {passage.id!r} changed")
+        demand(
+            _ids(best) == [passage.id],
+            f"the text of {passage.id!r} as a query found {_ids(best)}",
+        )
+        demand(
+            best[0].passage.text == passage.text, f"the text of {passage.id!r} changed"
+        )
 
 
 @promise(_checks)
 def takes_odd_queries(build: BuildRetriever) -> None:
     retriever = build(PASSAGES)
     for query in ("?!…", "🦉", "\ud800", "a" * 5000, "the of and"):
-        demand(len(retriever.retrieve(query, 5)) <= 5, f"more than 5 hits for {query!r:.20}")
+        demand(
+            len(retriever.retrieve(query, 5)) <= 5,
+            f"more than 5 hits for {query!r:.20}",
+        )
 
 
 @promise(_checks)
 def gives_the_same_hits_again(build: BuildRetriever) -> None:
     retriever = build(PASSAGES)
-    first, second = (_ids(retriever.retrieve("telephone inventor", 4)) for _ in range(2))
+    first, second = (
+        _ids(retriever.retrieve("telephone inventor", 4)) for _ in range(2)
+    )
     demand(first == second, f"first {first}, then {second}")
 
 
@@ -130,7 +191,9 @@ def gives_threads_what_one_caller_gets(build: BuildRetriever) -> None:
     queries = ["telephone", "Edinburgh capital", "human voice", "Leith water flows"] * 8
     retriever = build(PASSAGES)
     alone = [_ids(retriever.retrieve(query, 3)) for query in queries]
-    fresh = build(PASSAGES)  # it has no cached query yet: its first questions come at once
+    fresh = build(
+        PASSAGES
+    )  # it has no cached query yet: its first questions come at once
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(lambda query: _ids(fresh.retrieve(query, 3)), queries))
     demand(together == alone, "simultaneous queries found other passages")
@@ -149,10 +212,19 @@ def applies_a_filter_before_it_chooses_the_best(build: BuildRetriever) -> None:
     """
     ours = [
         Passage("ours-1", "A river flows through the city.", metadata={"team": "us"}),
-        Passage("ours-2", "A river flows through the city, as they say.", metadata={"team": "us"}),
+        Passage(
+            "ours-2",
+            "A river flows through the city, as they say.",
+            metadata={"team": "us"},
+        ),
     ]
     theirs = [
-        Passage(f"theirs-{number}", "A river flows through the city.", "The river", metadata={"team": "them"})
+        Passage(
+            f"theirs-{number}",
+            "A river flows through the city.",
+            "The river",
+            metadata={"team": "them"},
+        )
         for number in range(30)
     ]
     corpus = [*theirs[:20], *ours, *theirs[20:], PASSAGES[2]]
@@ -167,10 +239,17 @@ def applies_a_filter_before_it_chooses_the_best(build: BuildRetriever) -> None:
         ({"id": "ours-2"}, 5, 1),
         ({"team": "nobody"}, 5, 0),
     ):
-        admitted = {passage.id for passage in corpus if Filter.of(filter).matches(passage)}
+        admitted = {
+            passage.id for passage in corpus if Filter.of(filter).matches(passage)
+        }
         bound = partial(retriever.retrieve, filter=Filter.of(filter))  # type: ignore[call-arg]
         hits = bound("river city", k)
-        others = [name for hit in hits for name in _stating(hit.passage) if name not in admitted]
+        others = [
+            name
+            for hit in hits
+            for name in _stating(hit.passage)
+            if name not in admitted
+        ]
         demand(not others, f"the filter {filter} leaves out {others}, which were found")
         admitted_ids = [name for name in _ids(hits) if name in admitted]
         demand(
@@ -178,7 +257,10 @@ def applies_a_filter_before_it_chooses_the_best(build: BuildRetriever) -> None:
             f"the filter {filter} with k = {k} admits {expected}, and {_ids(hits)} were found",
         )
     after = _ids(retriever.retrieve("river city", 5))
-    demand(after == before, f"without a filter {before} were found, and after searches within one {after}")
+    demand(
+        after == before,
+        f"without a filter {before} were found, and after searches within one {after}",
+    )
 
 
 def _stating(passage: Passage) -> list[str]:

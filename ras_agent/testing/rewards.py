@@ -36,12 +36,19 @@ def check_rewards(make: Callable[[], Any], rows: Sequence[Row]) -> dict[str, flo
         ValueError: for a row that names no gold passage by its title, and without any row.
     """
     if not rows:
-        raise ValueError("there are no rows to play: give the questions that are trained on")
+        raise ValueError(
+            "there are no rows to play: give the questions that are trained on"
+        )
     for row in rows:
         if not row.get("supporting_titles"):
-            raise ValueError(f"{row.get('question')!r:.80}: a plan needs supporting_titles, the gold passages by title")
+            raise ValueError(
+                f"{row.get('question')!r:.80}: a plan needs supporting_titles, the gold passages by title"
+            )
     environment = make()
-    earned = {name: fmean(_play(environment, course, rows)) for name, course in (PLAN, *POLICIES.items())}
+    earned = {
+        name: fmean(_play(environment, course, rows))
+        for name, course in (PLAN, *POLICIES.items())
+    }
     plan, *others = earned
     winners = [name for name in others if earned[name] > earned[plan] + _ROUNDING]
     if winners:
@@ -121,12 +128,16 @@ POLICIES: Mapping[str, Course] = {
     "search the same": _search_the_same,
     "search nonsense and abstain": _search_nonsense,
     "one search": _after_one_search(lambda environment: ""),
-    "one search, its first title": _after_one_search(lambda environment: f"{_title(environment)} [1]"),
+    "one search, its first title": _after_one_search(
+        lambda environment: f"{_title(environment)} [1]"
+    ),
     "one search, its first passage": _after_one_search(_passage),
     "one search, all cited": _after_one_search(
         lambda environment: f"{_title(environment)} {_all_citations(environment)}"
     ),
-    "one search, all names": _after_one_search(lambda environment: f"{_all_names(environment)} [1]"),
+    "one search, all names": _after_one_search(
+        lambda environment: f"{_all_names(environment)} [1]"
+    ),
     "one search, abstains": _after_one_search(lambda environment: "[1]"),
 }
 """Policies that have learnt nothing, by name"""

@@ -35,7 +35,11 @@ def check_rewriter(rewriter: Rewriter) -> None:
 
 
 def _rewritten(rewriter: Rewriter) -> list[str]:
-    return [rewriter.rewrite(question, EXCHANGES[:many]) for question in QUESTIONS for many in (1, 2, 3)]
+    return [
+        rewriter.rewrite(question, EXCHANGES[:many])
+        for question in QUESTIONS
+        for many in (1, 2, 3)
+    ]
 
 
 @promise(_rewriting)
@@ -46,7 +50,10 @@ def fits_the_protocol_of_rewriters(rewriter: Rewriter) -> None:
 @promise(_rewriting)
 def writes_one_question_for_every_conversation(rewriter: Rewriter) -> None:
     for text in _rewritten(rewriter):
-        demand(isinstance(text, str) and bool(text.strip()), f"`rewrite` returns a question, got {text!r:.200}")
+        demand(
+            isinstance(text, str) and bool(text.strip()),
+            f"`rewrite` returns a question, got {text!r:.200}",
+        )
         demand("\n" not in text.strip(), f"a question is one line: {text!r:.200}")
 
 

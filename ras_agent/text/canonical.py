@@ -10,7 +10,9 @@ from ras_agent.text.short_cache import cached_if_short
 
 _ARTICLES = frozenset({"the", "a", "an"})
 _POSSESSIVE = re.compile(r"['’]s\b")
-_VARIATION_SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+_VARIATION_SELECTORS = frozenset(
+    map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+)
 
 
 class _Invisible(dict[int, str | None]):
@@ -41,7 +43,9 @@ _WORDS = _Words({ord("&"): " and "})
 
 def _fold(surface: str) -> str:
     """Normalise (NFKC) and fold case until nothing changes, since folding can undo what normalising did."""
-    if surface.isascii():  # nearly all names: as below, where only letters change, in half the time
+    if (
+        surface.isascii()
+    ):  # nearly all names: as below, where only letters change, in half the time
         return surface.lower().strip()
     folded = normal_form("NFKC", surface.translate(_INVISIBLE)).casefold()
     while (again := normal_form("NFKC", folded).casefold()) != folded:

@@ -9,11 +9,47 @@ from ras_agent.text.words import word_set
 ENGLISH = "english"
 
 CODES = {
-    **{"ar": "arabic", "hy": "armenian", "eu": "basque", "ca": "catalan", "zh": "chinese", "da": "danish"},
-    **{"nl": "dutch", "en": ENGLISH, "fi": "finnish", "fr": "french", "de": "german", "el": "greek", "hi": "hindi"},
-    **{"hu": "hungarian", "id": "indonesian", "ga": "irish", "it": "italian", "ja": "japanese", "ko": "korean"},
-    **{"lt": "lithuanian", "ne": "nepali", "no": "norwegian", "pt": "portuguese", "ro": "romanian", "ru": "russian"},
-    **{"sr": "serbian", "es": "spanish", "sv": "swedish", "ta": "tamil", "th": "thai", "tr": "turkish"},
+    **{
+        "ar": "arabic",
+        "hy": "armenian",
+        "eu": "basque",
+        "ca": "catalan",
+        "zh": "chinese",
+        "da": "danish",
+    },
+    **{
+        "nl": "dutch",
+        "en": ENGLISH,
+        "fi": "finnish",
+        "fr": "french",
+        "de": "german",
+        "el": "greek",
+        "hi": "hindi",
+    },
+    **{
+        "hu": "hungarian",
+        "id": "indonesian",
+        "ga": "irish",
+        "it": "italian",
+        "ja": "japanese",
+        "ko": "korean",
+    },
+    **{
+        "lt": "lithuanian",
+        "ne": "nepali",
+        "no": "norwegian",
+        "pt": "portuguese",
+        "ro": "romanian",
+        "ru": "russian",
+    },
+    **{
+        "sr": "serbian",
+        "es": "spanish",
+        "sv": "swedish",
+        "ta": "tamil",
+        "th": "thai",
+        "tr": "turkish",
+    },
     "yi": "yiddish",
 }
 """Code of a language -> its name, for all that an index may be in. `none` is for texts in several languages."""
@@ -29,7 +65,9 @@ def language_name(spec: str) -> str:
     given = spec.strip().lower()
     name = CODES.get(given, given)
     if name not in known:
-        raise ValueError(f"unknown language {spec!r}; known: {', '.join(sorted(known))}")
+        raise ValueError(
+            f"unknown language {spec!r}; known: {', '.join(sorted(known))}"
+        )
     return name
 
 
@@ -62,8 +100,12 @@ _OWN_WORDS = {
         """wie waar wanneer hoe waarom welke werd zijn het een van en met voor op uit bij naar door over niet ook
         geboren"""
     ),
-    "swedish": word_set("vem vad var när hur varför vilken vilket är och att det som en ett för på av med till född"),
-    "polish": word_set("kto co gdzie kiedy jak dlaczego jest był była się nie na do z w i oraz który która"),
+    "swedish": word_set(
+        "vem vad var när hur varför vilken vilket är och att det som en ett för på av med till född"
+    ),
+    "polish": word_set(
+        "kto co gdzie kiedy jak dlaczego jest był była się nie na do z w i oraz który która"
+    ),
 }
 _ASKING = {
     name: word_set(listed)
@@ -92,7 +134,9 @@ _SCRIPTS = (
     ("hindi", re.compile(r"[\u0900-\u097f]")),
     ("thai", re.compile(r"[\u0e00-\u0e7f]")),
 )
-_SIGNS = 0.5  # an English word among foreign letters stands for a sentence around a name
+_SIGNS = (
+    0.5  # an English word among foreign letters stands for a sentence around a name
+)
 _LETTERS_OF_A_WORD = 20
 
 
@@ -111,7 +155,9 @@ def foreign_language(text: str) -> str:
     english = sum(word in _ENGLISH_WORDS for word in words)
     letters = sum(map(str.isalpha, text))
     for name, script in _SCRIPTS:
-        if len(script.findall(text)) > max(_SIGNS * letters, _LETTERS_OF_A_WORD * english):
+        if len(script.findall(text)) > max(
+            _SIGNS * letters, _LETTERS_OF_A_WORD * english
+        ):
             return name
     counts = {}
     for name, own_words in _OWN_WORDS.items():

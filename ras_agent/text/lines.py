@@ -8,9 +8,13 @@ import unicodedata
 LONGEST_NAME = 300
 """Characters that are shown of a title or of a file's name."""
 # marks that reorder the text around them, so that a line reads differently from what is stored
-REORDERING = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+REORDERING = frozenset(
+    "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
 # letters that no screen shows and a model reads: tags, and old marks of format and of annotation
-_INVISIBLE = frozenset(map(chr, (*range(0xE0000, 0xE0080), *range(0x206A, 0x2070), *range(0xFFF9, 0xFFFC))))
+_INVISIBLE = frozenset(
+    map(chr, (*range(0xE0000, 0xE0080), *range(0x206A, 0x2070), *range(0xFFF9, 0xFFFC)))
+)
 _UNSEEN = ("Cc", "Cs", "Co")
 # bytes that Python made of the letters of a file's name, in a locale such as C that does not know them
 _ESCAPED = re.compile("[\udc80-\udcff]+")
@@ -62,6 +66,10 @@ def _letters(escaped: re.Match[str]) -> str:
 def _safe(char: str) -> str:
     if char.isspace():
         return "\n" if char == "\n" else " "
-    if char in REORDERING or char in _INVISIBLE or unicodedata.category(char) in _UNSEEN:
+    if (
+        char in REORDERING
+        or char in _INVISIBLE
+        or unicodedata.category(char) in _UNSEEN
+    ):
         return ""
     return char

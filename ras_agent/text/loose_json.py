@@ -17,11 +17,19 @@ Value: TypeAlias = str | bool | float | list[str | bool | float | None] | None
 _TEXT = r'(?:"(?:[^"\\]|\\.)*+"' + r"|'(?:[^'\\\n]|\\.)*+')"
 _SCALAR = rf"(?:{_TEXT}|-?\d[\d.eE+-]*+|true|false|null|none)"
 _LIST = rf"\[\s*+(?:{_SCALAR}\s*+,?\s*+)*+\]"
-_OBJECT = re.compile(rf"\{{\s*+(?:{_TEXT}\s*+:\s*+(?:{_SCALAR}|{_LIST})\s*+,?\s*+)++\}}", re.IGNORECASE | re.DOTALL)
+_OBJECT = re.compile(
+    rf"\{{\s*+(?:{_TEXT}\s*+:\s*+(?:{_SCALAR}|{_LIST})\s*+,?\s*+)++\}}",
+    re.IGNORECASE | re.DOTALL,
+)
 _PAIR = re.compile(rf"({_TEXT})\s*+:\s*+({_SCALAR}|{_LIST})", re.IGNORECASE | re.DOTALL)
 _ITEM = re.compile(_SCALAR, re.IGNORECASE | re.DOTALL)
 _OPENS = re.compile(r"\s*+(?:`{3,}+\w*+\s*+)?+(?:\[\s*+)?+\{\s*+[\"'}]")
-_WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "none": None}
+_WORDS: dict[str, bool | None] = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "none": None,
+}
 
 
 def json_objects(text: str) -> Iterator[tuple[int, dict[str, Value]]]:

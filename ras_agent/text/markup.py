@@ -30,7 +30,9 @@ _ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*+):.", re.DOTALL | re.IGNORECASE)
 _WEB = ("http", "https")
 _FOLLOWED = frozenset((*_WEB, "mailto", "tel"))
-_BEGINNING = re.compile(r"(?<!!)!++(?:\[|$)|<(?:[a-zA-Z/]|$)|\](?:$|[(:](?!\s*+https?://))")
+_BEGINNING = re.compile(
+    r"(?<!!)!++(?:\[|$)|<(?:[a-zA-Z/]|$)|\](?:$|[(:](?!\s*+https?://))"
+)
 # of an address, the characters that stay as they are
 _SAFE = "%/?#:;,=&+$@~-._*"
 _HOST = re.compile(r"[\w.~:@%\[\]-]+")
@@ -54,7 +56,9 @@ def _lead(link: re.Match[str]) -> str:
     """Return the bracket that ends a link's text, or a look-alike where the link names a program to run."""
     written = link[1] or link[2] or ""
     address = _ESCAPE.sub("", unescaped(written))
-    address = "".join(filter(str.isprintable, address.replace(" ", "")))  # browsers pass over other characters
+    address = "".join(
+        filter(str.isprintable, address.replace(" ", ""))
+    )  # browsers pass over other characters
     scheme = _SCHEME.match(address)
     if scheme:
         follows = scheme[1].lower() in _FOLLOWED

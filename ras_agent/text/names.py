@@ -7,7 +7,9 @@ from bisect import bisect
 
 from ras_agent.text.words import FUNCTION_WORDS, MONTHS, word_set
 
-JOINTS = word_set("of the a an and in on at for to from by with de la le du von van der den di da al el y e vs &")
+JOINTS = word_set(
+    "of the a an and in on at for to from by with de la le du von van der den di da al el y e vs &"
+)
 """Small words that may be inside a name."""
 DEMONYM = re.compile(
     r"(?:(?:West|East|North|South|Northern|Southern|Anglo|Sino|Indo)[ -])?"
@@ -18,7 +20,9 @@ DEMONYM = re.compile(
 """What "American", "Greek" and "Swedish-born" look like: by their endings, and the few that end like other names."""
 
 # its first and its last character are no white space, so that no run of that is read twice
-_QUOTED = re.compile(r"[\"“”](?:\s*+([^\s\"“”](?:[^\"“”]{0,78}[^\s\"“”])?)\s*+|\s++)[\"“”]")
+_QUOTED = re.compile(
+    r"[\"“”](?:\s*+([^\s\"“”](?:[^\"“”]{0,78}[^\s\"“”])?)\s*+|\s++)[\"“”]"
+)
 _TOKEN = re.compile(r"[^\W_]+(?:[-–'’./&][^\W_]+)*\.?")
 # words that join the two halves of one name: "Battle of the Bulge", "Ludwig van Beethoven", "Simon & Garfunkel"
 _JOINT = re.compile(
@@ -26,7 +30,9 @@ _JOINT = re.compile(
     r"|and)\b(?:\s(?:the|la|le|los|las|der|den))?)\s?",
     re.IGNORECASE,
 )
-_DOTTED = re.compile(r"(?:(?:[A-Z]\.)*[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Inc|Ltd|Co|Mt|Ft|No|vs|Lt|Col|Gen|Capt|Prof|Rev)\.")
+_DOTTED = re.compile(
+    r"(?:(?:[A-Z]\.)*[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Inc|Ltd|Co|Mt|Ft|No|vs|Lt|Col|Gen|Capt|Prof|Rev)\."
+)
 _SUFFIXES = frozenset({"Jr", "Sr", "Inc", "Ltd", "LLC", "Co", "III", "II"})
 _FARTHEST_STOP = 12
 _ENDS_SENTENCE = re.compile(r"[.!?]\s*$")
@@ -53,7 +59,9 @@ def name_spans(text: str) -> list[tuple[int, int]]:
         if not _capitalised(token):
             continue
         gap = text[end:token_start] if end >= 0 else ";"
-        if _joins(gap, text[max(start - 4, 0) : start]) or (gap == ", " and token.rstrip(".") in _SUFFIXES):
+        if _joins(gap, text[max(start - 4, 0) : start]) or (
+            gap == ", " and token.rstrip(".") in _SUFFIXES
+        ):
             end = token_end
             continue
         _keep(spans, text, start, end)
@@ -73,7 +81,11 @@ def names_in(text: str) -> list[str]:
 
 
 def _capitalised(token: str) -> bool:
-    return token[0].isupper() or token[0].isdigit() or (len(token) > 2 and token[1].isupper())
+    return (
+        token[0].isupper()
+        or token[0].isdigit()
+        or (len(token) > 2 and token[1].isupper())
+    )
 
 
 def _joins(gap: str, before: str) -> bool:
@@ -84,10 +96,14 @@ def _joins(gap: str, before: str) -> bool:
     if gap in ("", " "):
         return True
     joint = _JOINT.fullmatch(gap)
-    if not joint or not gap.strip() or gap.startswith("\n-"):  # a bullet begins the next item of a list
+    if (
+        not joint or not gap.strip() or gap.startswith("\n-")
+    ):  # a bullet begins the next item of a list
         return False
     words = gap.lower().split()
-    return words[0] != "and" or ("the" in words[1:] and not before.lower().endswith("the "))
+    return words[0] != "and" or (
+        "the" in words[1:] and not before.lower().endswith("the ")
+    )
 
 
 def _keep(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:
@@ -95,7 +111,9 @@ def _keep(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None
     if start < 0:
         return
     before = text[max(start - _FARTHEST_STOP, 0) : start]
-    begins = _ENDS_SENTENCE.search(before) is not None or (len(before) == start and not before.strip(" \"'“‘("))
+    begins = _ENDS_SENTENCE.search(before) is not None or (
+        len(before) == start and not before.strip(" \"'“‘(")
+    )
     for match in _TOKEN.finditer(
         text,
         start,

@@ -26,7 +26,9 @@ class Sentence:
         total = 0.0
         for phrase in filter(None, map(canonical_key, phrases)):
             # scripts without spaces between words have one "word" a sentence: look for the phrase inside it
-            if f" {phrase} " in f" {self.key} " or (not phrase.isascii() and phrase in self.key):
+            if f" {phrase} " in f" {self.key} " or (
+                not phrase.isascii() and phrase in self.key
+            ):
                 total += 1.0
                 continue
             sought = phrase.split()
@@ -66,7 +68,9 @@ def support(text: str, phrases: Sequence[str]) -> float:
     return whole.support(phrases)
 
 
-def best_sentence(sentences: Sequence[Sentence], phrases: Sequence[str]) -> tuple[Sentence | None, float]:
+def best_sentence(
+    sentences: Sequence[Sentence], phrases: Sequence[str]
+) -> tuple[Sentence | None, float]:
     """Return the sentence that supports the phrases best, the first among equals, and its support.
 
     Returns (None, 0) if no sentence supports them.

@@ -18,7 +18,9 @@ _MARKS = [marks for marks in THOUGHT_MARKS if not marks.opening.startswith(r"\A"
 _OPENS = "|".join(marks.opening for marks in _MARKS)
 _ENDS = "|".join(marks.closing for marks in _MARKS)
 _THOUGHT = re.compile(rf"(?P<end>{_ENDS})|(?:{_OPENS})", FLAGS)
-_KEY = re.compile(r"""[\s*-]*(?:(?P<quote>["'])[^"']*["']|\w+(?: \w+)?)\s*:(?P<value>.*)""")
+_KEY = re.compile(
+    r"""[\s*-]*(?:(?P<quote>["'])[^"']*["']|\w+(?: \w+)?)\s*:(?P<value>.*)"""
+)
 _WORD = re.compile(r"\w+")
 
 

@@ -44,7 +44,8 @@ class Writing(Enum):
 
 
 _ALPHABETS = re.compile(
-    "[a-z\u00df-\u02af\u0370-\u03ff\u0400-\u052f\u0531-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1e00-\u1fff]", re.IGNORECASE
+    "[a-z\u00df-\u02af\u0370-\u03ff\u0400-\u052f\u0531-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1e00-\u1fff]",
+    re.IGNORECASE,
 )
 """Letters of Latin, Greek, Cyrillic, Armenian and Georgian: words have borders, and change at their ends."""
 _ENGLISH_ONLY = word_set(
@@ -57,11 +58,19 @@ _LEAST_ENGLISH = 0.04  # of all words; those with capitals may be of an English 
 _ENGLISH_PREDICATE = _ENGLISH_ONLY | word_set("is was are of in on at born")
 _LEAST_LETTERS = 4  # of a word without figures, for its first letters to say something
 _SHARE_OF_LETTERS = 0.6
-_LEAST_INSIDE = 5  # letters of an English word that may be inside another: "keeper" in "goalkeeper"
-_FOREIGN_WORD = re.compile(r"(?<!\w)[^\W\d_A-Z]*[\u00df-\u02af\u0370-\U0010ffff][^\W\d_]*")  # in small letters, no name
-_ROUND = re.compile(r"#\d{2,}000")  # which may be a number of thousands or millions in words of any language
+_LEAST_INSIDE = (
+    5  # letters of an English word that may be inside another: "keeper" in "goalkeeper"
+)
+_FOREIGN_WORD = re.compile(
+    r"(?<!\w)[^\W\d_A-Z]*[\u00df-\u02af\u0370-\U0010ffff][^\W\d_]*"
+)  # in small letters, no name
+_ROUND = re.compile(
+    r"#\d{2,}000"
+)  # which may be a number of thousands or millions in words of any language
 _LARGE = re.compile(r"#\d{3}")  # written in digits, in whatever language
-_NATIVE_NUMBERS = re.compile("[〇零一二三四五六七八九十百千萬万]{2}|昭和|平成|令和|大正|明治")
+_NATIVE_NUMBERS = re.compile(
+    "[〇零一二三四五六七八九十百千萬万]{2}|昭和|平成|令和|大正|明治"
+)
 _SPACE = re.compile(r"\W+")
 
 
@@ -76,8 +85,12 @@ def writing_of(text: str) -> Writing:
         return Writing.UNSPACED
     words = text.split()
     english = sum(word in _ENGLISH_ONLY for word in words)
-    has_two = len(_MOSTLY_ENGLISH.intersection(words)) > 1 and not _FOREIGN_WORD.search(text)
-    is_english = (english > _LEAST_ENGLISH * len(words) or has_two) and not foreign_language(text)
+    has_two = len(_MOSTLY_ENGLISH.intersection(words)) > 1 and not _FOREIGN_WORD.search(
+        text
+    )
+    is_english = (
+        english > _LEAST_ENGLISH * len(words) or has_two
+    ) and not foreign_language(text)
     if is_english:
         return Writing.ENGLISH
     return Writing.LETTERS
@@ -125,12 +138,20 @@ class Words:
         """Return whether the words have a term; None where nothing can be told: in another script, or inflected."""
         if self._has(term):
             return True
-        if self.writing is Writing.UNSPACED and term.word and term.word in self._letters:
+        if (
+            self.writing is Writing.UNSPACED
+            and term.word
+            and term.word in self._letters
+        ):
             return True
         if term.is_figure:
-            is_missing = self.writing is not Writing.UNSPACED or self.is_surely_missing(term)
+            is_missing = self.writing is not Writing.UNSPACED or self.is_surely_missing(
+                term
+            )
         else:
-            is_missing = self.writing is not Writing.UNSPACED and not _scripts(term.text).isdisjoint(self._scripts)
+            is_missing = self.writing is not Writing.UNSPACED and not _scripts(
+                term.text
+            ).isdisjoint(self._scripts)
         if is_missing:
             return False
         return None
@@ -141,7 +162,9 @@ class Words:
         meaning = []
         for term in terms:
             is_small = term.text.islower() and len(term.word) < _LEAST_LETTERS
-            if self.writing is Writing.LETTERS and is_small:  # of its small words there is no list
+            if (
+                self.writing is Writing.LETTERS and is_small
+            ):  # of its small words there is no list
                 continue
             if not term.is_empty:
                 meaning.append(term)
@@ -176,7 +199,9 @@ class Words:
         """Return whether a missing term is a figure, and the text has none such in words or in numerals of its own."""
         if not term.is_figure or self._has_native_numbers:
             return False
-        if not any(_LARGE.match(form) and not _ROUND.fullmatch(form) for form in term.forms):
+        if not any(
+            _LARGE.match(form) and not _ROUND.fullmatch(form) for form in term.forms
+        ):
             return False
         return any(map(_LARGE.match, self._forms))
 
@@ -229,7 +254,9 @@ class FactText:
         """Return the content words and figures of both ends that are not there."""
         return [*self.words.missing(subject), *self.words.missing(object_)]
 
-    def sentence(self, subject: str, predicate: str, object_: str) -> tuple[int, int] | None:
+    def sentence(
+        self, subject: str, predicate: str, object_: str
+    ) -> tuple[int, int] | None:
         """Return the span of the sentence that states a fact: one with both ends, else one with the object.
 
         Among several, that which shares most words with the fact; None if none shares any.
@@ -254,11 +281,16 @@ class FactText:
     @cached_property
     def _sentences(self) -> list[tuple[Sentence, Words]]:
         return [
-            (sentence, Words(self.text[sentence.start : sentence.end], self.words.writing))
+            (
+                sentence,
+                Words(self.text[sentence.start : sentence.end], self.words.writing),
+            )
             for sentence in sentences_of(self.text)
         ]
 
-    def _is_in_another_language(self, subject: str, predicate: str, object_: str) -> bool:
+    def _is_in_another_language(
+        self, subject: str, predicate: str, object_: str
+    ) -> bool:
         fact = f"{subject} {predicate} {object_}"
         if _scripts(fact).isdisjoint(_scripts(self.text)):
             return True
@@ -269,7 +301,9 @@ class FactText:
         if not foreign_language(self.text) and not _FOREIGN_WORD.search(self.text):
             return False
         words = predicate.lower().split()
-        english = [word for word in words if word in _ENGLISH_PREDICATE or word.endswith("ed")]
+        english = [
+            word for word in words if word in _ENGLISH_PREDICATE or word.endswith("ed")
+        ]
         return 2 * len(english) >= len(words)
 
 

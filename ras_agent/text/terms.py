@@ -48,8 +48,23 @@ _SCALES = {
     "dozen": 12,
     "hundred": 10**2,
     **dict.fromkeys(("thousand", "tausend"), 10**3),
-    **dict.fromkeys(("million", "millions", "millionen", "millon", "millones", "milhao", "milhoes", "milioni"), 10**6),
-    **dict.fromkeys(("billion", "billions", "milliard", "milliards", "milliarde", "milliarden"), 10**9),
+    **dict.fromkeys(
+        (
+            "million",
+            "millions",
+            "millionen",
+            "millon",
+            "millones",
+            "milhao",
+            "milhoes",
+            "milioni",
+        ),
+        10**6,
+    ),
+    **dict.fromkeys(
+        ("billion", "billions", "milliard", "milliards", "milliarde", "milliarden"),
+        10**9,
+    ),
     **dict.fromkeys(("trillion", "trillions"), 10**12),
     "lakh": 10**5,
     "crore": 10**7,
@@ -88,8 +103,12 @@ _JOINED = {
     re.compile(r"\b(?:United Kingdom|Great Britain)\b"): "UK",
 }
 _DOTTED = re.compile(r"\b(?:[A-Z]\.){2,}(?!\w)")
-_PLAIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe", "þ": "th", "ı": "i"})
-_SIGNS = str.maketrans({"٫": ".", "٬": ",", "’": "'", "−": "-", "–": "-", "—": "-", "\u202f": " "})
+_PLAIN_LETTERS = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe", "þ": "th", "ı": "i"}
+)
+_SIGNS = str.maketrans(
+    {"٫": ".", "٬": ",", "’": "'", "−": "-", "–": "-", "—": "-", "\u202f": " "}
+)
 
 
 def _rows(listed: str) -> list[list[str]]:
@@ -105,7 +124,9 @@ def _numbered(*tables: str) -> dict[str, int]:
 
 
 _MONTH_OF = {word: number + 1 for word, number in _numbered(_MONTHS).items()}
-_SMALL = _numbered(_ONES, _ORDINALS) | {word: 10 * number for word, number in _numbered(_TENS, _TENTHS).items()}
+_SMALL = _numbered(_ONES, _ORDINALS) | {
+    word: 10 * number for word, number in _numbered(_TENS, _TENTHS).items()
+}
 _SAME_AS = {word: row[0] for row in _rows(_SAME) for word in row}
 _ROMAN = re.compile(r"(?=[IVX]{2})(X{0,3})(IX|IV|V?I{0,3})")
 _ROMAN_ONES = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
@@ -126,7 +147,9 @@ _GROUPS = re.compile(r"\d{1,3}([.,' ])\d{3}(?:\1\d{3})*")
 _FRACTION = re.compile(r"(\d+(?:[.,']\d{3})*)[.,](\d+)")
 _DIGITS = re.compile(r"\d+")
 _POSSESSIVE = re.compile(r"'s?(?!\w)")
-_ELISION = re.compile(r"(?:l|d|qu|j|n|s|c|m|t|dell|nell|all|un)'(?=\w{2})", re.IGNORECASE)
+_ELISION = re.compile(
+    r"(?:l|d|qu|j|n|s|c|m|t|dell|nell|all|un)'(?=\w{2})", re.IGNORECASE
+)
 _VERBS_TOO = word_set("may march mar mars")
 _INDEFINITE = "one"
 _LONGEST_WITHOUT_PLURAL = 4  # letters: as "this" and "has" are not
@@ -220,7 +243,10 @@ def _terms(text: str) -> Iterator[Term]:
                     position = scale.start(1) + 1
                 values = {value * factor for value in values for factor in factors}
             words = {token.lower()} if kind == "counted" else set()
-            yield Term(text[match.start() : position], frozenset(words.union(map(_figure, values))))
+            yield Term(
+                text[match.start() : position],
+                frozenset(words.union(map(_figure, values))),
+            )
 
 
 @cached_if_short(65536)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from html import unescape
 
-_DISAMBIGUATOR = re.compile(r"(?<!\s)\s*+\([^()]*+\)$")  # behind white space once, so in linear time
+_DISAMBIGUATOR = re.compile(
+    r"(?<!\s)\s*+\([^()]*+\)$"
+)  # behind white space once, so in linear time
 
 # what programs write where nobody gave a title
 _NAMELESS = re.compile(
@@ -16,7 +18,10 @@ _NAMELESS = re.compile(
     r"microsoft word|(?:slide|folie|page|diapositive|layout|sheet) ?\d++|about:blank)[\s\d_.-]*+",
     re.IGNORECASE,
 )
-_PROGRAM = re.compile(r"(?:microsoft (?:office )?)?(?:word|powerpoint|excel|publisher|visio|print) - ", re.IGNORECASE)
+_PROGRAM = re.compile(
+    r"(?:microsoft (?:office )?)?(?:word|powerpoint|excel|publisher|visio|print) - ",
+    re.IGNORECASE,
+)
 _PATH = re.compile(r"[a-z]:\\|\\\\|/|file:|https?://", re.IGNORECASE)
 _FILE = re.compile(
     r"\.(?:docx?|dot[xm]?|docm|rtf|odt|odp|ods|pptx?|pps[xm]?|xls[xm]?|pdf|indd|qx[dp]|tex|dvi|ps|eps|wpd|pub|html?|tmp)$",
@@ -75,5 +80,7 @@ def unescaped(title: str) -> str:
     """
     try:
         return unescape(title)
-    except ValueError:  # a reference by a number of thousands of digits stands for nothing
+    except (
+        ValueError
+    ):  # a reference by a number of thousands of digits stands for nothing
         return title

@@ -57,7 +57,9 @@ _ABSTAINS_IN_WORDS = re.compile(
     r"(?:stated|mentioned|given|provided|specified|found|determined|answered|in)\b"
     rf"(?:[^.\n]{{0,40}}\b{_NO_EVIDENCE}\b|\W*\Z)).{{0,120}}\Z"
 )
-_SAYS_MORE = re.compile(r"\[|\b(?:but|however|although)\b", re.IGNORECASE)  # what it does know, or cites
+_SAYS_MORE = re.compile(
+    r"\[|\b(?:but|however|although)\b", re.IGNORECASE
+)  # what it does know, or cites
 
 
 def refuses(text: str) -> bool:
@@ -86,7 +88,9 @@ def abstains_in_words(text: str) -> bool:
     return _SAYS_MORE.search(text) is None
 
 
-def echoes(text: str, instructions: Iterable[str], material: Iterable[str] = ()) -> bool:
+def echoes(
+    text: str, instructions: Iterable[str], material: Iterable[str] = ()
+) -> bool:
     """Tell whether a text repeats its instructions: four words in a row that stand nowhere in the material.
 
     instructions: the model's instructions, and worked examples. material: the question and its evidence.

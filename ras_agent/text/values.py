@@ -53,8 +53,12 @@ class Figure:
 
 
 # The grammar of dates. A name of a month needs its capital in running text, where "may" and "march" are verbs.
-_MONTH_NUMBERS = {form: n for n, name in enumerate(MONTHS, 1) for form in (name, name[:3])} | {"sept": 9}
-_MONTH = "|".join(form.capitalize() for form in sorted(_MONTH_NUMBERS, key=len, reverse=True))
+_MONTH_NUMBERS = {
+    form: n for n, name in enumerate(MONTHS, 1) for form in (name, name[:3])
+} | {"sept": 9}
+_MONTH = "|".join(
+    form.capitalize() for form in sorted(_MONTH_NUMBERS, key=len, reverse=True)
+)
 _DAY = r"(?:[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?"
 _YEAR = r"(?:1\d{3}|20\d{2})"
 _DATE = (
@@ -65,13 +69,20 @@ _DATE = (
 )
 _DATE_IN_TEXT = re.compile(_DATE)
 # in running text "2008-09" is two years
-_WHOLE_DATE = re.compile(rf"{_DATE}|(?P<y5>{_YEAR})-(?P<m5>0[1-9]|1[0-2])", re.IGNORECASE)
-_DECADE = re.compile(r"\b(?:(?:early|mid|late)[- ])?(?:the )?(?P<y>1\d\d0|20\d0)['’]?s\b", re.IGNORECASE)
+_WHOLE_DATE = re.compile(
+    rf"{_DATE}|(?P<y5>{_YEAR})-(?P<m5>0[1-9]|1[0-2])", re.IGNORECASE
+)
+_DECADE = re.compile(
+    r"\b(?:(?:early|mid|late)[- ])?(?:the )?(?P<y>1\d\d0|20\d0)['’]?s\b", re.IGNORECASE
+)
 _CENTURY_WORDS = """tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth
 twentieth twenty-first"""
-_CENTURIES = {word: number for number, word in enumerate(_CENTURY_WORDS.split(), start=10)}
+_CENTURIES = {
+    word: number for number, word in enumerate(_CENTURY_WORDS.split(), start=10)
+}
 _CENTURY = re.compile(
-    rf"\b(?P<c>\d{{1,2}}(?:st|nd|rd|th)|{'|'.join(_CENTURIES)}|twenty first)[- ](?:century|centuries)\b", re.IGNORECASE
+    rf"\b(?P<c>\d{{1,2}}(?:st|nd|rd|th)|{'|'.join(_CENTURIES)}|twenty first)[- ](?:century|centuries)\b",
+    re.IGNORECASE,
 )
 _YEAR_ALONE = re.compile(rf"(?<![\d,.$£€#-])\b(?P<y>{_YEAR})\b(?![,.]\d|%|[-–]\d{{3}})")
 _MID_MONTH = 16
@@ -81,21 +92,30 @@ _UP_TO_TWENTY = """one two three four five six seven eight nine ten eleven twelv
 seventeen eighteen nineteen twenty"""
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _NUMBER_WORDS = {
-    **{word: float(number) for number, word in enumerate(_UP_TO_TWENTY.split(), start=1)},
+    **{
+        word: float(number)
+        for number, word in enumerate(_UP_TO_TWENTY.split(), start=1)
+    },
     **{word: 10.0 * number for number, word in enumerate(_TENS.split(), start=2)},
     "zero": 0.0,
 }
 _ONES = "|".join(_UP_TO_TWENTY.split()[:9])
 # "twenty-four", but nothing of "fifty-ninth"
-_WORDS = (
-    rf"(?:(?:{'|'.join(_TENS.split())})-(?:{_ONES})|{'|'.join(_NUMBER_WORDS)})(?!-(?:first|second|third|[a-z]+th)\b)"
-)
+_WORDS = rf"(?:(?:{'|'.join(_TENS.split())})-(?:{_ONES})|{'|'.join(_NUMBER_WORDS)})(?!-(?:first|second|third|[a-z]+th)\b)"
 _TIMES = {"once": 1.0, "twice": 2.0, "thrice": 3.0}
-_SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "dozen": 12.0}
+_SCALES = {
+    "hundred": 1e2,
+    "thousand": 1e3,
+    "million": 1e6,
+    "billion": 1e9,
+    "trillion": 1e12,
+    "dozen": 12.0,
+}
 _DIGITS = r"(?P<money>[$£€¥]\s?)?(?<![\w.,])(?P<n>\d{1,3}(?:,\d{3}){1,4}(?:\.\d+)?|\d{1,15}(?:\.\d+)?)"
 _SCALE = rf"(?:[\s-](?P<scale>{'|'.join(_SCALES)})\b)?"
 _NUMBER_IN_TEXT = re.compile(
-    rf"(?:{_DIGITS}(?P<ord>st|nd|rd|th)?(?!\w|,\d{{3}})(?:\s?%)?|\b(?P<word>{_WORDS}|{'|'.join(_TIMES)})\b)" + _SCALE,
+    rf"(?:{_DIGITS}(?P<ord>st|nd|rd|th)?(?!\w|,\d{{3}})(?:\s?%)?|\b(?P<word>{_WORDS}|{'|'.join(_TIMES)})\b)"
+    + _SCALE,
     re.IGNORECASE,
 )
 # in running text only a measure belongs to the number: of "three albums", the albums are another mention
@@ -104,7 +124,10 @@ _MEASURE = re.compile(
     r"|foot|in(?:ch(?:es)?)?|miles?|met(?:er|re)s?|kilomet(?:er|re)s?|acres?|hectares?|ha|kg|lbs?|pounds?|tons?|tonnes?|mph|"
     r"km/h|years?|months?|weeks?|days?|hours?|minutes?|seconds?|percent|per cent|dollars?)(?![\w])"
 )
-_WHOLE_QUANTITY = re.compile(rf"(?P<sign>[-−]?)(?:{_DIGITS}|(?P<word>{_WORDS})\b){_SCALE}(?P<unit>\D*)", re.IGNORECASE)
+_WHOLE_QUANTITY = re.compile(
+    rf"(?P<sign>[-−]?)(?:{_DIGITS}|(?P<word>{_WORDS})\b){_SCALE}(?P<unit>\D*)",
+    re.IGNORECASE,
+)
 # "1936 Winter Olympics", "14th Congress", "two of his older brothers": names and phrases that begin with a number
 _UNIT = re.compile(r"|[\s-]?(?:%|°[a-zA-Z]?|[a-zµ²³/^]+(?:[\s-][a-z²³/^]+){0,2})")
 _NO_UNITS = {"st", "nd", "rd", "th", "s"}
@@ -127,11 +150,18 @@ def value_of(surface: str) -> Value | None:
     """
     text = " ".join(surface.split()).strip(" .,;")
     lead = _LEAD.match(text)
-    if lead is None:  # it may be empty, so that it matches anything; said for the type checker
+    if (
+        lead is None
+    ):  # it may be empty, so that it matches anything; said for the type checker
         return None
     bare = text[lead.end() :]
     about = bool(lead["about"])
-    for pattern, reader in ((_WHOLE_DATE, _date), (_DECADE, _decade), (_CENTURY, _century), (_YEAR_ALONE, _year)):
+    for pattern, reader in (
+        (_WHOLE_DATE, _date),
+        (_DECADE, _decade),
+        (_CENTURY, _century),
+        (_YEAR_ALONE, _year),
+    ):
         if match := pattern.fullmatch(bare):
             date = reader(match)
             if about and date.first_year == date.last_year:
@@ -277,7 +307,11 @@ def _with_unit(match: re.Match[str], about: bool) -> Quantity | None:
     digits = match["n"] or ""
     money = (match["money"] or "").strip()
     name_like = unit.strip() and not money and _LIKE_A_YEAR.fullmatch(digits)
-    if name_like or not _UNIT.fullmatch(unit) or unit.strip("- ").split(" ")[0].casefold() in _NO_UNITS:
+    if (
+        name_like
+        or not _UNIT.fullmatch(unit)
+        or unit.strip("- ").split(" ")[0].casefold() in _NO_UNITS
+    ):
         return None
     amount = _amount(match)
     precision = _SCALES.get((match["scale"] or "").casefold(), 1.0)

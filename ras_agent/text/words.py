@@ -49,11 +49,43 @@ _FORMS = """
     swim swam swum, take took taken, teach taught, tell told, think thought, throw threw thrown, understand
     understood, wear wore worn, win won, write wrote written, man men, woman women, child children
 """
-_BASES = {form: base for base, *forms in map(str.split, _FORMS.split(",")) for form in forms}
+_BASES = {
+    form: base for base, *forms in map(str.split, _FORMS.split(",")) for form in forms
+}
 # the longest that leaves a stem is cut
 _SUFFIXES = (
-    *("ations", "ation", "ators", "ator", "itions", "ition", "ments", "ment", "ings", "ing", "ions", "ion", "ives"),
-    *("ive", "est", "ers", "er", "ors", "or", "ied", "ies", "ed", "es", "al", "ly", "s", "e", "y"),
+    *(
+        "ations",
+        "ation",
+        "ators",
+        "ator",
+        "itions",
+        "ition",
+        "ments",
+        "ment",
+        "ings",
+        "ing",
+        "ions",
+        "ion",
+        "ives",
+    ),
+    *(
+        "ive",
+        "est",
+        "ers",
+        "er",
+        "ors",
+        "or",
+        "ied",
+        "ies",
+        "ed",
+        "es",
+        "al",
+        "ly",
+        "s",
+        "e",
+        "y",
+    ),
 )
 
 

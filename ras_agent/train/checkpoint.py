@@ -85,7 +85,9 @@ class Checkpoint:
             settings = json.loads(metadata["settings"])
             progress = Progress(**json.loads(metadata["progress"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise WeightsError(f"{file}: is no training of this version: choose another folder") from error
+            raise WeightsError(
+                f"{file}: is no training of this version: choose another folder"
+            ) from error
         differences = _differences(
             settings,
             json.loads(json.dumps(self.settings)),
@@ -166,7 +168,9 @@ def _shown(value: object) -> str:
     return json.dumps(value)
 
 
-def _write(file: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+def _write(
+    file: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None
+) -> None:
     """Write a safetensors file in one move: a kill leaves the old file or the new one."""
     from safetensors.torch import save_file
 
@@ -190,18 +194,26 @@ def _read_file(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
     try:
         with safe_open(file, "pt") as tensors:
-            return {key: tensors.get_tensor(key) for key in tensors.keys()}, tensors.metadata() or {}  # noqa: SIM118
+            names = tensors.keys()  # a file of tensors is no mapping
+            metadata = tensors.metadata() or {}
+            return {name: tensors.get_tensor(name) for name in names}, metadata
     except (SafetensorError, OSError) as error:
-        raise WeightsError(f"{file}: cannot be read ({error}): choose another folder, or move it away") from error
+        raise WeightsError(
+            f"{file}: cannot be read ({error}): choose another folder, or move it away"
+        ) from error
 
 
-def _copy(file: Path, tensors: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+def _copy(
+    file: Path, tensors: Mapping[str, Tensor], weights: Mapping[str, Tensor]
+) -> None:
     """Copy the tensors of a file into weights. Raises WeightsError where their names or shapes differ."""
     import torch
 
     shapes = {name: tuple(value.shape) for name, value in tensors.items()}
     if shapes != {name: tuple(weight.shape) for name, weight in weights.items()}:
-        raise WeightsError(f"{file}: holds the training of another network: choose another folder")
+        raise WeightsError(
+            f"{file}: holds the training of another network: choose another folder"
+        )
     with torch.no_grad():
         for name, value in tensors.items():
             weights[name].copy_(value)
@@ -210,4 +222,8 @@ def _copy(file: Path, tensors: Mapping[str, Tensor], weights: Mapping[str, Tenso
 def _buffers(model: nn.Module) -> dict[str, Tensor]:
     """Return the buffers that the module itself would save, such as the running means of a batch norm."""
     parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    return {name: value for name, value in model.state_dict().items() if name not in parameters}
+    return {
+        name: value
+        for name, value in model.state_dict().items()
+        if name not in parameters
+    }

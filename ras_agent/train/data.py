@@ -20,13 +20,22 @@ from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 
 _FILES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "hotpotqa": ("hotpotqa", ("hotpotqa_train/questions.jsonl", "hotpotqa_train/hotpotqa_train.json")),
+    "hotpotqa": (
+        "hotpotqa",
+        ("hotpotqa_train/questions.jsonl", "hotpotqa_train/hotpotqa_train.json"),
+    ),
     "musique": ("musique", ("musique_train200/questions.jsonl",)),
-    "nq": ("natural-questions", ("reading/nq_oracle.jsonl", "reading/nq-open-oracle.jsonl.gz")),
+    "nq": (
+        "natural-questions",
+        ("reading/nq_oracle.jsonl", "reading/nq-open-oracle.jsonl.gz"),
+    ),
     "squad": ("squad", ("reading/squad_sample.jsonl", "reading/xquad.en.json")),
     "ircot": ("ircot", ("reading/ircot_cot.jsonl",)),
 }
-_TWO_WIKI = ("2wikimultihopqa/corpus.jsonl", "2wikimultihopqa/2wikimultihopqa_corpus.json")
+_TWO_WIKI = (
+    "2wikimultihopqa/corpus.jsonl",
+    "2wikimultihopqa/2wikimultihopqa_corpus.json",
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,9 @@ def training_set(name: str, data: Path) -> TrainingSet:
     return questions_and_corpus(reader, _first(data, files))
 
 
-def questions_and_corpus(reader: str, file: Path, on_bad: OnBad | None = None) -> TrainingSet:
+def questions_and_corpus(
+    reader: str, file: Path, on_bad: OnBad | None = None
+) -> TrainingSet:
     """Read a file of the benchmark `reader`, with the corpus next to it.
 
     on_bad: is called with the error of a bad record, which is then left out; without it such a record raises
@@ -93,7 +104,11 @@ def passages_in(path: Path) -> list[Passage]:
     for record in read_records(path):
         title = record.text("title")
         text = record.text("text")
-        passages.append(Passage(record.text("id"), text, title) if "id" in record else context_passage(title, text))
+        passages.append(
+            Passage(record.text("id"), text, title)
+            if "id" in record
+            else context_passage(title, text)
+        )
     return passages
 
 
@@ -126,4 +141,6 @@ def _first(data: Path, files: tuple[str, ...]) -> Path:
     for file in files:
         if (data / file).is_file():
             return data / file
-    raise IngestError(f"{data}: holds neither {' nor '.join(files)}; docs/data.md says where to get it")
+    raise IngestError(
+        f"{data}: holds neither {' nor '.join(files)}; docs/data.md says where to get it"
+    )

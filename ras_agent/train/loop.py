@@ -32,7 +32,15 @@ from ras_agent.errors import IngestError, SettingsError
 from ras_agent.tools.store.durable import replace_file
 from ras_agent.train.checkpoint import Checkpoint, Progress
 from ras_agent.train.processes import Processes
-from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SEED, SHARE, Range, check_ranges
+from ras_agent.train.ranges import (
+    AMOUNT,
+    COUNT,
+    NATURAL,
+    SEED,
+    SHARE,
+    Range,
+    check_ranges,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -64,7 +72,11 @@ class FitConfig:
     of its option, in the classes that inherit it, too.
     """
 
-    CIRCUMSTANCES: ClassVar[tuple[str, ...]] = ("minutes", "save_every", "gradient_checkpointing")
+    CIRCUMSTANCES: ClassVar[tuple[str, ...]] = (
+        "minutes",
+        "save_every",
+        "gradient_checkpointing",
+    )
     """The options that do not decide the weights, besides those that name files."""
 
     seed: int = 0
@@ -114,12 +126,20 @@ class FitConfig:
             total - 1 - warm,
             1,
         )
-        return self.rate * (_LOWEST_RATE + (1 - _LOWEST_RATE) * 0.5 * (1 + math.cos(math.pi * part)))
+        return self.rate * (
+            _LOWEST_RATE + (1 - _LOWEST_RATE) * 0.5 * (1 + math.cos(math.pi * part))
+        )
 
     def settings(self) -> dict[str, Any]:
         """Return the options that decide the weights. Paths are left out: what a file holds decides, not its place."""
-        names = [option.name for option in fields(self) if "Path" not in str(option.type)]
-        return {name: getattr(self, name) for name in names if name not in self.CIRCUMSTANCES}
+        names = [
+            option.name for option in fields(self) if "Path" not in str(option.type)
+        ]
+        return {
+            name: getattr(self, name)
+            for name in names
+            if name not in self.CIRCUMSTANCES
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +242,10 @@ def fit(
     if progress.best:
         checkpoint.load_best(progress.best_step)
     processes.end()
-    end = {name: getattr(progress, name) for name in ("seconds", "stopped", "best_step", "best")}
+    end = {
+        name: getattr(progress, name)
+        for name in ("seconds", "stopped", "best_step", "best")
+    }
     return FitResult(
         steps=progress.step,
         main=processes.main,
@@ -236,7 +259,9 @@ def print_result(result: FitResult) -> None:
         print(json.dumps(asdict(result)))
 
 
-def write_card(folder: Path, card: Mapping[str, Any], name: str = "training.json") -> None:
+def write_card(
+    folder: Path, card: Mapping[str, Any], name: str = "training.json"
+) -> None:
     """Write a card that describes what is in `folder`, as JSON. Values that are not of JSON are written as text."""
     text = json.dumps(
         card,
@@ -256,7 +281,11 @@ def validations(folder: Path) -> list[dict[str, float]]:
         json.loads,
         (folder / _METRICS).read_text(encoding="utf-8").splitlines(),
     )
-    return [{"step": line["step"], **line["validation"]} for line in lines if "validation" in line]
+    return [
+        {"step": line["step"], **line["validation"]}
+        for line in lines
+        if "validation" in line
+    ]
 
 
 def _cut_metrics(file: Path, last: int) -> None:
@@ -320,7 +349,9 @@ def _run(training: _Training, checkpoint: Checkpoint, progress: Progress) -> Pro
         )
         if validated := training.is_validated(progress.step):
             progress, line["validation"] = training.validation(progress)
-        late = bool(config.minutes) and processes.any(time.monotonic() - start > 60 * config.minutes)
+        late = bool(config.minutes) and processes.any(
+            time.monotonic() - start > 60 * config.minutes
+        )
         progress = replace(
             progress,
             stopped=training.reason_to_stop(progress, late),
@@ -364,12 +395,20 @@ class _Training:
         self.goodness = goodness
         if config.gradient_checkpointing:
             _checkpoint_gradients(model)
-        self.weights = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+        self.weights = {
+            name: weight
+            for name, weight in model.named_parameters()
+            if weight.requires_grad
+        }
         size = config.accumulate * processes.count
         epoch_steps = len(batches(0)) / size
         if not self.weights or not epoch_steps:
-            raise SettingsError("nothing to train: no batches, or no parameter requires a gradient")
-        self.total = config.steps or math.ceil(sum(len(batches(epoch)) for epoch in range(config.epochs)) / size)
+            raise SettingsError(
+                "nothing to train: no batches, or no parameter requires a gradient"
+            )
+        self.total = config.steps or math.ceil(
+            sum(len(batches(epoch)) for epoch in range(config.epochs)) / size
+        )
         self.period = config.validate_every or math.ceil(epoch_steps)
         self.optimiser = _optimiser(
             self.weights,
@@ -377,7 +416,9 @@ class _Training:
             getattr(model, "rate_factors", {}),
         )
 
-    def step(self, loss_of: Any, number: int, epoch: int, batches: Sequence[Any]) -> dict[str, Any]:
+    def step(
+        self, loss_of: Any, number: int, epoch: int, batches: Sequence[Any]
+    ) -> dict[str, Any]:
         """Take step `number`, counted from 0, and return its line of metrics.
 
         Raises SettingsError for a loss that is not finite.
@@ -405,7 +446,9 @@ class _Training:
             )
         )
         if not math.isfinite(norm):
-            raise SettingsError(f"step {number + 1}: the gradient is not finite: train with a smaller --rate")
+            raise SettingsError(
+                f"step {number + 1}: the gradient is not finite: train with a smaller --rate"
+            )
         self.optimiser.step()
         self.optimiser.zero_grad()
         rounded = {name: round(loss, 5) for name, loss in losses.items()}
@@ -419,7 +462,9 @@ class _Training:
 
     def is_validated(self, step: int) -> bool:
         """Tell whether a validation follows a step."""
-        return self.validate is not None and (step % self.period == 0 or step == self.total)
+        return self.validate is not None and (
+            step % self.period == 0 or step == self.total
+        )
 
     def validation(self, progress: Progress) -> tuple[Progress, dict[str, float]]:
         """Validate, and return the updated progress and what was measured."""
@@ -429,10 +474,14 @@ class _Training:
         if self.processes.main and self.validate is not None:
             self.model.eval()
             with torch.no_grad(), self._autocast():
-                measured = {name: float(value) for name, value in self.validate().items()}
+                measured = {
+                    name: float(value) for name, value in self.validate().items()
+                }
         measured = self.processes.from_main(measured)
         if not progress.best or self.goodness(measured) > self.goodness(progress.best):
-            return replace(progress, best_step=progress.step, best=measured, worse=0), measured
+            return replace(
+                progress, best_step=progress.step, best=measured, worse=0
+            ), measured
         return replace(progress, worse=progress.worse + 1), measured
 
     def reason_to_stop(self, progress: Progress, late: bool) -> str:
@@ -510,7 +559,9 @@ def _append(folder: Path, line: Mapping[str, Any]) -> None:
         file.write(json.dumps(line) + "\n")
 
 
-def _optimiser(weights: Mapping[str, Tensor], config: FitConfig, factors: Mapping[str, float]) -> Optimizer:
+def _optimiser(
+    weights: Mapping[str, Tensor], config: FitConfig, factors: Mapping[str, float]
+) -> Optimizer:
     """Return AdamW over groups of weights with the same factor of the rate and the same decay."""
     from torch.optim import AdamW
 
@@ -526,7 +577,8 @@ def _optimiser(weights: Mapping[str, Tensor], config: FitConfig, factors: Mappin
             [],
         ).append(weight)
     options = [
-        {"params": tensors, "factor": factor, "weight_decay": decay} for (factor, decay), tensors in groups.items()
+        {"params": tensors, "factor": factor, "weight_decay": decay}
+        for (factor, decay), tensors in groups.items()
     ]
     return AdamW(
         options,
@@ -539,10 +591,14 @@ def _checkpoint_gradients(model: nn.Module) -> None:
     """Switch gradient checkpointing on in the Hugging Face models inside `model`."""
     from transformers import PreTrainedModel
 
-    models = [module for module in model.modules() if isinstance(module, PreTrainedModel)]
+    models = [
+        module for module in model.modules() if isinstance(module, PreTrainedModel)
+    ]
     able = [module for module in models if module.supports_gradient_checkpointing]
     if not able:
-        raise SettingsError("this model has no layers to checkpoint: train without --gradient-checkpointing")
+        raise SettingsError(
+            "this model has no layers to checkpoint: train without --gradient-checkpointing"
+        )
     outermost: Any = able[0]  # it holds the others
     older = outermost.gradient_checkpointing_enable
     switch = getattr(outermost, "activation_checkpointing_enable", None) or older

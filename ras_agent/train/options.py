@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 Config = TypeVar("Config", bound="DataclassInstance")
 
 
-def config_from(cls: type[Config], description: str | None, arguments: Sequence[str] | None = None) -> Config:
+def config_from(
+    cls: type[Config], description: str | None, arguments: Sequence[str] | None = None
+) -> Config:
     """Parse a command line into a configuration, which its class checks.
 
     A field `save_every: int` is `--save-every N`, a bool is `--name` or `--no-name`, and a tuple takes values parted by
@@ -92,7 +94,9 @@ def _sentences(cls: type) -> Iterator[tuple[str, str]]:
             body = []
         for field, below in pairwise(body):
             match field, below:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(sentence))):
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
+                    value=ast.Constant(value=str(sentence))
+                ):
                     yield name, " ".join(sentence.split())
 
 

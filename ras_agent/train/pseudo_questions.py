@@ -19,11 +19,17 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.words import word_set
 
 _MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
-_DATE = re.compile(rf"\b(?:\d{{1,2}} {_MONTH},? \d{{4}}|{_MONTH} \d{{1,2}},? \d{{4}}|{_MONTH} \d{{4}})\b")
+_DATE = re.compile(
+    rf"\b(?:\d{{1,2}} {_MONTH},? \d{{4}}|{_MONTH} \d{{1,2}},? \d{{4}}|{_MONTH} \d{{4}})\b"
+)
 _YEAR = re.compile(r"\b1\d\d\d\b|\b20[0-3]\d\b")
-_FIGURE = r"(?:\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?|two|three|four|five|six|seven|eight|nine|ten)"
+_FIGURE = (
+    r"(?:\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?|two|three|four|five|six|seven|eight|nine|ten)"
+)
 _COUNT = re.compile(rf"(?<![\w.,-]){_FIGURE}(?= [a-z])")
-_KIND = re.compile(r"\b(?:is|was|are|were)\s+(?:a|an|the|one of the)\s+((?:[\w’'/&-]+ ?){1,7})")
+_KIND = re.compile(
+    r"\b(?:is|was|are|were)\s+(?:a|an|the|one of the)\s+((?:[\w’'/&-]+ ?){1,7})"
+)
 _KIND_ENDS = re.compile(
     r"\s(?:who|that|which|of|in|by|for|with|from|at|on|to|and|based|directed|starring|written|produced|born|best|known"
     r"|located|released|about|set|as|published|founded|created|recorded|played|or|where|when|near|between)\b.*"
@@ -88,13 +94,25 @@ class Cloze:
     other: _Mention | None
 
 
-def clozes(passages: Sequence[Passage], per_passage: int, two_hop: float, rng: random.Random) -> Iterator[Cloze]:
+def clozes(
+    passages: Sequence[Passage], per_passage: int, two_hop: float, rng: random.Random
+) -> Iterator[Cloze]:
     """Yield at most `per_passage` questions for each passage, of which a share `two_hop` needs two passages."""
-    kinds = {passage.title: kind for passage in passages if (kind := _kind(passage)) is not None}
+    kinds = {
+        passage.title: kind
+        for passage in passages
+        if (kind := _kind(passage)) is not None
+    }
     mentions = _mentions(passages)
     for passage in passages:
-        sentences = [passage.text[start:end] for start, end in sentence_spans(passage.text)]
-        clozes = [(sentence, span) for sentence in sentences for span in answer_spans(sentence)]
+        sentences = [
+            passage.text[start:end] for start, end in sentence_spans(passage.text)
+        ]
+        clozes = [
+            (sentence, span)
+            for sentence in sentences
+            for span in answer_spans(sentence)
+        ]
         rng.shuffle(clozes)
         answers = set[str]()
         for sentence, (start, end) in clozes:
@@ -131,13 +149,23 @@ def answer_spans(sentence: str) -> list[tuple[int, int]]:
     """Find spans to ask for: dates, names, years, counts and what follows "is a"; none inside another."""
     candidates = [match.span() for match in _DATE.finditer(sentence)]
     candidates += name_spans(sentence)
-    candidates += [match.span() for pattern in (_YEAR, _COUNT) for match in pattern.finditer(sentence)]
+    candidates += [
+        match.span()
+        for pattern in (_YEAR, _COUNT)
+        for match in pattern.finditer(sentence)
+    ]
     if match := _KIND.search(sentence):
-        candidates.append((match.start(1), match.start(1) + len(_KIND_ENDS.sub("", match[1]).strip())))
+        candidates.append(
+            (match.start(1), match.start(1) + len(_KIND_ENDS.sub("", match[1]).strip()))
+        )
     spans: list[tuple[int, int]] = []
     for start, end in candidates:
         apart = all(end <= before or after <= start for before, after in spans)
-        if apart and end - start > 1 and len(sentence[start:end].split()) <= _LONGEST_ANSWER:
+        if (
+            apart
+            and end - start > 1
+            and len(sentence[start:end].split()) <= _LONGEST_ANSWER
+        ):
             spans.append((start, end))
     return sorted(spans)
 
@@ -172,7 +200,11 @@ def _kind(passage: Passage) -> _TitleKind | None:
 
 def _mentions(passages: Sequence[Passage]) -> Mapping[str, list[_Mention]]:
     """Find mentions by title, except titles of one word, which name too many things."""
-    titles = {plain(passage.title): passage.title for passage in passages if " " in passage.title}
+    titles = {
+        plain(passage.title): passage.title
+        for passage in passages
+        if " " in passage.title
+    }
     mentions: dict[str, list[_Mention]] = {}
     for passage in passages:
         for start, end in sentence_spans(passage.text):
@@ -205,7 +237,13 @@ def _description(title: str, sentence: str, kinds: Mapping[str, _TitleKind]) -> 
 
 
 def _question(
-    sentence: str, start: int, end: int, name: str, subject: str, kinds: Mapping[str, _TitleKind], rng: random.Random
+    sentence: str,
+    start: int,
+    end: int,
+    name: str,
+    subject: str,
+    kinds: Mapping[str, _TitleKind],
+    rng: random.Random,
 ) -> str:
     answer = sentence[start:end]
     before = _PARENTHESIS.sub(
@@ -239,7 +277,9 @@ def _question(
         rng,
     ).split()
     if rng.random() < _THINNED:
-        words = [word for word in words if word in phrase.split() or rng.random() > _LOST]
+        words = [
+            word for word in words if word in phrase.split() or rng.random() > _LOST
+        ]
     return " ".join(words[:_LONGEST_QUESTION]) + ("?" if rng.random() < 0.8 else "")
 
 
@@ -256,23 +296,35 @@ def _nearest_clause(before: str, after: str) -> tuple[str, str]:
     return (before, after)
 
 
-def _question_phrase(answer: str, before: str, kind: _TitleKind | None, rng: random.Random) -> tuple[str, str]:
+def _question_phrase(
+    answer: str, before: str, kind: _TitleKind | None, rng: random.Random
+) -> tuple[str, str]:
     """Return a question phrase for an answer of this shape, and `before` without the words that it includes."""
     if _YEAR.fullmatch(answer):
-        return rng.choice(("when", "what year", "in what year")), _TIME_WORD.sub("", before)
+        return rng.choice(("when", "what year", "in what year")), _TIME_WORD.sub(
+            "", before
+        )
     if _DATE.fullmatch(answer):
-        return rng.choice(("when", "what date", "on what date")), _TIME_WORD.sub("", before)
+        return rng.choice(("when", "what date", "on what date")), _TIME_WORD.sub(
+            "", before
+        )
     if re.fullmatch(_FIGURE, answer):
         return "how many", before
     if kind is not None:
         noun = " ".join(kind.words[-rng.randint(1, 3) :])
-        return rng.choice(("who" if kind.person else "what", f"which {noun}", f"what {noun}")), before
+        return rng.choice(
+            ("who" if kind.person else "what", f"which {noun}", f"what {noun}")
+        ), before
     if answer[0].islower():
-        return rng.choice(("what", "what kind of", "what type of")), _ARTICLE.sub("", before)
+        return rng.choice(("what", "what kind of", "what type of")), _ARTICLE.sub(
+            "", before
+        )
     if _PLACE_WORD.search(before):
         if rng.random() < 0.4:
             return "where", _PLACE_WORD.sub("", before).strip()
-        return rng.choice(("what", "which", "what city", "what country", "which place")), before
+        return rng.choice(
+            ("what", "which", "what city", "what country", "which place")
+        ), before
     if before.endswith(" by") or rng.random() < 0.5:
         return rng.choice(("who", "who", "whom")), before
     return rng.choice(("what", "which", "what is the name of")), before

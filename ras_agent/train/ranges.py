@@ -20,7 +20,9 @@ class Range:
 
     def holds(self, number: float) -> bool:
         """Tell whether a number is in the range; NaN is in no range."""
-        return self.low <= number <= self.high and not (self.above and number == self.low)
+        return self.low <= number <= self.high and not (
+            self.above and number == self.low
+        )
 
     def __str__(self) -> str:
         text = f"at least {self.low}"
@@ -52,7 +54,9 @@ def check_ranges(config: object, ranges: Mapping[str, Range]) -> None:
         numbers = value if isinstance(value, tuple) else (value,)
         for number in numbers:
             if not range_.holds(number):
-                raise SettingsError(f"--{name.replace('_', '-')} has to be {range_}, got {number}")
+                raise SettingsError(
+                    f"--{name.replace('_', '-')} has to be {range_}, got {number}"
+                )
 
 
 def check_choices(config: object, choices: Mapping[str, Sequence[str]]) -> None:
@@ -60,4 +64,6 @@ def check_choices(config: object, choices: Mapping[str, Sequence[str]]) -> None:
     for name, values in choices.items():
         value = getattr(config, name)
         if value not in values:
-            raise SettingsError(f"--{name.replace('_', '-')} {value}: unknown; known: {', '.join(values)}")
+            raise SettingsError(
+                f"--{name.replace('_', '-')} {value}: unknown; known: {', '.join(values)}"
+            )

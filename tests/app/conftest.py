@@ -11,9 +11,21 @@ from typing import Any
 import pytest
 
 PASSAGES = [
-    {"id": "tel", "title": "Telephone", "text": "The telephone was patented by Alexander Graham Bell in 1876."},
-    {"id": "bell", "title": "Alexander Graham Bell", "text": "Alexander Graham Bell was born in Edinburgh."},
-    {"id": "leith", "title": "Water of Leith", "text": "The Water of Leith is a river that flows through Edinburgh."},
+    {
+        "id": "tel",
+        "title": "Telephone",
+        "text": "The telephone was patented by Alexander Graham Bell in 1876.",
+    },
+    {
+        "id": "bell",
+        "title": "Alexander Graham Bell",
+        "text": "Alexander Graham Bell was born in Edinburgh.",
+    },
+    {
+        "id": "leith",
+        "title": "Water of Leith",
+        "text": "The Water of Leith is a river that flows through Edinburgh.",
+    },
     {"id": "paris", "title": "Paris", "text": "Paris is the capital of France."},
 ]
 
@@ -49,4 +61,6 @@ def cli(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
     program = build_program()
-    return lambda *arguments: CliRunner().invoke(program, [str(argument) for argument in arguments])
+    return lambda *arguments: CliRunner().invoke(
+        program, [str(argument) for argument in arguments]
+    )

@@ -8,21 +8,40 @@ from rich.text import Text
 
 from ras_agent.app.cli.draw import Drawing
 from ras_agent.app.cli.terminal import Hanging, inert, inert_json, pack
-from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned, WaitingForModel
+from ras_agent.events import (
+    Answered,
+    AnswerToken,
+    Event,
+    Failed,
+    GraphDelta,
+    Hits,
+    Planned,
+    WaitingForModel,
+)
 from ras_agent.records import Answer, Citation, Failure, Hit, Passage, Plan, Triple
 
-TELEPHONE = Passage("tel", "It carries the voice. It was patented by Bell.", "Telephone")
+TELEPHONE = Passage(
+    "tel", "It carries the voice. It was patented by Bell.", "Telephone"
+)
 BELL = Passage("bell", "Bell was born in Edinburgh.", "Alexander Graham Bell")
 PATENT = Triple("Telephone", "was patented by", "Alexander Graham Bell")
 BIRTH = Triple("Alexander Graham Bell", "was born in", "Edinburgh")
 CITED = Citation(1, "tel", "Telephone", 22, 45, "It was patented by Bell.")
 
 
-def drawn(*events: Event, width: int = 80, verbose: bool = False, colour: bool = False) -> str:
+def drawn(
+    *events: Event, width: int = 80, verbose: bool = False, colour: bool = False
+) -> str:
     out = io.StringIO()
     system = "truecolor" if colour else None
     console = Console(
-        file=out, width=width, force_terminal=colour, color_system=system, markup=False, emoji=False, highlight=False
+        file=out,
+        width=width,
+        force_terminal=colour,
+        color_system=system,
+        markup=False,
+        emoji=False,
+        highlight=False,
     )
     drawing = Drawing(console, verbose=verbose)
     for event in events:
@@ -33,10 +52,17 @@ def drawn(*events: Event, width: int = 80, verbose: bool = False, colour: bool =
 def test_a_run_reads_from_top_to_bottom() -> None:
     assert drawn(
         Planned(1, Plan("subq", "Where was the inventor of the telephone born?")),
-        Hits(1, "Where was the inventor of the telephone born?", (Hit(TELEPHONE, 14.23), Hit(BELL, 11.9))),
+        Hits(
+            1,
+            "Where was the inventor of the telephone born?",
+            (Hit(TELEPHONE, 14.23), Hit(BELL, 11.9)),
+        ),
         GraphDelta(1, (PATENT, BIRTH), 2, 3, 0),
         Planned(2, Plan("sufficient", reason="the city is known")),
-        Answered(Answer("Edinburgh", (CITED, Citation(2, "bell", "Alexander Graham Bell"))), "sufficient"),
+        Answered(
+            Answer("Edinburgh", (CITED, Citation(2, "bell", "Alexander Graham Bell"))),
+            "sufficient",
+        ),
     ) == (
         "hop 1  [SUBQ] Where was the inventor of the telephone born?\n"
         "       hits      Telephone 14.2 · Alexander Graham Bell 11.9\n"
@@ -51,19 +77,26 @@ def test_a_run_reads_from_top_to_bottom() -> None:
 
 
 def test_a_question_that_needs_no_retrieval_says_so() -> None:
-    shown = drawn(Planned(1, Plan("no_retrieval")), Answered(Answer("4"), "no_retrieval"))
+    shown = drawn(
+        Planned(1, Plan("no_retrieval")), Answered(Answer("4"), "no_retrieval")
+    )
     assert shown == "       [NO_RETRIEVAL]\nanswer 4\n"
 
 
 def test_a_hop_without_a_plan_is_headed_by_its_query() -> None:
-    assert drawn(Hits(1, "Who was Bell?", ())) == "hop 1  Who was Bell?\n       hits      none\n"
+    assert (
+        drawn(Hits(1, "Who was Bell?", ()))
+        == "hop 1  Who was Bell?\n       hits      none\n"
+    )
 
 
 def test_a_thought_heads_its_hop_and_the_last_one_has_its_own_line() -> None:
     assert drawn(
         Planned(2, Plan("subq", "Bell was born in Edinburgh."), thought=True),
         Hits(2, "Bell was born in Edinburgh.", (Hit(BELL, 0.5),)),
-        Planned(3, Plan("sufficient", reason="So the answer is Edinburgh."), thought=True),
+        Planned(
+            3, Plan("sufficient", reason="So the answer is Edinburgh."), thought=True
+        ),
         Answered(Answer("Edinburgh"), "sufficient"),
     ) == (
         "hop 2  Bell was born in Edinburgh.\n"
@@ -74,30 +107,53 @@ def test_a_thought_heads_its_hop_and_the_last_one_has_its_own_line() -> None:
 
 
 def test_scores_have_as_many_decimals_as_their_size_needs() -> None:
-    for score, shown in ((14.234, "14.2"), (2.345, "2.35"), (0.98765, "0.988"), (0.03279, "0.0328")):
+    for score, shown in (
+        (14.234, "14.2"),
+        (2.345, "2.35"),
+        (0.98765, "0.988"),
+        (0.03279, "0.0328"),
+    ):
         assert f"Telephone {shown}\n" in drawn(Hits(1, "q", (Hit(TELEPHONE, score),)))
 
 
 def test_a_hop_without_new_facts_says_so_and_a_failure_is_shown() -> None:
-    assert drawn(Failed(Failure("extractor", "no reply", 1)), GraphDelta(1, (), 4, 6, 0)) == (
+    assert drawn(
+        Failed(Failure("extractor", "no reply", 1)), GraphDelta(1, (), 4, 6, 0)
+    ) == (
         "       failed    extractor: no reply\n       facts +0  nothing new\n       graph     4 facts, 6 entities\n"
     )
 
 
 def test_a_failure_while_answering_is_printed_below_the_answer() -> None:
     failure = Failed(Failure("answerer", "cited [7], which is no evidence shown"))
-    assert drawn(AnswerToken("Edin"), failure, AnswerToken("burgh"), Answered(Answer("Edinburgh"), "sufficient")) == (
+    assert drawn(
+        AnswerToken("Edin"),
+        failure,
+        AnswerToken("burgh"),
+        Answered(Answer("Edinburgh"), "sufficient"),
+    ) == (
         "answer Edinburgh\n       failed    answerer: cited [7], which is no evidence shown\n"
     )
 
 
 def test_new_conflicts_are_counted() -> None:
-    assert "graph     2 facts, 3 entities, 1 in conflict\n" in drawn(GraphDelta(1, (), 2, 3, 1))
+    assert "graph     2 facts, 3 entities, 1 in conflict\n" in drawn(
+        GraphDelta(1, (), 2, 3, 1)
+    )
 
 
 def test_the_facts_nearest_the_query_are_shown_and_all_on_request() -> None:
-    facts = (*(Triple(f"Town {number}", "lies in", "a county of the north") for number in range(9)), BIRTH)
-    events = (Hits(1, "Where was Alexander Graham Bell born?", ()), GraphDelta(1, facts, 10, 20, 0))
+    facts = (
+        *(
+            Triple(f"Town {number}", "lies in", "a county of the north")
+            for number in range(9)
+        ),
+        BIRTH,
+    )
+    events = (
+        Hits(1, "Where was Alexander Graham Bell born?", ()),
+        GraphDelta(1, facts, 10, 20, 0),
+    )
     assert drawn(*events).splitlines()[2:5] == [
         "       facts +10 (Alexander Graham Bell | was born in | Edinburgh)",
         "                 (Town 0 | lies in | a county of the north)",
@@ -107,7 +163,9 @@ def test_the_facts_nearest_the_query_are_shown_and_all_on_request() -> None:
 
 
 def test_an_answer_that_cites_inside_is_not_marked_again() -> None:
-    assert drawn(Answered(Answer("It was Bell [1].", (CITED,)), "sufficient")).startswith("answer It was Bell [1].\n")
+    assert drawn(
+        Answered(Answer("It was Bell [1].", (CITED,)), "sufficient")
+    ).startswith("answer It was Bell [1].\n")
 
 
 def test_a_citation_says_file_and_page() -> None:
@@ -118,7 +176,9 @@ def test_a_citation_says_file_and_page() -> None:
 
 
 def test_a_passage_without_a_title_goes_by_its_id() -> None:
-    assert "hits      a.txt 1.00" in drawn(Hits(1, "q", (Hit(Passage("a.txt", "text"), 1.0),)))
+    assert "hits      a.txt 1.00" in drawn(
+        Hits(1, "q", (Hit(Passage("a.txt", "text"), 1.0),))
+    )
 
 
 class TestWidth:
@@ -154,9 +214,14 @@ class TestWidth:
 
 class TestStreaming:
     def test_tokens_become_lines_as_they_come(self) -> None:
-        tokens = [AnswerToken(text) for text in ("Edin", "burgh, the", " capital of", " Scotland")]
+        tokens = [
+            AnswerToken(text)
+            for text in ("Edin", "burgh, the", " capital of", " Scotland")
+        ]
         answer = Answer("Edinburgh, the capital of Scotland", (CITED,))
-        assert drawn(*tokens, Answered(answer, "sufficient"), width=30).splitlines()[:2] == [
+        assert drawn(*tokens, Answered(answer, "sufficient"), width=30).splitlines()[
+            :2
+        ] == [
             "answer Edinburgh, the capital",
             "       of Scotland [1]",
         ]
@@ -182,11 +247,21 @@ class TestStreaming:
         assert out.getvalue() == "answer Edinburgh is\n"
 
     def test_line_ends_of_a_long_answer_are_printed(self) -> None:
-        shown = drawn(AnswerToken("First.\n\nSecond."), Answered(Answer("First.\n\nSecond."), "sufficient"))
-        assert [line.rstrip() for line in shown.splitlines()] == ["answer First.", "", "       Second."]
+        shown = drawn(
+            AnswerToken("First.\n\nSecond."),
+            Answered(Answer("First.\n\nSecond."), "sufficient"),
+        )
+        assert [line.rstrip() for line in shown.splitlines()] == [
+            "answer First.",
+            "",
+            "       Second.",
+        ]
 
     def test_an_answer_other_than_its_tokens_is_printed_whole(self) -> None:
-        shown = drawn(AnswerToken("Edin"), Answered(Answer("I don't know.", abstained=True), "sufficient"))
+        shown = drawn(
+            AnswerToken("Edin"),
+            Answered(Answer("I don't know.", abstained=True), "sufficient"),
+        )
         assert shown == "answer Edin\nanswer I don't know.\n"
 
 
@@ -226,10 +301,14 @@ class TestHygiene:
         )
         assert not any(char in shown for char in "\x1b\x9b\r\x07\u202e")
         assert shown.count("[bold]red[/bold] :smile:") == 12
-        assert "\x1b" not in drawn(AnswerToken(evil), Answered(Answer(evil), "sufficient"))
+        assert "\x1b" not in drawn(
+            AnswerToken(evil), Answered(Answer(evil), "sufficient")
+        )
 
     def test_with_colour_only_our_own_codes_are_written(self) -> None:
-        shown = drawn(Hits(1, "q", (Hit(Passage("p", "", self.EVIL), 1.0),)), colour=True)
+        shown = drawn(
+            Hits(1, "q", (Hit(Passage("p", "", self.EVIL), 1.0),)), colour=True
+        )
         assert "\x1b[2J" not in shown
         assert "\x1b[1;36mhop 1\x1b[0m" in shown
 

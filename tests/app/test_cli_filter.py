@@ -15,10 +15,22 @@ from tests.messages import says
 def index(tmp_path: Path) -> Path:
     """An index of one depot for each team and year."""
     records = [
-        {"id": f"{team}-{year}", "text": f"The depot is in {town}.", "title": "Depot", "team": team, "year": year}
-        for team, year, town in (("x", 2019, "Ostrell"), ("y", 2019, "Quenne"), ("y", 2020, "Dorve"))
+        {
+            "id": f"{team}-{year}",
+            "text": f"The depot is in {town}.",
+            "title": "Depot",
+            "team": team,
+            "year": year,
+        }
+        for team, year, town in (
+            ("x", 2019, "Ostrell"),
+            ("y", 2019, "Quenne"),
+            ("y", 2020, "Dorve"),
+        )
     ]
-    (tmp_path / "depots.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    (tmp_path / "depots.jsonl").write_text(
+        "".join(json.dumps(record) + "\n" for record in records)
+    )
     ingest([tmp_path / "depots.jsonl"], tmp_path / "i")
     return tmp_path / "i"
 
@@ -28,12 +40,16 @@ def found(result: Any) -> list[str]:
     return sorted(json.loads(result.stdout)["passages"])
 
 
-def test_ask_finds_only_what_the_filter_admits(cli: Callable[..., Any], index: Path) -> None:
+def test_ask_finds_only_what_the_filter_admits(
+    cli: Callable[..., Any], index: Path
+) -> None:
     ask = ("ask", "Where is the depot?", "--index", index, "--json")
     assert found(cli(*ask)) == ["x-2019", "y-2019", "y-2020"]
     assert found(cli(*ask, "--filter", "team=y")) == ["y-2019", "y-2020"]
     assert found(cli(*ask, "--filter", "team=y", "--filter", "year=2020")) == ["y-2020"]
-    assert found(cli(*ask, "--filter", "year=2020", "--filter", "team=x", "--filter", "team=y")) == ["y-2020"]
+    assert found(
+        cli(*ask, "--filter", "year=2020", "--filter", "team=x", "--filter", "team=y")
+    ) == ["y-2020"]
     assert found(cli(*ask, "--filter", "team=z")) == []
 
 
@@ -46,7 +62,11 @@ def test_a_filter_of_the_settings_file_is_replaced_by_one_on_the_command_line(
     assert found(cli(*ask, "--filter", "year=2020")) == ["y-2020"]
 
 
-def test_a_filter_that_cannot_be_read_is_wrong_usage(cli: Callable[..., Any], index: Path) -> None:
+def test_a_filter_that_cannot_be_read_is_wrong_usage(
+    cli: Callable[..., Any], index: Path
+) -> None:
     result = cli("ask", "Where?", "--index", index, "--filter", "team")
     assert result.exit_code == 2
-    assert says("filter", "key=value", "such as team=x", "got 'team'").search(result.stderr)
+    assert says("filter", "key=value", "such as team=x", "got 'team'").search(
+        result.stderr
+    )

@@ -25,7 +25,9 @@ def full_disk(*_: object) -> None:
 def docs(tmp_path: Path) -> Path:
     folder = tmp_path / "docs"
     folder.mkdir()
-    (folder / "bell.txt").write_text("Bell was born in Edinburgh. He patented the telephone.")
+    (folder / "bell.txt").write_text(
+        "Bell was born in Edinburgh. He patented the telephone."
+    )
     (folder / "phone.md").write_text("# Telephone\n\nIt carries the voice.")
     return folder
 
@@ -38,21 +40,41 @@ def test_a_good_run_is_one_line(cli: Cli, docs: Path) -> None:
 
 def test_an_index_can_be_asked(cli: Cli, docs: Path) -> None:
     cli("index", "docs", "--out", "my.index")
-    result = cli("ask", "Who patented the telephone?", "--index", "my.index", "--graph", "single-shot")
+    result = cli(
+        "ask",
+        "Who patented the telephone?",
+        "--index",
+        "my.index",
+        "--graph",
+        "single-shot",
+    )
     assert "hits      bell " in result.stdout
 
 
-def test_the_bundled_sample_can_be_indexed_alone_or_with_files(cli: Cli, docs: Path) -> None:
-    assert cli("index", "--sample", "--out", "my.index").stdout == "my.index 96 passages · 96 written\n"
-    assert cli("index", "docs", "--sample", "--out", "both.index").stdout == "both.index 98 passages · 98 written\n"
+def test_the_bundled_sample_can_be_indexed_alone_or_with_files(
+    cli: Cli, docs: Path
+) -> None:
+    assert (
+        cli("index", "--sample", "--out", "my.index").stdout
+        == "my.index 96 passages · 96 written\n"
+    )
+    assert (
+        cli("index", "docs", "--sample", "--out", "both.index").stdout
+        == "both.index 98 passages · 98 written\n"
+    )
 
 
 def test_a_second_run_does_not_read_unchanged_files(cli: Cli, docs: Path) -> None:
     cli("index", "docs", "--out", "my.index")
-    assert cli("index", "docs", "--out", "my.index").stdout == "my.index 2 passages · 2 files unchanged\n"
+    assert (
+        cli("index", "docs", "--out", "my.index").stdout
+        == "my.index 2 passages · 2 files unchanged\n"
+    )
 
 
-def test_errors_are_listed_one_by_one_and_make_the_exit_code_3(cli: Cli, docs: Path) -> None:
+def test_errors_are_listed_one_by_one_and_make_the_exit_code_3(
+    cli: Cli, docs: Path
+) -> None:
     (docs / "bad.jsonl").write_text('{"text": \n{"text": "good"}\n[]\n')
     result = cli("index", "docs", "gone", "--out", "my.index")
     assert result.exit_code == 3
@@ -70,19 +92,28 @@ def test_files_left_out_are_grouped_by_reason(cli: Cli, docs: Path) -> None:
     result = cli("index", "docs", "--out", "my.index")
     assert result.exit_code == 0
     told = " ".join(result.stdout.split())
-    assert told.startswith("left out hidden: docs/.hidden unknown kind of file '.png'; known: .adoc, ")
+    assert told.startswith(
+        "left out hidden: docs/.hidden unknown kind of file '.png'; known: .adoc, "
+    )
     assert told.endswith(
         "; if it is text, give --as text '*.png': docs/a.png, docs/b.png, docs/c.png and 1 more "
         "my.index 2 passages · 2 written · 5 left out"
     )
-    assert "d.png: unknown kind" in cli("index", "docs", "--out", "my.index", "--verbose").stdout
+    assert (
+        "d.png: unknown kind"
+        in cli("index", "docs", "--out", "my.index", "--verbose").stdout
+    )
 
 
-def test_strict_stops_at_the_first_error_and_writes_nothing(cli: Cli, docs: Path) -> None:
+def test_strict_stops_at_the_first_error_and_writes_nothing(
+    cli: Cli, docs: Path
+) -> None:
     (docs / "bad.jsonl").write_text("[]\n")
     result = cli("index", "docs", "--out", "my.index", "--strict")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert says("docs/bad.jsonl line 1", 'expected an object such as {"text": "..."}', "got []").search(result.stderr)
+    assert says(
+        "docs/bad.jsonl line 1", 'expected an object such as {"text": "..."}', "got []"
+    ).search(result.stderr)
     assert not Path("my.index").exists()
 
 
@@ -124,8 +155,13 @@ def test_a_file_that_cannot_be_read_is_not_pruned(cli: Cli, docs: Path) -> None:
     (docs / "phone.md").unlink()
     (docs / "phone.md").symlink_to("nowhere.md")
     result = cli("index", "docs", "--out", "my.index", "--prune")
-    assert (result.exit_code, result.stderr) == (3, "skipped  docs/phone.md: a broken link\n")
-    assert result.stdout.startswith("gone     docs/phone.md: still in the index; not pruned, because their place")
+    assert (result.exit_code, result.stderr) == (
+        3,
+        "skipped  docs/phone.md: a broken link\n",
+    )
+    assert result.stdout.startswith(
+        "gone     docs/phone.md: still in the index; not pruned, because their place"
+    )
 
 
 def test_fields_and_chunks_can_be_set(cli: Cli, tmp_path: Path) -> None:
@@ -135,7 +171,9 @@ def test_fields_and_chunks_can_be_set(cli: Cli, tmp_path: Path) -> None:
         "--chunk-size", 10, "--overlap", 0,
     )  # fmt: skip
     passages = PassageIndex.open("my.index").passages
-    assert [(passage.document_id, passage.title, passage.text) for passage in passages] == [
+    assert [
+        (passage.document_id, passage.title, passage.text) for passage in passages
+    ] == [
         ("x", "Bell", "He lived."),
         ("x", "Bell", "He died."),
     ]
@@ -145,39 +183,73 @@ def test_fields_of_a_kind_of_file_are_remembered(cli: Cli, docs: Path) -> None:
     (docs / "a.jsonl").write_text('{"body": "One."}\n')
     (docs / "b.csv").write_text("text,team\nTwo.,x\n")
     assert "name the right one" in cli("index", "docs", "--out", "my.index").stderr
-    assert cli("index", "docs", "--out", "my.index", "--fields", "*.jsonl:text=body").exit_code == 0
+    assert (
+        cli(
+            "index", "docs", "--out", "my.index", "--fields", "*.jsonl:text=body"
+        ).exit_code
+        == 0
+    )
     (docs / "c.jsonl").write_text('{"body": "Three."}\n')
     assert cli("index", "docs", "--out", "my.index").exit_code == 0
-    found = {passage.text: passage.metadata for passage in PassageIndex.open("my.index").passages}
+    found = {
+        passage.text: passage.metadata
+        for passage in PassageIndex.open("my.index").passages
+    }
     assert found["Two."] == {"file": "docs/b.csv", "team": "x"}
     assert {"One.", "Three."} < found.keys()
 
 
-def test_metadata_is_given_on_the_command_line_and_filters_compare_it(cli: Cli, docs: Path) -> None:
+def test_metadata_is_given_on_the_command_line_and_filters_compare_it(
+    cli: Cli, docs: Path
+) -> None:
     given = ("--metadata", "team=sales", "--metadata", "tag=a", "--metadata", "tag=b")
     assert cli("index", "docs", "--out", "my.index", *given).exit_code == 0
-    found = {passage.title: passage.metadata for passage in PassageIndex.open("my.index").passages}
-    assert found["bell"] == {"file": "docs/bell.txt", "team": "sales", "tag": ["a", "b"]}
-    ask = ("ask", "Who patented the telephone?", "--index", "my.index", "--graph", "single-shot", "--filter")
+    found = {
+        passage.title: passage.metadata
+        for passage in PassageIndex.open("my.index").passages
+    }
+    assert found["bell"] == {
+        "file": "docs/bell.txt",
+        "team": "sales",
+        "tag": ["a", "b"],
+    }
+    ask = (
+        "ask",
+        "Who patented the telephone?",
+        "--index",
+        "my.index",
+        "--graph",
+        "single-shot",
+        "--filter",
+    )
     assert "hits      bell " in cli(*ask, "team=sales").stdout
     assert "hits      none" in cli(*ask, "team=labs").stdout
     told = cli("index", "docs", "--out", "my.index", "--metadata", "file=x")
-    assert (told.exit_code, "'file' is what a passage itself says" in told.stderr) == (2, True)
+    assert (told.exit_code, "'file' is what a passage itself says" in told.stderr) == (
+        2,
+        True,
+    )
 
 
-def test_records_with_an_id_stay_whole_and_the_long_ones_are_told(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"id": "x", "text": "%s"}\n' % ("It is long. " * 100))
+def test_records_with_an_id_stay_whole_and_the_long_ones_are_told(
+    cli: Cli, tmp_path: Path
+) -> None:
+    (tmp_path / "a.jsonl").write_text(
+        '{"id": "x", "text": "%s"}\n' % ("It is long. " * 100)
+    )
     assert cli("index", "a.jsonl", "--out", "my.index").stdout == (
         "long     1 record is longer than 1,000 characters and whole, as records with an\n"
         "         id are; --chunk-size N cuts them\n"
         "my.index 1 passage · 1 written\n"
     )
-    assert cli("index", "a.jsonl", "--out", "my.index", "--chunk-size", 1000).stdout == (
-        "my.index 2 passages · 2 written\n"
-    )
+    assert cli(
+        "index", "a.jsonl", "--out", "my.index", "--chunk-size", 1000
+    ).stdout == ("my.index 2 passages · 2 written\n")
 
 
-def test_a_folder_that_was_moved_is_told_and_so_is_one_that_is_gone(cli: Cli, docs: Path) -> None:
+def test_a_folder_that_was_moved_is_told_and_so_is_one_that_is_gone(
+    cli: Cli, docs: Path
+) -> None:
     cli("index", "docs", "--out", "my.index")
     Path("moved").mkdir()
     new = docs.rename(docs.parent / "moved" / "docs")
@@ -187,13 +259,18 @@ def test_a_folder_that_was_moved_is_told_and_so_is_one_that_is_gone(cli: Cli, do
     Path("other/c.txt").write_text("Text of c.")
     new.rename(docs.parent / "away")
     told = "".join(cli("index", "other", "--out", "my.index").stdout.split())
-    assert told.startswith(f"gone{new}:whatcamefromthereisstillintheindex;--forgetPATHremovesit")
+    assert told.startswith(
+        f"gone{new}:whatcamefromthereisstillintheindex;--forgetPATHremovesit"
+    )
 
 
 def test_ids_can_be_numbered(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,text\nx,one\nx,two\n")
     cli("index", "a.csv", "--out", "my.index", "--fields", "id=")
-    assert [passage.id for passage in PassageIndex.open("my.index").passages] == ["a.csv:2", "a.csv:3"]
+    assert [passage.id for passage in PassageIndex.open("my.index").passages] == [
+        "a.csv:2",
+        "a.csv:3",
+    ]
 
 
 def test_the_settings_may_name_the_index(cli: Cli, docs: Path) -> None:
@@ -221,14 +298,27 @@ def test_a_locale_that_knows_ascii_alone_changes_no_name(tmp_path: Path) -> None
     locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
     def run(*arguments: str) -> tuple[int, str]:
-        command = [sys.executable, "-c", "from ras_agent.app.cli import main; main()", *arguments]
-        ended = subprocess.run(command, cwd=tmp_path, env={**os.environ, **locale}, capture_output=True)
+        command = [
+            sys.executable,
+            "-c",
+            "from ras_agent.app.cli import main; main()",
+            *arguments,
+        ]
+        ended = subprocess.run(
+            command, cwd=tmp_path, env={**os.environ, **locale}, capture_output=True
+        )
         return ended.returncode, (ended.stdout + ended.stderr).decode()
 
-    assert run("index", "dócs", "--out", "ïndex") == (0, "?ndex  1 passage ? 1 written\n")
+    assert run("index", "dócs", "--out", "ïndex") == (
+        0,
+        "?ndex  1 passage ? 1 written\n",
+    )
     (passage,) = PassageIndex.open(tmp_path / "ïndex").passages
     assert (passage.id, passage.title) == ("dócs/Müller_Straße.txt", "Müller Straße")
-    assert run("kg", "build", "øther") == (1, "ras-agent: no index at øther: make one with `ras-agent index`\n")
+    assert run("kg", "build", "øther") == (
+        1,
+        "ras-agent: no index at øther: make one with `ras-agent index`\n",
+    )
     assert run("index", "--out", "ïndex", "--forget", "dócs/Müller_Straße.txt")[0] == 0
     assert len(PassageIndex.open(tmp_path / "ïndex")) == 0
 
@@ -240,4 +330,6 @@ def test_a_folder_without_anything_to_index_says_so_and_what_was_left_out(
     (tmp_path / "sub" / ".hidden.md").write_text("# Notes")
     result = cli("index", "sub", "--out", "i")
     assert result.exit_code == 1
-    assert says("no file to index", "left out: sub/.hidden.md: hidden").search(result.stderr)
+    assert says("no file to index", "left out: sub/.hidden.md: hidden").search(
+        result.stderr
+    )

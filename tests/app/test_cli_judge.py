@@ -16,8 +16,20 @@ from ras_agent.eval.run.result import Result
 def run(tmp_path: Path) -> RunFolder:
     """Three answers: one to judge, one abstention, one without a gold answer."""
     folder = RunFolder.begin(tmp_path / "run", {"name": "run"})
-    folder.append(Result("q1", "Where was Bell born?", ("Edinburgh",), answer="In Edinburgh, Scotland", type="place"))
-    folder.append(Result("q2", "Who?", ("Orr",), answer="No answer", abstained=True, type="person"))
+    folder.append(
+        Result(
+            "q1",
+            "Where was Bell born?",
+            ("Edinburgh",),
+            answer="In Edinburgh, Scotland",
+            type="place",
+        )
+    )
+    folder.append(
+        Result(
+            "q2", "Who?", ("Orr",), answer="No answer", abstained=True, type="person"
+        )
+    )
     folder.append(Result("q3", "Why?", (), answer="So"))
     return folder
 
@@ -38,7 +50,10 @@ def test_an_answer_that_agrees_and_says_more_is_right(
 ) -> None:
     scripted_llm.script({"reply": reply})
     judged = judge_run(run, scripted_llm.spec)
-    assert (judged.scores, judged.by_type) == ({"q1": score, "q2": 0.0}, {"place": score, "person": 0.0})
+    assert (judged.scores, judged.by_type) == (
+        {"q1": score, "q2": 0.0},
+        {"place": score, "person": 0.0},
+    )
     (request,) = scripted_llm.requests()
     prompt = request["messages"][-1]["content"]
     assert prompt.startswith(
@@ -65,7 +80,14 @@ def test_a_letter_is_read_however_it_is_written(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", ["A partial answer.", "The answer is a part of it.", "Answer: A part of it", "", "I?"]
+    "reply",
+    [
+        "A partial answer.",
+        "The answer is a part of it.",
+        "Answer: A part of it",
+        "",
+        "I?",
+    ],
 )
 def test_an_article_is_no_letter(reply: str) -> None:
     assert letter_in(reply) is None
@@ -80,43 +102,69 @@ def test_verdicts_are_read_however_they_are_written(reply: str) -> None:
     assert verdicts_in(reply, 2) == [True, False]
 
 
-def test_a_reply_that_cannot_be_read_is_asked_for_once_more(run: RunFolder, scripted_llm: Any) -> None:
+def test_a_reply_that_cannot_be_read_is_asked_for_once_more(
+    run: RunFolder, scripted_llm: Any
+) -> None:
     scripted_llm.script({"reply": "I cannot say."}, {"reply": "C"})
     assert judge_run(run, scripted_llm.spec).scores == {"q1": 1.0, "q2": 0.0}
-    assert "one of the letters A to F alone" in scripted_llm.requests()[1]["messages"][-1]["content"]
+    assert (
+        "one of the letters A to F alone"
+        in scripted_llm.requests()[1]["messages"][-1]["content"]
+    )
 
 
 def test_the_share_of_the_reference_that_an_answer_covers_is_asked_in_two_steps(
     run: RunFolder, scripted_llm: Any
 ) -> None:
-    scripted_llm.script({"reply": "1. Bell was born in Edinburgh.\n- It was in 1847."}, {"reply": "1: yes\n2: No."})
-    assert judge_run(run, scripted_llm.spec, "coverage").scores == {"q1": 0.5, "q2": 0.0}
+    scripted_llm.script(
+        {"reply": "1. Bell was born in Edinburgh.\n- It was in 1847."},
+        {"reply": "1: yes\n2: No."},
+    )
+    assert judge_run(run, scripted_llm.spec, "coverage").scores == {
+        "q1": 0.5,
+        "q2": 0.0,
+    }
     second = scripted_llm.requests()[1]["messages"][-1]["content"]
     assert "1. Bell was born in Edinburgh.\n2. It was in 1847.\n" in second
 
 
-def test_a_share_without_a_verdict_on_each_statement_is_none(run: RunFolder, scripted_llm: Any) -> None:
-    scripted_llm.script({"reply": "Bell was born in Edinburgh.\nIt was in 1847."}, {"reply": "1: yes"}, {"reply": "2."})
+def test_a_share_without_a_verdict_on_each_statement_is_none(
+    run: RunFolder, scripted_llm: Any
+) -> None:
+    scripted_llm.script(
+        {"reply": "Bell was born in Edinburgh.\nIt was in 1847."},
+        {"reply": "1: yes"},
+        {"reply": "2."},
+    )
     judged = judge_run(run, scripted_llm.spec, "coverage")
     assert (judged.scores, judged.unread) == ({"q2": 0.0}, ["q1"])
 
 
-def test_a_reply_without_a_verdict_counts_in_no_mean(run: RunFolder, scripted_llm: Any) -> None:
+def test_a_reply_without_a_verdict_counts_in_no_mean(
+    run: RunFolder, scripted_llm: Any
+) -> None:
     scripted_llm.script({"reply": "I cannot say."}, {"reply": "Nor now."})
     judged = judge_run(run, scripted_llm.spec)
     assert (judged.scores, judged.unread, judged.n) == ({"q2": 0.0}, ["q1"], 1)
 
 
-def test_a_judgement_is_written_beside_the_run_and_asked_for_once(run: RunFolder, scripted_llm: Any) -> None:
+def test_a_judgement_is_written_beside_the_run_and_asked_for_once(
+    run: RunFolder, scripted_llm: Any
+) -> None:
     scripted_llm.script({"reply": "C"})
     judged = judge_run(run, scripted_llm.spec)
-    assert json.loads((run.path / "judged-agreement.json").read_text())["scores"] == {"q1": 1.0, "q2": 0.0}
+    assert json.loads((run.path / "judged-agreement.json").read_text())["scores"] == {
+        "q1": 1.0,
+        "q2": 0.0,
+    }
     assert judge_run(run, scripted_llm.spec) == judged
     assert len(scripted_llm.requests()) == 1
     assert not run.summary_path.exists()
 
 
-def test_what_cannot_be_judged_is_told(run: RunFolder, tmp_path: Path, scripted_llm: Any) -> None:
+def test_what_cannot_be_judged_is_told(
+    run: RunFolder, tmp_path: Path, scripted_llm: Any
+) -> None:
     with pytest.raises(UnknownName, match="known: agreement, coverage"):
         judge_run(run, scripted_llm.spec, "taste")
     bare = RunFolder.begin(tmp_path / "bare", {"name": "bare"})
@@ -125,7 +173,9 @@ def test_what_cannot_be_judged_is_told(run: RunFolder, tmp_path: Path, scripted_
         judge_run(bare, scripted_llm.spec)
 
 
-def test_the_command_prints_the_mean_and_the_types(cli: Any, run: RunFolder, scripted_llm: Any) -> None:
+def test_the_command_prints_the_mean_and_the_types(
+    cli: Any, run: RunFolder, scripted_llm: Any
+) -> None:
     scripted_llm.script({"reply": "C"})
     done = cli("judge", run.path, "--judge", scripted_llm.spec)
     assert done.exit_code == 0, done.output
@@ -137,9 +187,20 @@ def test_the_judge_is_called_as_flags_and_its_own_settings_say(
     cli: Any, run: RunFolder, scripted_llm: Any, tmp_path: Path
 ) -> None:
     config = tmp_path / "mine.toml"
-    config.write_text('temperature = 0.9\n[roles.judge]\nheaders = {x-team = "a"}\n', encoding="utf-8")
+    config.write_text(
+        'temperature = 0.9\n[roles.judge]\nheaders = {x-team = "a"}\n', encoding="utf-8"
+    )
     scripted_llm.script({"reply": "C"})
-    shown = ("judge", str(run.path), "--judge", scripted_llm.spec, "--config", str(config), "--extra-body", "top_k=20")
+    shown = (
+        "judge",
+        str(run.path),
+        "--judge",
+        scripted_llm.spec,
+        "--config",
+        str(config),
+        "--extra-body",
+        "top_k=20",
+    )
     assert cli(*shown).exit_code == 0
     (request,) = scripted_llm.requests()
     assert (request["temperature"], request["top_k"]) == (0, 20)

@@ -28,7 +28,11 @@ class MySettings(Settings):
 
     tone: Literal["dry", "warm"] = Field("dry", description="Tone of the [answer].")
     patience: Annotated[
-        int | None, Field(description="How long to wait.", json_schema_extra={"work": ["index"], "everyday": True})
+        int | None,
+        Field(
+            description="How long to wait.",
+            json_schema_extra={"work": ["index"], "everyday": True},
+        ),
     ] = None
 
 
@@ -54,19 +58,27 @@ def _say(options: SayOptions) -> None:
     """Print what reached the command."""
     settings = options.settings
     assert isinstance(settings, MySettings)
-    typer.echo(f"{options.question} {settings.tone} {settings.k} {options.k} {sorted(options.flags)}")
+    typer.echo(
+        f"{options.question} {settings.tone} {settings.k} {options.k} {sorted(options.flags)}"
+    )
 
 
 @pytest.fixture
 def say() -> Callable[..., str]:
     """`say("Who?", "--tone", "warm")`: a command over MySettings."""
-    app = typer.Typer(cls=LazyGroup.over({"say": Command(_say, SayOptions)}, MySettings))
+    app = typer.Typer(
+        cls=LazyGroup.over({"say": Command(_say, SayOptions)}, MySettings)
+    )
     app.callback()(lambda: None)
-    return lambda *arguments: CliRunner().invoke(app, ["say", *arguments], catch_exceptions=False).output
+    return lambda *arguments: (
+        CliRunner().invoke(app, ["say", *arguments], catch_exceptions=False).output
+    )
 
 
 @cache  # making the page of a command takes a quarter of a second
-def _help(*command: str, model: type[Settings] = Settings, page: str = "--help-all") -> str:
+def _help(
+    *command: str, model: type[Settings] = Settings, page: str = "--help-all"
+) -> str:
     return CliRunner().invoke(build_program(model), [*command, page]).stdout
 
 
@@ -77,9 +89,19 @@ def _flags(shown: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "command", [("ask",), ("eval",), ("study", "roles"), ("kg", "build"), ("structure",), ("index",)]
+    "command",
+    [
+        ("ask",),
+        ("eval",),
+        ("study", "roles"),
+        ("kg", "build"),
+        ("structure",),
+        ("index",),
+    ],
 )
-def test_a_new_field_is_an_option_of_every_command_that_takes_settings(command: tuple[str, ...]) -> None:
+def test_a_new_field_is_an_option_of_every_command_that_takes_settings(
+    command: tuple[str, ...],
+) -> None:
     shown = _help(*command, model=MySettings)
     assert "--tone " in shown
     assert "Tone of the [answer]. One of dry, warm. [default: dry]" in shown
@@ -99,7 +121,9 @@ def test_a_new_field_is_read_from_file_environment_and_flag(
     assert say("Who?", "--tone", "warm") == "Who? warm 5 0 ['tone']\n"
 
 
-def test_a_command_may_define_an_option_of_the_same_name_itself(say: Callable[..., str]) -> None:
+def test_a_command_may_define_an_option_of_the_same_name_itself(
+    say: Callable[..., str],
+) -> None:
     assert say("Who?", "--k", "3") == "Who? dry 5 3 []\n"
 
 
@@ -109,9 +133,17 @@ def test_commands_of_one_work_take_the_same_options() -> None:
         return {name for name in describe() if f"--{name.replace('_', '-')}" in flags}
 
     answering, extracting = set(describe(work="answer")), set(describe(work="extract"))
-    assert settings("ask") == {*answering, "review", "checkpoint"} == set(describe(work="ask"))
+    assert (
+        settings("ask")
+        == {*answering, "review", "checkpoint"}
+        == set(describe(work="ask"))
+    )
     # they make an index where none is given, so they take what embeds it, too
-    assert settings("eval") == settings("study", "roles") == {*describe(work="eval"), "embedder"}
+    assert (
+        settings("eval")
+        == settings("study", "roles")
+        == {*describe(work="eval"), "embedder"}
+    )
     assert set(describe(work="eval")) == {*answering, "starts"}
     assert settings("kg", "build") == extracting | {"embedder", "fallback"}
     assert settings("structure") == extracting | {"index"}
@@ -129,20 +161,28 @@ def test_the_first_page_of_help_is_short_and_leads_to_the_whole_one() -> None:
         assert set(first) < set(_flags(_help(*name.split()))), name
 
 
-@pytest.mark.parametrize("name", [name for name, command in each_command(COMMANDS) if command.options.work])
+@pytest.mark.parametrize(
+    "name", [name for name, command in each_command(COMMANDS) if command.options.work]
+)
 def test_the_whole_page_names_every_setting_of_the_command_in_panels(name: str) -> None:
     command = dict(each_command(COMMANDS))[name]
     shown = _help(*name.split())
     for setting in describe(work=command.options.work).values():
         assert f"--{setting.name.replace('_', '-')}" in shown, setting.name
-        assert f"─ {setting.panel} ─" in shown or not setting.panel or setting.name in _own(command), setting.panel
+        assert (
+            f"─ {setting.panel} ─" in shown
+            or not setting.panel
+            or setting.name in _own(command)
+        ), setting.panel
 
 
 def _own(command: Command) -> set[str]:
     return {field.name for field in fields(command.options)}
 
 
-def test_an_option_that_only_the_whole_page_shows_is_taken_and_suggested(say: Callable[..., str]) -> None:
+def test_an_option_that_only_the_whole_page_shows_is_taken_and_suggested(
+    say: Callable[..., str],
+) -> None:
     assert "--tone" not in say("--help")
     assert say("Who?", "--tone", "warm").startswith("Who? warm")
     wrong = CliRunner().invoke(build_program(), ["ask", "Who?", "--max-secnds", "3"])
@@ -152,24 +192,37 @@ def test_an_option_that_only_the_whole_page_shows_is_taken_and_suggested(say: Ca
 
 
 def test_an_option_that_only_the_whole_page_shows_is_completed() -> None:
-    environment = {"_RAS_AGENT_COMPLETE": "complete_bash", "COMP_WORDS": "ras-agent ask --max-", "COMP_CWORD": "2"}
-    done = CliRunner().invoke(build_program(), [], prog_name="ras-agent", env=environment)
+    environment = {
+        "_RAS_AGENT_COMPLETE": "complete_bash",
+        "COMP_WORDS": "ras-agent ask --max-",
+        "COMP_CWORD": "2",
+    }
+    done = CliRunner().invoke(
+        build_program(), [], prog_name="ras-agent", env=environment
+    )
     assert {"--max-hops", "--max-seconds"} <= set(done.stdout.split())
 
 
 def test_commands_are_listed_in_their_order() -> None:
     shown = _help(page="--help")
     places = [shown.index(f"│ {name} ") for name in COMMANDS]
-    panels = [shown.index(f"─ {panel} ─") for panel in ("Ask", "Your texts", "Evaluate", "Set up")]
+    panels = [
+        shown.index(f"─ {panel} ─")
+        for panel in ("Ask", "Your texts", "Evaluate", "Set up")
+    ]
     assert panels == sorted(panels)
     assert places == sorted(places)
 
 
-def test_a_start_describes_the_command_that_runs_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_describes_the_command_that_runs_and_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     described: list[str | None] = []
     typer_command = command.typer_command
 
-    def counted(told: Command, model: type[Settings] = Settings, name: str | None = None) -> Any:
+    def counted(
+        told: Command, model: type[Settings] = Settings, name: str | None = None
+    ) -> Any:
         described.append(name)
         return typer_command(told, model, name)
 
@@ -181,10 +234,18 @@ def test_a_start_describes_the_command_that_runs_and_no_other(monkeypatch: pytes
 
 
 def test_every_setting_has_a_help_text_and_is_taken_by_some_command() -> None:
-    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in settings_table().splitlines()[2:]]
+    rows = [
+        [cell.strip(" `") for cell in line.split("|")[1:-1]]
+        for line in settings_table().splitlines()[2:]
+    ]
     assert [name for name, *_ in rows] == list(Settings.model_fields)
     assert all(meaning and takers for _, _, meaning, takers in rows)
-    assert ["max_hops", "5", "Most hops.", "ask`, `serve`, `mcp`, `eval`, `replay`, `rollout`, `study"] in rows
+    assert [
+        "max_hops",
+        "5",
+        "Most hops.",
+        "ask`, `serve`, `mcp`, `eval`, `replay`, `rollout`, `study",
+    ] in rows
 
 
 def test_the_docs_show_the_table_of_the_fields() -> None:
@@ -196,24 +257,40 @@ def test_a_file_of_the_folder_that_names_a_server_or_a_place_is_named_on_screen(
     say: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
-    Path("ras-agent.toml").write_text('llm = "vllm:http://me:secret@127.0.0.1:9/v1#m"\ncache = "replies.sqlite"\n')
+    Path("ras-agent.toml").write_text(
+        'llm = "vllm:http://me:secret@127.0.0.1:9/v1#m"\ncache = "replies.sqlite"\n'
+    )
     line = "ras-agent: settings of ras-agent.toml: llm = vllm:http://127.0.0.1:9/v1#m, cache = replies.sqlite\n"
     assert say("Who?").startswith(line)
-    assert not say("Who?", "--config", "ras-agent.toml").startswith("ras-agent: settings")
+    assert not say("Who?", "--config", "ras-agent.toml").startswith(
+        "ras-agent: settings"
+    )
     monkeypatch.setenv("VLLM_API_KEY", "plainsecret")
     with pytest.raises(SettingsError, match="say so: --config ras-agent"):
         say("Who?")
-    assert not say("Who?", "--config", "ras-agent.toml").startswith("ras-agent: settings")
+    assert not say("Who?", "--config", "ras-agent.toml").startswith(
+        "ras-agent: settings"
+    )
 
 
-def test_a_file_of_the_folder_that_names_neither_is_not_mentioned(say: Callable[..., str]) -> None:
-    Path("ras-agent.toml").write_text('k = 3\nindex = "an.index"\nplanner = "offline"\n')
+def test_a_file_of_the_folder_that_names_neither_is_not_mentioned(
+    say: Callable[..., str],
+) -> None:
+    Path("ras-agent.toml").write_text(
+        'k = 3\nindex = "an.index"\nplanner = "offline"\n'
+    )
     assert say("Who?").startswith("Who?")
 
 
-def test_a_warning_is_one_line_without_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
-    show_warning("replies are asked for\nwithout it \x1b[31m", RuntimeWarning, "cache.py", 7)
-    assert capsys.readouterr().err == "ras-agent: replies are asked for without it [31m\n"
+def test_a_warning_is_one_line_without_control_characters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_warning(
+        "replies are asked for\nwithout it \x1b[31m", RuntimeWarning, "cache.py", 7
+    )
+    assert (
+        capsys.readouterr().err == "ras-agent: replies are asked for without it [31m\n"
+    )
 
 
 def test_an_interrupt_while_the_command_line_is_built_ends_it_without_a_traceback(

@@ -21,9 +21,20 @@ QUESTION = "Where was the inventor of the telephone born?"
 def typed(arguments: list[object], lines: list[str], folder: Path) -> tuple[int, str]:
     """Run the command at a terminal; each line is typed when the program asks (`: ` or `> ` ends what it shows)."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "COLUMNS": "100", "XDG_CONFIG_HOME": str(folder), "NO_COLOR": "1", "TERM": "dumb"}
+    environment = {
+        **os.environ,
+        "COLUMNS": "100",
+        "XDG_CONFIG_HOME": str(folder),
+        "NO_COLOR": "1",
+        "TERM": "dumb",
+    }
     run = subprocess.Popen(
-        [*COMMAND, *map(str, arguments)], stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=environment
+        [*COMMAND, *map(str, arguments)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=folder,
+        env=environment,
     )
     os.close(theirs)
     shown, seen, waiting = "", 0, list(lines)
@@ -39,14 +50,37 @@ def typed(arguments: list[object], lines: list[str], folder: Path) -> tuple[int,
     return run.wait(120), shown.replace("\r\n", "\n")
 
 
-def test_plan_facts_and_answer_are_decided_at_the_terminal(bell_index: Path, tmp_path: Path) -> None:
+def test_plan_facts_and_answer_are_decided_at_the_terminal(
+    bell_index: Path, tmp_path: Path
+) -> None:
     save = tmp_path / "run.json"
     question = "Where was Alexander Graham Bell born?"
     code, shown = typed(
-        ["ask", QUESTION, "--index", bell_index, "--review", "plan,facts,answer", "--max-hops", 1, "--save", save],
+        [
+            "ask",
+            QUESTION,
+            "--index",
+            bell_index,
+            "--review",
+            "plan,facts,answer",
+            "--max-hops",
+            1,
+            "--save",
+            save,
+        ],
         [
             *("x", "e", question),  # the first is no key
-            *("e 1", "", "", "Edinburgh, Scotland", "a", "Bell", "lived in", "Boston", ""),
+            *(
+                "e 1",
+                "",
+                "",
+                "Edinburgh, Scotland",
+                "a",
+                "Bell",
+                "lived in",
+                "Boston",
+                "",
+            ),
             *("e", "In Edinburgh."),
         ],
         tmp_path,
@@ -56,23 +90,66 @@ def test_plan_facts_and_answer_are_decided_at_the_terminal(bell_index: Path, tmp
     assert "review the facts of hop 1" in shown
     trace = json.loads(save.read_text("utf-8"))
     assert trace["plans"][0] | {"reason": ""} == {
-        **{"hop": 1, "action": "subq", "subquery": question, "reason": "", "by": "person"}
+        **{
+            "hop": 1,
+            "action": "subq",
+            "subquery": question,
+            "reason": "",
+            "by": "person",
+        }
     }
     assert trace["steps"][0]["subquery"] == question
-    facts = [(fact["object"], fact["sources"][0]["extractor"]) for fact in trace["graph"]["facts"]]
+    facts = [
+        (fact["object"], fact["sources"][0]["extractor"])
+        for fact in trace["graph"]["facts"]
+    ]
     assert ("Edinburgh, Scotland", "person") in facts
     assert ("Boston", "person") in facts
     assert trace["answer"] == "In Edinburgh."
-    assert [review["action"] for review in trace["reviews"]] == ["edit", "edit", "add", "edit"]
+    assert [review["action"] for review in trace["reviews"]] == [
+        "edit",
+        "edit",
+        "add",
+        "edit",
+    ]
     assert " · 4 reviews" in shown
 
 
-def test_what_is_typed_about_facts_is_answered_at_once(bell_index: Path, tmp_path: Path) -> None:
+def test_what_is_typed_about_facts_is_answered_at_once(
+    bell_index: Path, tmp_path: Path
+) -> None:
     code, shown = typed(
-        ["ask", QUESTION, "--index", bell_index, "--review", "facts", "--max-hops", 1, "--least-confidence", 0],
+        [
+            "ask",
+            QUESTION,
+            "--index",
+            bell_index,
+            "--review",
+            "facts",
+            "--max-hops",
+            1,
+            "--least-confidence",
+            0,
+        ],
         [
             *("r 9", "e", "e 1", "", "", ""),
-            *("r 2", "e 2", "r 2 2", "a", "Bell", "", "a", "Bell", "lived in", "Boston", "e 1", "", "", "Leith", ""),
+            *(
+                "r 2",
+                "e 2",
+                "r 2 2",
+                "a",
+                "Bell",
+                "",
+                "a",
+                "Bell",
+                "lived in",
+                "Boston",
+                "e 1",
+                "",
+                "",
+                "Leith",
+                "",
+            ),
         ],
         tmp_path,
     )
@@ -80,7 +157,10 @@ def test_what_is_typed_about_facts_is_answered_at_once(bell_index: Path, tmp_pat
     assert "answer Leith [1]" in shown
     lines = [line.strip() for line in shown.splitlines()]
     first = lines.index("1   (Alexander Graham Bell | was born in | Edinburgh)")
-    assert lines[first - 1] == "Alexander Graham Bell: “Alexander Graham Bell was born in Edinburgh.”"
+    assert (
+        lines[first - 1]
+        == "Alexander Graham Bell: “Alexander Graham Bell was born in Edinburgh.”"
+    )
     assert [line for line in lines if line.startswith(ANSWERED)] == [
         "there is no fact 9",
         "'e' is none of the keys above",
@@ -94,12 +174,32 @@ def test_what_is_typed_about_facts_is_answered_at_once(bell_index: Path, tmp_pat
     ]
 
 
-def test_a_wrong_decision_is_asked_again_and_the_end_of_input_interrupts(bell_index: Path, tmp_path: Path) -> None:
-    arguments = ["ask", QUESTION, "--index", bell_index, "--review", "plan", "--quiet", "--max-hops", 1]
+def test_a_wrong_decision_is_asked_again_and_the_end_of_input_interrupts(
+    bell_index: Path, tmp_path: Path
+) -> None:
+    arguments = [
+        "ask",
+        QUESTION,
+        "--index",
+        bell_index,
+        "--review",
+        "plan",
+        "--quiet",
+        "--max-hops",
+        1,
+    ]
     code, shown = typed(arguments, ["e", "", "s"], tmp_path)
     assert code == 4
-    assert says("review decision", "edit at plan", "a subquery that is not blank", '"stop": true').search(shown)
-    assert "No answer: the run ended before its first search: a person stopped it." in shown
+    assert says(
+        "review decision",
+        "edit at plan",
+        "a subquery that is not blank",
+        '"stop": true',
+    ).search(shown)
+    assert (
+        "No answer: the run ended before its first search: a person stopped it."
+        in shown
+    )
     code, shown = typed(arguments, ["\x04"], tmp_path)
     assert (code, shown.splitlines()[-1]) == (130, "ras-agent: interrupted")
 
@@ -107,7 +207,9 @@ def test_a_wrong_decision_is_asked_again_and_the_end_of_input_interrupts(bell_in
 def test_without_a_terminal_nobody_can_be_asked(cli: Cli, bell_index: Path) -> None:
     result = cli("ask", QUESTION, "--index", bell_index, "--review", "plan")
     assert result.exit_code == 1
-    assert result.stderr.startswith("ras-agent: --review asks you at the terminal, and standard input is none: run it")
+    assert result.stderr.startswith(
+        "ras-agent: --review asks you at the terminal, and standard input is none: run it"
+    )
     result = cli("ask", QUESTION, "--index", bell_index, "--review", "hits")
     assert (result.exit_code, result.stderr) == (
         2,
@@ -115,10 +217,22 @@ def test_without_a_terminal_nobody_can_be_asked(cli: Cli, bell_index: Path) -> N
     )
 
 
-def test_an_evaluation_waits_for_nobody(cli: Cli, bell_index: Path, tmp_path: Path) -> None:
+def test_an_evaluation_waits_for_nobody(
+    cli: Cli, bell_index: Path, tmp_path: Path
+) -> None:
     questions = tmp_path / "q.jsonl"
     questions.write_text('{"id": "1", "question": "Who?", "answers": ["Bell"]}\n')
-    run = ["eval", "jsonl", "--data", questions, "--index", bell_index, "--out", tmp_path / "run", "--quiet"]
+    run = [
+        "eval",
+        "jsonl",
+        "--data",
+        questions,
+        "--index",
+        bell_index,
+        "--out",
+        tmp_path / "run",
+        "--quiet",
+    ]
     assert cli(*run, "--review", "plan").exit_code == 2
     Path("ras-agent.toml").write_text('review = "plan"\n')  # for `ask`
     assert cli(*run).exit_code == 0

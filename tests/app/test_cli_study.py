@@ -15,15 +15,26 @@ from tests.messages import says
 
 Cli = Callable[..., Any]
 PARAGRAPHS = [
-    ("Norrhamn", "Norrhamn is a fishing village. The lighthouse of Norrhamn was designed by Ida Falk in 1912."),
-    ("Ida Falk", "Ida Falk was a Swedish architect. She was born in Visby and studied in Lund."),
-    ("Visby", "Visby is a town on the island of Gotland. Its wall was built in the 13th century."),
+    (
+        "Norrhamn",
+        "Norrhamn is a fishing village. The lighthouse of Norrhamn was designed by Ida Falk in 1912.",
+    ),
+    (
+        "Ida Falk",
+        "Ida Falk was a Swedish architect. She was born in Visby and studied in Lund.",
+    ),
+    (
+        "Visby",
+        "Visby is a town on the island of Gotland. Its wall was built in the 13th century.",
+    ),
     ("Lund", "Lund is a city in Scania. The university of Lund was founded in 1666."),
     ("Karl Ek", "Karl Ek was a painter. He was born in Lund and painted harbours."),
 ]
 
 
-def _record(identity: str, question: str, answer: str, steps: list[tuple[str, str, int]]) -> dict[str, Any]:
+def _record(
+    identity: str, question: str, answer: str, steps: list[tuple[str, str, int]]
+) -> dict[str, Any]:
     gold = {at for _, _, at in steps}
     return {
         "id": identity,
@@ -32,11 +43,21 @@ def _record(identity: str, question: str, answer: str, steps: list[tuple[str, st
         "answer_aliases": [],
         "answerable": True,
         "paragraphs": [
-            {"idx": number, "title": title, "paragraph_text": text, "is_supporting": number in gold}
+            {
+                "idx": number,
+                "title": title,
+                "paragraph_text": text,
+                "is_supporting": number in gold,
+            }
             for number, (title, text) in enumerate(PARAGRAPHS)
         ],
         "question_decomposition": [
-            {"id": number, "question": asked, "answer": answer, "paragraph_support_idx": at}
+            {
+                "id": number,
+                "question": asked,
+                "answer": answer,
+                "paragraph_support_idx": at,
+            }
             for number, (asked, answer, at) in enumerate(steps)
         ],
     }
@@ -47,13 +68,19 @@ RECORDS = [
         "2hop__1_2",
         "Where was the designer of the lighthouse of Norrhamn born?",
         "Visby",
-        [("Who designed the lighthouse of Norrhamn?", "Ida Falk", 0), ("Where was #1 born?", "Visby", 1)],
+        [
+            ("Who designed the lighthouse of Norrhamn?", "Ida Falk", 0),
+            ("Where was #1 born?", "Visby", 1),
+        ],
     ),
     _record(
         "2hop__3_4",
         "In which city was the painter Karl Ek born, and which region is it in?",
         "Scania",
-        [("Where was Karl Ek born?", "Lund", 4), ("Which region is #1 in?", "Scania", 3)],
+        [
+            ("Where was Karl Ek born?", "Lund", 4),
+            ("Which region is #1 in?", "Scania", 3),
+        ],
     ),
 ]
 
@@ -72,7 +99,12 @@ def _study(folder: Path) -> dict[str, Any]:
 def _runs(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
     """Results by run name and question."""
     return {
-        run["name"]: {row["id"]: row for row in map(json.loads, (folder / run["folder"] / "results.jsonl").open())}
+        run["name"]: {
+            row["id"]: row
+            for row in map(
+                json.loads, (folder / run["folder"] / "results.jsonl").open()
+            )
+        }
         for run in _study(folder)["runs"]
     }
 
@@ -82,8 +114,20 @@ def _manifest(folder: Path, name: str) -> dict[str, Any]:
     return dict(json.loads((folder / run["folder"] / "manifest.json").read_text()))
 
 
-def test_oracles_cross_three_roles_and_name_the_one_that_loses_points(cli: Cli, musique: Path, tmp_path: Path) -> None:
-    done = cli("study", "oracles", "musique", "--data", musique, "--out", tmp_path / "s", "--k", "1")
+def test_oracles_cross_three_roles_and_name_the_one_that_loses_points(
+    cli: Cli, musique: Path, tmp_path: Path
+) -> None:
+    done = cli(
+        "study",
+        "oracles",
+        "musique",
+        "--data",
+        musique,
+        "--out",
+        tmp_path / "s",
+        "--k",
+        "1",
+    )
     assert done.exit_code == 0, done.output
     runs = _runs(tmp_path / "s")
     assert len(runs) == 12
@@ -97,7 +141,11 @@ def test_oracles_cross_three_roles_and_name_the_one_that_loses_points(cli: Cli, 
     assert planned["roles"]["planner"] == "oracle"
     # with one passage per hop the gold plan finds what the question alone does not
     found = runs["oracle planner + answerer (facts)"]["2hop__1_2"]
-    assert (found["answer"], found["scores"]["em"], found["scores"]["all_recall"]) == ("Visby", 1.0, 1.0)
+    assert (found["answer"], found["scores"]["em"], found["scores"]["all_recall"]) == (
+        "Visby",
+        1.0,
+        1.0,
+    )
     both = runs["oracle planner + retriever + answerer (passages)"]
     assert [row["scores"]["em"] for row in both.values()] == [1.0, 1.0]
     manifest = _manifest(tmp_path / "s", "oracle planner + retriever")
@@ -105,13 +153,17 @@ def test_oracles_cross_three_roles_and_name_the_one_that_loses_points(cli: Cli, 
         "planner": "oracle", "extractor": "offline", "answerer": "offline", "retriever": "oracle",
     }  # fmt: skip
     assert manifest["limits"]["stop_on_no_new_facts"] is False
-    assert manifest["variant"] == {"oracles": {"planner": True, "retriever": True, "answerer": ""}}
+    assert manifest["variant"] == {
+        "oracles": {"planner": True, "retriever": True, "answerer": ""}
+    }
     assert "| own roles | 2 |" in done.stdout
     assert (tmp_path / "s" / "tables.md").read_text() == done.stdout
 
 
 def test_oracles_are_also_compared_by_gold_hops(cli: Cli, tmp_path: Path) -> None:
-    contexts = [{"id": title, "title": title, "text": text} for title, text in PARAGRAPHS]
+    contexts = [
+        {"id": title, "title": title, "text": text} for title, text in PARAGRAPHS
+    ]
     questions = [
         {"id": "one", "question": "Where was Karl Ek born?", "answers": ["Lund"], "supporting_ids": ["Karl Ek"]},
         {"id": "two", "question": "Which region was Karl Ek born in?", "answers": ["Scania"],
@@ -122,10 +174,15 @@ def test_oracles_are_also_compared_by_gold_hops(cli: Cli, tmp_path: Path) -> Non
     done = cli("study", "oracles", "jsonl", "--data", data, "--out", tmp_path / "s")
     table = done.stdout.partition("## em_text by gold hops")[2]
     assert "| run | 1 hops | 2 hops |" in table
-    assert "| oracle retriever + answerer (passages) | 100.0 (20.7 to 100.0) | 100.0 (20.7 to 100.0) |" in table
+    assert (
+        "| oracle retriever + answerer (passages) | 100.0 (20.7 to 100.0) | 100.0 (20.7 to 100.0) |"
+        in table
+    )
 
 
-def test_an_oracle_without_annotation_is_left_out_with_its_reason(cli: Cli, tmp_path: Path) -> None:
+def test_an_oracle_without_annotation_is_left_out_with_its_reason(
+    cli: Cli, tmp_path: Path
+) -> None:
     question = {"id": "q", "question": "Where is Lund?", "answers": ["Scania"], "supporting_titles": ["Lund"],
                 "contexts": [{"title": title, "text": text} for title, text in PARAGRAPHS]}  # fmt: skip
     data = tmp_path / "own.jsonl"
@@ -133,26 +190,49 @@ def test_an_oracle_without_annotation_is_left_out_with_its_reason(cli: Cli, tmp_
     done = cli("study", "oracles", "jsonl", "--data", data, "--out", tmp_path / "s")
     assert len(_study(tmp_path / "s")["runs"]) == 6
     assert "by gold hops" not in done.stdout
-    assert "Not run: planner oracle: 1 of 1 questions come without a gold decomposition." in done.stdout
+    assert (
+        "Not run: planner oracle: 1 of 1 questions come without a gold decomposition."
+        in done.stdout
+    )
 
 
-def test_each_ablation_removes_one_part(cli: Cli, musique: Path, tmp_path: Path) -> None:
-    done = cli("study", "ablations", "musique", "--data", musique, "--out", tmp_path / "s")
+def test_each_ablation_removes_one_part(
+    cli: Cli, musique: Path, tmp_path: Path
+) -> None:
+    done = cli(
+        "study", "ablations", "musique", "--data", musique, "--out", tmp_path / "s"
+    )
     assert done.exit_code == 0, done.output
     runs = _runs(tmp_path / "s")
     more = "full loop, passages beside the triples"
-    assert list(runs) == ["full loop", more, "no planning", "no text-to-triples", "no retrieval"]
+    assert list(runs) == [
+        "full loop",
+        more,
+        "no planning",
+        "no text-to-triples",
+        "no retrieval",
+    ]
     layouts = [_manifest(tmp_path / "s", name)["settings"]["layout"] for name in runs]
     assert layouts == ["chain", "evidence", "chain", "chain-of-text", "chain"]
     one = {name: results["2hop__1_2"] for name, results in runs.items()}
-    assert (one["no planning"]["hops"], one["no planning"]["stop_reason"]) == (1, "single_shot")
+    assert (one["no planning"]["hops"], one["no planning"]["stop_reason"]) == (
+        1,
+        "single_shot",
+    )
     assert (one["no retrieval"]["hops"], one["no retrieval"]["retrieved"]) == (0, [])
     facts = one["no text-to-triples"]["trace"]["graph"]["facts"]
     assert {fact["predicate"] for fact in facts} == {"text"}
-    assert "She was born in Visby and studied in Lund." in {fact["object"] for fact in facts}
+    assert "She was born in Visby and studied in Lund." in {
+        fact["object"] for fact in facts
+    }
     assert _manifest(tmp_path / "s", "no planning")["graph"] == "single-shot"
-    assert _manifest(tmp_path / "s", "no text-to-triples")["roles"]["extractor"] == "none"
-    assert "Not run: no graph encoding: the answerer offline reads the graph as text" in done.stdout
+    assert (
+        _manifest(tmp_path / "s", "no text-to-triples")["roles"]["extractor"] == "none"
+    )
+    assert (
+        "Not run: no graph encoding: the answerer offline reads the graph as text"
+        in done.stdout
+    )
     assert "f1 − full loop" in done.stdout
 
 
@@ -167,7 +247,9 @@ def test_the_ablation_removes_an_answerer_s_graph_encoding(
 
         tokens = 1
 
-        def answer(self, question: str, graph: object, passages: object, steps: object) -> Answer:
+        def answer(
+            self, question: str, graph: object, passages: object, steps: object
+        ) -> Answer:
             return Answer(f"{self.tokens} graph tokens")
 
         def without_graph_tokens(self) -> "Encoding":
@@ -175,11 +257,25 @@ def test_the_ablation_removes_an_answerer_s_graph_encoding(
             read.tokens = 0
             return read
 
-    monkeypatch.setitem(PLUGINS["answerer"], "encoding", "answerers_of_this_test:encoding")
     monkeypatch.setitem(
-        sys.modules, "answerers_of_this_test", SimpleNamespace(encoding=lambda argument, options: Encoding())
+        PLUGINS["answerer"], "encoding", "answerers_of_this_test:encoding"
     )
-    done = cli("study", "ablations", "musique", "--data", musique, "--out", tmp_path / "s", "--answerer", "encoding")
+    monkeypatch.setitem(
+        sys.modules,
+        "answerers_of_this_test",
+        SimpleNamespace(encoding=lambda argument, options: Encoding()),
+    )
+    done = cli(
+        "study",
+        "ablations",
+        "musique",
+        "--data",
+        musique,
+        "--out",
+        tmp_path / "s",
+        "--answerer",
+        "encoding",
+    )
     assert done.exit_code == 0, done.output
     runs = _runs(tmp_path / "s")
     assert runs["full loop"]["2hop__1_2"]["answer"] == "1 graph tokens"
@@ -189,8 +285,19 @@ def test_the_ablation_removes_an_answerer_s_graph_encoding(
 def _unreadable(tmp_path: Path, benchmark: str) -> Path:
     """Write a question whose only passage states no fact that the offline extractor reads."""
     text = {"title": "Visby", "text": "Oh Visby!"}
-    own = {"id": "q", "question": "Where is Visby?", "answers": ["Gotland"], "contexts": [text]}
-    popqa = {"id": "q", "question": "Where is Visby?", "possible_answers": ["Gotland"], "s_pop": 1, "ctxs": [text]}
+    own = {
+        "id": "q",
+        "question": "Where is Visby?",
+        "answers": ["Gotland"],
+        "contexts": [text],
+    }
+    popqa = {
+        "id": "q",
+        "question": "Where is Visby?",
+        "possible_answers": ["Gotland"],
+        "s_pop": 1,
+        "ctxs": [text],
+    }
     path = tmp_path / "unreadable.jsonl"
     path.write_text(json.dumps(popqa if benchmark == "popqa" else own) + "\n")
     return path
@@ -204,7 +311,10 @@ def test_the_runs_of_an_ablation_differ_in_one_part_and_not_in_whether_the_model
                "--planner", "offline", "--extractor", "offline", "--answerer", scripted_llm.spec,
                "--max-hops", "1")  # fmt: skip
     assert done.exit_code == 0, done.output
-    answers = {name: (results["q"]["answer"], results["q"]["hops"]) for name, results in _runs(tmp_path / "s").items()}
+    answers = {
+        name: (results["q"]["answer"], results["q"]["hops"])
+        for name, results in _runs(tmp_path / "s").items()
+    }
     assert answers == {
         "full loop": ("Gotland", 1),
         "full loop, passages beside the triples": ("Gotland", 1),
@@ -219,16 +329,25 @@ def test_an_ablation_has_the_passages_that_a_benchmark_gives_but_without_retriev
 ) -> None:
     scripted_llm.script({"reply": "Answer: Gotland", "repeat": True})
     corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text(json.dumps({"id": "lund", "text": "Lund is a city in Scania."}) + "\n")
+    corpus.write_text(
+        json.dumps({"id": "lund", "text": "Lund is a city in Scania."}) + "\n"
+    )
     done = cli("study", "ablations", "popqa", "--data", _unreadable(tmp_path, "popqa"), "--corpus", corpus, "--out",
                tmp_path / "s", "--planner", "offline", "--extractor", "offline", "--answerer", scripted_llm.spec,
                "--max-hops", "1")  # fmt: skip
     assert done.exit_code == 0, done.output
-    traces = {name: json.dumps(results["q"]["trace"]) for name, results in _runs(tmp_path / "s").items()}
-    assert {name for name, trace in traces.items() if "Oh Visby!" not in trace} == {"no retrieval"}
+    traces = {
+        name: json.dumps(results["q"]["trace"])
+        for name, results in _runs(tmp_path / "s").items()
+    }
+    assert {name for name, trace in traces.items() if "Oh Visby!" not in trace} == {
+        "no retrieval"
+    }
 
 
-def test_a_graph_that_reads_no_facts_is_ablated_with_its_passages(cli: Cli, tmp_path: Path, scripted_llm: Any) -> None:
+def test_a_graph_that_reads_no_facts_is_ablated_with_its_passages(
+    cli: Cli, tmp_path: Path, scripted_llm: Any
+) -> None:
     scripted_llm.script({"reply": "So the answer is: Gotland", "repeat": True})
     done = cli("study", "ablations", "jsonl", "--data", _unreadable(tmp_path, "jsonl"), "--out", tmp_path / "s",
                "--graph", "ircot", "--llm", scripted_llm.spec)  # fmt: skip
@@ -246,10 +365,14 @@ def test_abundance_asks_for_what_the_model_knows_where_no_triples_were_read(
                "--planner", "offline", "--extractor", "offline", "--answerer", scripted_llm.spec,
                "--share", "1", "--shuffles", "1")  # fmt: skip
     assert done.exit_code == 0, done.output
-    assert {results["q"]["answer"] for results in _runs(tmp_path / "s").values()} == {"Gotland"}
+    assert {results["q"]["answer"] for results in _runs(tmp_path / "s").values()} == {
+        "Gotland"
+    }
 
 
-def test_abundance_answers_from_a_share_of_the_triples(cli: Cli, musique: Path, tmp_path: Path) -> None:
+def test_abundance_answers_from_a_share_of_the_triples(
+    cli: Cli, musique: Path, tmp_path: Path
+) -> None:
     study = ["study", "abundance", "musique", "--data", musique, "--out", tmp_path / "s", "--share", "0.3",
              "--share", "1", "--shuffles", "2"]  # fmt: skip
     done = cli(*study)
@@ -262,7 +385,10 @@ def test_abundance_answers_from_a_share_of_the_triples(cli: Cli, musique: Path, 
         "100 % of the triples, shuffle 1",
         "100 % of the triples, shuffle 2",
     ]
-    full, part = runs["full loop"]["2hop__1_2"], runs["30 % of the triples, shuffle 1"]["2hop__1_2"]
+    full, part = (
+        runs["full loop"]["2hop__1_2"],
+        runs["30 % of the triples, shuffle 1"]["2hop__1_2"],
+    )
     assert (part["hops"], part["retrieved"]) == (full["hops"], full["retrieved"])
     assert _manifest(tmp_path / "s", "30 % of the triples, shuffle 2")["variant"] == {
         "abundance": 0.3, "shuffle": 2, "evidence": "facts",
@@ -273,8 +399,20 @@ def test_abundance_answers_from_a_share_of_the_triples(cli: Cli, musique: Path, 
     assert again.stdout == done.stdout
 
 
-def test_abundance_keeps_the_best_triples_by_an_order(cli: Cli, musique: Path, tmp_path: Path) -> None:
-    study = ["study", "abundance", "musique", "--data", musique, "--out", tmp_path / "s", "--share", "0.3"]
+def test_abundance_keeps_the_best_triples_by_an_order(
+    cli: Cli, musique: Path, tmp_path: Path
+) -> None:
+    study = [
+        "study",
+        "abundance",
+        "musique",
+        "--data",
+        musique,
+        "--out",
+        tmp_path / "s",
+        "--share",
+        "0.3",
+    ]
     done = cli(*study, "--order", "use")
     assert done.exit_code == 0, done.output
     assert list(_runs(tmp_path / "s")) == ["full loop", "30 % of the triples, by use"]
@@ -284,7 +422,9 @@ def test_abundance_keeps_the_best_triples_by_an_order(cli: Cli, musique: Path, t
     assert "| 30 %, use |" in done.stdout
     wrong = cli(*study, "--order", "beauty")
     assert wrong.exit_code != 0
-    assert says("unknown order of facts 'beauty'", "known: aligner:FOLDER, likeness, use").search(wrong.stderr)
+    assert says(
+        "unknown order of facts 'beauty'", "known: aligner:FOLDER, likeness, use"
+    ).search(wrong.stderr)
 
 
 def test_with_all_triples_the_answerer_says_what_it_said_in_the_full_loop(
@@ -294,17 +434,25 @@ def test_with_all_triples_the_answerer_says_what_it_said_in_the_full_loop(
                "--shuffles", "1")  # fmt: skip
     assert done.exit_code == 0, done.output
     runs = _runs(tmp_path / "s")
-    alone, full = (runs[name]["2hop__1_2"] for name in ("100 % of the triples, shuffle 1", "full loop"))
+    alone, full = (
+        runs[name]["2hop__1_2"]
+        for name in ("100 % of the triples, shuffle 1", "full loop")
+    )
     assert (alone["answer"], alone["scores"]) == (full["answer"], full["scores"])
     assert (alone["abstained"], alone["scores"]["answer_in_facts"]) == (False, 1.0)
 
 
-def test_beside_the_triples_the_answerer_may_see_their_sentences(cli: Cli, musique: Path, tmp_path: Path) -> None:
+def test_beside_the_triples_the_answerer_may_see_their_sentences(
+    cli: Cli, musique: Path, tmp_path: Path
+) -> None:
     done = cli("study", "abundance", "musique", "--data", musique, "--out", tmp_path / "s", "--share", "0.3",
                "--shuffles", "1", "--evidence", "kept")  # fmt: skip
     assert done.exit_code == 0, done.output
     runs = _runs(tmp_path / "s")
-    part, full = (runs[name]["2hop__1_2"] for name in ("30 % of the triples, shuffle 1", "full loop"))
+    part, full = (
+        runs[name]["2hop__1_2"]
+        for name in ("30 % of the triples, shuffle 1", "full loop")
+    )
     assert set(part["retrieved"]) <= set(full["retrieved"])
     assert _manifest(tmp_path / "s", "full loop")["settings"]["layout"] == "evidence"
 
@@ -319,7 +467,9 @@ def test_roles_are_swapped_pair_by_pair_with_one_extractor(
     assert done.exit_code == 0, done.output
     names = list(_runs(tmp_path / "s"))
     assert len(names) == 2
-    assert {_manifest(tmp_path / "s", name)["roles"]["extractor"] for name in names} == {"offline"}
+    assert {
+        _manifest(tmp_path / "s", name)["roles"]["extractor"] for name in names
+    } == {"offline"}
     assert "| planner / answerer | offline | vllm:" in done.stdout
     assert "planner" in (tmp_path / "s" / "f1.svg").read_text()
     asked = len(scripted_llm.requests())
@@ -328,7 +478,9 @@ def test_roles_are_swapped_pair_by_pair_with_one_extractor(
     assert len(scripted_llm.requests()) == asked
 
 
-def test_a_prompt_that_two_runs_share_is_sent_once(cli: Cli, musique: Path, tmp_path: Path, scripted_llm: Any) -> None:
+def test_a_prompt_that_two_runs_share_is_sent_once(
+    cli: Cli, musique: Path, tmp_path: Path, scripted_llm: Any
+) -> None:
     scripted_llm.script({"reply": "Answer: Visby", "repeat": True})
     done = cli("study", "oracles", "jsonl", "--data", _plain(tmp_path), "--out", tmp_path / "s", "--answerer",
                scripted_llm.spec, "--extractor", "offline")  # fmt: skip
@@ -352,7 +504,10 @@ def test_a_sweep_crosses_hops_with_k(cli: Cli, musique: Path, tmp_path: Path) ->
     assert done.exit_code == 0, done.output
     runs = _runs(tmp_path / "s")
     assert [len(row["retrieved"]) for row in runs["1 hops, k 2"].values()] == [2, 2]
-    assert _manifest(tmp_path / "s", "2 hops, k 1")["variant"] == {"max_hops": 2, "k": 1}
+    assert _manifest(tmp_path / "s", "2 hops, k 1")["variant"] == {
+        "max_hops": 2,
+        "k": 1,
+    }
     assert "| hops / k | 1 | 2 |" in done.stdout
     assert (tmp_path / "s" / "all_recall.svg").exists()
 
@@ -361,7 +516,9 @@ def test_whether_the_graph_pays_is_answered_over_an_index_that_the_study_makes(
     cli: Cli, musique: Path, tmp_path: Path
 ) -> None:
     out, shown = tmp_path / "s", ("--retriever", "bm25", "--retriever", "ppr")
-    done = cli("study", "graph-pays", "musique", "--questions", musique, "--out", out, *shown)
+    done = cli(
+        "study", "graph-pays", "musique", "--questions", musique, "--out", out, *shown
+    )
     assert done.exit_code == 0, done.output
     assert list(_runs(out)) == ["bm25", "ppr"]
     assert _manifest(out, "ppr")["roles"]["retriever"] == "ppr"
@@ -371,16 +528,35 @@ def test_whether_the_graph_pays_is_answered_over_an_index_that_the_study_makes(
     assert head.startswith(
         "| retriever | graph | n | squad_f1 | f1 | recall@5 | all_recall | hops | s | squad_f1 − best without |"
     )
-    assert (bm25.startswith("| bm25 | no | 2 |"), ppr.startswith("| ppr | yes | 2 |")) == (True, True)
+    assert (
+        bm25.startswith("| bm25 | no | 2 |"),
+        ppr.startswith("| ppr | yes | 2 |"),
+    ) == (True, True)
     assert verdict.startswith("No, not over these 2 questions: ppr")
-    again = cli("study", "graph-pays", "musique", "--questions", musique, "--out", out, *shown)
+    again = cli(
+        "study", "graph-pays", "musique", "--questions", musique, "--out", out, *shown
+    )
     assert again.stdout == done.stdout
 
 
-def test_whether_the_graph_pays_takes_an_index_that_has_one(cli: Cli, musique: Path, tmp_path: Path) -> None:
+def test_whether_the_graph_pays_takes_an_index_that_has_one(
+    cli: Cli, musique: Path, tmp_path: Path
+) -> None:
     index = tmp_path / "own.index"
-    PassageIndex.create(index).add([Passage(title, text, title) for title, text in PARAGRAPHS])
-    asked = ("study", "graph-pays", "musique", "--questions", musique, "--index", index, "--out", tmp_path / "s")
+    PassageIndex.create(index).add(
+        [Passage(title, text, title) for title, text in PARAGRAPHS]
+    )
+    asked = (
+        "study",
+        "graph-pays",
+        "musique",
+        "--questions",
+        musique,
+        "--index",
+        index,
+        "--out",
+        tmp_path / "s",
+    )
     none = cli(*asked, "--retriever", "bm25", "--retriever", "ppr")
     assert (none.exit_code, "ras-agent kg build" in none.stderr) == (1, True)
     build_graph(index)
@@ -388,9 +564,21 @@ def test_whether_the_graph_pays_takes_an_index_that_has_one(cli: Cli, musique: P
     assert not (tmp_path / "s" / "index").exists()
 
 
-def test_retrieval_alone_has_recall_curves(cli: Cli, musique: Path, tmp_path: Path) -> None:
+def test_retrieval_alone_has_recall_curves(
+    cli: Cli, musique: Path, tmp_path: Path
+) -> None:
     done = cli(
-        "study", "retrieval", "musique", "--data", musique, "--out", tmp_path / "s", "--retriever", "bm25", "--k", "3"
+        "study",
+        "retrieval",
+        "musique",
+        "--data",
+        musique,
+        "--out",
+        tmp_path / "s",
+        "--retriever",
+        "bm25",
+        "--k",
+        "3",
     )
     assert done.exit_code == 0, done.output
     figures = json.loads((tmp_path / "s" / "tables.json").read_text())
@@ -398,13 +586,27 @@ def test_retrieval_alone_has_recall_curves(cli: Cli, musique: Path, tmp_path: Pa
     assert [point["k"] for point in curve] == [1, 2, 3]
     assert curve[0]["recall"][0] == 0.5  # the first passage is one of two
     assert "| run | n | recall@1 | recall@2 | recall@3 |" in done.stdout
-    assert {row["stop_reason"] for row in _runs(tmp_path / "s")["bm25"].values()} == {"retrieval_only"}
+    assert {row["stop_reason"] for row in _runs(tmp_path / "s")["bm25"].values()} == {
+        "retrieval_only"
+    }
 
 
-def test_tables_say_how_many_questions_lack_a_gold_passage(cli: Cli, musique: Path, tmp_path: Path) -> None:
+def test_tables_say_how_many_questions_lack_a_gold_passage(
+    cli: Cli, musique: Path, tmp_path: Path
+) -> None:
     with closing(PassageIndex.create(tmp_path / "index")) as index:
         index.add([Passage("Visby", PARAGRAPHS[2][1], "Visby")])
-    command = ["study", "retrieval", "musique", "--data", musique, "--retriever", "bm25", "--out", tmp_path / "s"]
+    command = [
+        "study",
+        "retrieval",
+        "musique",
+        "--data",
+        musique,
+        "--retriever",
+        "bm25",
+        "--out",
+        tmp_path / "s",
+    ]
     done = cli(*command, "--index", tmp_path / "index")
     assert done.exit_code == 0, done.output
     told = "Note: of 2 questions, 2 have a gold passage that is not in the index: no search finds all of theirs.\n"
@@ -419,21 +621,52 @@ def test_extractors_are_compared_with_gold_triples_and_tried_in_the_loop(
     texts = [{"text": "Ida Falk was born in Visby.", "triples": [["Ida Falk", "was born in", "Visby"]]},
              {"text": "Lund is a city.", "triples": [["Lund", "country", "Sweden"]]}]  # fmt: skip
     gold.write_text("".join(json.dumps(text) + "\n" for text in texts))
-    done = cli("study", "extractors", "musique", "--data", musique, "--gold", gold, "--out", tmp_path / "s")
+    done = cli(
+        "study",
+        "extractors",
+        "musique",
+        "--data",
+        musique,
+        "--gold",
+        gold,
+        "--out",
+        tmp_path / "s",
+    )
     assert done.exit_code == 0, done.output
     runs = _runs(tmp_path / "s")
     assert list(runs) == ["offline on gold", "offline in the loop"]
     assert runs["offline on gold"]["1"]["scores"]["triple_f1"] == 1.0
     assert runs["offline on gold"]["2"]["scores"]["triple_ends_f1"] == 0.0
-    assert _manifest(tmp_path / "s", "offline on gold")["roles"] == {"extractor": "offline"}
+    assert _manifest(tmp_path / "s", "offline on gold")["roles"] == {
+        "extractor": "offline"
+    }
     assert "tokens/s read" in done.stdout
-    alone = cli("study", "extractors", "--gold", gold, "--gold-limit", "1", "--out", tmp_path / "alone")
+    alone = cli(
+        "study",
+        "extractors",
+        "--gold",
+        gold,
+        "--gold-limit",
+        "1",
+        "--out",
+        tmp_path / "alone",
+    )
     assert list(_runs(tmp_path / "alone")["offline on gold"]) == ["1"]
     assert "In the loop" not in alone.stdout
 
 
-def test_an_interrupted_study_is_finished(cli: Cli, musique: Path, tmp_path: Path) -> None:
-    study = ["study", "ablations", "musique", "--data", musique, "--out", tmp_path / "s"]
+def test_an_interrupted_study_is_finished(
+    cli: Cli, musique: Path, tmp_path: Path
+) -> None:
+    study = [
+        "study",
+        "ablations",
+        "musique",
+        "--data",
+        musique,
+        "--out",
+        tmp_path / "s",
+    ]
     whole = cli(*study).stdout
     results = tmp_path / "s" / "runs" / "no-planning" / "results.jsonl"
     lines = results.read_text("utf-8").splitlines(keepends=True)
@@ -442,13 +675,18 @@ def test_an_interrupted_study_is_finished(cli: Cli, musique: Path, tmp_path: Pat
     again = cli(*study)
     assert again.stdout == whole
     assert "1 of 2 are done" in again.stderr
-    assert (tmp_path / "s" / "runs" / "full-loop" / "results.jsonl").read_bytes() == kept
+    assert (
+        tmp_path / "s" / "runs" / "full-loop" / "results.jsonl"
+    ).read_bytes() == kept
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["abundance", "--share", "1.5"], "a share of the triples is over 0 and at most 1"),
+        (
+            ["abundance", "--share", "1.5"],
+            "a share of the triples is over 0 and at most 1",
+        ),
         (["ablations", "--k", "3"], "limits.k: 5 there, 3 here"),
     ],
 )
@@ -457,19 +695,38 @@ def test_wrong_choices_are_reported_in_one_line(
 ) -> None:
     if message.startswith("limits"):
         cli("study", "ablations", "musique", "--data", musique, "--out", tmp_path / "s")
-    done = cli("study", arguments[0], "musique", "--data", musique, "--out", tmp_path / "s", *arguments[1:])
+    done = cli(
+        "study",
+        arguments[0],
+        "musique",
+        "--data",
+        musique,
+        "--out",
+        tmp_path / "s",
+        *arguments[1:],
+    )
     assert (done.exit_code, message in done.stderr) == (1, True), done.output
 
 
-def test_a_study_without_texts_or_questions_is_reported(cli: Cli, tmp_path: Path) -> None:
+def test_a_study_without_texts_or_questions_is_reported(
+    cli: Cli, tmp_path: Path
+) -> None:
     assert "give --gold" in cli("study", "extractors", "--out", tmp_path / "s").stderr
-    assert "Missing argument 'benchmark'" in cli("study", "roles", "--out", tmp_path / "s").stderr
-    assert "Missing option '--data'" in cli("study", "roles", "jsonl", "--out", tmp_path / "s").stderr
+    assert (
+        "Missing argument 'benchmark'"
+        in cli("study", "roles", "--out", tmp_path / "s").stderr
+    )
+    assert (
+        "Missing option '--data'"
+        in cli("study", "roles", "jsonl", "--out", tmp_path / "s").stderr
+    )
 
 
 def test_an_unknown_study_is_reported_with_those_like_it(cli: Cli) -> None:
     done = cli("study", "ablation")
-    assert (done.exit_code, "Did you mean 'ablations'?" in done.stderr) == (2, True), done.output
+    assert (done.exit_code, "Did you mean 'ablations'?" in done.stderr) == (2, True), (
+        done.output
+    )
 
 
 def test_each_study_has_the_options_that_it_varies_and_no_other_s(cli: Cli) -> None:
@@ -496,11 +753,17 @@ def test_no_arm_of_the_ablation_of_triples_sees_both_triples_and_passages(
     prompts = [request["messages"] for request in scripted_llm.requests()]
     last = [turns[-1]["content"] for turns in prompts]
     asked = {
-        role: [text for turns, text in zip(prompts, last, strict=True) if turns[0]["content"].startswith(begins)]
+        role: [
+            text
+            for turns, text in zip(prompts, last, strict=True)
+            if turns[0]["content"].startswith(begins)
+        ]
         for role, begins in (("planner", "You steer"), ("answerer", "You answer"))
     }
     for texts in asked.values():
-        triples = [text for text in texts if "Retrieved Graph Information:\n<facts>" in text]
+        triples = [
+            text for text in texts if "Retrieved Graph Information:\n<facts>" in text
+        ]
         raw = [text for text in texts if "Retrieved Text:\n<passage>" in text]
         assert (len(triples) > 0, len(raw) > 0) == (True, True)
         assert not any("<passage>" in text for text in triples)

@@ -6,7 +6,10 @@ import pytest
 
 from ras_agent.protocols import Embedder
 from ras_agent.testing import EMBEDDER_CHECKS, Check
-from ras_agent.tools.embed.embedders import SentenceTransformerEmbedder, resolve_embedder
+from ras_agent.tools.embed.embedders import (
+    SentenceTransformerEmbedder,
+    resolve_embedder,
+)
 from ras_agent.tools.embed.packaged_minilm import packaged_minilm
 
 
@@ -17,7 +20,9 @@ def embedder(request: pytest.FixtureRequest) -> Embedder:
     if request.param == "minilm":
         return minilm
     if request.param == "sentence-transformers":
-        pytest.importorskip("sentence_transformers", reason="needs the extra 'embeddings'")
+        pytest.importorskip(
+            "sentence_transformers", reason="needs the extra 'embeddings'"
+        )
         return SentenceTransformerEmbedder(packaged_minilm())
     from langchain_core.embeddings import Embeddings
 
@@ -38,7 +43,9 @@ def test_contract(check: Check, embedder: Embedder) -> None:
     check(embedder)
 
 
-def test_the_embedder_of_other_tests_keeps_the_contract_but_for_meaning(hash_embedder: Any) -> None:
+def test_the_embedder_of_other_tests_keeps_the_contract_but_for_meaning(
+    hash_embedder: Any,
+) -> None:
     # bags of hashed words have a vector of zeros for a text without words, and know no synonyms
     for check in EMBEDDER_CHECKS:
         check(hash_embedder)

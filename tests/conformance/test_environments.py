@@ -19,8 +19,12 @@ ROW = {
 
 @pytest.fixture(scope="module", params=["offline answerer", "no answer"])
 def case(request: pytest.FixtureRequest) -> EnvironmentCase:
-    rewards = Rewards(f1=float(request.param == "offline answerer"), new_support=0.2, tokens=-0.1)
-    make: Any = environment_factory(index=sample_passages(), rewards=rewards, limits=Limits(max_hops=3, k=3))
+    rewards = Rewards(
+        f1=float(request.param == "offline answerer"), new_support=0.2, tokens=-0.1
+    )
+    make: Any = environment_factory(
+        index=sample_passages(), rewards=rewards, limits=Limits(max_hops=3, k=3)
+    )
     return EnvironmentCase(make, ROW)
 
 

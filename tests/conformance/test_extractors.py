@@ -32,7 +32,9 @@ def extractor(request: pytest.FixtureRequest, scripted_model: Any) -> Extractor:
         return resolve_extractor(f"text2triple:{folder}#{options}")
     if "three" in request.param:
         return LLMExtractor(scripted_model(("", REPLY)), passages_per_call=3)
-    return resolve_extractor(scripted_model(("", REPLY)), RoleOptions(few_shot="few-shot" in request.param))
+    return resolve_extractor(
+        scripted_model(("", REPLY)), RoleOptions(few_shot="few-shot" in request.param)
+    )
 
 
 def test_it_has_a_name(extractor: Extractor) -> None:

@@ -15,7 +15,9 @@ def encoder(request: pytest.FixtureRequest) -> Any:
     from ras_agent.tools.graph_tokens.encoders import EncoderConfig, build_encoder
 
     torch.manual_seed(0)
-    return build_encoder(EncoderConfig(request.param, layers=3, heads=2, width=16, input=12, dropout=0.5)).eval()
+    return build_encoder(
+        EncoderConfig(request.param, layers=3, heads=2, width=16, input=12, dropout=0.5)
+    ).eval()
 
 
 @pytest.mark.parametrize("check", GRAPH_ENCODER_CHECKS, ids=str)

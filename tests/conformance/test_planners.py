@@ -16,21 +16,35 @@ DIALECTS = {
     "r1-searcher": ("<|begin_of_query|> Who? <|end_of_query|>", ANSWERED),
     "corag": ("Who?", "Who?"),  # it never ends by itself
     "react": ("Action: Search[Who?]", "Action: Finish[Edinburgh]"),
-    "tool-json": ('<tool_call>{"name": "search", "arguments": {"query": "Who?"}}</tool_call>', ANSWERED),
+    "tool-json": (
+        '<tool_call>{"name": "search", "arguments": {"query": "Who?"}}</tool_call>',
+        ANSWERED,
+    ),
     "ras": ("[SUBQ] Who?", "[SUFFICIENT]"),
 }
 
 
-@pytest.fixture(params=["offline", "chat model", "chat model, few-shot", *(f"dialect {name}" for name in DIALECTS)])
+@pytest.fixture(
+    params=[
+        "offline",
+        "chat model",
+        "chat model, few-shot",
+        *(f"dialect {name}" for name in DIALECTS),
+    ]
+)
 def planner(request: pytest.FixtureRequest, scripted_model: Any) -> Planner:
     if request.param == "offline":
         return resolve_planner("offline")
     if (name := request.param.removeprefix("dialect ")) in DIALECTS:
         search, end = DIALECTS[name]
         shown = "(S> Alexander" if name == "ras" else PASSAGE.text[:20]
-        return resolve_planner(scripted_model((shown, end), ("", search)), RoleOptions(dialect=name, layout="dialogue"))
+        return resolve_planner(
+            scripted_model((shown, end), ("", search)),
+            RoleOptions(dialect=name, layout="dialogue"),
+        )
     model = scripted_model(
-        ("Retrieved Graph Information:\n<facts>\n(S> Alexander", "[SUFFICIENT]"), ("", "[SUBQ] Who?")
+        ("Retrieved Graph Information:\n<facts>\n(S> Alexander", "[SUFFICIENT]"),
+        ("", "[SUBQ] Who?"),
     )
     return resolve_planner(model, RoleOptions(few_shot="few-shot" in request.param))
 

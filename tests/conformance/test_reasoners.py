@@ -13,7 +13,11 @@ from ras_agent.tools.roles import resolve_reasoner, role_name
 def reasoner(request: pytest.FixtureRequest, scripted_model: Any) -> Reasoner:
     if request.param == "offline":
         return resolve_reasoner("offline")
-    return resolve_reasoner(scripted_model(("", "The Water of Leith flows through Edinburgh.\nA second line.")))
+    return resolve_reasoner(
+        scripted_model(
+            ("", "The Water of Leith flows through Edinburgh.\nA second line.")
+        )
+    )
 
 
 def test_it_has_a_name(reasoner: Reasoner) -> None:

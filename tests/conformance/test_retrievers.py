@@ -27,7 +27,10 @@ Build = Callable[[Sequence[Passage]], Retriever]
 
 def _words_of(passage: Passage) -> PassageFacts:
     words = dict.fromkeys(passage.text.split())
-    return PassageFacts(passage.id, tuple(Triple(passage.title or passage.text, "says", word) for word in words))
+    return PassageFacts(
+        passage.id,
+        tuple(Triple(passage.title or passage.text, "says", word) for word in words),
+    )
 
 
 @pytest.fixture(
@@ -78,17 +81,27 @@ def build(
 
     def graph_of(passages: Sequence[Passage]) -> KGIndex:
         # every title and every word states something of its passage, so that there is a graph in any script
-        return KGIndex.in_memory((_words_of(passage) for passage in passages), hash_embedder)
+        return KGIndex.in_memory(
+            (_words_of(passage) for passage in passages), hash_embedder
+        )
 
     def with_graph(passages: Sequence[Passage], name: str, **options: Any) -> Retriever:
         return retriever_over(
-            PassageIndex.in_memory(passages, hash_embedder), name, graph=graph_of(passages), **options
+            PassageIndex.in_memory(passages, hash_embedder),
+            name,
+            graph=graph_of(passages),
+            **options,
         )
 
     def network() -> dict[str, Any]:
-        return {"weights": gfm_folder(hash_embedder.dimension), "ranker": DocumentRanker(0, "score-rarity")}
+        return {
+            "weights": gfm_folder(hash_embedder.dimension),
+            "ranker": DocumentRanker(0, "score-rarity"),
+        }
 
-    def stored(index: PassageIndex, passages: Sequence[Passage], name: str, **options: Any) -> Retriever:
+    def stored(
+        index: PassageIndex, passages: Sequence[Passage], name: str, **options: Any
+    ) -> Retriever:
         with open_writer(index, hash_embedder) as writer:
             writer.put(map(_words_of, passages))
             graph = writer.write()
@@ -100,7 +113,9 @@ def build(
         return stored(PassageIndex.open(folder, hash_embedder), passages, "ppr")
 
     def through_langchain(passages: Sequence[Passage]) -> Retriever:
-        return LangChainRetriever(as_langchain(BM25Retriever.from_passages(passages), k=10))
+        return LangChainRetriever(
+            as_langchain(BM25Retriever.from_passages(passages), k=10)
+        )
 
     def vector_store(passages: Sequence[Passage]) -> Retriever:
         from langchain_core.documents import Document
@@ -109,22 +124,40 @@ def build(
 
         class HashEmbeddings(Embeddings):
             def embed_documents(self, texts: list[str]) -> list[list[float]]:
-                return [[float(number) for number in vector] for vector in hash_embedder.embed(texts)]
+                return [
+                    [float(number) for number in vector]
+                    for vector in hash_embedder.embed(texts)
+                ]
 
             def embed_query(self, text: str) -> list[float]:
                 return self.embed_documents([text])[0]
 
         store = InMemoryVectorStore(HashEmbeddings())
         store.add_documents(
-            [Document(page_content=p.text, id=p.id, metadata={**p.metadata, "title": p.title}) for p in passages],
+            [
+                Document(
+                    page_content=p.text,
+                    id=p.id,
+                    metadata={**p.metadata, "title": p.title},
+                )
+                for p in passages
+            ],
         )
         return LangChainRetriever(store.as_retriever())
 
-    def in_postgres(passages: Sequence[Passage], name: str, **options: Any) -> Retriever:
-        address = Address(request.getfixturevalue("postgres"), f"conformance_{uuid4().hex}")
+    def in_postgres(
+        passages: Sequence[Passage], name: str, **options: Any
+    ) -> Retriever:
+        address = Address(
+            request.getfixturevalue("postgres"), f"conformance_{uuid4().hex}"
+        )
         index = PassageIndex.create(address, hash_embedder if name != "bm25" else None)
         index.add(passages)
-        return retriever_over(index, name) if name in ("bm25", "hybrid") else stored(index, passages, name, **options)
+        return (
+            retriever_over(index, name)
+            if name in ("bm25", "hybrid")
+            else stored(index, passages, name, **options)
+        )
 
     builds: dict[str, Build] = {
         "bm25-postgres": lambda passages: in_postgres(passages, "bm25"),
@@ -138,21 +171,31 @@ def build(
             PassageIndex.in_memory(passages, hash_embedder), passages, "ppr"
         ),
         "bm25": BM25Retriever.from_passages,
-        "dense": lambda passages: retriever_over(PassageIndex.in_memory(passages, hash_embedder), "dense"),
-        "dense-minilm": lambda passages: retriever_over(PassageIndex.in_memory(passages, "minilm"), "dense"),
-        "hybrid": lambda passages: retriever_over(PassageIndex.in_memory(passages, hash_embedder), "hybrid"),
+        "dense": lambda passages: retriever_over(
+            PassageIndex.in_memory(passages, hash_embedder), "dense"
+        ),
+        "dense-minilm": lambda passages: retriever_over(
+            PassageIndex.in_memory(passages, "minilm"), "dense"
+        ),
+        "hybrid": lambda passages: retriever_over(
+            PassageIndex.in_memory(passages, hash_embedder), "hybrid"
+        ),
         "bm25-reopened": lambda passages: reopened(passages, "bm25"),
         "hybrid-reopened": lambda passages: reopened(passages, "hybrid"),
         "ppr": lambda passages: with_graph(passages, "ppr"),
         "ppr-reopened": with_graph_reopened,
         "ppr+dense": lambda passages: with_graph(passages, "ppr+dense"),
         "paths": lambda passages: with_graph(passages, "paths"),
-        "paths-bm25": lambda passages: with_graph(passages, "paths", composition="ego+bm25>complete>bm25"),
+        "paths-bm25": lambda passages: with_graph(
+            passages, "paths", composition="ego+bm25>complete>bm25"
+        ),
         "pcst": lambda passages: with_graph(passages, "pcst"),
         "pcst-bm25": lambda passages: with_graph(passages, "pcst", scorer=BM25Scorer()),
         "paths+dense": lambda passages: with_graph(passages, "paths+dense"),
         "gfm": lambda passages: with_graph(passages, "gfm", **network()),
-        "greasoner": lambda passages: with_graph(passages, "greasoner", weights=reasoner_folder(64)),
+        "greasoner": lambda passages: with_graph(
+            passages, "greasoner", weights=reasoner_folder(64)
+        ),
         "graph": lambda passages: with_graph(passages, "graph", **network()),
         "bm25-through-langchain": through_langchain,
         "langchain-vector-store": vector_store,
@@ -166,6 +209,8 @@ def build(
 
 @pytest.mark.parametrize("check", RETRIEVER_CHECKS, ids=str)
 def test_contract(check: Check, build: Build, request: pytest.FixtureRequest) -> None:
-    if "langchain-vector-store" in request.node.name and "order_of_the_corpus" in str(check).replace(" ", "_"):
+    if "langchain-vector-store" in request.node.name and "order_of_the_corpus" in str(
+        check
+    ).replace(" ", "_"):
         pytest.skip("a LangChain vector store has no corpus order")
     check(build)

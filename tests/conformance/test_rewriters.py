@@ -13,7 +13,9 @@ from ras_agent.tools.roles import resolve_rewriter, role_name
 def rewriter(request: pytest.FixtureRequest, scripted_model: Any) -> Rewriter:
     if request.param == "offline":
         return resolve_rewriter("offline")
-    return resolve_rewriter(scripted_model(("", "Where was Alexander Graham Bell born?\nA second line.")))
+    return resolve_rewriter(
+        scripted_model(("", "Where was Alexander Graham Bell born?\nA second line."))
+    )
 
 
 def test_it_has_a_name(rewriter: Rewriter) -> None:

@@ -19,7 +19,9 @@ ABOUT = "One question in plain words that can be understood without the conversa
 
 @pytest.fixture
 def agent() -> Any:
-    return create_ras_agent(index=["The Water of Leith is the main river of Edinburgh."])
+    return create_ras_agent(
+        index=["The Water of Leith is the main river of Edinburgh."]
+    )
 
 
 def scripted(*replies: Any) -> Any:
@@ -40,9 +42,17 @@ def calling(tool: str, **arguments: str) -> Any:
 
 def test_deepagents_has_the_agent_as_a_sub_agent(agent: Any) -> None:
     deepagents = pytest.importorskip("deepagents")
-    model = scripted(calling("task", description=QUESTION, subagent_type="documents"), "done")
-    subagent = {"name": "documents", "description": "Answers from the documents.", "runnable": agent}
-    out = deepagents.create_deep_agent(model=model, subagents=[subagent]).invoke({"messages": [("user", "River?")]})
+    model = scripted(
+        calling("task", description=QUESTION, subagent_type="documents"), "done"
+    )
+    subagent = {
+        "name": "documents",
+        "description": "Answers from the documents.",
+        "runnable": agent,
+    }
+    out = deepagents.create_deep_agent(model=model, subagents=[subagent]).invoke(
+        {"messages": [("user", "River?")]}
+    )
     told = json.loads(out["messages"][-2].content)
     assert told["answer"] == "Water of Leith"
     assert [citation["quote"] for citation in told["citations"]] == [
@@ -53,14 +63,19 @@ def test_deepagents_has_the_agent_as_a_sub_agent(agent: Any) -> None:
 def test_deepagents_has_the_agent_as_a_tool(agent: Any) -> None:
     deepagents = pytest.importorskip("deepagents")
     model = scripted(calling("ask_documents", question=QUESTION), "done")
-    out = deepagents.create_deep_agent(model=model, tools=[agent.as_tool()]).invoke({"messages": [("user", "River?")]})
+    out = deepagents.create_deep_agent(model=model, tools=[agent.as_tool()]).invoke(
+        {"messages": [("user", "River?")]}
+    )
     assert out["messages"][-2].content.startswith("Water of Leith [1]\n\nSources:")
 
 
 def test_the_openai_agents_sdk_reads_the_schema_of_the_function(agent: Any) -> None:
     agents = pytest.importorskip("agents")
     tool = agents.function_tool(agent.as_function())
-    assert (tool.name, tool.params_json_schema["properties"]["question"]["description"]) == ("ask_documents", ABOUT)
+    assert (
+        tool.name,
+        tool.params_json_schema["properties"]["question"]["description"],
+    ) == ("ask_documents", ABOUT)
 
 
 def test_pydantic_ai_reads_the_schema_of_the_function(agent: Any) -> None:
@@ -81,7 +96,9 @@ def test_adk_takes_the_function(agent: Any) -> None:
     assert tools.FunctionTool(agent.as_function()).name == "ask_documents"
 
 
-@pytest.mark.parametrize("package", ["deepagents", "agents", "pydantic_ai", "smolagents"])
+@pytest.mark.parametrize(
+    "package", ["deepagents", "agents", "pydantic_ai", "smolagents"]
+)
 def test_a_block_of_the_page_runs_as_it_is_shown(
     package: str, agent: Any, scripted_llm: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,16 +111,24 @@ def test_a_block_of_the_page_runs_as_it_is_shown(
     call: tuple[str, dict[str, str]] = ("ask_documents", {"question": QUESTION})
     if package == "deepagents":
         call = ("task", {"description": QUESTION, "subagent_type": "documents"})
-    end = {"reply": "", "calls": [("final_answer", {"answer": "Leith"})], "finish": "tool_calls"}
+    end = {
+        "reply": "",
+        "calls": [("final_answer", {"answer": "Leith"})],
+        "finish": "tool_calls",
+    }
     scripted_llm.script(
         {"reply": "", "calls": [call], "finish": "tool_calls"},
         end if package == "smolagents" else {"reply": "Leith"},
     )
     code = _block_of(package)
     names = {"agent": agent, "ask": agent.as_function()}
-    if package == "deepagents":  # it asks OpenAI by a protocol that the loopback server does not speak
+    if (
+        package == "deepagents"
+    ):  # it asks OpenAI by a protocol that the loopback server does not speak
         code = code.replace('"openai:gpt-4o-mini"', "model")
-        names["model"] = pytest.importorskip("langchain_openai").ChatOpenAI(model="m", use_responses_api=False)
+        names["model"] = pytest.importorskip("langchain_openai").ChatOpenAI(
+            model="m", use_responses_api=False
+        )
     exec(code, names)
     called, ended = scripted_llm.requests()
     assert "Water of Leith" not in str(called)
@@ -119,5 +144,9 @@ def test_the_block_of_adk_makes_an_agent_that_has_the_function(agent: Any) -> No
 
 def _block_of(package: str) -> str:
     """Return the code of the page's block that imports a package."""
-    [block] = [block for block in _BLOCK.findall(PAGE.read_text("utf-8")) if block.startswith(f">>> from {package}")]
+    [block] = [
+        block
+        for block in _BLOCK.findall(PAGE.read_text("utf-8"))
+        if block.startswith(f">>> from {package}")
+    ]
     return "\n".join(line[4:] for line in block.splitlines())

@@ -38,7 +38,11 @@ SPOKEN: dict[str, list[str]] = {
         "<search> Where was Alfred Nobel born?</search>",
         "<answer> Stockholm</answer>",
     ],
-    "ras": ["[SUBQ] Who invented dynamite?", "[SUBQ] Where was Alfred Nobel born?", "[SUFFICIENT]"],
+    "ras": [
+        "[SUBQ] Who invented dynamite?",
+        "[SUBQ] Where was Alfred Nobel born?",
+        "[SUFFICIENT]",
+    ],
 }
 CALLED = [
     ("search", {"query": "Who invented dynamite?"}),
@@ -63,14 +67,36 @@ class Engine(BaseHTTPRequestHandler):
         message = self.message(self.replies[place % len(self.replies)], place)
         prompt = "".join(map(rendered, body["messages"])) + "<assistant>"
         spoken = rendered(message).removeprefix("<assistant>")
-        for stop in () if body.get("include_stop_str_in_output") else body.get("stop", ()):
+        for stop in (
+            () if body.get("include_stop_str_in_output") else body.get("stop", ())
+        ):
             message["content"] = message["content"].split(stop)[0]
-        choice = {"index": 0, "message": message, "finish_reason": "stop", "token_ids": list(spoken.encode())}
-        usage = {"prompt_tokens": len(prompt), "completion_tokens": len(spoken), "total_tokens": len(prompt + spoken)}
-        reply = {"id": f"c{place}", "object": "chat.completion", "created": 0, "model": MODEL, "choices": [choice]}
-        data = json.dumps({**reply, "usage": usage, "prompt_token_ids": list(prompt.encode())}).encode()
+        choice = {
+            "index": 0,
+            "message": message,
+            "finish_reason": "stop",
+            "token_ids": list(spoken.encode()),
+        }
+        usage = {
+            "prompt_tokens": len(prompt),
+            "completion_tokens": len(spoken),
+            "total_tokens": len(prompt + spoken),
+        }
+        reply = {
+            "id": f"c{place}",
+            "object": "chat.completion",
+            "created": 0,
+            "model": MODEL,
+            "choices": [choice],
+        }
+        data = json.dumps(
+            {**reply, "usage": usage, "prompt_token_ids": list(prompt.encode())}
+        ).encode()
         if body.get("stream"):  # the whole reply in one piece
-            calls = [{"index": place, **call} for place, call in enumerate(message.get("tool_calls", ()))]
+            calls = [
+                {"index": place, **call}
+                for place, call in enumerate(message.get("tool_calls", ()))
+            ]
             delta = {**message, **({"tool_calls": calls} if calls else {})}
             piece = {
                 **reply,
@@ -80,7 +106,10 @@ class Engine(BaseHTTPRequestHandler):
             }
             data = f"data: {json.dumps(piece)}\n\ndata: [DONE]\n\n".encode()
         self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream" if body.get("stream") else "application/json")
+        self.send_header(
+            "Content-Type",
+            "text/event-stream" if body.get("stream") else "application/json",
+        )
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -120,7 +149,9 @@ def _asked(url: str, body: Any = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with direct.open(urllib.request.Request(url, data=data, headers=headers), timeout=10) as response:
+    with direct.open(
+        urllib.request.Request(url, data=data, headers=headers), timeout=10
+    ) as response:
         return json.load(response)
 
 
@@ -130,7 +161,12 @@ def gateway(engine: str) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    proxy = {"model_name": MODEL, "include_log_probs": False, "train": {"temperature": 1}, "val": {"temperature": 0}}
+    proxy = {
+        "model_name": MODEL,
+        "include_log_probs": False,
+        "train": {"temperature": 1},
+        "val": {"temperature": 0},
+    }
     config = {"host": "127.0.0.1", "port": port, "key": KEY, "default_proxy": proxy}
     program = (
         "import uvicorn; from agentlightning.server.app import create_app; "
@@ -146,7 +182,10 @@ def gateway(engine: str) -> Iterator[str]:
             except OSError:
                 time.sleep(0.1)
         _asked(f"{url}/api/models", [{"model": MODEL, "endpoint": engine}])
-        _asked(f"{url}/api/rollouts", [{"input": {"question": QUESTION}, "rollout_id": "r1"}])
+        _asked(
+            f"{url}/api/rollouts",
+            [{"input": {"question": QUESTION}, "rollout_id": "r1"}],
+        )
         yield url
     finally:
         server.terminate()
@@ -157,14 +196,27 @@ def _roll_out(gateway: str, *options: str) -> dict[str, Any]:
     """Run the command as the gateway's controller starts it, and return what it prints."""
     attempt = "rollout/r1/attempt/0"
     environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("OPENAI", "RAS_AGENT"))},
-        **{"QUESTION": QUESTION, "GOLDEN_ANSWERS": '["Stockholm"]', "NO_PROXY": "127.0.0.1", "AGL_KEY": KEY},
+        **{
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("OPENAI", "RAS_AGENT"))
+        },
+        **{
+            "QUESTION": QUESTION,
+            "GOLDEN_ANSWERS": '["Stockholm"]',
+            "NO_PROXY": "127.0.0.1",
+            "AGL_KEY": KEY,
+        },
         "AGL_OPENAI_BASE_URL": f"{gateway}/proxy/{attempt}/mode/train/openai/v1",
         "AGL_EVENT_URL": f"{gateway}/api/rollouts/r1/attempt/0/events",
     }
     program = str(Path(sys.executable).with_name("ras-agent"))
     done = subprocess.run(
-        [program, "rollout", "--sample", *options], env=environment, capture_output=True, text=True, timeout=300
+        [program, "rollout", "--sample", *options],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     printed: dict[str, Any] = json.loads(done.stdout)
@@ -172,12 +224,18 @@ def _roll_out(gateway: str, *options: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["search-r1", "ras", "react"])
-def test_agent_lightning_records_one_continuous_dialogue_and_the_reward(gateway: str, name: str) -> None:
+def test_agent_lightning_records_one_continuous_dialogue_and_the_reward(
+    gateway: str, name: str
+) -> None:
     Engine.replies = SPOKEN.get(name, CALLED)
-    printed = _roll_out(gateway, *(["--graph", "react"] if name == "react" else ["--dialect", name]))
+    printed = _roll_out(
+        gateway, *(["--graph", "react"] if name == "react" else ["--dialect", name])
+    )
     assert (printed["calls"], printed["reward"]) == (3, 1.0)
     events = _asked(f"{gateway}/api/rollouts/r1/events?format=triplet")
-    calls = [event["data"] for event in events if event["event_type"] == "model_request"]
+    calls = [
+        event["data"] for event in events if event["event_type"] == "model_request"
+    ]
     rewards = [event["data"] for event in events if event["event_type"] == "reward"]
     assert rewards == [{"value": 1.0, "source": "agent", "reason": "sufficient"}]
     assert len(calls) == 3
@@ -187,7 +245,9 @@ def test_agent_lightning_records_one_continuous_dialogue_and_the_reward(gateway:
         assert second["prompt_token_ids"][: len(history)] == history
 
 
-def test_art_records_the_planner_that_its_model_plays(engine: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_art_records_the_planner_that_its_model_plays(
+    engine: str, tmp_path: Path, monkeypatch: Any
+) -> None:
     art, wrapper = import_module("art"), import_module("art.langgraph")
     from ras_agent import Settings
     from ras_agent.app.sample import sample_passages
@@ -198,8 +258,12 @@ def test_art_records_the_planner_that_its_model_plays(engine: str, tmp_path: Pat
     Engine.replies = SPOKEN["ras"]
 
     async def play() -> Any:
-        agent = rollout_agent(wrapper.init_chat_model(), Settings(dialect="ras"), sample_passages())
-        rollout = await aroll_out(agent, Question("q", QUESTION, ("Stockholm",)), Rewards(gold=0.0, form=0.0))
+        agent = rollout_agent(
+            wrapper.init_chat_model(), Settings(dialect="ras"), sample_passages()
+        )
+        rollout = await aroll_out(
+            agent, Question("q", QUESTION, ("Stockholm",)), Rewards(gold=0.0, form=0.0)
+        )
         return art.Trajectory(messages_and_choices=[], reward=rollout.reward)
 
     class Model:
@@ -219,13 +283,21 @@ def test_art_records_the_planner_that_its_model_plays(engine: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["search-r1", "ras", "react"])
-def test_verifiers_intercepts_one_branch(engine: str, name: str, monkeypatch: Any) -> None:
-    clients, trace_module = import_module("verifiers.v1.clients"), import_module("verifiers.v1.trace")
+def test_verifiers_intercepts_one_branch(
+    engine: str, name: str, monkeypatch: Any
+) -> None:
+    clients, trace_module = (
+        import_module("verifiers.v1.clients"),
+        import_module("verifiers.v1.trace"),
+    )
     session_module, server_module = (
         import_module("verifiers.v1.session"),
         import_module("verifiers.v1.interception.server"),
     )
-    configs, task = import_module("verifiers.v1.configs.client"), import_module("verifiers.v1.task")
+    configs, task = (
+        import_module("verifiers.v1.configs.client"),
+        import_module("verifiers.v1.task"),
+    )
     from ras_agent import Settings
     from ras_agent.app.sample import sample_passages
     from ras_agent.eval.question import Question
@@ -241,18 +313,31 @@ def test_verifiers_intercepts_one_branch(engine: str, name: str, monkeypatch: An
         client = configs.EvalClientConfig(base_url=engine, api_key_var="ENGINE_KEY")
         row = trace_module.TraceTask(type="Task", data=task.TaskData(prompt=QUESTION))
         trace = trace_module.Trace(task=row, agent=trace_module.AgentInfo(config={}))
-        session = session_module.RolloutSession(clients.ModelContext(model=MODEL, client=client), trace)
-        async with server_module.InterceptionServer() as server, server.acquire(session) as (url, secret, _):
+        session = session_module.RolloutSession(
+            clients.ModelContext(model=MODEL, client=client), trace
+        )
+        async with (
+            server_module.InterceptionServer() as server,
+            server.acquire(session) as (url, secret, _),
+        ):
             # what its harnesses tell the programs that they start
-            variables = {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": secret, "OPENAI_MODEL": MODEL}
-            agent = rollout_agent(Policy.of_environment(variables), settings, sample_passages())
+            variables = {
+                "OPENAI_BASE_URL": f"{url}/v1",
+                "OPENAI_API_KEY": secret,
+                "OPENAI_MODEL": MODEL,
+            }
+            agent = rollout_agent(
+                Policy.of_environment(variables), settings, sample_passages()
+            )
             rollout = await aroll_out(agent, question, Rewards(gold=0.0, form=0.0))
         return rollout, trace
 
     rollout, trace = asyncio.run(play())
     assert rollout.reward == 1.0
     assert trace.num_turns == 3
-    assert len(trace.branches) == 1  # a message that came back otherwise would have begun another
+    assert (
+        len(trace.branches) == 1
+    )  # a message that came back otherwise would have begun another
 
 
 if find_spec("agentlightning") is None:

@@ -25,25 +25,61 @@ from tests.engines.lessons import ANSWERS, SEARCHES
 from tests.engines.servers import ENGINES, serving
 from tests.engines.train import FOLDER
 
-TAUGHT = ("--max_steps", "300", "--per_device_train_batch_size", "4", "--learning_rate", "2e-3", "--warmup_steps", "20")
-ON_A_CORE = ("--use_cpu", "true", "--bf16", "false", "--gradient_checkpointing", "false", "--report_to", "none")
+TAUGHT = (
+    "--max_steps",
+    "300",
+    "--per_device_train_batch_size",
+    "4",
+    "--learning_rate",
+    "2e-3",
+    "--warmup_steps",
+    "20",
+)
+ON_A_CORE = (
+    "--use_cpu",
+    "true",
+    "--bf16",
+    "false",
+    "--gradient_checkpointing",
+    "false",
+    "--report_to",
+    "none",
+)
 QUIET = ("--save_strategy", "no", "--logging_steps", "50", "--max_length", "2048")
 
 
 def _run(*command: str | Path, ends: int = 0) -> str:
     """Run a program of this environment; return what it says. Raises AssertionError with that if it ends otherwise."""
     program = Path(sys.executable).parent / command[0]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "NO_PROXY": "127.0.0.1"}
-    done = subprocess.run([program, *command[1:]], env=environment, capture_output=True, text=True, check=False)
+    environment = {
+        **os.environ,
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+        "NO_PROXY": "127.0.0.1",
+    }
+    done = subprocess.run(
+        [program, *command[1:]],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == ends, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
 
 
-def test_a_student_plans_as_its_teacher_after_trl_has_trained_it_on_exported_calls(tmp_path: Path) -> None:
+def test_a_student_plans_as_its_teacher_after_trl_has_trained_it_on_exported_calls(
+    tmp_path: Path,
+) -> None:
     questions, corpus = tmp_path / "questions.jsonl", tmp_path / "corpus.jsonl"
-    rows = [{"id": f"q{n}", "question": asked, "answers": [ANSWERS[asked][0]]} for n, asked in enumerate(SEARCHES)]
+    rows = [
+        {"id": f"q{n}", "question": asked, "answers": [ANSWERS[asked][0]]}
+        for n, asked in enumerate(SEARCHES)
+    ]
     questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    corpus.write_text("".join(json.dumps(passage.to_dict()) + "\n" for passage in sample_passages()))
+    corpus.write_text(
+        "".join(json.dumps(passage.to_dict()) + "\n" for passage in sample_passages())
+    )
     student, trained = tmp_path / "student", tmp_path / "planner"
     torch.manual_seed(0)
     LlamaForCausalLM(AutoConfig.from_pretrained(FOLDER)).save_pretrained(student)
@@ -54,23 +90,64 @@ def test_a_student_plans_as_its_teacher_after_trl_has_trained_it_on_exported_cal
 
         def evaluate(planner: str, name: str, *limits: str, ends: int = 0) -> None:
             others = [f"--{role}={teacher.spec}" for role in ("extractor", "answerer")]
-            asked = ("--data", questions, "--corpus", corpus, "--k", "2", "--temperature", "0", "--concurrency", "4")
+            asked = (
+                "--data",
+                questions,
+                "--corpus",
+                corpus,
+                "--k",
+                "2",
+                "--temperature",
+                "0",
+                "--concurrency",
+                "4",
+            )
             roles = (f"--planner={planner}", *others)
-            _run("ras-agent", "eval", "jsonl", *asked, *roles, *limits, "--out", tmp_path / name, ends=ends)
+            _run(
+                "ras-agent",
+                "eval",
+                "jsonl",
+                *asked,
+                *roles,
+                *limits,
+                "--out",
+                tmp_path / name,
+                ends=ends,
+            )
 
         evaluate(teacher.spec, "teacher")
         kept = ("--role", "planner", "--min", "f1=1", "--cited", "--to", "trl")
-        said = _run("ras-agent", "export", tmp_path / "teacher", *kept, "--out", tmp_path / "sft" / "train.jsonl")
+        said = _run(
+            "ras-agent",
+            "export",
+            tmp_path / "teacher",
+            *kept,
+            "--out",
+            tmp_path / "sft" / "train.jsonl",
+        )
         assert said.endswith("11 calls of 4 questions\n")
         with serving(engine, student) as before:
-            evaluate(before.spec, "before", "--max-seconds", "5", ends=3)  # random weights end no reply
+            evaluate(
+                before.spec, "before", "--max-seconds", "5", ends=3
+            )  # random weights end no reply
         data = ("--dataset_name", tmp_path / "sft", "--output_dir", trained)
-        _run("trl", "sft", "--model_name_or_path", student, *data, *TAUGHT, *ON_A_CORE, *QUIET)
+        _run(
+            "trl",
+            "sft",
+            "--model_name_or_path",
+            student,
+            *data,
+            *TAUGHT,
+            *ON_A_CORE,
+            *QUIET,
+        )
         with serving(engine, trained) as after:
             evaluate(after.spec, "after")
 
     scores = {
-        name: json.loads((tmp_path / name / "summary.json").read_text())["scores"]["em"]["mean"]
+        name: json.loads((tmp_path / name / "summary.json").read_text())["scores"][
+            "em"
+        ]["mean"]
         for name in ("teacher", "before", "after")
     }
     assert scores["teacher"] == scores["after"] == 1.0
@@ -78,7 +155,9 @@ def test_a_student_plans_as_its_teacher_after_trl_has_trained_it_on_exported_cal
     searches = {
         name: [
             [step["subquery"] for step in json.loads(line)["trace"]["steps"]]
-            for line in sorted((tmp_path / name / "results.jsonl").read_text().splitlines())
+            for line in sorted(
+                (tmp_path / name / "results.jsonl").read_text().splitlines()
+            )
         ]
         for name in ("teacher", "after")
     }

@@ -13,13 +13,20 @@ from typing import Any
 import pytest
 
 trl = pytest.importorskip("trl")
-from datasets import Dataset  # noqa: E402
+from datasets import Dataset
 
-from ras_agent import Limits  # noqa: E402
-from ras_agent.app.sample import sample_passages  # noqa: E402
-from ras_agent.eval.question import Question  # noqa: E402
-from ras_agent.gym import RandomPolicy, Rewards, environment_factory, log_parts, play, row_of  # noqa: E402
-from tests.engines.train import new_model  # noqa: E402
+from ras_agent import Limits
+from ras_agent.app.sample import sample_passages
+from ras_agent.eval.question import Question
+from ras_agent.gym import (
+    RandomPolicy,
+    Rewards,
+    environment_factory,
+    log_parts,
+    play,
+    row_of,
+)
+from tests.engines.train import new_model
 
 TEMPLATE = (
     "<s>{% for message in messages %}<|{{ message.role }}|>"
@@ -40,10 +47,16 @@ CALLS = {
 RESPONSE = {
     "defaults": {"role": "assistant"},
     "start_anchor": "<|assistant|>",
-    "fields": {"tool_calls": CALLS, "content": {"close_pattern": r"</s>\s*", "content": "text"}},
+    "fields": {
+        "tool_calls": CALLS,
+        "content": {"close_pattern": r"</s>\s*", "content": "text"},
+    },
 }
 DYNAMITE = Question(
-    "sample-01", "In which city was the inventor of dynamite born?", ("Stockholm",), ("dynamite", "alfred-nobel")
+    "sample-01",
+    "In which city was the inventor of dynamite born?",
+    ("Stockholm",),
+    ("dynamite", "alfred-nobel"),
 )
 
 
@@ -62,18 +75,27 @@ REPLIES = [
 class Scripted(trl.GRPOTrainer):  # type: ignore[misc]
     """GRPOTrainer whose model says REPLIES, turn by turn."""
 
-    def _generate_single_turn(self, prompt_ids: list[list[int]], *args: Any, **kwargs: Any) -> tuple[Any, None]:
+    def _generate_single_turn(
+        self, prompt_ids: list[list[int]], *args: Any, **kwargs: Any
+    ) -> tuple[Any, None]:
         replies = REPLIES[self.turn][: len(prompt_ids)]
         self.turn += 1
-        return [self.processing_class(reply, add_special_tokens=False).input_ids for reply in replies], None
+        return [
+            self.processing_class(reply, add_special_tokens=False).input_ids
+            for reply in replies
+        ], None
 
     turn = 0
 
 
 @pytest.fixture
 def model_and_tokenizer() -> tuple[Any, Any]:
-    model, tokenizer = new_model([passage.text for passage in sample_passages()] + [json.dumps(REPLIES)])
-    tokenizer.add_tokens(["<|user|>", "<|assistant|>", "<|tool|>", "<tool_call>", "</tool_call>"])
+    model, tokenizer = new_model(
+        [passage.text for passage in sample_passages()] + [json.dumps(REPLIES)]
+    )
+    tokenizer.add_tokens(
+        ["<|user|>", "<|assistant|>", "<|tool|>", "<tool_call>", "</tool_call>"]
+    )
     model.resize_token_embeddings(len(tokenizer))
     tokenizer.chat_template, tokenizer.response_template = TEMPLATE, RESPONSE
     return model, tokenizer
@@ -86,47 +108,84 @@ def _arguments(folder: Path, kind: Any, **more: Any) -> Any:
     )  # fmt: skip
 
 
-def test_grpo_resets_calls_and_rewards_the_environment(model_and_tokenizer: tuple[Any, Any], tmp_path: Path) -> None:
+def test_grpo_resets_calls_and_rewards_the_environment(
+    model_and_tokenizer: tuple[Any, Any], tmp_path: Path
+) -> None:
     model, tokenizer = model_and_tokenizer
-    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    before = {
+        name: weight.detach().clone() for name, weight in model.named_parameters()
+    }
     trainer = Scripted(
         model=model,
         processing_class=tokenizer,
-        train_dataset=Dataset.from_list([{**row_of(DYNAMITE), "prompt": [{"role": "user", "content": ""}]}]),
+        train_dataset=Dataset.from_list(
+            [{**row_of(DYNAMITE), "prompt": [{"role": "user", "content": ""}]}]
+        ),
         reward_funcs=[log_parts],
         environment_factory=environment_factory(
             index=sample_passages(), rewards=Rewards(citations=0.5), limits=Limits(k=2)
         ),
         args=_arguments(
-            tmp_path, trl.GRPOConfig, per_device_train_batch_size=2, num_generations=2, max_completion_length=2000
+            tmp_path,
+            trl.GRPOConfig,
+            per_device_train_batch_size=2,
+            num_generations=2,
+            max_completion_length=2000,
         ),
     )
-    assert [tool.__name__ for tool in trainer.tools] == ["finish", "neighbours", "read", "search"]
+    assert [tool.__name__ for tool in trainer.tools] == [
+        "finish",
+        "neighbours",
+        "read",
+        "search",
+    ]
     trainer.train()
     answered, refused = trainer.environments
     assert answered.question.supporting == ("dynamite", "alfred-nobel")
     # one of the two gold passages is cited
-    assert answered.reward_parts == {"f1": 1.0, "gold": 1.0, "citations": pytest.approx(2 / 3), "form": 1.0}
-    assert refused.reward_parts == {"f1": 0.0, "gold": 0.0, "citations": 0.0, "form": 0.0}
+    assert answered.reward_parts == {
+        "f1": 1.0,
+        "gold": 1.0,
+        "citations": pytest.approx(2 / 3),
+        "form": 1.0,
+    }
+    assert refused.reward_parts == {
+        "f1": 0.0,
+        "gold": 0.0,
+        "citations": 0.0,
+        "form": 0.0,
+    }
     logged = trainer.state.log_history[0]
     assert logged["rewards/GraphSearch/mean"] == pytest.approx((2.1 + 1 / 3 + 0.0) / 2)
     assert logged["parts/gold"] == 0.5
     assert logged["tools/call_frequency"] == 1.5
     assert logged["tools/failure_frequency"] == pytest.approx(1 / 3)
-    assert any((weight != before[name]).any() for name, weight in model.named_parameters())
+    assert any(
+        (weight != before[name]).any() for name, weight in model.named_parameters()
+    )
 
 
-def test_sft_takes_played_episodes(model_and_tokenizer: tuple[Any, Any], tmp_path: Path) -> None:
+def test_sft_takes_played_episodes(
+    model_and_tokenizer: tuple[Any, Any], tmp_path: Path
+) -> None:
     model, tokenizer = model_and_tokenizer
-    make = environment_factory(index=sample_passages(), rewards=Rewards(f1=0.0), limits=Limits(k=1))
+    make = environment_factory(
+        index=sample_passages(), rewards=Rewards(f1=0.0), limits=Limits(k=1)
+    )
     row = {**row_of(DYNAMITE), "prompt": [{"role": "user", "content": ""}]}
     episodes = [play(make(), RandomPolicy(seed), row) for seed in range(4)]
     trainer = trl.SFTTrainer(
         model=model,
         processing_class=tokenizer,
-        train_dataset=Dataset.from_list([{"messages": episode["messages"]} for episode in episodes]),
+        train_dataset=Dataset.from_list(
+            [{"messages": episode["messages"]} for episode in episodes]
+        ),
         args=_arguments(
-            tmp_path, trl.SFTConfig, assistant_only_loss=True, max_length=2000, per_device_train_batch_size=2
+            tmp_path,
+            trl.SFTConfig,
+            assistant_only_loss=True,
+            max_length=2000,
+            per_device_train_batch_size=2,
         ),
     )
     trainer.train()

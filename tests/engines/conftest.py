@@ -22,13 +22,19 @@ CHOSEN = ENGINES[os.environ.get("ENGINE", "transformers")]
 os.environ |= CHOSEN.environment  # for an engine in this process, too
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
     """Leave out the tests of this folder that need what the chosen engine has not."""
     here = [item for item in items if Path(item.path).parent == Path(__file__).parent]
     features = CHOSEN.features
     if CHOSEN.name != "vllm" and small.is_there():
         features |= {"small"}
-    left_out = [item for item in here if any(not set(mark.args) <= features for mark in item.iter_markers("needs"))]
+    left_out = [
+        item
+        for item in here
+        if any(not set(mark.args) <= features for mark in item.iter_markers("needs"))
+    ]
     items[:] = [item for item in items if item not in left_out]
 
 
@@ -41,7 +47,11 @@ def engine() -> Engine:
 @pytest.fixture(scope="session")
 def server(engine: Engine) -> Iterator[Server]:
     """A server of the model, which lives as long as the session."""
-    tools = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes") if engine.name == "vllm" else ()
+    tools = (
+        ("--enable-auto-tool-choice", "--tool-call-parser", "hermes")
+        if engine.name == "vllm"
+        else ()
+    )
     with serving(engine, FOLDER, *tools) as served:
         yield served
 

@@ -23,7 +23,9 @@ from ras_agent.app.sample import sample_passages
 from ras_agent.graphs.agent import Agent
 
 SEARCHES: dict[str, tuple[str, ...]] = {
-    "In which city was the inventor of dynamite born?": ("Where was Alfred Nobel born?",),
+    "In which city was the inventor of dynamite born?": (
+        "Where was Alfred Nobel born?",
+    ),
     "In which town was the sculptor who designed the Statue of Liberty born?": (
         "In which town was Frédéric Auguste Bartholdi born?",
     ),
@@ -36,9 +38,18 @@ SEARCHES: dict[str, tuple[str, ...]] = {
 """What is searched for each question, after the question itself, before its facts are enough."""
 
 ANSWERS = {
-    "In which city was the inventor of dynamite born?": ("Stockholm", "was born in | O> Stockholm"),
-    "In which town was the sculptor who designed the Statue of Liberty born?": ("Colmar", "was born in | O> Colmar"),
-    "In what year was the creator of Git born?": ("1969", "was born on | O> 28 December 1969"),
+    "In which city was the inventor of dynamite born?": (
+        "Stockholm",
+        "was born in | O> Stockholm",
+    ),
+    "In which town was the sculptor who designed the Statue of Liberty born?": (
+        "Colmar",
+        "was born in | O> Colmar",
+    ),
+    "In what year was the creator of Git born?": (
+        "1969",
+        "was born on | O> 28 December 1969",
+    ),
     "Which river flows through the city where the inventor of the telephone was born?": (
         "Water of Leith",
         "flows through | O> Edinburgh",
@@ -50,9 +61,17 @@ CALLED = "In what year was the creator of Git born?"
 """The question that is also asked of the agent whose planner calls tools."""
 
 FACTS: dict[str, tuple[tuple[str, str, str], ...]] = {
-    "Alfred Nobel": (("Alfred Nobel", "was born in", "Stockholm"), ("Alfred Nobel", "invented", "dynamite")),
-    "Dynamite": (("Dynamite", "was invented by", "Alfred Nobel"), ("Dynamite", "was patented in", "1867")),
-    "Statue of Liberty": (("Statue of Liberty", "was designed by", "Frédéric Auguste Bartholdi"),),
+    "Alfred Nobel": (
+        ("Alfred Nobel", "was born in", "Stockholm"),
+        ("Alfred Nobel", "invented", "dynamite"),
+    ),
+    "Dynamite": (
+        ("Dynamite", "was invented by", "Alfred Nobel"),
+        ("Dynamite", "was patented in", "1867"),
+    ),
+    "Statue of Liberty": (
+        ("Statue of Liberty", "was designed by", "Frédéric Auguste Bartholdi"),
+    ),
     "Frédéric Auguste Bartholdi": (
         ("Frédéric Auguste Bartholdi", "was born in", "Colmar"),
         ("Frédéric Auguste Bartholdi", "made", "Lion of Belfort"),
@@ -87,11 +106,15 @@ class Teacher(BaseChatModel):
     def _llm_type(self) -> str:
         return "teacher"
 
-    def bind_tools(self, tools: Sequence[Any], **options: Any) -> Runnable[Any, AIMessage]:
+    def bind_tools(
+        self, tools: Sequence[Any], **options: Any
+    ) -> Runnable[Any, AIMessage]:
         """Return the teacher that calls tools; it keeps its lessons with this one's."""
         return self.model_copy(update={"tools": tuple(tools)})
 
-    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+    def _generate(
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
+    ) -> ChatResult:
         system, user = str(messages[0].content), str(messages[1].content)
         question = next((one for one in SEARCHES if one in user), "")
         if self.tools:
@@ -102,7 +125,9 @@ class Teacher(BaseChatModel):
             reply = AIMessage(_plan(question, user.count("[SUBQ]")))
         else:
             reply = AIMessage(_answer(question, user))
-        self.lessons.append({"messages": convert_to_openai_messages(messages), "reply": written(reply)})
+        self.lessons.append(
+            {"messages": convert_to_openai_messages(messages), "reply": written(reply)}
+        )
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
@@ -113,13 +138,23 @@ def _plan(question: str, count: int) -> str:
 
 def _call(question: str, count: int) -> AIMessage:
     searches = (question, *SEARCHES[question])
-    name, args = ("search", {"query": searches[count]}) if count < len(searches) else ("finish", {"reason": "known"})
-    return AIMessage("", tool_calls=[{"name": name, "args": args, "id": f"call_{count + 1}"}])
+    name, args = (
+        ("search", {"query": searches[count]})
+        if count < len(searches)
+        else ("finish", {"reason": "known"})
+    )
+    return AIMessage(
+        "", tool_calls=[{"name": name, "args": args, "id": f"call_{count + 1}"}]
+    )
 
 
 def _facts(user: str) -> str:
     titles = re.findall(r"(?m)^\[\d+\] (.+)$", user)
-    lines = [f"(S> {s} | P> {p} | O> {o})" for title in titles for s, p, o in FACTS.get(title, ())]
+    lines = [
+        f"(S> {s} | P> {p} | O> {o})"
+        for title in titles
+        for s, p, o in FACTS.get(title, ())
+    ]
     return "\n".join(lines) or "[NONE]"
 
 
@@ -131,15 +166,23 @@ def _answer(question: str, user: str) -> str:
 
 def written(message: AIMessage) -> str:
     """Return a reply as the model writes it: a call of a tool as Hermes' models do."""
-    calls = [json.dumps({"name": call["name"], "arguments": call["args"]}) for call in message.tool_calls]
-    return "\n".join(f"<tool_call>\n{call}\n</tool_call>" for call in calls) or str(message.content)
+    calls = [
+        json.dumps({"name": call["name"], "arguments": call["args"]})
+        for call in message.tool_calls
+    ]
+    return "\n".join(f"<tool_call>\n{call}\n</tool_call>" for call in calls) or str(
+        message.content
+    )
 
 
 def agents(model: object, **settings: Any) -> dict[str, Agent]:
     """Return an agent of each graph that was taught, over the sample, whose roles are all on a model."""
     made = {"ras": create_ras_agent, "react": create_react_agent}
     # 0 for the answerer, too: an engine's own temperature draws another word once in some hundred answers
-    options: dict[str, Any] = {"index": sample_passages(), "settings": Settings(k=2, temperature=0.0, **settings)}
+    options: dict[str, Any] = {
+        "index": sample_passages(),
+        "settings": Settings(k=2, temperature=0.0, **settings),
+    }
     roles: dict[str, Any] = dict.fromkeys(("planner", "extractor", "answerer"), model)
     return {name: create(**options, **roles) for name, create in made.items()}
 
@@ -160,4 +203,6 @@ def lessons() -> list[dict[str, Any]]:
 
 def fingerprint(of: list[dict[str, Any]]) -> str:
     """Return a hash of lessons, by which a model is known to have learnt these."""
-    return hashlib.sha256(json.dumps(of, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(of, ensure_ascii=False, sort_keys=True).encode()
+    ).hexdigest()

@@ -32,7 +32,11 @@ _LAYER = {
     "input_layernorm": "attn_norm",
     "post_attention_layernorm": "ffn_norm",
 }
-_OTHERS = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+_OTHERS = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+}
 
 
 def write_gguf(folder: Path, path: Path) -> None:
@@ -53,17 +57,23 @@ def write_gguf(folder: Path, path: Path) -> None:
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_vocab_size(config["vocab_size"])
     special = {token["content"] for token in tokenizer["added_tokens"]}
-    vocabulary = sorted(tokenizer["model"]["vocab"], key=tokenizer["model"]["vocab"].__getitem__)
+    vocabulary = sorted(
+        tokenizer["model"]["vocab"], key=tokenizer["model"]["vocab"].__getitem__
+    )
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(vocabulary)
     kinds = gguf.TokenType
-    writer.add_token_types([kinds.CONTROL if token in special else kinds.NORMAL for token in vocabulary])
+    writer.add_token_types(
+        [kinds.CONTROL if token in special else kinds.NORMAL for token in vocabulary]
+    )
     writer.add_token_merges([" ".join(pair) for pair in tokenizer["model"]["merges"]])
     for name in ("bos", "eos", "pad"):
         getattr(writer, f"add_{name}_token_id")(config[f"{name}_token_id"])
     writer.add_add_bos_token(False)  # the template writes it
-    writer.add_chat_template((folder / "chat_template.jinja").read_text(encoding="utf-8"))
+    writer.add_chat_template(
+        (folder / "chat_template.jinja").read_text(encoding="utf-8")
+    )
     for name, weights in load_file(folder / "model.safetensors").items():
         stem = name.removesuffix(".weight")
         if not stem.startswith("model.layers."):
@@ -71,7 +81,9 @@ def write_gguf(folder: Path, path: Path) -> None:
             continue
         number, _, part = stem.removeprefix("model.layers.").partition(".")
         if part in ("self_attn.q_proj", "self_attn.k_proj"):
-            weights = _interleaved(weights, heads if part == "self_attn.q_proj" else key_heads)
+            weights = _interleaved(
+                weights, heads if part == "self_attn.q_proj" else key_heads
+            )
         writer.add_tensor(f"blk.{number}.{_LAYER[part]}.weight", weights)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -81,18 +93,35 @@ def write_gguf(folder: Path, path: Path) -> None:
 
 def _interleaved(weights: Any, heads: int) -> Any:
     """Return a projection whose rows that are turned together lie side by side, not half a head apart."""
-    return weights.reshape(heads, 2, -1, weights.shape[1]).swapaxes(1, 2).reshape(weights.shape)
+    return (
+        weights.reshape(heads, 2, -1, weights.shape[1])
+        .swapaxes(1, 2)
+        .reshape(weights.shape)
+    )
 
 
 def main() -> None:
     """Serve a folder's model until the process is ended."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, help="the model's folder, or a GGUF file")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--name", default="learnt", help="under which it is served")
-    parser.add_argument("--window", type=int, default=4096, help="tokens of a prompt and its reply")
-    parser.add_argument("--slots", type=int, default=16, help="requests that are computed at once; others wait")
-    parser.add_argument("--embeddings", action="store_true", help="give vectors of texts, and no replies")
+    parser.add_argument(
+        "--window", type=int, default=4096, help="tokens of a prompt and its reply"
+    )
+    parser.add_argument(
+        "--slots",
+        type=int,
+        default=16,
+        help="requests that are computed at once; others wait",
+    )
+    parser.add_argument(
+        "--embeddings",
+        action="store_true",
+        help="give vectors of texts, and no replies",
+    )
     options = parser.parse_args()
     llama: Any = import_module("xllamacpp")
     with tempfile.TemporaryDirectory() as place:
@@ -107,8 +136,13 @@ def main() -> None:
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
         params.endpoint_metrics, params.warmup = True, False
         if options.embeddings:
-            params.kv_unified = True  # with a store a slot, the mean is taken over a part of the tokens
-            params.embedding, params.pooling_type = True, llama.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+            params.kv_unified = (
+                True  # with a store a slot, the mean is taken over a part of the tokens
+            )
+            params.embedding, params.pooling_type = (
+                True,
+                llama.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN,
+            )
         server = llama.Server(params)
         print(server.listening_address, flush=True)
         signal.sigwait({signal.SIGTERM, signal.SIGINT})

@@ -23,7 +23,9 @@ NAME = "learnt"
 
 _UP_WITHIN = 900.0  # seconds; vLLM takes 40 of a processor
 _ANSWERS = build_opener(ProxyHandler({}))
-_PATIENCE = threading.Event()  # nobody sets it: waiting for it is how to look again a little later
+_PATIENCE = (
+    threading.Event()
+)  # nobody sets it: waiting for it is how to look again a little later
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,21 @@ class Server:
     log: Path
 
     @classmethod
-    def start(cls, engine: Engine, folder: Path, *arguments: str, port: int = 0) -> Self:
+    def start(
+        cls, engine: Engine, folder: Path, *arguments: str, port: int = 0
+    ) -> Self:
         """Start a server, which is not waited for."""
         port = port or _free_port()
-        place = Path(tempfile.mkdtemp(prefix=f"{engine.name}-"))  # Python would import what lies where it starts
+        place = Path(
+            tempfile.mkdtemp(prefix=f"{engine.name}-")
+        )  # Python would import what lies where it starts
         log = place / "log"
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", **engine.environment}
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "HF_HUB_OFFLINE": "1",
+            **engine.environment,
+        }
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [*engine.command(folder, port), *arguments],
@@ -93,7 +104,9 @@ class Server:
     def wait(self) -> Self:
         """Wait until the server has loaded its model. Raises AssertionError with the end of its log."""
         for _ in range(int(_UP_WITHIN / 0.2)):
-            assert self.process.poll() is None, self.log.read_text(errors="replace")[-4000:]
+            assert self.process.poll() is None, self.log.read_text(errors="replace")[
+                -4000:
+            ]
             try:
                 with _ANSWERS.open(f"{self.url}/health", timeout=5) as reply:
                     if reply.status == 200:
@@ -116,7 +129,9 @@ class Server:
     def restart(self) -> None:
         """Start the same server anew, on the same port; it is not waited for."""
         shutil.rmtree(self.log.parent)
-        new = type(self).start(self.engine, self.folder, *self.arguments, port=self.port)
+        new = type(self).start(
+            self.engine, self.folder, *self.arguments, port=self.port
+        )
         self.process, self.log = new.process, new.log
 
 
@@ -144,16 +159,42 @@ def _program(name: str) -> str:
 
 
 def _transformers(folder: Path, port: int) -> list[str]:
-    return [_program("transformers"), "serve", str(folder), "--host", "127.0.0.1", "--port", str(port), "--device=cpu"]
+    return [
+        _program("transformers"),
+        "serve",
+        str(folder),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--device=cpu",
+    ]
 
 
 def _llama(folder: Path, port: int) -> list[str]:
-    return [sys.executable, str(Path(__file__).parent / "llama.py"), str(folder), "--port", str(port), "--name", NAME]
+    return [
+        sys.executable,
+        str(Path(__file__).parent / "llama.py"),
+        str(folder),
+        "--port",
+        str(port),
+        "--name",
+        NAME,
+    ]
 
 
 def _vllm(folder: Path, port: int) -> list[str]:
     options = ["--enforce-eager", "--dtype", "float32", "--served-model-name", NAME]
-    return [_program("vllm"), "serve", str(folder), "--host", "127.0.0.1", "--port", str(port), *options]
+    return [
+        _program("vllm"),
+        "serve",
+        str(folder),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        *options,
+    ]
 
 
 VLLM_ENVIRONMENT = {

@@ -35,7 +35,9 @@ def _write_floats(file: Path, folder: Path) -> None:
 
     tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     tokenizer.save_pretrained(folder)
-    model: Any = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        file.parent, gguf_file=file.name, dtype=torch.float32
+    )
     # transformers takes the floats for quantised still, and such weights it does not write
     del model.config.quantization_config
     model.hf_quantizer = None

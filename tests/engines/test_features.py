@@ -32,7 +32,11 @@ from tests.tools.graph_tokens.conftest import BELL, LEITH, move_weights
 
 pytestmark = [pytest.mark.slow("engines"), pytest.mark.timeout(1800)]
 
-GRAPHS: tuple[tuple[tuple[Any, ...], ...], ...] = ((), ((BELL,),), ((BELL,), (LEITH, BELL)))
+GRAPHS: tuple[tuple[tuple[Any, ...], ...], ...] = (
+    (),
+    ((BELL,),),
+    ((BELL,), (LEITH, BELL)),
+)
 ADAPTED = "adapted"
 SHORT_ANSWER = FORMS["short"].reply_form(may_abstain=True)
 
@@ -40,7 +44,10 @@ SHORT_ANSWER = FORMS["short"].reply_form(may_abstain=True)
 @pytest.mark.needs("forms")
 def test_a_reply_of_any_words_has_the_form_that_was_asked_for(server: Server) -> None:
     chat = as_chat(server.spec, ChatSettings(temperature=2.0, timeout=300.0))
-    requests = [Request((Turn("user", f"Word {number}"),), max_tokens=200, form=REPLY_FORM) for number in range(64)]
+    requests = [
+        Request((Turn("user", f"Word {number}"),), max_tokens=200, form=REPLY_FORM)
+        for number in range(64)
+    ]
     with ThreadPoolExecutor(64) as pool:
         texts = [reply.text for reply in pool.map(chat.complete, requests)]
     assert len([parse_plan(text) for text in texts]) == 64
@@ -49,33 +56,62 @@ def test_a_reply_of_any_words_has_the_form_that_was_asked_for(server: Server) ->
 
 @pytest.mark.needs("forms")
 @pytest.mark.parametrize("form", [FACTS, SHORT_ANSWER], ids=["facts", "answer"])
-def test_facts_and_answers_of_any_words_have_their_form(form: ReplyForm, server: Server) -> None:
+def test_facts_and_answers_of_any_words_have_their_form(
+    form: ReplyForm, server: Server
+) -> None:
     chat = as_chat(server.spec, ChatSettings(temperature=2.0, timeout=300.0))
-    requests = [Request((Turn("user", f"Word {number}"),), max_tokens=400, form=form) for number in range(16)]
+    requests = [
+        Request((Turn("user", f"Word {number}"),), max_tokens=400, form=form)
+        for number in range(16)
+    ]
     with ThreadPoolExecutor(16) as pool:
-        whole = [reply.text for reply in pool.map(chat.complete, requests) if not reply.truncated]
+        whole = [
+            reply.text
+            for reply in pool.map(chat.complete, requests)
+            if not reply.truncated
+        ]
     assert len(whole) > 3
     assert [text for text in whole if not re.fullmatch(form.pattern, text)] == []
 
 
 @pytest.mark.needs("forms")
-def test_a_planner_on_a_model_that_has_not_learnt_to_plan_states_a_plan(server: Server) -> None:
-    planner = LLMPlanner(server.spec, settings=ChatSettings(temperature=2.0, timeout=300.0))
-    questions = [f"Who was the {number}th emperor of a place without emperors?" for number in range(32)]
+def test_a_planner_on_a_model_that_has_not_learnt_to_plan_states_a_plan(
+    server: Server,
+) -> None:
+    planner = LLMPlanner(
+        server.spec, settings=ChatSettings(temperature=2.0, timeout=300.0)
+    )
+    questions = [
+        f"Who was the {number}th emperor of a place without emperors?"
+        for number in range(32)
+    ]
     with ThreadPoolExecutor(32) as pool:
-        plans = list(pool.map(lambda question: planner.plan(question, QuestionGraph(), ()), questions))
+        plans = list(
+            pool.map(
+                lambda question: planner.plan(question, QuestionGraph(), ()), questions
+            )
+        )
     assert {plan.action for plan in plans} <= {"subq", "sufficient", "no_retrieval"}
     assert len(plans) == 32
 
 
 @pytest.mark.needs("windows")
 @pytest.mark.parametrize("window", [1024, 2048])
-def test_a_window_that_prompts_do_not_fit_into_is_learnt_and_kept_to(window: int, engine: Engine) -> None:
+def test_a_window_that_prompts_do_not_fit_into_is_learnt_and_kept_to(
+    window: int, engine: Engine
+) -> None:
     with serving(engine, FOLDER, *engine.window(window)) as server:
         settings = Settings(k=60, timeout=300.0)
-        agent = create_single_shot_agent(index=sample_passages(), settings=settings, answerer=server.spec)
-        out = agent.invoke({"question": "In which city was the inventor of dynamite born?"})
-        tokens = [call["input_tokens"] + call["output_tokens"] for call in out["usage"]["calls"]]
+        agent = create_single_shot_agent(
+            index=sample_passages(), settings=settings, answerer=server.spec
+        )
+        out = agent.invoke(
+            {"question": "In which city was the inventor of dynamite born?"}
+        )
+        tokens = [
+            call["input_tokens"] + call["output_tokens"]
+            for call in out["usage"]["calls"]
+        ]
     assert tokens, out["failures"]
     assert max(tokens) <= window
     assert any("did not fit" in failure["message"] for failure in out["failures"])
@@ -91,7 +127,9 @@ def test_texts_are_embedded_and_found(engine: Engine, tmp_path: Path) -> None:
         index = PassageIndex.create(tmp_path / "index", server.spec)
         index.add(passages)
         embedder = resolve_embedder(server.spec)
-        alone = np.concatenate([embedder.embed([passage.text]) for passage in passages[:8]])
+        alone = np.concatenate(
+            [embedder.embed([passage.text]) for passage in passages[:8]]
+        )
         together = embedder.embed([passage.text for passage in passages[:8]])
     # batches are added up in another order
     np.testing.assert_allclose(alone, together, atol=1e-4)
@@ -109,7 +147,9 @@ def graph_llms(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path
         folder = made / tuning
         if not folder.exists():
             encoder = EncoderConfig(layers=2, heads=2, width=32)
-            config = GraphLLMConfig(str(FOLDER), encoder=encoder, projector=64, tuning=tuning)
+            config = GraphLLMConfig(
+                str(FOLDER), encoder=encoder, projector=64, tuning=tuning
+            )
             model = GraphLLM.new(config)
             move_weights(model)
             model.save(folder)
@@ -119,7 +159,9 @@ def graph_llms(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path
 
 
 def _turns(number: int = 0) -> tuple[Turn, ...]:
-    return Turn("system", "You plan."), Turn("user", f"Question {number}: Which river flows through the city?")
+    return Turn("system", "You plan."), Turn(
+        "user", f"Question {number}: Which river flows through the city?"
+    )
 
 
 def _compare(folder: Path, server: Server, name: str, *, at_once: int = 64) -> None:
@@ -129,23 +171,42 @@ def _compare(folder: Path, server: Server, name: str, *, at_once: int = 64) -> N
 
     here = Chat(GraphLLMChat.in_folder(folder))
     there = Chat(ServedGraphLLM.at(folder, f"{server.url}/v1", name))
-    requests = [Request(_turns(number), None, 16, GRAPHS[number % 3]) for number in range(at_once)]
+    requests = [
+        Request(_turns(number), None, 16, GRAPHS[number % 3])
+        for number in range(at_once)
+    ]
     expected = [here.complete(request) for request in requests[:12]]
     with ThreadPoolExecutor(at_once) as pool:
         replies = list(pool.map(there.complete, requests))
     assert len(replies) == at_once
-    same = [reply.text == wanted.text for reply, wanted in zip(replies, expected, strict=False)]
+    same = [
+        reply.text == wanted.text
+        for reply, wanted in zip(replies, expected, strict=False)
+    ]
     # a near tie may fall differently where a batch adds up in another order, or the limit cuts a character in two
     assert same.count(False) <= 1
     for request, wanted in zip(requests[:3], expected, strict=False):
-        streamed = there.complete(Request(request.turns, lambda text: None, 16, request.graph))
-        assert (streamed.input_tokens, streamed.output_tokens) == (wanted.input_tokens, wanted.output_tokens)
+        streamed = there.complete(
+            Request(request.turns, lambda text: None, 16, request.graph)
+        )
+        assert (streamed.input_tokens, streamed.output_tokens) == (
+            wanted.input_tokens,
+            wanted.output_tokens,
+        )
 
 
 @pytest.fixture(scope="module")
-def frozen_and_adapted(engine: Engine, graph_llms: Callable[[str], Path]) -> Iterator[Server]:
+def frozen_and_adapted(
+    engine: Engine, graph_llms: Callable[[str], Path]
+) -> Iterator[Server]:
     """A server of the language model that takes prompts as vectors, with an adapter beside it."""
-    options = ["--enable-prompt-embeds", "--enable-lora", "--lora-target-modules", "q_proj", "v_proj"]
+    options = [
+        "--enable-prompt-embeds",
+        "--enable-lora",
+        "--lora-target-modules",
+        "q_proj",
+        "v_proj",
+    ]
     adapter = f"{ADAPTED}={graph_llms('lora') / 'adapter'}"
     with serving(engine, FOLDER, *options, "--lora-modules", adapter) as server:
         yield server
@@ -172,16 +233,23 @@ def test_a_name_that_is_not_served_and_a_server_that_takes_no_vectors_are_told(
     frozen_and_adapted: Server, server: Server, graph_llms: Callable[[str], Path]
 ) -> None:
     folder = graph_llms("frozen")
-    with pytest.raises(ModelRefused, match=says("`nobody` does not exist", "check the model's name")):
+    with pytest.raises(
+        ModelRefused, match=says("`nobody` does not exist", "check the model's name")
+    ):
         _asked(folder, frozen_and_adapted, "nobody")
     with pytest.raises(
-        ModelRefused, match=says("takes no prompt embeddings", "vllm serve MODEL --enable-prompt-embeds")
+        ModelRefused,
+        match=says(
+            "takes no prompt embeddings", "vllm serve MODEL --enable-prompt-embeds"
+        ),
     ):
         _asked(folder, server, server.model)
 
 
 @pytest.mark.needs("vectors")
-def test_a_graph_llm_that_was_trained_whole_does_too(engine: Engine, graph_llms: Callable[[str], Path]) -> None:
+def test_a_graph_llm_that_was_trained_whole_does_too(
+    engine: Engine, graph_llms: Callable[[str], Path]
+) -> None:
     folder = graph_llms("full")
     with serving(engine, folder / "language_model", "--enable-prompt-embeds") as server:
         _compare(folder, server, server.model)
@@ -189,21 +257,36 @@ def test_a_graph_llm_that_was_trained_whole_does_too(engine: Engine, graph_llms:
 
 @pytest.mark.needs("vectors")
 @pytest.mark.parametrize("tuning", ["frozen", "lora"])
-def test_replies_in_bulk_are_those_of_the_graph_llm_here(tuning: str, graph_llms: Callable[[str], Path]) -> None:
+def test_replies_in_bulk_are_those_of_the_graph_llm_here(
+    tuning: str, graph_llms: Callable[[str], Path]
+) -> None:
     from ras_agent.tools.graph_tokens.batches import GraphLLMBatches
     from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
 
     folder = graph_llms(tuning)
-    batches = GraphLLMBatches(folder, dtype="float32", enforce_eager=True, max_model_len=1024)
+    batches = GraphLLMBatches(
+        folder, dtype="float32", enforce_eager=True, max_model_len=1024
+    )
     here = GraphLLM.load(folder)
-    facts = [[[(fact.subject, fact.predicate, fact.object) for fact in step] for step in graph] for graph in GRAPHS]
+    facts = [
+        [
+            [(fact.subject, fact.predicate, fact.object) for fact in step]
+            for step in graph
+        ]
+        for graph in GRAPHS
+    ]
     prompts = [_turns(number) for number in range(32)]
-    graphs = [batches.vectors.of_steps(facts[number % 3]) if number % 4 else None for number in range(32)]
+    graphs = [
+        batches.vectors.of_steps(facts[number % 3]) if number % 4 else None
+        for number in range(32)
+    ]
     made = batches.generate(prompts, graphs, max_new_tokens=16)
     wanted = here.generate(prompts, graphs, max_new_tokens=16)
     assert [one.input_tokens for one in made] == [one.input_tokens for one in wanted]
     same = [one.text == other.text for one, other in zip(made, wanted, strict=True)]
-    assert same.count(False) <= 3  # near ties, and characters that the limit cuts in two
+    assert (
+        same.count(False) <= 3
+    )  # near ties, and characters that the limit cuts in two
 
 
 @pytest.mark.needs("vectors")

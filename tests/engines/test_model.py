@@ -29,12 +29,17 @@ def test_every_token_of_every_reply_is_the_likeliest_by_a_tenth_at_least() -> No
     model: Any = AutoModelForCausalLM.from_pretrained(FOLDER).eval()
     margins = []
     for lesson in lessons():
-        prompt = tokenizer.apply_chat_template(lesson["messages"], tokenize=False, add_generation_prompt=True)
+        prompt = tokenizer.apply_chat_template(
+            lesson["messages"], tokenize=False, add_generation_prompt=True
+        )
         prefix, reply = (
-            tokenizer(text, add_special_tokens=False).input_ids for text in (prompt, f"{lesson['reply']}</s>")
+            tokenizer(text, add_special_tokens=False).input_ids
+            for text in (prompt, f"{lesson['reply']}</s>")
         )
         with torch.no_grad():
-            logits = model(torch.tensor([prefix + reply])).logits[0, len(prefix) - 1 : -1]
+            logits = model(torch.tensor([prefix + reply])).logits[
+                0, len(prefix) - 1 : -1
+            ]
         chances = logits.softmax(-1)
         of_reply = chances[torch.arange(len(reply)), torch.tensor(reply)]
         others = chances.scatter(1, torch.tensor(reply)[:, None], 0.0).max(-1).values

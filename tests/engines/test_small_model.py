@@ -18,7 +18,13 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="needs the extra 'openai'")
 
-from ras_agent import Settings, create_ircot_agent, create_ras_agent, create_react_agent, create_single_shot_agent
+from ras_agent import (
+    Settings,
+    create_ircot_agent,
+    create_ras_agent,
+    create_react_agent,
+    create_single_shot_agent,
+)
 from ras_agent.app.sample import sample_passages
 from ras_agent.events import AnswerToken
 from ras_agent.graphs.agent import Agent
@@ -31,7 +37,11 @@ from ras_agent.tools.structure.llm import LLMExtractor
 from tests.engines.servers import Engine, Server, serving
 from tests.engines.small import weights_for
 
-pytestmark = [pytest.mark.slow("engines"), pytest.mark.timeout(1800), pytest.mark.needs("small")]
+pytestmark = [
+    pytest.mark.slow("engines"),
+    pytest.mark.timeout(1800),
+    pytest.mark.needs("small"),
+]
 
 QUESTIONS = (
     "In which city was the inventor of dynamite born?",
@@ -66,13 +76,22 @@ def small(engine: Engine, weights: Path) -> Iterator[Server]:
 
 def agent(loop: str, spec: str, *, everywhere: bool = True, **settings: Any) -> Agent:
     """Return an agent that reads one passage and searches once, so that a run takes minutes at most on one core."""
-    bounds = {"k": 1, "max_hops": 1, "answer_tokens": 48, "context_window": 2048, "temperature": 0.0, "timeout": 900.0}
+    bounds = {
+        "k": 1,
+        "max_hops": 1,
+        "answer_tokens": 48,
+        "context_window": 2048,
+        "temperature": 0.0,
+        "timeout": 900.0,
+    }
     roles = dict.fromkeys(("planner", "answerer"), spec)
     if loop != "ircot":
         roles["extractor"] = spec
     if not everywhere:
         roles = {role: spec if role == "answerer" else "offline" for role in roles}
-    return LOOPS[loop](index=sample_passages(), settings=Settings(**bounds | settings), **roles)
+    return LOOPS[loop](
+        index=sample_passages(), settings=Settings(**bounds | settings), **roles
+    )
 
 
 def check(out: Mapping[str, Any]) -> None:
@@ -80,31 +99,46 @@ def check(out: Mapping[str, Any]) -> None:
     calls = out["usage"]["calls"]
     assert calls
     assert max(call["output_tokens"] for call in calls) <= LONGEST_REPLY
-    assert sum(call["input_tokens"] + call["output_tokens"] for call in calls) <= MOST_TOKENS
+    assert (
+        sum(call["input_tokens"] + call["output_tokens"] for call in calls)
+        <= MOST_TOKENS
+    )
     assert all(failure["message"] for failure in out["failures"])
     assert out["stop_reason"]
     assert out["answer"].strip()
     for citation in out["citations"]:
         assert citation["quote"] in out["passages"][citation["passage_id"]]["text"]
     for fact in out["graph"]["facts"]:
-        assert {source["passage_id"] for source in fact["sources"]} <= out["passages"].keys()
+        assert {source["passage_id"] for source in fact["sources"]} <= out[
+            "passages"
+        ].keys()
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_every_loop_with_the_model_in_all_roles_ends_within_bounds(loop: str, small: Server) -> None:
+def test_every_loop_with_the_model_in_all_roles_ends_within_bounds(
+    loop: str, small: Server
+) -> None:
     check(agent(loop, small.spec).invoke({"question": QUESTIONS[0]}))
 
 
 def test_plans_are_understood_where_examples_are_shown(small: Server) -> None:
     planner = LLMPlanner(small.spec, few_shot=True, settings=CHAT)
-    actions = [planner.plan(question, QuestionGraph(), ()).action for question in QUESTIONS]
+    actions = [
+        planner.plan(question, QuestionGraph(), ()).action for question in QUESTIONS
+    ]
     assert actions.count("subq") >= 5
 
 
 @pytest.mark.needs("grammar")
-def test_facts_are_read_where_examples_are_shown_and_the_server_keeps_the_form(small: Server) -> None:
+def test_facts_are_read_where_examples_are_shown_and_the_server_keeps_the_form(
+    small: Server,
+) -> None:
     extractor = LLMExtractor(small.spec, few_shot=True, form="on", settings=CHAT)
-    passages = [one for one in sample_passages() if one.title in ("Dynamite", "Alexander Graham Bell", "Git", "Pisa")]
+    passages = [
+        one
+        for one in sample_passages()
+        if one.title in ("Dynamite", "Alexander Graham Bell", "Git", "Pisa")
+    ]
     read = [extractor.extract([passage]) for passage in passages]
     assert len(read) == 4
     assert all(one.triples or one.failures for one in read)
@@ -114,7 +148,12 @@ def test_facts_are_read_where_examples_are_shown_and_the_server_keeps_the_form(s
 def test_eight_runs_at_once_all_end(small: Server) -> None:
     asked = agent("single-shot", small.spec, everywhere=False)
     with ThreadPoolExecutor(8) as pool:
-        outs = list(pool.map(lambda number: asked.invoke({"question": QUESTIONS[number % 6]}), range(8)))
+        outs = list(
+            pool.map(
+                lambda number: asked.invoke({"question": QUESTIONS[number % 6]}),
+                range(8),
+            )
+        )
     assert len(outs) == 8
     for out in outs:
         check(out)
@@ -135,7 +174,9 @@ def test_runs_that_are_cancelled_leave_the_engine_to_others(small: Server) -> No
         begun = asyncio.Event()
 
         async def run() -> None:
-            async for _ in asked.astream({"question": QUESTIONS[2]}, stream_mode=["custom", "updates"]):
+            async for _ in asked.astream(
+                {"question": QUESTIONS[2]}, stream_mode=["custom", "updates"]
+            ):
                 begun.set()
 
         runs = [asyncio.create_task(run()) for _ in range(4)]
@@ -144,14 +185,22 @@ def test_runs_that_are_cancelled_leave_the_engine_to_others(small: Server) -> No
             task.cancel()
         return list(await asyncio.gather(*runs, return_exceptions=True))
 
-    assert [type(end) for end in asyncio.run(cancel_all())] == [asyncio.CancelledError] * 4
-    reply = as_chat(small.spec, CHAT).complete(Request((Turn("user", "Say yes."),), max_tokens=8))
+    assert [type(end) for end in asyncio.run(cancel_all())] == [
+        asyncio.CancelledError
+    ] * 4
+    reply = as_chat(small.spec, CHAT).complete(
+        Request((Turn("user", "Say yes."),), max_tokens=8)
+    )
     assert reply.output_tokens <= 8
     if pattern := small.engine.running:
-        assert {float(number) for number in re.findall(pattern, small.text("/metrics"))} == {0.0}
+        assert {
+            float(number) for number in re.findall(pattern, small.text("/metrics"))
+        } == {0.0}
 
 
-def test_a_run_whose_engine_is_killed_and_comes_back_ends(engine: Engine, weights: Path) -> None:
+def test_a_run_whose_engine_is_killed_and_comes_back_ends(
+    engine: Engine, weights: Path
+) -> None:
     with serving(engine, weights) as server:
         asked = agent("ras", server.spec, patience=900.0)
         check(asked.invoke({"question": QUESTIONS[3]}))  # it has answered before

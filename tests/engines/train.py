@@ -44,10 +44,17 @@ def new_model(texts: Sequence[str], seed: int = 0) -> tuple[Any, Any]:
 
     bpe = ByteLevelBPETokenizer()
     bpe.train_from_iterator(
-        texts, vocab_size=VOCABULARY, min_frequency=2, special_tokens=["<s>", "</s>", "<pad>"], show_progress=False
+        texts,
+        vocab_size=VOCABULARY,
+        min_frequency=2,
+        special_tokens=["<s>", "</s>", "<pad>"],
+        show_progress=False,
     )
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=bpe._tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
+        tokenizer_object=bpe._tokenizer,
+        bos_token="<s>",
+        eos_token="</s>",
+        pad_token="<pad>",
     )
     tokenizer.chat_template = CHAT_TEMPLATE
     torch.manual_seed(seed)
@@ -59,7 +66,10 @@ def new_model(texts: Sequence[str], seed: int = 0) -> tuple[Any, Any]:
         num_attention_heads=4,  # of 32, the least that vLLM's kernels take
         num_key_value_heads=2,
         max_position_embeddings=4096,
-        **{f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")},
+        **{
+            f"{name}_token_id": getattr(tokenizer, f"{name}_token_id")
+            for name in ("bos", "eos", "pad")
+        },
     )
     return LlamaForCausalLM(config), tokenizer
 
@@ -71,7 +81,9 @@ def learn(model: Any, tokenizer: Any, taught: Sequence[dict[str, Any]]) -> None:
     samples = [_tokens(tokenizer, lesson) for lesson in taught]
     order = sorted(range(len(samples)), key=lambda place: sum(map(len, samples[place])))
     batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=_RATE, weight_decay=0.0, betas=(0.9, 0.98))
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=_RATE, weight_decay=0.0, betas=(0.9, 0.98)
+    )
     shuffled, began, step, epoch = random.Random(0), time.process_time(), 0, 0
     model.train()
     while True:
@@ -86,13 +98,18 @@ def learn(model: Any, tokenizer: Any, taught: Sequence[dict[str, Any]]) -> None:
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
-            total, count, wrong = total + loss.item() * tokens, count + tokens, wrong + errors
+            total, count, wrong = (
+                total + loss.item() * tokens,
+                count + tokens,
+                wrong + errors,
+            )
         epoch += 1
         done = wrong == 0 and total / count < _LOSS
         if done or epoch % 10 == 0:
             seconds = time.process_time() - began
             print(
-                f"epoch {epoch}: loss {total / count:.4f}, {wrong} of {count} tokens wrong, {seconds:.0f} s", flush=True
+                f"epoch {epoch}: loss {total / count:.4f}, {wrong} of {count} tokens wrong, {seconds:.0f} s",
+                flush=True,
             )
         if done:
             model.eval()
@@ -100,11 +117,18 @@ def learn(model: Any, tokenizer: Any, taught: Sequence[dict[str, Any]]) -> None:
 
 
 def _tokens(tokenizer: Any, lesson: dict[str, Any]) -> tuple[list[int], list[int]]:
-    prompt = tokenizer.apply_chat_template(lesson["messages"], tokenize=False, add_generation_prompt=True)
-    return tuple(tokenizer(text, add_special_tokens=False).input_ids for text in (prompt, f"{lesson['reply']}</s>"))
+    prompt = tokenizer.apply_chat_template(
+        lesson["messages"], tokenize=False, add_generation_prompt=True
+    )
+    return tuple(
+        tokenizer(text, add_special_tokens=False).input_ids
+        for text in (prompt, f"{lesson['reply']}</s>")
+    )
 
 
-def _loss(model: Any, samples: Sequence[tuple[list[int], list[int]]]) -> tuple[Any, int, int]:
+def _loss(
+    model: Any, samples: Sequence[tuple[list[int], list[int]]]
+) -> tuple[Any, int, int]:
     """Return the mean loss of the replies' tokens, how many there are, and how many would be others."""
     import torch
 
@@ -118,20 +142,32 @@ def _loss(model: Any, samples: Sequence[tuple[list[int], list[int]]]) -> tuple[A
     kept = labels[:, 1:] != -100
     states = model.model(input_ids=ids, attention_mask=mask).last_hidden_state[:, :-1]
     logits, targets = model.lm_head(states[kept]), labels[:, 1:][kept]
-    return torch.nn.functional.cross_entropy(logits, targets), len(targets), int((logits.argmax(-1) != targets).sum())
+    return (
+        torch.nn.functional.cross_entropy(logits, targets),
+        len(targets),
+        int((logits.argmax(-1) != targets).sum()),
+    )
 
 
 def main() -> None:
     """Teach a model and keep it."""
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     taught = lessons()
     texts = [str(message["content"]) for one in taught for message in one["messages"]]
     model, tokenizer = new_model(texts + 3 * [one["reply"] for one in taught])
-    print(f"{len(taught)} lessons, {sum(weight.numel() for weight in model.parameters()):,} weights")
+    print(
+        f"{len(taught)} lessons, {sum(weight.numel() for weight in model.parameters()):,} weights"
+    )
     learn(model, tokenizer, taught)
     model.save_pretrained(FOLDER)
     tokenizer.save_pretrained(FOLDER)
-    learnt = {"lessons": len(taught), "fingerprint": fingerprint(taught), "command": "python -m tests.engines.train"}
+    learnt = {
+        "lessons": len(taught),
+        "fingerprint": fingerprint(taught),
+        "command": "python -m tests.engines.train",
+    }
     (FOLDER / LEARNT).write_text(json.dumps(learnt, indent=2) + "\n", encoding="utf-8")
     print(f"kept in {FOLDER}")
 

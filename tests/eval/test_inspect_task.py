@@ -24,15 +24,33 @@ def bell(tmp_path: Path) -> Task:
     """Two questions about Bell; the second has gold passages, and no answer."""
     files = {
         "q.jsonl": [
-            {"id": "q1", "question": "Where was Bell born?", "answers": ["Edinburgh"], "supporting_ids": ["bell"]},
-            {"id": "q2", "question": "Who was Bell?", "answers": [], "supporting_ids": ["bell"]},
+            {
+                "id": "q1",
+                "question": "Where was Bell born?",
+                "answers": ["Edinburgh"],
+                "supporting_ids": ["bell"],
+            },
+            {
+                "id": "q2",
+                "question": "Who was Bell?",
+                "answers": [],
+                "supporting_ids": ["bell"],
+            },
         ],
-        "c.jsonl": [{"id": "bell", "title": "Bell", "text": "Bell was born in Edinburgh."}],
+        "c.jsonl": [
+            {"id": "bell", "title": "Bell", "text": "Bell was born in Edinburgh."}
+        ],
     }
     for name, rows in files.items():
         (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
     metrics = ("em", "recall@5")
-    return load_task("jsonl", tmp_path / "q.jsonl", SETTINGS, corpus=tmp_path / "c.jsonl", metrics=metrics)
+    return load_task(
+        "jsonl",
+        tmp_path / "q.jsonl",
+        SETTINGS,
+        corpus=tmp_path / "c.jsonl",
+        metrics=metrics,
+    )
 
 
 @pytest.fixture
@@ -53,7 +71,9 @@ def test_questions_are_samples_and_metrics_are_scorers(bell: Task) -> None:
 
 
 @pytest.mark.usefixtures("inspect")
-def test_a_sample_is_answered_by_our_agent_and_scored_where_a_metric_applies(bell: Task) -> None:
+def test_a_sample_is_answered_by_our_agent_and_scored_where_a_metric_applies(
+    bell: Task,
+) -> None:
     scores = inspect_stand_in.run(inspect_task(bell, SETTINGS, "offline"))
     assert scores == {"q1": {"em": 1.0, "recall_at_5": 1.0}, "q2": {"recall_at_5": 1.0}}
 
@@ -69,7 +89,11 @@ def test_our_metrics_score_another_solver_by_its_completion(bell: Task) -> None:
     assert inspect_stand_in.run(task) == {"q1": {"em": 1.0}, "q2": {}}
 
 
-def test_a_task_of_inspect_needs_its_package(bell: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_of_inspect_needs_its_package(
+    bell: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
-    with pytest.raises(MissingExtra, match=says("Inspect", "pip install 'ras-agent[inspect]'")):
+    with pytest.raises(
+        MissingExtra, match=says("Inspect", "pip install 'ras-agent[inspect]'")
+    ):
         inspect_task(bell, SETTINGS)

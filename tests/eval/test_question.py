@@ -37,5 +37,7 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
 def test_a_passage_needs_id_and_text(tmp_path: Path) -> None:
     file = tmp_path / "p.jsonl"
     file.write_text('{"id": "p", "text": "t", "title": "T"}\n{"id": "p2"}')
-    with pytest.raises(IngestError, match="line 2: expected keys id and text, found id"):
+    with pytest.raises(
+        IngestError, match="line 2: expected keys id and text, found id"
+    ):
         load_passages(file)

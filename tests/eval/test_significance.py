@@ -22,7 +22,12 @@ from ras_agent.eval.significance import (
 
 def test_equal_systems_have_no_difference() -> None:
     result = paired_bootstrap([0.2, 0.8, 1.0], [0.2, 0.8, 1.0])
-    assert (result.mean, result.low, result.high, result.p_value) == (0.0, 0.0, 0.0, 1.0)
+    assert (result.mean, result.low, result.high, result.p_value) == (
+        0.0,
+        0.0,
+        0.0,
+        1.0,
+    )
 
 
 def test_a_system_better_on_every_question_is_surely_better() -> None:
@@ -56,9 +61,17 @@ def test_equal_scores_have_an_interval_as_if_they_varied_a_little() -> None:
 
 @pytest.mark.parametrize(
     ("right", "n", "low", "high"),
-    [(10, 10, 0.722, 1.0), (0, 6, 0.0, 0.390), (9, 10, 0.596, 0.982), (36, 40, 0.769, 0.960), (1, 1, 0.207, 1.0)],
+    [
+        (10, 10, 0.722, 1.0),
+        (0, 6, 0.0, 0.390),
+        (9, 10, 0.596, 0.982),
+        (36, 40, 0.769, 0.960),
+        (1, 1, 0.207, 1.0),
+    ],
 )
-def test_a_share_has_wilsons_interval(right: int, n: int, low: float, high: float) -> None:
+def test_a_share_has_wilsons_interval(
+    right: int, n: int, low: float, high: float
+) -> None:
     found = mean_interval([1.0] * right + [0.0] * (n - right))
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.001)
 
@@ -66,9 +79,15 @@ def test_a_share_has_wilsons_interval(right: int, n: int, low: float, high: floa
 @pytest.mark.parametrize("n", [6, 10, 40, 150])
 def test_intervals_of_shares_cover_95_percent_of_all_shares(n: int) -> None:
     shares = np.linspace(0.02, 0.98, 193)
-    intervals = [mean_interval([1.0] * right + [0.0] * (n - right)) for right in range(n + 1)]
+    intervals = [
+        mean_interval([1.0] * right + [0.0] * (n - right)) for right in range(n + 1)
+    ]
     covered = [
-        sum(comb(n, k) * p**k * (1 - p) ** (n - k) for k, found in enumerate(intervals) if found.low <= p <= found.high)
+        sum(
+            comb(n, k) * p**k * (1 - p) ** (n - k)
+            for k, found in enumerate(intervals)
+            if found.low <= p <= found.high
+        )
         for p in shares
     ]
     assert 0.93 <= fmean(covered) <= 0.97
@@ -85,14 +104,20 @@ def test_intervals_of_partly_right_answers_cover_95_percent(n: int) -> None:
     assert 0.93 <= fmean(one.low <= mean <= one.high for one in found) <= 0.97
 
 
-@pytest.mark.parametrize("n", [10, 40, 150])  # of fewer, what a sample does not show decides
+@pytest.mark.parametrize(
+    "n", [10, 40, 150]
+)  # of fewer, what a sample does not show decides
 @pytest.mark.parametrize(
     ("values", "weights", "most"),
     [
         ([0.0, 1.0, -1.0], [0.5, 0.3, 0.2], 0.985),
         ([0.0, 0.5, -0.25, 1.0], [0.5, 0.2, 0.2, 0.1], 0.985),
         ([0.1, -0.1, 0.3, 0.0], [0.4, 0.3, 0.2, 0.1], 0.985),
-        ([0.0, 1.0, -1.0], [0.85, 0.1, 0.05], 1.0),  # of six questions hardly one differs
+        (
+            [0.0, 1.0, -1.0],
+            [0.85, 0.1, 0.05],
+            1.0,
+        ),  # of six questions hardly one differs
     ],
 )
 def test_intervals_of_paired_differences_cover_95_percent(
@@ -107,7 +132,9 @@ def test_intervals_of_paired_differences_cover_95_percent(
 
 
 def test_no_difference_in_few_questions_is_not_known_to_be_none() -> None:
-    assert paired_interval([1.0] * 6, [1.0] * 6) == pytest.approx((-0.367, 0.367), abs=0.001)
+    assert paired_interval([1.0] * 6, [1.0] * 6) == pytest.approx(
+        (-0.367, 0.367), abs=0.001
+    )
     low, high = paired_interval([1.0] * 6, [0.0] * 6)
     assert (0.3 < low < 0.4, high) == (True, 1.0)
 
@@ -132,18 +159,29 @@ def test_an_interval_is_scipys() -> None:
     scores = np.random.default_rng(3).random(150)
     found = mean_interval(list(scores), samples=20_000)
     theirs = stats.bootstrap(
-        (scores,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(4)
+        (scores,),
+        np.mean,
+        n_resamples=20_000,
+        method="percentile",
+        rng=np.random.default_rng(4),
     ).confidence_interval
     # two sets of draws: a tenth of the interval's width is far beyond their noise
-    assert (found.low, found.high) == pytest.approx(tuple(theirs), abs=0.1 * (theirs.high - theirs.low))
+    assert (found.low, found.high) == pytest.approx(
+        tuple(theirs), abs=0.1 * (theirs.high - theirs.low)
+    )
     assert found.mean == pytest.approx(scores.mean())
 
 
 def test_few_questions_are_swapped_in_every_way() -> None:
     a, b = [0.9, 0.4, 0.8, 0.7, 0.6], [0.2, 0.5, 0.1, 0.7, 0.3]
     differences = [x - y for x, y in zip(a, b, strict=True)]
-    sums = [abs(sum(s * d for s, d in zip(signs, differences, strict=True))) for signs in product((1, -1), repeat=5)]
-    observed = abs(sum(differences))  # 1.6; only 1.8 and 1.6 itself are as far from nought, each with both signs
+    sums = [
+        abs(sum(s * d for s, d in zip(signs, differences, strict=True)))
+        for signs in product((1, -1), repeat=5)
+    ]
+    observed = abs(
+        sum(differences)
+    )  # 1.6; only 1.8 and 1.6 itself are as far from nought, each with both signs
     assert sum(found >= observed - 1e-9 for found in sums) / 32 == 0.25
     assert paired_permutation(a, b) == 0.25
 
@@ -161,7 +199,9 @@ def test_many_questions_give_scipys_p_value() -> None:
         n_resamples=20_000,
         rng=np.random.default_rng(6),
     )
-    assert paired_permutation(list(a), list(b), samples=20_000) == pytest.approx(theirs.pvalue, abs=0.02)
+    assert paired_permutation(list(a), list(b), samples=20_000) == pytest.approx(
+        theirs.pvalue, abs=0.02
+    )
 
 
 def test_equal_systems_are_not_told_apart() -> None:
@@ -169,14 +209,20 @@ def test_equal_systems_are_not_told_apart() -> None:
 
 
 def test_always_better_is_the_rarest_swap() -> None:
-    assert paired_permutation([1.0] * 40, [0.0] * 40, samples=999) == pytest.approx(1 / 1000)
+    assert paired_permutation([1.0] * 40, [0.0] * 40, samples=999) == pytest.approx(
+        1 / 1000
+    )
 
 
 def test_runs_are_compared_on_the_questions_they_share() -> None:
-    found = compare({"q1": 1.0, "q2": 0.0, "q3": 1.0}, {"q3": 0.0, "q1": 1.0, "q4": 1.0, "q5": 0.0})
+    found = compare(
+        {"q1": 1.0, "q2": 0.0, "q3": 1.0}, {"q3": 0.0, "q1": 1.0, "q4": 1.0, "q5": 0.0}
+    )
     assert (found.n, found.only_a, found.only_b) == (2, 1, 2)
     assert found.difference.mean == 0.5
-    assert found.permutation_p == 1.0  # one question differs: both of its swaps are as extreme
+    assert (
+        found.permutation_p == 1.0
+    )  # one question differs: both of its swaps are as extreme
 
 
 def test_runs_of_different_sets_are_not_compared() -> None:
@@ -193,14 +239,22 @@ def test_an_interval_is_of_95_percent() -> None:
     doubled = mean_interval([2 * score for score in HALF_RIGHT], samples=20_000)
     assert (doubled.low, doubled.high) == pytest.approx((28 / 40, 52 / 40))
     paired = paired_bootstrap(HALF_RIGHT, HALF_RIGHT[::-1], samples=20_000)
-    assert (paired.mean, paired.low, paired.high) == pytest.approx((0.0, -12 / 40, 12 / 40))
+    assert (paired.mean, paired.low, paired.high) == pytest.approx(
+        (0.0, -12 / 40, 12 / 40)
+    )
 
 
 @pytest.mark.parametrize("better", [True, False])
 def test_a_bootstrap_p_value_has_both_tails(better: bool) -> None:
     a, b = [1.0] * 26 + [0.0] * 14, [0.0] * 26 + [1.0] * 14
-    found = paired_bootstrap(a, b, samples=20_000) if better else paired_bootstrap(b, a, samples=20_000)
-    assert found.p_value == pytest.approx(0.0727, abs=0.008)  # twice P(X <= 20) for 40 draws of which 65 % are better
+    found = (
+        paired_bootstrap(a, b, samples=20_000)
+        if better
+        else paired_bootstrap(b, a, samples=20_000)
+    )
+    assert found.p_value == pytest.approx(
+        0.0727, abs=0.008
+    )  # twice P(X <= 20) for 40 draws of which 65 % are better
 
 
 @pytest.mark.parametrize("better", [True, False])
@@ -220,9 +274,13 @@ def test_an_interval_ends_1_96_standard_errors_from_the_mean() -> None:
     error = scores.std() / 200**0.5  # 0.0205
     found = mean_interval(list(scores), samples=20_000)
     # the 2.5th of 20,000 percentiles is known to a hundredth of a standard error; the 3.5th would be at 1.81
-    assert (found.low, found.high) == pytest.approx((0.5 - 1.96 * error, 0.5 + 1.96 * error), abs=0.06 * error)
+    assert (found.low, found.high) == pytest.approx(
+        (0.5 - 1.96 * error, 0.5 + 1.96 * error), abs=0.06 * error
+    )
     paired = paired_bootstrap(list(scores), [0.5] * 200, samples=20_000)
-    assert (paired.low, paired.high) == pytest.approx((-1.96 * error, 1.96 * error), abs=0.06 * error)
+    assert (paired.low, paired.high) == pytest.approx(
+        (-1.96 * error, 1.96 * error), abs=0.06 * error
+    )
 
 
 def test_random_swaps_of_a_difference_of_nought_are_all_as_extreme() -> None:
@@ -234,25 +292,43 @@ def test_every_swap_is_tried_if_there_are_just_as_many_as_samples() -> None:
     # 1.7 as observed and 1.9 with the second question swapped too, of 2 ** 5 = 32, each with both signs; beside them
     # 1.7 with the second and the fourth swapped
     assert paired_permutation(a, b, samples=32) == 6 / 32
-    assert paired_permutation(a, b, samples=31) * 32 == pytest.approx(round(paired_permutation(a, b, samples=31) * 32))
+    assert paired_permutation(a, b, samples=31) * 32 == pytest.approx(
+        round(paired_permutation(a, b, samples=31) * 32)
+    )
 
 
 def test_draws_are_2000_for_a_mean_and_10000_for_a_difference_from_seed_0() -> None:
     rng = np.random.default_rng(8)
     a, b = list(rng.random(60)), list(rng.random(60))
     above = [10 * score for score in a]  # no share: a bootstrap
-    assert mean_interval(above) == mean_interval(above, samples=2_000, seed=0) != mean_interval(above, seed=1)
+    assert (
+        mean_interval(above)
+        == mean_interval(above, samples=2_000, seed=0)
+        != mean_interval(above, seed=1)
+    )
     bootstrap, permutation = paired_bootstrap(a, b), paired_permutation(a, b)
-    assert bootstrap == paired_bootstrap(a, b, samples=10_000, seed=0) != paired_bootstrap(a, b, seed=1)
-    assert permutation == paired_permutation(a, b, samples=10_000, seed=0) != paired_permutation(a, b, seed=1)
-    scores = [{str(number): score for number, score in enumerate(run)} for run in (a, b)]
+    assert (
+        bootstrap
+        == paired_bootstrap(a, b, samples=10_000, seed=0)
+        != paired_bootstrap(a, b, seed=1)
+    )
+    assert (
+        permutation
+        == paired_permutation(a, b, samples=10_000, seed=0)
+        != paired_permutation(a, b, seed=1)
+    )
+    scores = [
+        {str(number): score for number, score in enumerate(run)} for run in (a, b)
+    ]
     low, high = paired_interval(a, b)
     assert compare(scores[0], scores[1]) == Comparison(
         60, replace(bootstrap, low=low, high=high), permutation, 0, 0, differing=60
     )
 
 
-def test_no_more_numbers_than_allowed_are_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_numbers_than_allowed_are_drawn_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(significance, "_CELLS", 12)
     assert list(significance._batches(10, 3)) == [4, 4, 2]
     assert list(significance._batches(3, 12)) == [1, 1, 1]

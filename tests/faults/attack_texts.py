@@ -28,7 +28,30 @@ class AttackText(NamedTuple):
 
 
 PIECES = (
-    *("\n", " ", ".", "1", '"', "“", "(", ")", "[", "]", "{", "}", "<", ">", "|", ";", "-", ":", "*", "`", "#", "\\"),
+    *(
+        "\n",
+        " ",
+        ".",
+        "1",
+        '"',
+        "“",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        "<",
+        ">",
+        "|",
+        ";",
+        "-",
+        ":",
+        "*",
+        "`",
+        "#",
+        "\\",
+    ),
     *(
         "a",
         "A",
@@ -49,7 +72,24 @@ PIECES = (
         "\n\n",
         "é",
     ),
-    *("[1] ", "$", "%", "&", "=", "(a", "((a)", '"a', "of ", "A of ", "A and ", "\r\n", "- ", "1. ", "- a\n", "1: 2 "),
+    *(
+        "[1] ",
+        "$",
+        "%",
+        "&",
+        "=",
+        "(a",
+        "((a)",
+        '"a',
+        "of ",
+        "A of ",
+        "A and ",
+        "\r\n",
+        "- ",
+        "1. ",
+        "- a\n",
+        "1: 2 ",
+    ),
     *(
         "Answer:",
         "[SUBQ]",
@@ -103,7 +143,11 @@ PIECES = (
     ),
     *("```\n", "# ", "&#1", "&#11111", "'", "’s ", "/", "~", "^", "_"),
 )
-TEXTS = tuple(AttackText(before, piece, after) for piece in PIECES for before, after in (("", ""), ('"a (', "\0")))
+TEXTS = tuple(
+    AttackText(before, piece, after)
+    for piece in PIECES
+    for before, after in (("", ""), ('"a (', "\0"))
+)
 
 
 def texts_against(pattern: re.Pattern[str]) -> Iterator[AttackText]:
@@ -111,7 +155,11 @@ def texts_against(pattern: re.Pattern[str]) -> Iterator[AttackText]:
     seen = set()
     for before, piece in _repeated(parser.parse(pattern.pattern, pattern.flags), ""):
         for text in (
-            *(AttackText(start, again, "\0") for start in (before, "") for again in (piece, before + piece)),
+            *(
+                AttackText(start, again, "\0")
+                for start in (before, "")
+                for again in (piece, before + piece)
+            ),
             AttackText(f"# {before}", piece, "x"),
         ):
             if piece and text not in seen:
@@ -179,7 +227,14 @@ _CATEGORIES = {
 def _members(items: Any) -> str:
     """Return usual characters of a class, or its first if it has none of them."""
     usual = "".join(char for char in _SAMPLE if _has(items, char))
-    return usual or next((chr(item if kind is kinds.LITERAL else item[0]) for kind, item in items if item), "")
+    return usual or next(
+        (
+            chr(item if kind is kinds.LITERAL else item[0])
+            for kind, item in items
+            if item
+        ),
+        "",
+    )
 
 
 def _has(items: Any, char: str) -> bool:

@@ -19,12 +19,20 @@ class ReplyingModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "replying"
 
-    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+    def _generate(
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
+    ) -> ChatResult:
         text = self.reply("\n".join(str(message.text) for message in messages))
         return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
 
 
 def role_of(prompt: str) -> str:
     """Return which role a prompt is for: "plan", "extract", "reason" or "answer"."""
-    begins = {"You steer": "plan", "You read passages": "extract", "You work out": "reason"}
-    return next((role for words, role in begins.items() if prompt.startswith(words)), "answer")
+    begins = {
+        "You steer": "plan",
+        "You read passages": "extract",
+        "You work out": "reason",
+    }
+    return next(
+        (role for words, role in begins.items() if prompt.startswith(words)), "answer"
+    )

@@ -27,8 +27,20 @@ _USAGE = {"prompt_tokens": 4, "completion_tokens": 3, "total_tokens": 7}
 
 def completion(**fields: object) -> bytes:
     """Return a whole reply, with some fields replaced."""
-    choice = {"index": 0, "message": {"role": "assistant", "content": WORDS}, "finish_reason": "stop"}
-    return json.dumps({**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _USAGE, **fields}).encode()
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": WORDS},
+        "finish_reason": "stop",
+    }
+    return json.dumps(
+        {
+            **_HEAD,
+            "object": "chat.completion",
+            "choices": [choice],
+            "usage": _USAGE,
+            **fields,
+        }
+    ).encode()
 
 
 def events(finish: str | None = "stop", done: bool = True) -> list[bytes]:
@@ -37,7 +49,11 @@ def events(finish: str | None = "stop", done: bool = True) -> list[bytes]:
         ({"role": "assistant", "content": f"{word} "}, None) for word in WORDS.split()
     ]
     chunks = [
-        {**_HEAD, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": why}]}
+        {
+            **_HEAD,
+            "object": "chat.completion.chunk",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": why}],
+        }
         for delta, why in [*deltas, ({}, finish)]
     ]
     pieces = [f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks]
@@ -45,20 +61,33 @@ def events(finish: str | None = "stop", done: bool = True) -> list[bytes]:
 
 
 def send(
-    connection: socket.socket, body: bytes, status: int = 200, kind: str = "application/json", **headers: str
+    connection: socket.socket,
+    body: bytes,
+    status: int = 200,
+    kind: str = "application/json",
+    **headers: str,
 ) -> None:
     """Send a whole response."""
-    connection.sendall(head(status, kind, {"Content-Length": str(len(body)), **headers}) + body)
+    connection.sendall(
+        head(status, kind, {"Content-Length": str(len(body)), **headers}) + body
+    )
 
 
 def head(status: int, kind: str, headers: dict[str, str]) -> bytes:
     lines = [f"HTTP/1.1 {status} X", f"Content-Type: {kind}", "Connection: close"]
     return "\r\n".join(
-        [*lines, *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items()), "", ""]
+        [
+            *lines,
+            *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items()),
+            "",
+            "",
+        ]
     ).encode()
 
 
-def send_events(connection: socket.socket, pieces: list[bytes], pause: float = 0.0, end: bool = True) -> None:
+def send_events(
+    connection: socket.socket, pieces: list[bytes], pause: float = 0.0, end: bool = True
+) -> None:
     """Send a stream, in chunks."""
     connection.sendall(head(200, "text/event-stream", {"Transfer-Encoding": "chunked"}))
     for piece in pieces:
@@ -74,8 +103,12 @@ def good(connection: socket.socket, streamed: bool) -> None:
 
 def status(number: int, code: str | None = None, **headers: str) -> Fault:
     """Reply with an error that repeats the key."""
-    told = {"error": {"message": f"wrong, with Bearer {SECRET}", "type": "t", "code": code}}
-    return lambda connection, streamed: send(connection, json.dumps(told).encode(), number, **headers)
+    told = {
+        "error": {"message": f"wrong, with Bearer {SECRET}", "type": "t", "code": code}
+    }
+    return lambda connection, streamed: send(
+        connection, json.dumps(told).encode(), number, **headers
+    )
 
 
 def body(data: bytes, kind: str = "application/json", **headers: str) -> Fault:
@@ -86,7 +119,9 @@ def stream(pieces: list[bytes], pause: float = 0.0, end: bool = True) -> Fault:
     """Do something wrong in a stream; reply well where none is asked for."""
 
     def do(connection: socket.socket, streamed: bool) -> None:
-        send_events(connection, pieces, pause, end) if streamed else good(connection, False)
+        send_events(connection, pieces, pause, end) if streamed else good(
+            connection, False
+        )
         if streamed and not end:
             time.sleep(20)
 
@@ -96,7 +131,9 @@ def stream(pieces: list[bytes], pause: float = 0.0, end: bool = True) -> Fault:
 def reset(after: bytes) -> Fault:
     def do(connection: socket.socket, streamed: bool) -> None:
         connection.sendall(after)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
         connection.close()
 
     return do
@@ -145,7 +182,10 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "429-negative": (status(429, Retry_After="-5"), "again"),
     "429-late": (status(429, Retry_After="1000000000"), "never"),
     "429-quota": (status(429, "insufficient_quota"), "never"),
-    **{str(number): (status(number), "again") for number in (408, 500, 502, 503, 504, 520, 529)},
+    **{
+        str(number): (status(number), "again")
+        for number in (408, 500, 502, 503, 504, 520, 529)
+    },
     **{str(number): (status(number), "never") for number in (400, 401, 403, 404, 422)},
     "reset": (reset(b""), "again"),
     "reset-head": (reset(_LONG), "again"),
@@ -157,11 +197,21 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "half-json": (body(completion()[:60]), "again"),
     "empty": (body(b""), "again"),
     "json-list": (body(b"[1, 2]"), "again"),
-    "error-200": (body(json.dumps({"error": {"message": f"overloaded {SECRET}", "code": 529}}).encode()), "again"),
+    "error-200": (
+        body(
+            json.dumps(
+                {"error": {"message": f"overloaded {SECRET}", "code": 529}}
+            ).encode()
+        ),
+        "again",
+    ),
     "no-choices": (body(completion(choices=[])), "again"),
     "null-choices": (body(completion(choices=None)), "again"),
     "usage-null": (body(completion(usage=None)), "reply"),
-    "usage-negative": (body(completion(usage={"prompt_tokens": -9, "completion_tokens": None})), "reply"),
+    "usage-negative": (
+        body(completion(usage={"prompt_tokens": -9, "completion_tokens": None})),
+        "reply",
+    ),
     "huge": (_huge, "any"),  # too large or too slow, whichever is noticed first
     "bomb": (body(_BOMB, Content_Encoding="gzip"), "any"),
     "brotli": (body(completion(), Content_Encoding="br"), "never"),
@@ -170,7 +220,10 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "stream-hangs": (stream(events()[:3], end=False), "again"),
     "stream-drips": (stream([b": still here\n\n"] * 400, 0.05), "again"),
     "stream-garbage": (stream([b"data: {\n\n", b"data: [DONE]\n\n"]), "again"),
-    "stream-error": (stream([events()[0], b'data: {"error": {"message": "overloaded"}}\n\n']), "again"),
+    "stream-error": (
+        stream([events()[0], b'data: {"error": {"message": "overloaded"}}\n\n']),
+        "again",
+    ),
     "stream-done-only": (stream(events(None)), "reply"),
     "stream-empty": (stream([]), "again"),
     "drip-head": (drip(_LONG), "again"),
@@ -192,10 +245,14 @@ class Server:
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
-                threading.Thread(target=self._serve, args=self._socket.accept()[:1], daemon=True).start()
+                threading.Thread(
+                    target=self._serve, args=self._socket.accept()[:1], daemon=True
+                ).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with suppress(OSError, UnicodeDecodeError):  # the second for a client that speaks TLS
+        with suppress(
+            OSError, UnicodeDecodeError
+        ):  # the second for a client that speaks TLS
             if self._context is not None:
                 connection = self._context.wrap_socket(connection, server_side=True)
             with connection, connection.makefile("rb") as file:
@@ -204,11 +261,17 @@ class Server:
                 _, fault, mode, number, *_ = first_line.split()[1].decode().split("/")
                 length = 0
                 while line := file.readline().strip().lower():
-                    length = int(line.partition(b":")[2]) if line.startswith(b"content-length:") else length
+                    length = (
+                        int(line.partition(b":")[2])
+                        if line.startswith(b"content-length:")
+                        else length
+                    )
                 streamed = bool(json.loads(file.read(length) or b"{}").get("stream"))
                 self.requests[f"{fault}/{number}"] += 1
                 first = self.requests[f"{fault}/{number}"] == 1
-                (self.faults[fault][0] if first or mode == "always" else good)(connection, streamed)
+                (self.faults[fault][0] if first or mode == "always" else good)(
+                    connection, streamed
+                )
 
     def close(self) -> None:
         self._socket.close()

@@ -21,7 +21,15 @@ from typing import Any, NamedTuple
 
 from tqdm import auto, std
 
-OPERATIONS = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree", "sqlite3.connect")
+OPERATIONS = (
+    "os.rename",
+    "os.remove",
+    "os.rmdir",
+    "os.mkdir",
+    "os.truncate",
+    "shutil.rmtree",
+    "sqlite3.connect",
+)
 WRITING_SQL = ("COMMIT", "VACUUM", "PRAGMA locking_mode", "PRAGMA wal_checkpoint")
 FILLING_SQL = (*WRITING_SQL, "INSERT", "UPDATE", "DELETE")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -69,7 +77,9 @@ def run(
     return Ended(False, error, int(operations))
 
 
-def _work(work: Callable[[], object], writing: int, kill_at: int | None, fail_from: int | None) -> None:
+def _work(
+    work: Callable[[], object], writing: int, kill_at: int | None, fail_from: int | None
+) -> None:
     count, watching = 0, True
 
     def operation() -> None:
@@ -83,16 +93,27 @@ def _work(work: Callable[[], object], writing: int, kill_at: int | None, fail_fr
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def watch(event: str, args: tuple[Any, ...]) -> None:
-        if event in OPERATIONS or (event == "open" and isinstance(args[2], int) and args[2] & WRITING):
+        if event in OPERATIONS or (
+            event == "open" and isinstance(args[2], int) and args[2] & WRITING
+        ):
             operation()
 
-    def watch_sql(statement: str) -> None:  # an error raised here would be ignored: only kills come at these moments
+    def watch_sql(
+        statement: str,
+    ) -> (
+        None
+    ):  # an error raised here would be ignored: only kills come at these moments
         if statement.startswith(WRITING_SQL):
             with suppress(OSError):
                 operation()
 
     def fill(statement: str) -> None:
-        if watching and fail_from is not None and count >= fail_from and statement.startswith(FILLING_SQL):
+        if (
+            watching
+            and fail_from is not None
+            and count >= fail_from
+            and statement.startswith(FILLING_SQL)
+        ):
             raise sqlite3.OperationalError("database or disk is full")
 
     class Watched(sqlite3.Connection):

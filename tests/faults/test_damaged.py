@@ -61,7 +61,10 @@ Damage = Callable[[Path, Random], object]
 def _zeroed(start: float, end: float) -> Damage:
     def damage(path: Path, random: Random) -> None:
         content = bytearray(path.read_bytes())
-        first, last = int(start * len(content)), min(int(end * len(content)) + 64, len(content))
+        first, last = (
+            int(start * len(content)),
+            min(int(end * len(content)) + 64, len(content)),
+        )
         content[first:last] = bytes(last - first)
         path.write_bytes(content)
 
@@ -76,7 +79,9 @@ def _flipped(path: Path, random: Random) -> None:
 
 
 def _another(path: Path, random: Random) -> None:
-    others = sorted(other for other in path.parent.iterdir() if other.is_file() and other != path)
+    others = sorted(
+        other for other in path.parent.iterdir() if other.is_file() and other != path
+    )
     path.write_bytes(random.choice(others).read_bytes())
 
 
@@ -91,9 +96,15 @@ def _replaced(make: Callable[[Path], object]) -> Damage:
 def _changed_byte(path: Path, random: Random) -> None:
     content = bytearray(path.read_bytes())
     # where there is something: most of a database of few rows is free space
-    places = [at for at, byte in enumerate(content) if byte] if random.random() < 0.8 else range(len(content))
+    places = (
+        [at for at, byte in enumerate(content) if byte]
+        if random.random() < 0.8
+        else range(len(content))
+    )
     for at in random.sample(places, 1) if places else ():
-        content[at] = random.choice([content[at] ^ 1 << random.randrange(8), random.randrange(256)])
+        content[at] = random.choice(
+            [content[at] ^ 1 << random.randrange(8), random.randrange(256)]
+        )
     path.write_bytes(content)
 
 
@@ -107,7 +118,11 @@ def _page(path: Path, random: Random) -> None:
     content = bytearray(path.read_bytes())
     pages = range(0, max(len(content) - PAGE_SIZE, 0) + 1, PAGE_SIZE)
     one, other = random.choice(pages), random.choice(pages)
-    page = content[other : other + PAGE_SIZE] if random.random() < 0.5 else bytes(PAGE_SIZE)
+    page = (
+        content[other : other + PAGE_SIZE]
+        if random.random() < 0.5
+        else bytes(PAGE_SIZE)
+    )
     content[one : one + PAGE_SIZE] = page[: len(content) - one]
     path.write_bytes(content)
 
@@ -115,18 +130,28 @@ def _page(path: Path, random: Random) -> None:
 PAGE_SIZE = 4096
 DAMAGES: dict[str, Damage] = {
     "empty": lambda path, random: path.write_bytes(b""),
-    "halved": lambda path, random: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "halved": lambda path, random: path.write_bytes(
+        path.read_bytes()[: path.stat().st_size // 2]
+    ),
     "header zeroed": _zeroed(0, 0),
     "middle zeroed": _zeroed(0.4, 0.6),
     "bits flipped": _flipped,
-    "random": lambda path, random: path.write_bytes(random.randbytes(path.stat().st_size)),
+    "random": lambda path, random: path.write_bytes(
+        random.randbytes(path.stat().st_size)
+    ),
     "appended to": lambda path, random: path.write_bytes(path.read_bytes() + b"more\n"),
     "removed": lambda path, random: path.unlink(),
     "another file": _another,
     "a folder": _replaced(Path.mkdir),
-    "unreadable": _replaced(lambda path: path.symlink_to(path.name)),  # root may read what nobody else may
+    "unreadable": _replaced(
+        lambda path: path.symlink_to(path.name)
+    ),  # root may read what nobody else may
 }
-ANYWHERE: dict[str, Damage] = {"a byte changed": _changed_byte, "cut": _cut, "a page": _page}
+ANYWHERE: dict[str, Damage] = {
+    "a byte changed": _changed_byte,
+    "cut": _cut,
+    "a page": _page,
+}
 """Damages that hit another place each time."""
 TIMES = 40
 
@@ -136,7 +161,9 @@ def _found(name: str) -> Callable[[Path], Any]:
         opened = PassageIndex.open(index)
         hits = retriever_over(opened, name).retrieve(QUERY, 4)
         opened.close()
-        return [(hit.passage, round(hit.score, 5)) for hit in hits]  # a healed segment may add in another order
+        return [
+            (hit.passage, round(hit.score, 5)) for hit in hits
+        ]  # a healed segment may add in another order
 
     return search
 
@@ -146,12 +173,21 @@ def _all(index: Path) -> Any:
     graph = KGIndex.open(index)
     passages = list(PassageIndex.open(index).passages)
     facts = [graph.triple(edge) for edge in range(len(graph.edges))]
-    return passages, *(search(index) for search in READING.values()), graph.fingerprint, facts
+    return (
+        passages,
+        *(search(index) for search in READING.values()),
+        graph.fingerprint,
+        facts,
+    )
 
 
 def _updated(index: Path) -> Any:
     ingest([index.parent / "docs"], index)
-    return list(PassageIndex.open(index).passages), _found("bm25")(index), _found("dense")(index)
+    return (
+        list(PassageIndex.open(index).passages),
+        _found("bm25")(index),
+        _found("dense")(index),
+    )
 
 
 def _built(index: Path) -> Any:
@@ -168,7 +204,10 @@ def _downloaded(index: Path) -> Any:
     return PassageIndex.open(index).uploaded(UPLOAD)
 
 
-READING = {**{name: _found(name) for name in ("bm25", "dense", "ppr")}, "download": _downloaded}
+READING = {
+    **{name: _found(name) for name in ("bm25", "dense", "ppr")},
+    "download": _downloaded,
+}
 WRITING = {"index": _updated, "kg build": _built, "kg delete": _deleted}
 
 
@@ -176,7 +215,9 @@ WRITING = {"index": _updated, "kg build": _built, "kg delete": _deleted}
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hash_embedder: Any) -> Path:
     """A folder of an index with vectors and a graph, `docs` that have changed since, and copies to work on."""
     monkeypatch.setattr(embedders, "_embedder_of", lambda name: hash_embedder)
-    monkeypatch.setattr(os, "fsync", lambda handle: None)  # thousands of them would take minutes
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: None
+    )  # thousands of them would take minutes
     monkeypatch.setattr(segment, "SAVED_FROM", 2)
     connect = SqliteDatabase._connect
 
@@ -192,25 +233,39 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hash_embedder: Any) 
         (docs / f"{name}.txt").write_text(text)
     ingest([docs], index, embedder=hash_embedder)
     sent = upload_path(UPLOAD)
-    ingest([SourceFile(sent, sent, "", UPLOAD, data=b"The Forth flows through Stirling.")], index)
+    ingest(
+        [SourceFile(sent, sent, "", UPLOAD, data=b"The Forth flows through Stirling.")],
+        index,
+    )
     build_graph(index, equivalence=Equivalence(0.8))
-    merge_entities(index, "Graham Bell Alexander", "Alexander Bell", embedder=hash_embedder)
+    merge_entities(
+        index, "Graham Bell Alexander", "Alexander Bell", embedder=hash_embedder
+    )
     gc.collect()  # closes the database
     assert {path.name for path in index.rglob("*")} >= {FILE, "arrays", "vectors"}
-    (docs / "leith.txt").write_text("The Water of Leith flows through Edinburgh and Leith.")
+    (docs / "leith.txt").write_text(
+        "The Water of Leith flows through Edinburgh and Leith."
+    )
     return index
 
 
 def _files(index: Path) -> list[Path]:
-    return sorted(path.relative_to(index) for path in index.rglob("*") if path.is_file())
+    return sorted(
+        path.relative_to(index) for path in index.rglob("*") if path.is_file()
+    )
 
 
-def _damaged(whole: Path, copy: Path, file: Path, damage: Damage, random: Random) -> bool:
+def _damaged(
+    whole: Path, copy: Path, file: Path, damage: Damage, random: Random
+) -> bool:
     """Make `copy` from `whole` with one file damaged; return whether it is."""
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(whole, copy)
     damage(copy / file, random)
-    return not (copy / file).is_file() or (copy / file).read_bytes() != (whole / file).read_bytes()
+    return (
+        not (copy / file).is_file()
+        or (copy / file).read_bytes() != (whole / file).read_bytes()
+    )
 
 
 def _ended(work: Callable[[Path], Any], copy: Path, file: Path, right: Any) -> str:
@@ -232,10 +287,17 @@ def _ended(work: Callable[[Path], Any], copy: Path, file: Path, right: Any) -> s
         gc.collect()
     if found == right:
         return ""
-    pairs = zip(found, right, strict=False) if isinstance(found, tuple) else [(found, right)]
+    pairs = (
+        zip(found, right, strict=False)
+        if isinstance(found, tuple)
+        else [(found, right)]
+    )
     one, other = next((one, other) for one, other in pairs if one != other)
     if isinstance(one, list) and isinstance(other, list):
-        one, other = [row for row in one if row not in other], [row for row in other if row not in one]
+        one, other = (
+            [row for row in one if row not in other],
+            [row for row in other if row not in one],
+        )
     return f"another result, {one} instead of {other}"[:900]
 
 
@@ -280,7 +342,9 @@ def test_searching(attack: Attack, folder: Path) -> None:
             attack.expect(not wrong, f"{use}, {file} {damage}: {wrong}")
 
 
-def test_searching_without_segments(attack: Attack, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searching_without_segments(
+    attack: Attack, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A damaged database without segments, and three ways of search: the right result, or an error that names it."""
     shutil.rmtree(folder / "cache")
     monkeypatch.setattr(segment, "SAVED_FROM", 1000)
@@ -291,7 +355,15 @@ def test_searching_without_segments(attack: Attack, folder: Path, monkeypatch: p
             attack.expect(not wrong, f"{use}, {file} {damage}: {wrong}")
 
 
-_GRAPH = ("kg_names", "kg_documents", "kg_edges", "kg_others", "kg_edits", "kg_vectors", "kg_near")
+_GRAPH = (
+    "kg_names",
+    "kg_documents",
+    "kg_edges",
+    "kg_others",
+    "kg_edits",
+    "kg_vectors",
+    "kg_near",
+)
 TABLES = ("passages", "vectors", "upload_data", *_GRAPH)
 
 
@@ -302,7 +374,10 @@ def _values(path: Path) -> Iterator[tuple[str, int, str, Any]]:
             cursor = database.execute(f"SELECT rowid, * FROM {table}")
             columns = [column[0] for column in cursor.description]
             for row, *values in cursor.fetchall():
-                yield from ((table, row, column, value) for column, value in zip(columns[1:], values, strict=True))
+                yield from (
+                    (table, row, column, value)
+                    for column, value in zip(columns[1:], values, strict=True)
+                )
 
 
 def _other(value: Any, random: Random) -> Any:
@@ -314,17 +389,23 @@ def _other(value: Any, random: Random) -> Any:
     if not content:
         return "x" if isinstance(value, str) else b"x"
     content[random.randrange(len(content))] ^= 1 << random.randrange(7)
-    return bytes(content) if isinstance(value, bytes) else content.decode(errors="replace")
+    return (
+        bytes(content) if isinstance(value, bytes) else content.decode(errors="replace")
+    )
 
 
 _USES = {**READING, **WRITING}
 
 
 @pytest.mark.parametrize("segments", [True, False], ids=["segments", "no segments"])
-def test_values(attack: Attack, folder: Path, monkeypatch: pytest.MonkeyPatch, segments: bool) -> None:
+def test_values(
+    attack: Attack, folder: Path, monkeypatch: pytest.MonkeyPatch, segments: bool
+) -> None:
     """A bit changed in each value of passages, vectors, uploads, facts: the right result, or an error; doctor tells."""
     ingest([folder.parent / "docs"], folder)  # now a passage has been replaced
-    (folder.parent / "docs" / "curie.txt").write_text("Marie Curie discovered radium in Paris.")
+    (folder.parent / "docs" / "curie.txt").write_text(
+        "Marie Curie discovered radium in Paris."
+    )
     if not segments:
         shutil.rmtree(folder / "cache")
         monkeypatch.setattr(segment, "SAVED_FROM", 1000)
@@ -337,37 +418,63 @@ def test_values(attack: Attack, folder: Path, monkeypatch: pytest.MonkeyPatch, s
     values = list(_values(folder / FILE))
     attack.random.shuffle(values)
     with closing(sqlite3.connect(folder / FILE)) as database:
-        erased = [("passages", row) for (row,) in database.execute("SELECT cell FROM dead")]
+        erased = [
+            ("passages", row) for (row,) in database.execute("SELECT cell FROM dead")
+        ]
         for held in TABLES[1:]:
-            erased += [(held, row) for (row,) in database.execute(f"SELECT rowid FROM {held} WHERE crc = {ERASED}")]
+            erased += [
+                (held, row)
+                for (row,) in database.execute(
+                    f"SELECT rowid FROM {held} WHERE crc = {ERASED}"
+                )
+            ]
     for number in attack.times(len(values)):
         table, row, column, value = values[number]
         changed = _other(value, attack.random)
         shutil.copytree(folder, copy)
         with closing(sqlite3.connect(copy / FILE, isolation_level=None)) as database:
             try:
-                database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (changed, row))
-            except sqlite3.IntegrityError:  # no disk can make that of it alone: the index of the column tells
+                database.execute(
+                    f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (changed, row)
+                )
+            except (
+                sqlite3.IntegrityError
+            ):  # no disk can make that of it alone: the index of the column tells
                 shutil.rmtree(copy)
                 continue
         told = [report.problem for report in examine(copy) if report.problem]
-        attack.expect(bool(told) or (table, row) in erased, f"doctor: {table} {row} {column}: {value!r} -> {changed!r}")
+        attack.expect(
+            bool(told) or (table, row) in erased,
+            f"doctor: {table} {row} {column}: {value!r} -> {changed!r}",
+        )
         for use, work in _USES.items():
             if use in WRITING:
                 shutil.rmtree(copy)
                 shutil.copytree(folder, copy)
-                with closing(sqlite3.connect(copy / FILE, isolation_level=None)) as database:
-                    database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (changed, row))
+                with closing(
+                    sqlite3.connect(copy / FILE, isolation_level=None)
+                ) as database:
+                    database.execute(
+                        f"UPDATE {table} SET {column} = ? WHERE rowid = ?",
+                        (changed, row),
+                    )
             wrong = _ended(work, copy, Path(FILE), right[use])
-            attack.expect(not wrong, f"{use}: {table} {row} {column}: {value!r} -> {changed!r}: {wrong}")
+            attack.expect(
+                not wrong,
+                f"{use}: {table} {row} {column}: {value!r} -> {changed!r}: {wrong}",
+            )
         shutil.rmtree(copy)
 
 
-def test_searching_large_files(attack: Attack, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searching_large_files(
+    attack: Attack, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A damaged large file, of which a search compares the size alone: any result, or an error of ours."""
     monkeypatch.setattr(array_file, "SMALL", 0)
     for file, damage, copy in _tries(attack, folder):
-        for use, search in READING.items() if file.name != "vectors" else ():  # FAISS reads its own files
+        for use, search in (
+            READING.items() if file.name != "vectors" else ()
+        ):  # FAISS reads its own files
             wrong = ""
             try:
                 search(copy)
@@ -387,15 +494,38 @@ def test_the_doctor(attack: Attack, folder: Path) -> None:
         if file.name in harmless:
             continue
         told = [report.problem for report in examine(copy) if report.problem]
-        named = any(file.name.removesuffix(".sum") in problem or f"{copy} " in problem for problem in told)
+        named = any(
+            file.name.removesuffix(".sum") in problem or f"{copy} " in problem
+            for problem in told
+        )
         # what nothing reads, such as free space, may be damaged without harm; and so may a segment
         free = file.name == FILE or _is_cache(file)
         wrong = "" if named or not free else _ended(_all, copy, file, right)
-        attack.expect(named or (free and not wrong), f"{file} {damage}: told {told}, {wrong}")
+        attack.expect(
+            named or (free and not wrong), f"{file} {damage}: told {told}, {wrong}"
+        )
 
 
 REPLY = '{"text": "Answer: Edinburgh [1]", "truncated": false, "input_tokens": 12, "output_tokens": 5}'
-VALUES = (None, True, 5, -1, 1.5, "", "many", "\ud800", "a\x01b", [], [1], ["x"], [None], [{}], {}, {"a": 1}, [["x"]])
+VALUES = (
+    None,
+    True,
+    5,
+    -1,
+    1.5,
+    "",
+    "many",
+    "\ud800",
+    "a\x01b",
+    [],
+    [1],
+    ["x"],
+    [None],
+    [{}],
+    {},
+    {"a": 1},
+    [["x"]],
+)
 
 
 def _mangled(text: str, random: Random) -> str:
@@ -405,7 +535,9 @@ def _mangled(text: str, random: Random) -> str:
         (
             text[:at],
             text[:at] + chr(random.randrange(1, 0xD800)) + text[at + 1 :],
-            text.replace(random.choice(text.split()), json.dumps(random.choice(VALUES)), 1),
+            text.replace(
+                random.choice(text.split()), json.dumps(random.choice(VALUES)), 1
+            ),
         )
     )
 
@@ -420,9 +552,13 @@ def test_cached_replies(attack: Attack, tmp_path: Path, scripted_model: Any) -> 
     for _ in attack.times(500):
         row = _mangled(REPLY, attack.random)
         with closing(sqlite3.connect(path)) as file, file:
-            file.execute("UPDATE cache SET value = ?", (row.encode(errors="surrogatepass"),))
+            file.execute(
+                "UPDATE cache SET value = ?", (row.encode(errors="surrogatepass"),)
+            )
         try:
-            attack.expect(isinstance(chat.complete(request).text, str), f"{row}: no text")
+            attack.expect(
+                isinstance(chat.complete(request).text, str), f"{row}: no text"
+            )
         except Exception as error:
             attack.expect(False, f"{row}: {type(error).__name__}: {error}")
 
@@ -438,20 +574,32 @@ PASSAGE = {"id": "p", "text": "Bell was born in Edinburgh.", "title": "Bell"}
 @pytest.mark.parametrize("kind", ["questions", "corpus"])
 def test_records(attack: Attack, tmp_path: Path, kind: str) -> None:
     """A record with one wrong value: read, or left out with its line."""
-    path, good = tmp_path / "records.jsonl", QUESTION if kind == "questions" else PASSAGE
+    path, good = (
+        tmp_path / "records.jsonl",
+        QUESTION if kind == "questions" else PASSAGE,
+    )
     for _ in attack.times(500):
         bad = {**good, attack.random.choice(list(good)): attack.random.choice(VALUES)}
-        path.write_text(json.dumps({**good, "id": "good"}) + "\n" + json.dumps(bad) + "\n")
+        path.write_text(
+            json.dumps({**good, "id": "good"}) + "\n" + json.dumps(bad) + "\n"
+        )
         left_out: list[IngestError] = []
         try:
             if kind == "questions":
                 found = PLAIN.load(path, on_bad=left_out.append)
-                ids = [(one.id, one.hops, one.decomposition, one.choices, one.label)[0] for one in found]
-                results = [failed_result(one, ValueError("x"), seconds=0) for one in found]
+                ids = [
+                    (one.id, one.hops, one.decomposition, one.choices, one.label)[0]
+                    for one in found
+                ]
+                results = [
+                    failed_result(one, ValueError("x"), seconds=0) for one in found
+                ]
                 assert summarise(results)
             else:
                 ids = [one.id for one in load_passages(path, left_out.append)]
             named = all("line 2" in str(error) for error in left_out)
-            attack.expect(named and len(ids) + len(left_out) == 2, f"{bad}: {ids} and {left_out}")
+            attack.expect(
+                named and len(ids) + len(left_out) == 2, f"{bad}: {ids} and {left_out}"
+            )
         except Exception as error:
             attack.expect(False, f"{bad}: {type(error).__name__}: {error}")

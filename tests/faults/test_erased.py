@@ -32,7 +32,13 @@ from ras_agent.tools.index.store import CACHE, PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.kg.build import delete_documents
 from ras_agent.tools.kg.disk import read_graph
-from ras_agent.tools.kg.edit import add_fact, merge_entities, remove_fact, replace_fact, undo_edit
+from ras_agent.tools.kg.edit import (
+    add_fact,
+    merge_entities,
+    remove_fact,
+    replace_fact,
+    undo_edit,
+)
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.store.sqlite import FILE
@@ -41,8 +47,14 @@ from tests.faults.attack import Attack
 from tests.faults.interruptions import Ended, run
 
 SECRET = "The door of Quuxworth | opens with | Hunterzz"
-WORDS = "Wobblemere | of | persons", "Zanderfeld | and | Quillonby"  # of a person's edits
-OLD, NEW = "The old gate | is named | Vexillology", "The new gate | is named | River Gate"
+WORDS = (
+    "Wobblemere | of | persons",
+    "Zanderfeld | and | Quillonby",
+)  # of a person's edits
+OLD, NEW = (
+    "The old gate | is named | Vexillology",
+    "The new gate | is named | River Gate",
+)
 
 
 class Hashes:
@@ -51,7 +63,10 @@ class Hashes:
     name, dimension = "hashes", 8
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        digests = [np.frombuffer(hashlib.blake2b(text.encode()).digest()[:16], np.uint16) for text in texts]
+        digests = [
+            np.frombuffer(hashlib.blake2b(text.encode()).digest()[:16], np.uint16)
+            for text in texts
+        ]
         vectors = np.array(digests, np.float32).reshape(-1, 8) + 1
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
@@ -127,8 +142,16 @@ def _edited(docs: Path, out: Path, *, vectors: bool = False) -> None:
     _both(docs, out, vectors=vectors)
     embedder = Hashes() if vectors else None
     old = ("The old gate", "is named", "Vexillology")
-    replace_fact(out, old, ("The old gate", "was named", "Wobblemere"), embedder=embedder)
-    add_fact(out, ("Town 1", "has", "Quillonby"), passage_id="docs/secret.txt", quote="door", embedder=embedder)
+    replace_fact(
+        out, old, ("The old gate", "was named", "Wobblemere"), embedder=embedder
+    )
+    add_fact(
+        out,
+        ("Town 1", "has", "Quillonby"),
+        passage_id="docs/secret.txt",
+        quote="door",
+        embedder=embedder,
+    )
     merge_entities(out, "Hunterzz", "Zanderfeld", embedder=embedder)
     remove_fact(out, ("Town 2", "is on", "River 2"), embedder=embedder)
 
@@ -164,8 +187,16 @@ _graph_with_vectors: Call = partial(_both, vectors=True)
 COMMANDS = [
     Command("index", _nothing, _nothing, _index),
     Command("index, vectors", _nothing, _nothing, _with_vectors),
-    Command("index update --prune", _index, _change, partial(_index, prune=True), _BOTH),
-    Command("index update --prune, vectors", _with_vectors, _change, partial(_index, vectors=True, prune=True), _BOTH),
+    Command(
+        "index update --prune", _index, _change, partial(_index, prune=True), _BOTH
+    ),
+    Command(
+        "index update --prune, vectors",
+        _with_vectors,
+        _change,
+        partial(_index, vectors=True, prune=True),
+        _BOTH,
+    ),
     Command("index --prune", _index, _remove, partial(_index, prune=True), (SECRET,)),
     Command(
         "index --prune, graph with vectors",
@@ -177,7 +208,9 @@ COMMANDS = [
     Command("index --forget", _index, _nothing, _forget, _BOTH),
     Command("index --forget, graph", _both, _nothing, _forget, _BOTH),
     Command("kg build", _index, _nothing, _build),
-    Command("kg build, vectors", _with_vectors, _nothing, partial(_build, vectors=True)),
+    Command(
+        "kg build, vectors", _with_vectors, _nothing, partial(_build, vectors=True)
+    ),
     Command(
         "index update --prune, graph with vectors",
         _graph_with_vectors,
@@ -185,16 +218,36 @@ COMMANDS = [
         partial(_index, vectors=True, prune=True),
         _BOTH,
     ),
-    Command("kg build update, vectors", _graph_of_before, _nothing, partial(_build, vectors=True)),
+    Command(
+        "kg build update, vectors",
+        _graph_of_before,
+        _nothing,
+        partial(_build, vectors=True),
+    ),
     Command("kg edit", _both, _nothing, _correct),
-    Command("kg edit, vectors", _graph_with_vectors, _nothing, partial(_correct, vectors=True)),
+    Command(
+        "kg edit, vectors",
+        _graph_with_vectors,
+        _nothing,
+        partial(_correct, vectors=True),
+    ),
     Command("kg edit undo", _corrected, _nothing, _undo, (WORDS[0],)),
     Command(
-        "kg edit undo, vectors", partial(_corrected, vectors=True), _nothing, partial(_undo, vectors=True), (WORDS[0],)
+        "kg edit undo, vectors",
+        partial(_corrected, vectors=True),
+        _nothing,
+        partial(_undo, vectors=True),
+        (WORDS[0],),
     ),
-    Command("index --forget, edited graph", _edited, _nothing, _forget, (*_BOTH, *WORDS)),
     Command(
-        "kg delete, edited graph with vectors", partial(_edited, vectors=True), _nothing, _delete, (*_BOTH, *WORDS)
+        "index --forget, edited graph", _edited, _nothing, _forget, (*_BOTH, *WORDS)
+    ),
+    Command(
+        "kg delete, edited graph with vectors",
+        partial(_edited, vectors=True),
+        _nothing,
+        _delete,
+        (*_BOTH, *WORDS),
     ),
     Command("kg delete", _both, _nothing, _delete, _BOTH),
     Command("kg delete, vectors", _graph_with_vectors, _nothing, _delete, _BOTH),
@@ -205,7 +258,9 @@ PLAIN = [command for command in COMMANDS if "vectors" not in command.name]
 def _write(docs: Path) -> None:
     docs.mkdir()
     for number in range(8):
-        (docs / f"f{number}.txt").write_text(f"Town {number} | is on | River {number % 3}")
+        (docs / f"f{number}.txt").write_text(
+            f"Town {number} | is on | River {number % 3}"
+        )
     (docs / "secret.txt").write_text(SECRET)
     (docs / "old.txt").write_text(OLD)
 
@@ -214,11 +269,18 @@ class Case:
     """Holds what was there before a command, and tries it: interrupted, then given again."""
 
     def __init__(self, command: Command, folder: Path) -> None:
-        self.command, self.docs, self.before, self.folder = command, folder / "docs", folder / "before", folder
+        self.command, self.docs, self.before, self.folder = (
+            command,
+            folder / "docs",
+            folder / "before",
+            folder,
+        )
         _write(self.docs)
         command.before(self.docs, self.before)
         self.secrets = _traces(command.gone)
-        assert not self.secrets or self.found(self.before), "nothing is there that could be erased"
+        assert not self.secrets or self.found(self.before), (
+            "nothing is there that could be erased"
+        )
         command.change(self.docs)
         self.count = 0
         self.whole = self._run(self._copy())
@@ -243,7 +305,11 @@ class Case:
             self.command.call(self.docs, out)
         except IngestError as error:
             # only if nothing is left may it say that there is nothing of that name
-            wrong = f"refused, with {left[0]} left: {error}" if (left := self.found(out)) else ""
+            wrong = (
+                f"refused, with {left[0]} left: {error}"
+                if (left := self.found(out))
+                else ""
+            )
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         if not wrong and (found := self.found(out)):
@@ -265,7 +331,11 @@ class Case:
         for path in sorted(out.rglob("*")) if self.secrets else ():
             content = path.read_bytes() if path.is_file() else b""
             both = content + content.lower()
-            held += [f"{path.relative_to(out)}: {secret!r}" for secret in self.secrets if secret in both]
+            held += [
+                f"{path.relative_to(out)}: {secret!r}"
+                for secret in self.secrets
+                if secret in both
+            ]
         return held
 
     def _run(self, out: Path, **interruption: Any) -> Ended:
@@ -284,15 +354,32 @@ def _traces(texts: Sequence[str]) -> list[bytes]:
     if not texts:
         return []
     names = [name for text in texts for name in text.split(" | ")[::2]]
-    words = [word.lower().encode() for name in names for word in name.split() if len(word) > 7]
-    indexed = [f"{'secret' if text == SECRET else 'old'}. {text}" for text in texts]  # a file's name is its title
+    words = [
+        word.lower().encode()
+        for name in names
+        for word in name.split()
+        if len(word) > 7
+    ]
+    indexed = [
+        f"{'secret' if text == SECRET else 'old'}. {text}" for text in texts
+    ]  # a file's name is its title
     hashes = [hash_of(text).to_bytes(8, "little") for text in indexed]
     terms = Tokeniser().terms(" ".join(word.decode() for word in words))
-    hashes += [hash_of(f"docs/{text}.txt").to_bytes(8, "little") for text in ("secret",) if SECRET in texts]
+    hashes += [
+        hash_of(f"docs/{text}.txt").to_bytes(8, "little")
+        for text in ("secret",)
+        if SECRET in texts
+    ]
     hashes += [term_hash(term).to_bytes(8, "little") for term in terms]
     vectors = [vector.tobytes() for vector in Hashes().embed(indexed)]
     of_names = [vector.astype(np.float16).tobytes() for vector in Hashes().embed(names)]
-    return [*([b"secret"] if SECRET in texts else []), *words, *hashes, *vectors, *of_names]
+    return [
+        *([b"secret"] if SECRET in texts else []),
+        *words,
+        *hashes,
+        *vectors,
+        *of_names,
+    ]
 
 
 def _state(out: Path) -> dict[str, Any]:
@@ -305,19 +392,37 @@ def _state(out: Path) -> dict[str, Any]:
     }
     if snapshot.manifest.embedder:
         held["vectors"] = snapshot.read_vectors(snapshot.column("vector")).tobytes()
-    held |= {name: snapshot.column(name).tobytes() for name in ("id", "document", "text", "length")}
+    held |= {
+        name: snapshot.column(name).tobytes()
+        for name in ("id", "document", "text", "length")
+    }
     for name in ("bm25", "dense") if snapshot.manifest.embedder else ("bm25",):
-        found = retriever_over(PassageIndex.open(out, Hashes() if name == "dense" else None), name)
-        held[name] = [(hit.passage.id, round(hit.score, 4)) for hit in found.retrieve("Which town is on River 1?", 8)]
+        found = retriever_over(
+            PassageIndex.open(out, Hashes() if name == "dense" else None), name
+        )
+        held[name] = [
+            (hit.passage.id, round(hit.score, 4))
+            for hit in found.retrieve("Which town is on River 1?", 8)
+        ]
     index.close()
-    held |= {path.name: "" for path in out.iterdir() if not path.name.startswith((CACHE, f"{FILE}-"))}
+    held |= {
+        path.name: ""
+        for path in out.iterdir()
+        if not path.name.startswith((CACHE, f"{FILE}-"))
+    }
     held["cache"] = _odd_segments(out / CACHE, snapshot.state.epoch)
     with closing(sqlite3.connect(out / FILE)) as journal:
         for table in ("documents", "files"):
-            columns = {"documents": "id, file, place, digest", "files": "label, stamp"}[table]
-            held[table] = journal.execute(f"SELECT {columns} FROM {table} ORDER BY 1").fetchall()
+            columns = {"documents": "id, file, place, digest", "files": "label, stamp"}[
+                table
+            ]
+            held[table] = journal.execute(
+                f"SELECT {columns} FROM {table} ORDER BY 1"
+            ).fetchall()
         held["erasing"] = journal.execute("SELECT * FROM erasing").fetchall()
-        held["names"] = journal.execute(f"SELECT name FROM kg_names WHERE crc <> {ERASED} ORDER BY 1").fetchall()
+        held["names"] = journal.execute(
+            f"SELECT name FROM kg_names WHERE crc <> {ERASED} ORDER BY 1"
+        ).fetchall()
     if KGIndex.exists(out):
         held |= _graph(out)
     return held
@@ -325,11 +430,17 @@ def _state(out: Path) -> dict[str, Any]:
 
 def _graph(out: Path) -> dict[str, Any]:
     """Return the graph of an index, which has to be saved as it is in the database, and alone."""
-    (saved,) = (path for path in (out / CACHE / "graph").iterdir() if path.suffix != ".sum")
+    (saved,) = (
+        path for path in (out / CACHE / "graph").iterdir() if path.suffix != ".sum"
+    )
     as_saved = read_graph(saved, "").manifest
     shutil.rmtree(out / CACHE / "graph")
     graph = KGIndex.open(out, Hashes() if as_saved.embedder else None)
-    vectors = () if graph.entity_vectors is None else (np.asarray(graph.entity_vectors), graph.relation_vectors)
+    vectors = (
+        ()
+        if graph.entity_vectors is None
+        else (np.asarray(graph.entity_vectors), graph.relation_vectors)
+    )
     return {
         "graph": as_saved,
         "made again": graph.manifest == as_saved,
@@ -343,10 +454,24 @@ def _odd_segments(cache: Path, epoch: int) -> list[str]:
     folders = [path.name for path in cache.iterdir()] if cache.exists() else []
     odd = [name for name in folders if name not in (str(epoch), "graph")]
     folder = cache / str(epoch)
-    odd += [name for name in os.listdir(folder) if name.endswith(".new")] if folder.exists() else []
-    odd += [f"{path.name}: {problem}" for path, problem in segment.check_saved(folder) if problem]
-    spans = sorted((first, end) for first, ends in segment.saved_segments(folder).items() for end in ends)
-    return odd + [f"{one} and {other}" for one, other in pairwise(spans) if one[1] > other[0]]
+    odd += (
+        [name for name in os.listdir(folder) if name.endswith(".new")]
+        if folder.exists()
+        else []
+    )
+    odd += [
+        f"{path.name}: {problem}"
+        for path, problem in segment.check_saved(folder)
+        if problem
+    ]
+    spans = sorted(
+        (first, end)
+        for first, ends in segment.saved_segments(folder).items()
+        for end in ends
+    )
+    return odd + [
+        f"{one} and {other}" for one, other in pairwise(spans) if one[1] > other[0]
+    ]
 
 
 def _difference(expected: dict[str, Any], found: dict[str, Any]) -> str:
@@ -376,15 +501,24 @@ def test_killed_at_each_file_operation(attack: Attack, case: Case) -> None:
 def test_killed_at_random_moments(attack: Attack, case: Case) -> None:
     """kill -9 at one to three random moments, then again: as unbroken, nothing deleted left."""
     for _ in attack.times(50):
-        moments = [attack.random.uniform(0, case.seconds) for _ in range(attack.random.randint(1, 3))]
+        moments = [
+            attack.random.uniform(0, case.seconds)
+            for _ in range(attack.random.randint(1, 3))
+        ]
         wrong = case.attempt(kill_after=moments)
         attack.expect(not wrong, f"after {moments} s: {wrong}")
 
 
-_REMOVING = [command for command in COMMANDS if command.name in ("index --forget, graph", "kg delete")]
+_REMOVING = [
+    command
+    for command in COMMANDS
+    if command.name in ("index --forget, graph", "kg delete")
+]
 
 
-@pytest.mark.parametrize("case", _REMOVING, ids=lambda command: command.name, indirect=True)
+@pytest.mark.parametrize(
+    "case", _REMOVING, ids=lambda command: command.name, indirect=True
+)
 @pytest.mark.parametrize("other", [_build, _index_one], ids=["kg build", "index"])
 def test_another_command_after_a_kill(attack: Attack, case: Case, other: Call) -> None:
     """kill -9 at each file operation, then another command: what is gone from the index is gone from every file."""
@@ -393,13 +527,19 @@ def test_another_command_after_a_kill(attack: Attack, case: Case, other: Call) -
         other(case.docs, out)
         there = PassageIndex.open(out).document_ids()
         # the name may be there still if the command was killed before it was noted that the text is gone
-        left = [] if "docs/secret.txt" in there else [name for name in case.found(out) if "b'secret'" not in name]
+        left = (
+            []
+            if "docs/secret.txt" in there
+            else [name for name in case.found(out) if "b'secret'" not in name]
+        )
         attack.expect(not left, f"operation {number}: {left[:1]}")
         shutil.rmtree(out)
 
 
 @pytest.mark.parametrize("case", PLAIN, ids=lambda command: command.name, indirect=True)
-def test_out_of_disk_space_from_each_file_operation_on(attack: Attack, case: Case) -> None:
+def test_out_of_disk_space_from_each_file_operation_on(
+    attack: Attack, case: Case
+) -> None:
     """Disk full from each file operation on, then again: as unbroken, nothing deleted left."""
     for number in _some(attack, case.whole.operations):
         wrong = case.attempt(fail_from=number)
@@ -408,4 +548,6 @@ def test_out_of_disk_space_from_each_file_operation_on(attack: Attack, case: Cas
 
 def _some(attack: Attack, operations: int) -> list[int]:
     """Return all numbers of operations, or as many as the command line asks for."""
-    return sorted(attack.random.sample(range(operations), len(attack.times(operations))))
+    return sorted(
+        attack.random.sample(range(operations), len(attack.times(operations)))
+    )

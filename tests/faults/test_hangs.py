@@ -25,7 +25,9 @@ from tests.faults.attack import Attack
 from tests.stalling_proxy import StallingProxy, stalling
 
 QUESTION = "Where was Alexander Graham Bell born?"
-BELL = Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell", "bell.md")
+BELL = Passage(
+    "bell", "Alexander Graham Bell was born in Edinburgh.", "Bell", "bell.md"
+)
 LONGEST = 60.0
 """Seconds after which a request counts as wedged; the server's own limits are shorter."""
 RECOVERY = 30.0
@@ -48,7 +50,9 @@ class Traffic:
 
     def call(self, who: int) -> None:
         """Ask one thing after the other until the end."""
-        with httpx.Client(base_url=self.url, trust_env=False, timeout=LONGEST) as client:
+        with httpx.Client(
+            base_url=self.url, trust_env=False, timeout=LONGEST
+        ) as client:
             for number in range(1_000_000):
                 if self.ended.is_set():
                     return
@@ -56,13 +60,23 @@ class Traffic:
                 kinds: list[tuple[str, Callable[[str], httpx.Response]]] = [
                     ("retrieve", lambda _: client.get("/api/retrieve?q=Bell")),
                     ("list", lambda _: client.get("/api/documents")),
-                    ("ask", lambda name: client.post("/api/ask", json={"question": QUESTION, "thread": name})),
-                    ("upload", lambda name: client.post("/api/documents", files=_file(name))),
+                    (
+                        "ask",
+                        lambda name: client.post(
+                            "/api/ask", json={"question": QUESTION, "thread": name}
+                        ),
+                    ),
+                    (
+                        "upload",
+                        lambda name: client.post("/api/documents", files=_file(name)),
+                    ),
                 ]
                 kind, send = kinds[(who + number) % len(kinds)]
                 self.count(kind, name, send)
 
-    def count(self, kind: str, name: str, send: Callable[[str], httpx.Response]) -> None:
+    def count(
+        self, kind: str, name: str, send: Callable[[str], httpx.Response]
+    ) -> None:
         try:
             told = send(name)
         except httpx.TimeoutException:
@@ -72,7 +86,11 @@ class Traffic:
         good = told.status_code == 200
         with self.lock:
             self.requests += 1
-            if told.status_code in (409, 502, 503):  # the model was asked, and did not answer in time
+            if told.status_code in (
+                409,
+                502,
+                503,
+            ):  # the model was asked, and did not answer in time
                 self.refused += 1
             elif not good:
                 self.wrong.append(f"{kind}: {told.status_code} {told.text[:200]}")
@@ -89,7 +107,10 @@ def _file(name: str) -> dict[str, tuple[str, bytes]]:
 def _problem(client: httpx.Client) -> str:
     """Return what does not answer, "" if every part does."""
     try:
-        asked, ready = client.post("/api/ask", json={"question": QUESTION}), client.get("/ready")
+        asked, ready = (
+            client.post("/api/ask", json={"question": QUESTION}),
+            client.get("/ready"),
+        )
     except httpx.TransportError as error:
         return repr(error)
     failures = asked.json().get("failures") if asked.status_code == 200 else asked.text
@@ -98,7 +119,9 @@ def _problem(client: httpx.Client) -> str:
 
 @contextmanager
 def _run(traffic: Traffic, callers: int) -> Iterator[None]:
-    threads = [threading.Thread(target=traffic.call, args=(who,)) for who in range(callers)]
+    threads = [
+        threading.Thread(target=traffic.call, args=(who,)) for who in range(callers)
+    ]
     for thread in threads:
         thread.start()
     try:
@@ -109,7 +132,9 @@ def _run(traffic: Traffic, callers: int) -> Iterator[None]:
             thread.join()
 
 
-def test_random_stalls(attack: Attack, postgres: str, scripted_llm: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_random_stalls(
+    attack: Attack, postgres: str, scripted_llm: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Random stalls of the index, the threads and the model: nothing is wedged or lost, and all is well afterwards"""
     scripted_llm.script({"reply": "[SUFFICIENT]", "repeat": True})
     PassageIndex.create(Address(postgres, "stalls")).add([BELL])
@@ -127,22 +152,36 @@ def test_random_stalls(attack: Attack, postgres: str, scripted_llm: Any, capsys:
             "--answerer=offline",
             "--max-seconds=15",
         ]
-        process, url = stack.enter_context(_process(*options, sample=False, VLLM_BASE_URL=urls["model"]))
-        assert process.stderr  # read, or what it says of each stall would fill the pipe, and hang it
+        process, url = stack.enter_context(
+            _process(*options, sample=False, VLLM_BASE_URL=urls["model"])
+        )
+        assert (
+            process.stderr
+        )  # read, or what it says of each stall would fill the pipe, and hang it
         threading.Thread(target=process.stderr.read, daemon=True).start()
         traffic = Traffic(url)
-        client = stack.enter_context(httpx.Client(base_url=url, trust_env=False, timeout=LONGEST))
+        client = stack.enter_context(
+            httpx.Client(base_url=url, trust_env=False, timeout=LONGEST)
+        )
         with _run(traffic, 6):
             for number in attack.times(40):
                 part = ("index", "threads", "model")[number % 3]
-                seconds, fails_over = attack.random.uniform(1, 20), attack.random.random() < 0.5
+                seconds, fails_over = (
+                    attack.random.uniform(1, 20),
+                    attack.random.random() < 0.5,
+                )
                 before = traffic.requests, traffic.refused, len(traffic.wedged)
                 proxies[part].stall()
                 time.sleep(seconds)
-                attack.expect(client.get("/health").status_code == 200, f"{number}: no health")
+                attack.expect(
+                    client.get("/health").status_code == 200, f"{number}: no health"
+                )
                 (proxies[part].fail_over if fails_over else proxies[part].resume)()
                 problem, took = _recovery(client)
-                attack.expect(not problem, f"{number}: {part} was back, and after {took:.0f} s: {problem[:300]}")
+                attack.expect(
+                    not problem,
+                    f"{number}: {part} was back, and after {took:.0f} s: {problem[:300]}",
+                )
                 after = traffic.requests, traffic.refused, len(traffic.wedged)
                 how = "fails over" if fails_over else "goes on"
                 row = part, how, seconds, took, *map(_less, after, before)
@@ -176,7 +215,11 @@ def _check_kept(attack: Attack, client: httpx.Client, traffic: Traffic) -> list[
     for told in (*traffic.wedged, *traffic.wrong):
         attack.expect(False, told)
     known = set(client.get("/api/documents?limit=10000").json()["documents"])
-    unfinished = [one for one in traffic.threads if not client.get(f"/api/threads/{one}").json().get("finished")]
+    unfinished = [
+        one
+        for one in traffic.threads
+        if not client.get(f"/api/threads/{one}").json().get("finished")
+    ]
     lost = [*unfinished, *(one for one in traffic.files if one not in known)]
     attack.expect(not lost, f"lost: {lost[:5]}")
     return lost
@@ -221,13 +264,21 @@ def test_files_that_another_process_locks(attack: Attack, tmp_path: Path) -> Non
                 file = files[number % 3]
                 with _locked(file):
                     time.sleep(attack.random.uniform(0.2, 15))
-                    attack.expect(client.get("/health").status_code == 200, f"{number}: no health")
+                    attack.expect(
+                        client.get("/health").status_code == 200, f"{number}: no health"
+                    )
                 problem, took = _recovery(client)
-                attack.expect(not problem, f"{number}: {file.name} was free, and after {took:.0f} s: {problem}")
+                attack.expect(
+                    not problem,
+                    f"{number}: {file.name} was free, and after {took:.0f} s: {problem}",
+                )
         _check_kept(attack, client, traffic)
     ended = PassageIndex.open(index)
     stored = {passage.document_id for passage in ended.passages}
-    attack.expect(stored >= set(traffic.files), f"lost in the index: {set(traffic.files) - stored}")
+    attack.expect(
+        stored >= set(traffic.files),
+        f"lost in the index: {set(traffic.files) - stored}",
+    )
 
 
 def test_tables_that_somebody_locks(attack: Attack, postgres: str) -> None:
@@ -240,8 +291,12 @@ def test_tables_that_somebody_locks(attack: Attack, postgres: str) -> None:
         closing(psycopg.connect(postgres)) as keeper,
     ):
         for number in attack.times(3):
-            keeper.execute("LOCK TABLE locked_tables.passages, locked_tables.index_state")
+            keeper.execute(
+                "LOCK TABLE locked_tables.passages, locked_tables.index_state"
+            )
             told = client.get("/api/retrieve?q=Bell")
-            attack.expect(told.status_code in (200, 503), f"{number}: {told.status_code}")
+            attack.expect(
+                told.status_code in (200, 503), f"{number}: {told.status_code}"
+            )
             keeper.rollback()
             attack.expect(not _problem(client), f"{number}: not well afterwards")

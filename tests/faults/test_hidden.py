@@ -71,12 +71,21 @@ def _mixed_case(random: Random, style: str) -> str:
     """Return a style as it may also be written."""
     style = style.upper() if random.random() < 0.3 else style
     style = style.replace(":", random.choice([":", " : ", ":  "]))
-    return random.choice(["color:red;", ""]) + style + random.choice(["", ";", " !important"])
+    return (
+        random.choice(["color:red;", ""])
+        + style
+        + random.choice(["", ";", " !important"])
+    )
 
 
 def _page(random: Random) -> str:
     tag = random.choice(["div", "span", "p", "b", "td", "li", "section"])
-    how = random.choice([f'style="{_mixed_case(random, random.choice(_STYLES))}"', random.choice(_ATTRIBUTES)])
+    how = random.choice(
+        [
+            f'style="{_mixed_case(random, random.choice(_STYLES))}"',
+            random.choice(_ATTRIBUTES),
+        ]
+    )
     hidden = f"<{tag} {how}>{random.choice(['', '<b>'])}{ORDER}</b></{tag}>"
     if random.random() < 0.2:
         style = random.choice(_STYLES[:8])
@@ -93,7 +102,12 @@ def _file(random: Random, suffix: str) -> HeldFile:
         data = epub(_page(random), f"<p>{SEEN}</p>")
     elif suffix == ".docx":
         run = f"<w:r><w:rPr>{random.choice(_LOOKS)}</w:rPr><w:t>{ORDER}</w:t></w:r>"
-        data = docx(SEEN, more=f"<w:p>{run}</w:p>" if random.random() < 0.5 else f"<w:p><w:ins>{run}</w:ins></w:p>")
+        data = docx(
+            SEEN,
+            more=f"<w:p>{run}</w:p>"
+            if random.random() < 0.5
+            else f"<w:p><w:ins>{run}</w:ins></w:p>",
+        )
     else:
         data = pdf(f"{SEEN}) Tj {random.choice(_DRAWN).format(ORDER)} (")
     return HeldFile(f"a{suffix}", data)
@@ -108,5 +122,10 @@ def test_hidden_instructions(attack: Attack, suffix: str) -> None:
         items = list(load(file))
         text = " ".join(item.text for item in items if isinstance(item, Document))
         reports = [str(item) for item in items if isinstance(item, Skipped)]
-        attack.expect("Zed" not in text and SEEN in text, f"{text!r} of {file.data!r:.400}")
-        attack.expect(any("hidden" in report for report in reports), f"{reports} of {file.data!r:.400}")
+        attack.expect(
+            "Zed" not in text and SEEN in text, f"{text!r} of {file.data!r:.400}"
+        )
+        attack.expect(
+            any("hidden" in report for report in reports),
+            f"{reports} of {file.data!r:.400}",
+        )

@@ -17,7 +17,9 @@ from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex
 from tests.faults.attack import Attack
 
-PLACES = [f"{parent}/{name}" for parent in ("a", "b", "c/docs") for name in ("docs", "notes")]
+PLACES = [
+    f"{parent}/{name}" for parent in ("a", "b", "c/docs") for name in ("docs", "notes")
+]
 NAMES = ["x.txt", "y.txt", "in/x.txt", "records.jsonl", "in/records.jsonl"]
 COMMANDS = 12
 
@@ -29,7 +31,9 @@ class Walk:
         self.root, self.out, self.random = root, root / "my.index", random
         self.numbers = count()
         self.texts: dict[Path, list[str]] = {}  # what the files hold
-        self.indexed: dict[Path, list[str]] = {}  # what they held when they were indexed, or moved
+        self.indexed: dict[
+            Path, list[str]
+        ] = {}  # what they held when they were indexed, or moved
         self.ghosts: set[str] = set()  # texts of places that are gone
 
     def write(self) -> None:
@@ -39,10 +43,20 @@ class Walk:
             texts = [f"text {next(self.numbers)}"]
             path.write_text(texts[0])
         else:
-            records = {str(self.random.randrange(5)): f"text {next(self.numbers)}" for _ in range(3)}
+            records = {
+                str(self.random.randrange(5)): f"text {next(self.numbers)}"
+                for _ in range(3)
+            }
             texts = list(records.values())
-            path.write_text("".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in records.items()))
-        stamp = 1_700_000_000_000_000_000 + next(self.numbers)  # no two files have one time
+            path.write_text(
+                "".join(
+                    json.dumps({"id": name, "text": text}) + "\n"
+                    for name, text in records.items()
+                )
+            )
+        stamp = 1_700_000_000_000_000_000 + next(
+            self.numbers
+        )  # no two files have one time
         os.utime(path, ns=(stamp, stamp))
         self.texts[path] = texts
 
@@ -63,31 +77,50 @@ class Walk:
         else:
             shutil.move(old, new)
         for path in [path for path in self.texts if old in path.parents]:
-            self.texts[new / path.relative_to(old)] = self.texts[path] if copied else self.texts.pop(path)
+            self.texts[new / path.relative_to(old)] = (
+                self.texts[path] if copied else self.texts.pop(path)
+            )
         if not copied:
             for path in [path for path in self.indexed if old in path.parents]:
                 self.ghosts.update(self.indexed.pop(path))
 
     def index(self) -> str:
         """Index some folders and files, and return what is wrong then."""
-        there = [self.root / place for place in PLACES if (self.root / place).is_dir()] + sorted(self.texts)
+        there = [
+            self.root / place for place in PLACES if (self.root / place).is_dir()
+        ] + sorted(self.texts)
         named = self.random.sample(there, min(len(there), self.random.randint(1, 3)))
         if not named or not any(self._under(path, named) for path in self.texts):
             return ""
         prune = self.random.random() < 0.3
         paths = [
-            path if self.random.random() < 0.7 else path.parent / ".." / path.parent.name / path.name for path in named
+            path
+            if self.random.random() < 0.7
+            else path.parent / ".." / path.parent.name / path.name
+            for path in named
         ]
         ingest(paths, self.out, prune=prune)
-        for path in [path for path in self.indexed if self._under(path, named) and path not in self.texts]:
+        for path in [
+            path
+            for path in self.indexed
+            if self._under(path, named) and path not in self.texts
+        ]:
             self.ghosts.update(self.indexed.pop(path))
-        self.indexed |= {path: texts for path, texts in self.texts.items() if self._under(path, named)}
+        self.indexed |= {
+            path: texts
+            for path, texts in self.texts.items()
+            if self._under(path, named)
+        }
         index = PassageIndex.open(self.out)
         found = Counter(passage.text for passage in index.passages)
         wanted = Counter(text for texts in self.indexed.values() for text in texts)
         if lost := [text for text in wanted if found[text] < wanted[text]]:
             return f"lost: {lost[0]!r} of {[path for path, texts in self.indexed.items() if lost[0] in texts]}"
-        if doubled := [text for text in wanted if found[text] > wanted[text] and text not in self.ghosts]:
+        if doubled := [
+            text
+            for text in wanted
+            if found[text] > wanted[text] and text not in self.ghosts
+        ]:
             return f"doubled: {doubled[0]!r}"
         if made_up := found.keys() - wanted.keys() - self.ghosts:
             return f"should be gone: {sorted(made_up)[0]!r}"
@@ -106,7 +139,9 @@ def test_identities_of_documents(attack: Attack, tmp_path: Path) -> None:
         for _ in range(6):
             walk.write()
         for step in range(COMMANDS):
-            for change in attack.random.choices([walk.write, walk.remove, walk.move], [5, 1, 2], k=3):
+            for change in attack.random.choices(
+                [walk.write, walk.remove, walk.move], [5, 1, 2], k=3
+            ):
                 change()
             wrong = walk.index()
             attack.expect(not wrong, f"walk {number}, command {step}: {wrong}")

@@ -17,11 +17,17 @@ from tests.faults.interruptions import run
 def _write(folder: Path, number: int) -> None:
     folder.mkdir()
     for name in range(number):
-        (folder / f"f{name}.txt").write_text(f"Text {name} is about rivers, towns and many other things.")
+        (folder / f"f{name}.txt").write_text(
+            f"Text {name} is about rivers, towns and many other things."
+        )
 
 
-@pytest.mark.parametrize("batch", [128, 6], ids=["one write", "several writes and segments"])
-def test_a_first_index_run(attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+@pytest.mark.parametrize(
+    "batch", [128, 6], ids=["one write", "several writes and segments"]
+)
+def test_a_first_index_run(
+    attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
     """kill -9 a first `index` at each file operation: the rerun ends with every passage."""
     monkeypatch.setattr(runs, "FIRST_BATCH", batch)
     monkeypatch.setattr(segment, "SAVED_FROM", batch)

@@ -27,15 +27,25 @@ def _traces(index: PassageIndex, passage: Passage) -> list[bytes]:
     (term,) = index.snapshot.tokeniser.terms(word)
     numbers = [hash_of(passage.id), hash_of(passage.text), term_hash(term)]
     vector = Hashes().embed([passage.text])[0].tobytes()
-    return [word.encode(), vector, *(number.to_bytes(8, "little") for number in numbers)]
+    return [
+        word.encode(),
+        vector,
+        *(number.to_bytes(8, "little") for number in numbers),
+    ]
 
 
 def _found(index: PassageIndex, query: str) -> list[tuple[str, str, float]]:
-    hits = [hit for name in ("bm25", "dense") for hit in retriever_over(index, name).retrieve(query, 5)]
+    hits = [
+        hit
+        for name in ("bm25", "dense")
+        for hit in retriever_over(index, name).retrieve(query, 5)
+    ]
     return [(hit.passage.id, hit.passage.text, round(hit.score, 4)) for hit in hits]
 
 
-def test_several_writers_of_one_index(attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_writers_of_one_index(
+    attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Three objects add, replace and delete in turn, the cache is deleted: all find the same, nothing gone is left."""
     monkeypatch.setattr(segment, "SAVED_FROM", 4)
     monkeypatch.setattr(store, "_COMPACT_FROM", 6)
@@ -53,7 +63,13 @@ def test_several_writers_of_one_index(attack: Attack, tmp_path: Path, monkeypatc
                 batch = []
                 for id in random.sample(range(30), random.randint(1, 9)):
                     words = f"Shared{random.randrange(4)} Twice{random.randrange(12)}x river"
-                    batch.append(Passage(f"p{id}", f"Only{walk}x{step}x{id}x {words}", document_id=f"d{id % 7}"))
+                    batch.append(
+                        Passage(
+                            f"p{id}",
+                            f"Only{walk}x{step}x{id}x {words}",
+                            document_id=f"d{id % 7}",
+                        )
+                    )
                 here.upsert(batch)
                 writer.upsert(batch)
             elif what == "delete":
@@ -65,15 +81,23 @@ def test_several_writers_of_one_index(attack: Attack, tmp_path: Path, monkeypatc
             else:
                 writers[random.randrange(3)] = PassageIndex.open(path, Hashes())
             after = {passage.id: passage for passage in here.passages}
-            gone += [passage for id, passage in before.items() if after.get(id) != passage]
+            gone += [
+                passage for id, passage in before.items() if after.get(id) != passage
+            ]
             ids = set(after)
-            content = b"".join(file.read_bytes() for file in path.rglob("*") if file.is_file())
+            content = b"".join(
+                file.read_bytes() for file in path.rglob("*") if file.is_file()
+            )
             # what was gone before is gone from caches that were made since, too; ids may have come back
             left = [
                 passage.id
                 for passage in gone
                 for trace in _traces(here, passage)
-                if trace in content and not (passage.id in ids and trace == hash_of(passage.id).to_bytes(8, "little"))
+                if trace in content
+                and not (
+                    passage.id in ids
+                    and trace == hash_of(passage.id).to_bytes(8, "little")
+                )
             ]
             told = f"walk {walk}, step {step}, {what}"
             attack.expect(not left, f"{told}: something is left of {sorted(set(left))}")
@@ -81,7 +105,9 @@ def test_several_writers_of_one_index(attack: Attack, tmp_path: Path, monkeypatc
             wanted = _found(here, query) if len(here) else []
             for index in (random.choice(writers), PassageIndex.open(path, Hashes())):
                 index.refresh()
-                same = list(index.passages) == list(here.passages) and len(index) == len(here)
+                same = list(index.passages) == list(here.passages) and len(
+                    index
+                ) == len(here)
                 attack.expect(same, f"{told}: {len(index)} passages, not {len(here)}")
                 found = _found(index, query) if len(index) else []
                 attack.expect(found == wanted, f"{told}: found {found}, not {wanted}")

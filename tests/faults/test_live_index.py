@@ -72,20 +72,40 @@ class Slow(TwoSearches):
 def _ask(agent: Any, number: int) -> str:
     """Ask as one of the tenants; return what is wrong with the run, "" for nothing."""
     user = TENANTS[number % 3]
-    inputs: Any = {"question": f"Who founded Depot {number % 4}?", "filter": {"user": user}}
+    inputs: Any = {
+        "question": f"Who founded Depot {number % 4}?",
+        "filter": {"user": user},
+    }
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # passages that the graph does not have yet
-            out = asyncio.run(agent.ainvoke(inputs)) if number % 2 else agent.invoke(inputs)
+            out = (
+                asyncio.run(agent.ainvoke(inputs))
+                if number % 2
+                else agent.invoke(inputs)
+            )
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     texts = [passage["text"] for passage in out["passages"].values()]
     commits = {text.partition("Founder")[2].partition("x")[0] for text in texts}
     shown = json.dumps(out, default=str).lower()
     wrong = [other for other in TENANTS if other != user and other in shown]
-    odd = [one for one in out["failures"] if "also that of another text" not in one["message"]]
-    fine = out["question"] == inputs["question"] and len(commits) <= 1 and not wrong and not odd
-    return "" if fine else f"{inputs}: commits {commits}, of others {wrong}, {out['failures'][:1]}"
+    odd = [
+        one
+        for one in out["failures"]
+        if "also that of another text" not in one["message"]
+    ]
+    fine = (
+        out["question"] == inputs["question"]
+        and len(commits) <= 1
+        and not wrong
+        and not odd
+    )
+    return (
+        ""
+        if fine
+        else f"{inputs}: commits {commits}, of others {wrong}, {out['failures'][:1]}"
+    )
 
 
 @pytest.mark.parametrize(("retriever", "rounds"), [("bm25", 12), ("ppr", 6)])
@@ -99,7 +119,9 @@ def test_each_run_sees_one_commit_and_its_tenant_alone(
     kind = "graph" if retriever == "ppr" else "words"
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
     subprocess.run([*command, "1", kind, "0"], check=True, capture_output=True)
-    agent = create_ras_agent(index=tmp_path / "i", retriever=retriever, planner=TwoSearches())
+    agent = create_ras_agent(
+        index=tmp_path / "i", retriever=retriever, planner=TwoSearches()
+    )
     rewritten = [*command, str(len(attack.times(rounds)) + 1), kind, "0"]
     with subprocess.Popen(rewritten, stdout=subprocess.DEVNULL) as writer:
 
@@ -114,16 +136,25 @@ def test_each_run_sees_one_commit_and_its_tenant_alone(
                 for problem in told:
                     attack.expect(not problem, problem)
     attack.expect(writer.returncode == 0, "the writer failed")
-    last = agent.invoke({"question": "Who founded Depot 1?", "filter": {"user": "anna"}})
+    last = agent.invoke(
+        {"question": "Who founded Depot 1?", "filter": {"user": "anna"}}
+    )
     newest = f"Founder{len(attack.times(rounds))}x"
-    attack.expect(all(newest in one["text"] for one in last["passages"].values()), "the last commit is not seen")
+    attack.expect(
+        all(newest in one["text"] for one in last["passages"].values()),
+        "the last commit is not seen",
+    )
 
 
-def test_one_agent_under_64_threads(attack: Attack, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_agent_under_64_threads(
+    attack: Attack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """One agent in 64 threads for ten minutes, while another process writes the index and its graph."""
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
     subprocess.run([*command, "1", "graph", "0"], check=True, capture_output=True)
-    agent = create_ras_agent(index=tmp_path / "i", retriever="ppr", planner=Slow(attack.random))
+    agent = create_ras_agent(
+        index=tmp_path / "i", retriever="ppr", planner=Slow(attack.random)
+    )
     ends = time.monotonic() + len(attack.times(600))
     waits: list[float] = []
     sizes: list[int] = []
@@ -138,7 +169,9 @@ def test_one_agent_under_64_threads(attack: Attack, tmp_path: Path, capsys: pyte
                 sizes.append(_resident_megabytes())
         return problems
 
-    with subprocess.Popen([*command, "100000", "graph", "20"], stdout=subprocess.PIPE, text=True) as writer:
+    with subprocess.Popen(
+        [*command, "100000", "graph", "20"], stdout=subprocess.PIPE, text=True
+    ) as writer:
         try:
             with ThreadPoolExecutor(64) as pool:
                 for told in pool.map(ask, range(64)):

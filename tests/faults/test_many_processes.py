@@ -50,7 +50,10 @@ class Hashes:
     name, dimension = "hashes", 8
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        digests = [np.frombuffer(hashlib.blake2b(text.encode()).digest()[:16], np.uint16) for text in texts]
+        digests = [
+            np.frombuffer(hashlib.blake2b(text.encode()).digest()[:16], np.uint16)
+            for text in texts
+        ]
         vectors = np.array(digests, np.float32).reshape(-1, 8) + 1
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
@@ -85,7 +88,11 @@ def until_free(work: Callable[[], object]) -> Iterator[str]:
         try:
             work()
         except (IngestError, RunError) as error:
-            yield "" if any(words in str(error) for words in BUSY) else f"refused with {error}"
+            yield (
+                ""
+                if any(words in str(error) for words in BUSY)
+                else f"refused with {error}"
+            )
             time.sleep(0.005)
         else:
             yield ""
@@ -105,15 +112,22 @@ def test_two_runs_into_one_index(attack: Attack, tmp_path: Path) -> None:
     def run(folder: Path, out: Path) -> Iterator[str]:
         return until_free(lambda: ingest([folder], out))
 
-    folders = [_write(tmp_path / name / "docs", {f"f{at}": f"{name} {at}" for at in range(40)}) for name in "ab"]
+    folders = [
+        _write(tmp_path / name / "docs", {f"f{at}": f"{name} {at}" for at in range(40)})
+        for name in "ab"
+    ]
     first = _write(tmp_path / "first", {"x": "first"})
     for round_ in attack.times(10):
         out = tmp_path / f"i{round_}"
         ingest([first], out)
         together(attack, *(partial(run, folder, out) for folder in folders))
         texts = sorted(passage.text for passage in PassageIndex.open(out).passages)
-        wanted = sorted(["first", *(f"{name} {at}" for name in "ab" for at in range(40))])
-        attack.expect(texts == wanted, f"round {round_}: {len(texts)} of {len(wanted)} texts")
+        wanted = sorted(
+            ["first", *(f"{name} {at}" for name in "ab" for at in range(40))]
+        )
+        attack.expect(
+            texts == wanted, f"round {round_}: {len(texts)} of {len(wanted)} texts"
+        )
 
 
 def test_two_builds_of_one_graph(attack: Attack, tmp_path: Path) -> None:
@@ -122,14 +136,23 @@ def test_two_builds_of_one_graph(attack: Attack, tmp_path: Path) -> None:
     def build(out: Path) -> Iterator[str]:
         return until_free(lambda: build_graph(out, embedder=""))
 
-    docs = _write(tmp_path / "docs", {f"f{at}": f"Bell {at} was born in Edinburgh." for at in range(40)})
+    docs = _write(
+        tmp_path / "docs",
+        {f"f{at}": f"Bell {at} was born in Edinburgh." for at in range(40)},
+    )
     for round_ in attack.times(5):
         out = tmp_path / f"i{round_}"
         ingest([docs], out)
         together(attack, partial(build, out), partial(build, out))
         graph = KGIndex.open(out)
-        attack.expect(len(graph.documents) == 40, f"round {round_}: {len(graph.documents)} of 40 passages")
-        attack.expect(build_graph(out, embedder="").read == 0, f"round {round_}: something is read again")
+        attack.expect(
+            len(graph.documents) == 40,
+            f"round {round_}: {len(graph.documents)} of 40 passages",
+        )
+        attack.expect(
+            build_graph(out, embedder="").read == 0,
+            f"round {round_}: something is read again",
+        )
 
 
 def test_writers_of_one_cache(attack: Attack, tmp_path: Path) -> None:
@@ -146,10 +169,14 @@ def test_writers_of_one_cache(attack: Attack, tmp_path: Path) -> None:
                 yield "" if there else f"{holds}: value {at} of {number} is not there"
 
         together(attack, *(lambda number=number: fill(number) for number in range(4)))  # type: ignore[misc]
-        attack.expect(len(StoredCache(path, holds)) == 1000, f"not all {holds} are there")
+        attack.expect(
+            len(StoredCache(path, holds)) == 1000, f"not all {holds} are there"
+        )
 
 
-QUESTIONS = [Question(f"q{number}", f"Question {number}?", ("yes",)) for number in range(60)]
+QUESTIONS = [
+    Question(f"q{number}", f"Question {number}?", ("yes",)) for number in range(60)
+]
 
 
 async def _answer(question: Question) -> Mapping[str, Any]:
@@ -159,7 +186,9 @@ async def _answer(question: Question) -> Mapping[str, Any]:
 SYSTEM = Here(question_work(_answer, lambda question, out: {"em": 1.0}))
 
 
-def test_errors_are_retried_while_another_process_writes(attack: Attack, tmp_path: Path) -> None:
+def test_errors_are_retried_while_another_process_writes(
+    attack: Attack, tmp_path: Path
+) -> None:
     """`eval --retry-errors` on a folder that another process writes to: no finished result is lost."""
     for round_ in attack.times(3):
         path = tmp_path / f"run{round_}"
@@ -182,11 +211,16 @@ def test_errors_are_retried_while_another_process_writes(attack: Attack, tmp_pat
                 time.sleep(0.001)
             for _ in until_free(lambda: RunFolder.begin(path, {"name": "r"})):
                 yield ""
-            yield from until_free(lambda: evaluate(SYSTEM, QUESTIONS, RunFolder(path), retry_errors=True))
+            yield from until_free(
+                lambda: evaluate(SYSTEM, QUESTIONS, RunFolder(path), retry_errors=True)
+            )
 
         together(attack, write, retry)
         ids = [result.id for result in RunFolder(path).results()]
-        attack.expect(len(ids) == len(set(ids)) == 460, f"round {round_}: {len(set(ids))} of 460 results")
+        attack.expect(
+            len(ids) == len(set(ids)) == 460,
+            f"round {round_}: {len(set(ids))} of 460 results",
+        )
 
 
 def test_two_evaluations_of_one_folder(attack: Attack, tmp_path: Path) -> None:
@@ -196,12 +230,20 @@ def test_two_evaluations_of_one_folder(attack: Attack, tmp_path: Path) -> None:
 
         def run(path: Path = path) -> Iterator[str]:
             yield from until_free(
-                lambda: evaluate(SYSTEM, QUESTIONS, RunFolder.begin(path, {"name": "r"}), concurrency=4)
+                lambda: evaluate(
+                    SYSTEM,
+                    QUESTIONS,
+                    RunFolder.begin(path, {"name": "r"}),
+                    concurrency=4,
+                )
             )
 
         together(attack, run, run, run)
         ids = sorted(result.id for result in RunFolder(path).results())
-        attack.expect(ids == sorted(question.id for question in QUESTIONS), f"round {round_}: {len(ids)} results")
+        attack.expect(
+            ids == sorted(question.id for question in QUESTIONS),
+            f"round {round_}: {len(ids)} results",
+        )
 
 
 def test_two_studies_of_one_folder(attack: Attack, tmp_path: Path) -> None:
@@ -234,7 +276,10 @@ def test_nine_processes_on_one_index_and_its_graph(
     if vectors:
         pytest.importorskip("faiss")
     out, embedder = tmp_path / "i", Hashes() if vectors else None
-    fixed = {f"f{at}": f"Fixed text {at} about Bell, who was born in Edinburgh." for at in range(40)}
+    fixed = {
+        f"f{at}": f"Fixed text {at} about Bell, who was born in Edinburgh."
+        for at in range(40)
+    }
     ingest([_write(tmp_path / "fixed", fixed)], out, embedder=embedder)
     build_graph(out, embedder="")
     end = time.monotonic() + max(1.0, len(attack.times(20)))
@@ -252,7 +297,13 @@ def test_nine_processes_on_one_index_and_its_graph(
         for turn in count():
             if time.monotonic() > end:
                 return
-            index.upsert([Passage(f"u{turn % 7}", f"Upserted {turn}.", document_id=f"u{turn % 7}")])
+            index.upsert(
+                [
+                    Passage(
+                        f"u{turn % 7}", f"Upserted {turn}.", document_id=f"u{turn % 7}"
+                    )
+                ]
+            )
             yield ""
 
     def deletes() -> Iterator[str]:
@@ -270,7 +321,9 @@ def test_nine_processes_on_one_index_and_its_graph(
     def reads() -> Iterator[str]:
         while time.monotonic() < end:
             index = PassageIndex.open(out, embedder)
-            hits = retriever_over(index, "dense" if vectors else "bm25").retrieve("Who was born in Edinburgh?", 5)
+            hits = retriever_over(index, "dense" if vectors else "bm25").retrieve(
+                "Who was born in Edinburgh?", 5
+            )
             texts = [passage.text for passage in index.passages]
             found = sum(text.startswith("Fixed text") for text in texts)
             graph = KGIndex.open(out)
@@ -281,18 +334,37 @@ def test_nine_processes_on_one_index_and_its_graph(
                 else f"a reader found {len(hits)} hits, {found} fixed texts, {len(graph.documents)} in graph"
             )
 
-    together(attack, lambda: ingests("a"), lambda: ingests("b"), upserts, deletes, builds, reads, reads, reads, reads)
+    together(
+        attack,
+        lambda: ingests("a"),
+        lambda: ingests("b"),
+        upserts,
+        deletes,
+        builds,
+        reads,
+        reads,
+        reads,
+        reads,
+    )
     for name in "ab":
         ingest([tmp_path / name / "docs"], out, embedder=embedder)
     index = PassageIndex.open(out, embedder)
     ids = [passage.id for passage in index.passages]
-    wanted = sorted(path.read_text() for name in "ab" for path in (tmp_path / name / "docs").iterdir())
-    texts = sorted(passage.text for passage in index.passages if passage.text.startswith("Text "))
+    wanted = sorted(
+        path.read_text()
+        for name in "ab"
+        for path in (tmp_path / name / "docs").iterdir()
+    )
+    texts = sorted(
+        passage.text for passage in index.passages if passage.text.startswith("Text ")
+    )
     attack.expect(texts == wanted, f"{len(texts)} of {len(wanted)} texts at the end")
     attack.expect(len(ids) == len(set(ids)), "an id is there twice")
 
 
-def test_a_child_of_a_process_that_has_the_index_open(attack: Attack, tmp_path: Path) -> None:
+def test_a_child_of_a_process_that_has_the_index_open(
+    attack: Attack, tmp_path: Path
+) -> None:
     """a process that has an index open forks, closes it, and both write: every passage of both is there."""
     for round_ in attack.times(20):
         out = tmp_path / f"i{round_}"
@@ -300,7 +372,11 @@ def test_a_child_of_a_process_that_has_the_index_open(attack: Attack, tmp_path: 
         parent.add([Passage("first", "First text.")])
         ready, closed = os.pipe(), os.pipe()
 
-        def writes(out: Path = out, ready: tuple[int, int] = ready, closed: tuple[int, int] = closed) -> Iterator[str]:
+        def writes(
+            out: Path = out,
+            ready: tuple[int, int] = ready,
+            closed: tuple[int, int] = closed,
+        ) -> Iterator[str]:
             index = PassageIndex.open(out)
             os.write(ready[1], b"x")
             os.read(closed[0], 1)
@@ -309,13 +385,17 @@ def test_a_child_of_a_process_that_has_the_index_open(attack: Attack, tmp_path: 
                 yield ""
 
         def closes(
-            parent: PassageIndex = parent, ready: tuple[int, int] = ready, closed: tuple[int, int] = closed
+            parent: PassageIndex = parent,
+            ready: tuple[int, int] = ready,
+            closed: tuple[int, int] = closed,
         ) -> Iterator[str]:
             os.read(ready[0], 1)
             parent.close()
             os.write(closed[1], b"x")
             for number in range(5):
-                parent.add([Passage(f"parent{number}", f"Text {number} of the parent.")])
+                parent.add(
+                    [Passage(f"parent{number}", f"Text {number} of the parent.")]
+                )
                 yield ""
 
         together(attack, writes, closes)

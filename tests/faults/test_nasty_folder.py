@@ -126,7 +126,9 @@ def test_a_nasty_folder(attack: Attack, nasty: Path, tmp_path: Path) -> None:
     """index a nasty folder: what is good is indexed, what is not is told, links are not followed."""
     report = ingest([nasty], tmp_path / "i")
     index = PassageIndex.open(tmp_path / "i")
-    indexed = {place.partition(" line ")[0].partition(":")[0] for place in index.document_ids()}
+    indexed = {
+        place.partition(" line ")[0].partition(":")[0] for place in index.document_ids()
+    }
     records = {"good", "99999999999999999999999999", "../../etc/passwd", "1", "2"}
     texts = [passage.text for passage in index.passages]
     told = {item.place.partition(" line ")[0] for item in report.errors}
@@ -134,22 +136,53 @@ def test_a_nasty_folder(attack: Attack, nasty: Path, tmp_path: Path) -> None:
         by_file = f"nasty/{name}" in indexed or name.endswith((".jsonl", ".csv"))
         attack.expect(by_file and f"nasty/{name}" not in told, f"{name} is indexed")
     for name in TOLD:
-        if name.endswith(".pdf") and any("pypdf" in item.reason or "extra" in item.reason for item in report.errors):
+        if name.endswith(".pdf") and any(
+            "pypdf" in item.reason or "extra" in item.reason for item in report.errors
+        ):
             continue
         attack.expect(f"nasty/{name}" in told, f"{name} is told")
     for name in LEFT_OUT:
         attack.expect(f"nasty/{name}" not in told | indexed, f"{name} is left out")
-    for name in ("pipe.txt", "passwd.txt", "etc", "circle", "loop.txt", "dangling.txt", *NO_FILES):
-        attack.expect(any(item.place == f"nasty/{name}" for item in report.skipped), f"{name} is told")
-    attack.expect(not any("root:" in text for text in texts), "/etc/passwd is not indexed")
+    for name in (
+        "pipe.txt",
+        "passwd.txt",
+        "etc",
+        "circle",
+        "loop.txt",
+        "dangling.txt",
+        *NO_FILES,
+    ):
+        attack.expect(
+            any(item.place == f"nasty/{name}" for item in report.skipped),
+            f"{name} is told",
+        )
+    attack.expect(
+        not any("root:" in text for text in texts), "/etc/passwd is not indexed"
+    )
     attack.expect(records <= set(index.document_ids()), "records keep their ids")
-    for text in ("I am a record.", "Another record of that id.", "One, with a comma.", "Not a number."):
+    for text in (
+        "I am a record.",
+        "Another record of that id.",
+        "One, with a comma.",
+        "Not a number.",
+    ):
         attack.expect(text in texts, f"{text} is indexed")
-    attack.expect(texts.count("I am a record.") == 2, "a record called as a file does not take its place")
-    named = ingest([nasty / "plain.txt", *(nasty / name for name in NO_FILES), "/dev/stdin"], tmp_path / "named")
+    attack.expect(
+        texts.count("I am a record.") == 2,
+        "a record called as a file does not take its place",
+    )
+    named = ingest(
+        [nasty / "plain.txt", *(nasty / name for name in NO_FILES), "/dev/stdin"],
+        tmp_path / "named",
+    )
     told = {item.place.rpartition("/")[2] for item in named.errors}
-    attack.expect(named.documents_written == 1, f"named: {named.documents_written} documents")
+    attack.expect(
+        named.documents_written == 1, f"named: {named.documents_written} documents"
+    )
     for name in (*NO_FILES, "stdin"):
         attack.expect(name in told, f"{name}, named, is told")
     again = ingest([nasty], tmp_path / "i")
-    attack.expect(again.documents_written == 0, f"the second run writes nothing, but {again.documents_written}")
+    attack.expect(
+        again.documents_written == 0,
+        f"the second run writes nothing, but {again.documents_written}",
+    )

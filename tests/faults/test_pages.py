@@ -20,7 +20,18 @@ from ras_agent.eval.run.result import Result
 from ras_agent.events import Planned
 from ras_agent.page import trace_html
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Call, Citation, Failure, Hit, Passage, Plan, Source, Step, Triple, Usage
+from ras_agent.records import (
+    Call,
+    Citation,
+    Failure,
+    Hit,
+    Passage,
+    Plan,
+    Source,
+    Step,
+    Triple,
+    Usage,
+)
 from ras_agent.settings import Settings
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
@@ -70,14 +81,20 @@ CLICK_EVERYTHING = """(() => {
 })()"""
 
 
-OWN_FORMS = "#ask, #look, #access, #search, #upload, .correct, #threads form, #verdict form"
+OWN_FORMS = (
+    "#ask, #look, #access, #search, #upload, .correct, #threads form, #verdict form"
+)
 NEVER = f"a[href^=javascript], object, embed, base, form:not({OWN_FORMS})"
 
 
 def _trace(evil: str) -> Trace:
     about = {"note": evil, "url": evil, "file": evil, "page": evil}
     passage = Passage(
-        f"id {evil}", f"Text {evil}. Bell was born in Edinburgh.", f"Title {evil}", f"document {evil}", about
+        f"id {evil}",
+        f"Text {evil}. Bell was born in Edinburgh.",
+        f"Title {evil}",
+        f"document {evil}",
+        about,
     )
     fact = Triple(
         f"Subject {evil}",
@@ -88,7 +105,9 @@ def _trace(evil: str) -> Trace:
     return Trace(
         question=f"Where? {evil}",
         answer=f"There {evil}",
-        citations=(Citation(1, passage.id, passage.title, 0, 12, f"Quote {evil}", (fact.id,)),),
+        citations=(
+            Citation(1, passage.id, passage.title, 0, 12, f"Quote {evil}", (fact.id,)),
+        ),
         stop_reason="sufficient",
         mode=f"mode {evil}",
         roles={"planner": f"planner {evil}", f"role {evil}": "offline"},
@@ -102,8 +121,13 @@ def _trace(evil: str) -> Trace:
                 (fact.id,),
             ),
         ),
-        plans=(Planned(1, Plan("subq", f"Sub-query {evil}")), Planned(2, Plan("sufficient", reason=evil))),
-        graph=QuestionGraph((fact, Triple("Bell", evil, "x", (Source(passage.id, hop=1),)))),
+        plans=(
+            Planned(1, Plan("subq", f"Sub-query {evil}")),
+            Planned(2, Plan("sufficient", reason=evil)),
+        ),
+        graph=QuestionGraph(
+            (fact, Triple("Bell", evil, "x", (Source(passage.id, hop=1),)))
+        ),
         usage=Usage((Call("planner", 1, f"model {evil}", 1000, 234),)),
         failures=(Failure("extractor", f"could not read {evil}", 1, evil),),
         passages={passage.id: passage},
@@ -113,22 +137,53 @@ def _trace(evil: str) -> Trace:
 def _report(evil: str) -> str:
     results = tuple(
         Result(
-            **{"id": f"q{number} {evil}", "question": f"Where? {evil}", "answers": (f"gold {evil}",)},
-            **{"supporting": (f"title {evil}",), "type": f"type {evil}", "gold_hops": 2, "answer": f"answer {evil}"},
-            **{"scores": {"f1": number / 2, f"metric {evil}": 1.0}, "retrieved": (f"found {evil}",), "hops": 1},
-            **{"stop_reason": f"reason {evil}", "models": (f"model {evil}",), "trace": _trace(evil).to_dict()},
+            **{
+                "id": f"q{number} {evil}",
+                "question": f"Where? {evil}",
+                "answers": (f"gold {evil}",),
+            },
+            **{
+                "supporting": (f"title {evil}",),
+                "type": f"type {evil}",
+                "gold_hops": 2,
+                "answer": f"answer {evil}",
+            },
+            **{
+                "scores": {"f1": number / 2, f"metric {evil}": 1.0},
+                "retrieved": (f"found {evil}",),
+                "hops": 1,
+            },
+            **{
+                "stop_reason": f"reason {evil}",
+                "models": (f"model {evil}",),
+                "trace": _trace(evil).to_dict(),
+            },
             error={"type": f"Error{evil}", "message": evil} if number == 2 else None,
         )
         for number in range(3)
     )
-    manifest = {"graph": evil, "models": {evil: evil}, "commit": evil, "limits": {evil: evil}, "benchmark": evil}
-    runs = [Run(f"run {evil}", manifest, results), Run(f"other {evil}", {}, results[:2])]
+    manifest = {
+        "graph": evil,
+        "models": {evil: evil},
+        "commit": evil,
+        "limits": {evil: evil},
+        "benchmark": evil,
+    }
+    runs = [
+        Run(f"run {evil}", manifest, results),
+        Run(f"other {evil}", {}, results[:2]),
+    ]
     return report_html(make_report(runs, Prices(), plots=False))
 
 
 def _graph(evil: str) -> str:
-    spokes = tuple(Triple(f"Hub {evil}", f"joins {evil}", f"spoke {letter} {evil}") for letter in "abc")
-    graph = KGIndex.in_memory([PassageFacts(f"p {evil}", (*spokes, Triple("spoke", evil, evil)))])
+    spokes = tuple(
+        Triple(f"Hub {evil}", f"joins {evil}", f"spoke {letter} {evil}")
+        for letter in "abc"
+    )
+    graph = KGIndex.in_memory(
+        [PassageFacts(f"p {evil}", (*spokes, Triple("spoke", evil, evil)))]
+    )
     return graph_page(graph, most_connected(graph, 100), f"Graph {evil}")
 
 
@@ -151,13 +206,27 @@ def _touch(browser: Browser, address: str) -> tuple[int, list[str]]:
     if browser.ask(f"document.querySelectorAll('{NEVER}').length"):
         faults.append("there is an element that no page makes")
     told = [(event["method"], event.get("params", {})) for event in browser.events]
-    urls = [params["request"]["url"] for method, params in told if method == "Network.requestWillBeSent"]
-    faults += [f"a request to {url[:80]}" for url in urls if not url.startswith((address, "about:", "data:"))]
+    urls = [
+        params["request"]["url"]
+        for method, params in told
+        if method == "Network.requestWillBeSent"
+    ]
+    faults += [
+        f"a request to {url[:80]}"
+        for url in urls
+        if not url.startswith((address, "about:", "data:"))
+    ]
     logged = [params["entry"] for method, params in told if method == "Log.entryAdded"]
     # a server may refuse what a click on everything asks of it
-    entries = [one["text"] for one in logged if not (one["source"] == "network" and address.startswith("http:"))]
+    entries = [
+        one["text"]
+        for one in logged
+        if not (one["source"] == "network" and address.startswith("http:"))
+    ]
     faults += [f"the browser reports {entry[:120]}" for entry in entries]
-    faults += ["an exception" for method, _ in told if method == "Runtime.exceptionThrown"]
+    faults += [
+        "an exception" for method, _ in told if method == "Runtime.exceptionThrown"
+    ]
     return touched, faults
 
 
@@ -173,16 +242,32 @@ def test_markup_in_what_the_live_page_is_sent(
 ) -> None:
     """markup and scripts in question, plan, passages, facts, stored graph, answer and errors of the served page"""
     index = tmp_path / "evil.index"
-    texts = [evil.replace("\x00", "").replace("\ud800", "") for evil in PAYLOADS]  # what an index and HTTP can hold
+    texts = [
+        evil.replace("\x00", "").replace("\ud800", "") for evil in PAYLOADS
+    ]  # what an index and HTTP can hold
     passages = []
     for number, evil in enumerate(texts):
-        stated = [[f"Bell {evil}", f"was born in {evil}", f"Edinburgh {evil}", f"place {evil}"]]
+        stated = [
+            [
+                f"Bell {evil}",
+                f"was born in {evil}",
+                f"Edinburgh {evil}",
+                f"place {evil}",
+            ]
+        ]
         about = {"url": evil, "path": evil, "page": evil, "facts": stated}
         text = f"Bell number {number} was born in Edinburgh. {evil}"
-        passages.append(Passage(f"{number} {evil}", text, f"Title {evil}", f"d {evil}", about))
+        passages.append(
+            Passage(f"{number} {evil}", text, f"Title {evil}", f"d {evil}", about)
+        )
     PassageIndex.create(index).add(passages)
     build_graph(index)
-    settings = Settings(index=index, llm="offline", planner=scripted_llm.spec, answerer=scripted_llm.spec)
+    settings = Settings(
+        index=index,
+        llm="offline",
+        planner=scripted_llm.spec,
+        answerer=scripted_llm.spec,
+    )
     with serving(settings) as address:
         for number, told in enumerate(texts):
             scripted_llm.script(
@@ -192,20 +277,35 @@ def test_markup_in_what_the_live_page_is_sent(
             )
             browser.open("about:blank")
             browser.open(f"{address}/")
-            browser.ask(f"document.querySelector('#text').value = {json.dumps(f'Where was Bell born? {told}')}")
+            browser.ask(
+                f"document.querySelector('#text').value = {json.dumps(f'Where was Bell born? {told}')}"
+            )
             browser.ask("document.querySelector('#ask').requestSubmit()")
-            until(browser, "now.asked && !now.running && (now.story || !$('trouble').hidden)")
+            until(
+                browser,
+                "now.asked && !now.running && (now.story || !$('trouble').hidden)",
+            )
             touched, faults = _touch(browser, address)
-            browser.ask(f"$('entity').value = {json.dumps(f'Bell {told}')}; $('look').requestSubmit()")
-            until(browser, "now.stored && (now.stored.story || $('nothing').textContent)")
-            browser.ask(f"$('filter').value = {json.dumps(told)}; $('text').value = 'x'; $('ask').requestSubmit()")
+            browser.ask(
+                f"$('entity').value = {json.dumps(f'Bell {told}')}; $('look').requestSubmit()"
+            )
+            until(
+                browser, "now.stored && (now.stored.story || $('nothing').textContent)"
+            )
+            browser.ask(
+                f"$('filter').value = {json.dumps(told)}; $('text').value = 'x'; $('ask').requestSubmit()"
+            )
             more, others = _touch(browser, address)
             for one in range(touched + more):
-                attack.expect(one > 0 or not faults + others, f"{told!r}: {faults + others}")
+                attack.expect(
+                    one > 0 or not faults + others, f"{told!r}: {faults + others}"
+                )
 
 
 @pytest.mark.parametrize("kind", PAGES)
-def test_markup_in_every_text(attack: Attack, browser: Browser, tmp_path: Path, kind: str) -> None:
+def test_markup_in_every_text(
+    attack: Attack, browser: Browser, tmp_path: Path, kind: str
+) -> None:
     """markup and scripts in every text of a page; each element touched is a try"""
     for number, evil in enumerate(PAYLOADS):
         path = tmp_path / f"{number}.html"
@@ -218,7 +318,9 @@ def test_markup_in_every_text(attack: Attack, browser: Browser, tmp_path: Path, 
 def test_the_control(attack: Attack, browser: Browser, tmp_path: Path) -> None:
     """the same payload where a page does not escape: the attack notices"""
     path = tmp_path / "control.html"
-    path.write_text(f"<html><body><p>{PAYLOADS[0]}{PAYLOADS[11]}</p></body></html>", "utf-8")
+    path.write_text(
+        f"<html><body><p>{PAYLOADS[0]}{PAYLOADS[11]}</p></body></html>", "utf-8"
+    )
     _, faults = _faults(browser, path)
     attack.expect("a script ran" in faults, str(faults))
 
@@ -245,7 +347,13 @@ def _mutate(data: Any, draw: random.Random) -> None:
     places: list[tuple[Any, Any]] = []
 
     def walk(value: Any) -> None:
-        keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+        keys = (
+            value
+            if isinstance(value, dict)
+            else range(len(value))
+            if isinstance(value, list)
+            else ()
+        )
         for key in keys:
             places.append((value, key))
             walk(value[key])
@@ -260,4 +368,19 @@ def _mutate(data: Any, draw: random.Random) -> None:
     elif choice == 1 and isinstance(holder, list):
         holder.append(copy.deepcopy(holder[key]))
     else:
-        holder[key] = draw.choice([None, True, -1, 1e308, 2**70, "", "\ud800", "x" * 1000, [], {}, [[]], {"a": None}])
+        holder[key] = draw.choice(
+            [
+                None,
+                True,
+                -1,
+                1e308,
+                2**70,
+                "",
+                "\ud800",
+                "x" * 1000,
+                [],
+                {},
+                [[]],
+                {"a": None},
+            ]
+        )

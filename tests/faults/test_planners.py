@@ -37,9 +37,14 @@ PLANNERS: dict[str, Maker] = {
     "own words, evidence": lambda model: LLMPlanner(model, layout="evidence"),
     "own words, text": lambda model: LLMPlanner(model, layout="chain-of-text"),
     "own words, dialogue": lambda model: LLMPlanner(model, layout="dialogue"),
-    "any dialect": lambda model: LLMPlanner(model, layout="chain-of-text", follows_any=True, finds_dialect=True),
+    "any dialect": lambda model: LLMPlanner(
+        model, layout="chain-of-text", follows_any=True, finds_dialect=True
+    ),
     "tools": LLMToolPlanner,
-    **{name: lambda model, name=name: DialoguePlanner(model, name) for name in ("search-r1", "r1-searcher", "react")},
+    **{
+        name: lambda model, name=name: DialoguePlanner(model, name)
+        for name in ("search-r1", "r1-searcher", "react")
+    },
 }
 
 
@@ -54,7 +59,11 @@ def _quoting(seen: list[str]) -> ReplyingModel:
     """Return a model that says what stands between the marks of a passage, and notes it."""
 
     def reply(prompt: str) -> str:
-        quoted = prompt.rpartition(BEGIN)[2].partition(END)[0].strip() if BEGIN in prompt else "Well."
+        quoted = (
+            prompt.rpartition(BEGIN)[2].partition(END)[0].strip()
+            if BEGIN in prompt
+            else "Well."
+        )
         seen.append(quoted)
         return quoted
 
@@ -64,9 +73,15 @@ def _quoting(seen: list[str]) -> ReplyingModel:
 def _steps(payload: str, way: str) -> tuple[QuestionGraph, tuple[Step, ...]]:
     """Return what a search has found: a passage that holds the payload in its text, its title or a fact."""
     held = f"{BEGIN}\n{payload}\n{END}"
-    text = f"The kelp harbour is shut.\n{held}" if way == "text" else "The kelp harbour is shut."
+    text = (
+        f"The kelp harbour is shut.\n{held}"
+        if way == "text"
+        else "The kelp harbour is shut."
+    )
     passage = Passage("kelp", text, held if way == "title" else "Kelp")
-    fact = Triple("Kelp", "says", held if way == "fact" else "nothing", (Source("kelp", 0, 4, 1),))
+    fact = Triple(
+        "Kelp", "says", held if way == "fact" else "nothing", (Source("kelp", 0, 4, 1),)
+    )
     step = Step(1, "kelp harbour", (Hit(passage, 1.0),), (fact.id,), (fact.id,))
     return QuestionGraph((fact,)), (step,)
 
@@ -82,13 +97,19 @@ def test_marks_and_calls_in_what_planners_are_shown(attack: Attack) -> None:
     """Planners that are shown passages, by models that say them again: none ends, searches or answers by their marks"""
     shown = 0
     for name, make in PLANNERS.items():
-        for payload in (*CALLS, *PAYLOADS)[: len(attack.times(len(CALLS) + len(PAYLOADS)))]:
+        for payload in (*CALLS, *PAYLOADS)[
+            : len(attack.times(len(CALLS) + len(PAYLOADS)))
+        ]:
             for way in ("text", "title", "fact"):
                 seen: list[str] = []
                 plan = _outcome(make(_quoting(seen)), payload, way)
                 told = [quote for quote in seen if quote != "Well."]
                 shown += bool(told)
                 # where no reply is wrong, one without a mark is searched for as it is
-                is_none = plan is None or plan.reason.startswith("the reply states no move")
-                attack.expect(is_none, f"{name}, {way}, {payload!r}, shown as {told[:1]}: {plan}")
+                is_none = plan is None or plan.reason.startswith(
+                    "the reply states no move"
+                )
+                attack.expect(
+                    is_none, f"{name}, {way}, {payload!r}, shown as {told[:1]}: {plan}"
+                )
     attack.expect(shown > 0, "no planner was shown a passage")

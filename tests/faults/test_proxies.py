@@ -23,7 +23,9 @@ from tests.faults.attack import Attack
 
 PAGE = Path(__file__).parents[2] / "docs/howto/when-a-part-hangs.md"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
-BELL = Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell", "bell.md")
+BELL = Passage(
+    "bell", "Alexander Graham Bell was born in Edinburgh.", "Bell", "bell.md"
+)
 SILENT = 600
 WITHIN = 30.0
 """Seconds in which the proxy has to close what sends no whole request; the page says ten."""
@@ -36,12 +38,18 @@ def _free_port() -> int:
 
 def _configured(proxy: str, port: int, server: str) -> str:
     """Return the page's configuration of a proxy, on a port of loopback without TLS, before a server."""
-    block = re.findall(rf"```{proxy}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
+    block = re.findall(
+        rf"```{proxy}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
+    )[0]
     block = block.replace("127.0.0.1:8020", urlsplit(server).netloc)
     if proxy == "nginx":
         block = re.sub(r" *ssl_.*\n", "", block)
-        return block.replace("listen 443 ssl;", f"listen 127.0.0.1:{port};").replace("answers.example", "localhost")
-    return block.replace("answers.example", f"http://127.0.0.1:{port}").replace("{\n", "{\n    admin off\n", 1)
+        return block.replace("listen 443 ssl;", f"listen 127.0.0.1:{port};").replace(
+            "answers.example", "localhost"
+        )
+    return block.replace("answers.example", f"http://127.0.0.1:{port}").replace(
+        "{\n", "{\n    admin off\n", 1
+    )
 
 
 @contextmanager
@@ -56,11 +64,16 @@ def _proxy(name: str, folder: Path, server: str) -> Iterator[str]:
         "nginx": ["nginx", "-p", str(folder), "-c", str(file), "-g", beside],
         "caddy": ["caddy", "run", "--config", str(file), "--adapter", "caddyfile"],
     }[name]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
         try:
             for _ in range(10_000):
                 assert process.poll() is None, f"{name} has ended: {file.read_text()}"
-                with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                with (
+                    suppress(OSError),
+                    socket.create_connection(("127.0.0.1", port), 1),
+                ):
                     break
             yield f"http://127.0.0.1:{port}"
         finally:
@@ -90,7 +103,9 @@ def _left_open(connections: list[socket.socket]) -> int:
     return len(connections) - ended
 
 
-def _drip(connection: socket.socket, ended: threading.Event, closed: threading.Event) -> None:
+def _drip(
+    connection: socket.socket, ended: threading.Event, closed: threading.Event
+) -> None:
     """Send headers that never end, a byte at a time, until the connection is closed."""
     with suppress(OSError):
         connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ")
@@ -107,31 +122,62 @@ def test_callers_who_send_nothing_or_headers_without_end(
     """600 connections that send nothing, 20 whose headers never end: a proxy closes them, and others are served"""
     scripted_llm.script(
         {"when": "You steer", "reply": "[SUBQ] Where was Bell born?"},
-        {"when": "You read", "reply": "(S> Bell | P> was born in | O> Edinburgh)", "repeat": True},
+        {
+            "when": "You read",
+            "reply": "(S> Bell | P> was born in | O> Edinburgh)",
+            "repeat": True,
+        },
         {"hang": True, "repeat": True},
     )
     PassageIndex.create(tmp_path / "my.index").add([BELL])
     with ExitStack() as stack:
         options = [f"--index={tmp_path / 'my.index'}", f"--llm={scripted_llm.spec}"]
-        _, server = stack.enter_context(_process(*options, sample=False, RAS_AGENT_SERVE_TOKEN=TOKEN))
+        _, server = stack.enter_context(
+            _process(*options, sample=False, RAS_AGENT_SERVE_TOKEN=TOKEN)
+        )
         url = stack.enter_context(_proxy(name, tmp_path, server))
-        client = stack.enter_context(httpx.Client(base_url=url, headers=HEADERS, trust_env=False, timeout=20))
+        client = stack.enter_context(
+            httpx.Client(base_url=url, headers=HEADERS, trust_env=False, timeout=20)
+        )
         silent = [stack.enter_context(_connected(url)) for _ in range(SILENT)]
-        ended, dripping = threading.Event(), [stack.enter_context(_connected(url)) for _ in range(20)]
+        ended, dripping = (
+            threading.Event(),
+            [stack.enter_context(_connected(url)) for _ in range(20)],
+        )
         closed = [threading.Event() for _ in dripping]
         for connection, done in zip(dripping, closed, strict=True):
-            threading.Thread(target=_drip, args=(connection, ended, done), daemon=True).start()
+            threading.Thread(
+                target=_drip, args=(connection, ended, done), daemon=True
+            ).start()
         stack.callback(ended.set)
         for number in attack.times(20):
             told = client.get("/api/retrieve?q=Bell")
-            attack.expect(told.status_code == 200, f"{name} {number}: {told.status_code}")
-        sent = client.post("/api/documents", files={"files": ("mill.txt", b"A mill. " * 100_000)})
-        attack.expect(sent.status_code == 200, f"{name}: an upload: {sent.status_code} {sent.text[:100]}")
-        with client.stream("POST", "/v1/chat/completions", json={**CHAT, "stream": True}) as answer:
-            first = next(answer.iter_text())  # the run behind it hangs: a proxy that waits for its end sends nothing
+            attack.expect(
+                told.status_code == 200, f"{name} {number}: {told.status_code}"
+            )
+        sent = client.post(
+            "/api/documents", files={"files": ("mill.txt", b"A mill. " * 100_000)}
+        )
+        attack.expect(
+            sent.status_code == 200,
+            f"{name}: an upload: {sent.status_code} {sent.text[:100]}",
+        )
+        with client.stream(
+            "POST", "/v1/chat/completions", json={**CHAT, "stream": True}
+        ) as answer:
+            first = next(
+                answer.iter_text()
+            )  # the run behind it hangs: a proxy that waits for its end sends nothing
         attack.expect(first.startswith("data: "), f"{name}: {first}")
         left = _left_open(silent)
-        attack.expect(left == 0, f"{name}: {left} silent connections are open after {WITHIN:.0f} s")
+        attack.expect(
+            left == 0,
+            f"{name}: {left} silent connections are open after {WITHIN:.0f} s",
+        )
         slow = sum(not done.wait(WITHIN) for done in closed)
-        attack.expect(slow == 0, f"{name}: {slow} connections whose headers never end are open")
-        attack.expect(client.get("/ready").status_code == 200, f"{name}: not ready afterwards")
+        attack.expect(
+            slow == 0, f"{name}: {slow} connections whose headers never end are open"
+        )
+        attack.expect(
+            client.get("/ready").status_code == 200, f"{name}: not ready afterwards"
+        )

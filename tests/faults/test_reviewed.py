@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 from langgraph.types import Command
 
-from ras_agent import Answer, Hit, Limits, Passage, Plan, QuestionGraph, Triple, create_ras_agent, open_checkpointer
+from ras_agent import (
+    Answer,
+    Hit,
+    Limits,
+    Passage,
+    Plan,
+    QuestionGraph,
+    Triple,
+    create_ras_agent,
+    open_checkpointer,
+)
 from ras_agent.records import Extraction, Source, Step
 from tests.faults.attack import Attack
 from tests.faults.interruptions import run
@@ -34,17 +44,36 @@ class Roles:
         return [Hit(Passage(query, f"{query} is a thing.", query), 1.0)]
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        found = (Triple(one.id, "is", "a thing", (Source(one.id, 0, len(one.text)),)) for one in passages)
+        found = (
+            Triple(one.id, "is", "a thing", (Source(one.id, 0, len(one.text)),))
+            for one in passages
+        )
         return Extraction(tuple(found))
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+    def answer(
+        self,
+        question: str,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        steps: Sequence[Step],
+    ) -> Answer:
         return Answer(f"{len(graph)} facts of {len(passages)} passages")
 
 
 def _agent(folder: Path, checkpointer: Any) -> Any:
     roles = Roles(folder / "calls")
-    parts: dict[str, Any] = {"planner": roles, "retriever": roles, "extractor": roles, "answerer": roles}
-    return create_ras_agent(**parts, review=("plan", "answer"), checkpointer=checkpointer, limits=Limits(max_hops=1))
+    parts: dict[str, Any] = {
+        "planner": roles,
+        "retriever": roles,
+        "extractor": roles,
+        "answerer": roles,
+    }
+    return create_ras_agent(
+        **parts,
+        review=("plan", "answer"),
+        checkpointer=checkpointer,
+        limits=Limits(max_hops=1),
+    )
 
 
 def _decide(folder: Path) -> None:
@@ -58,10 +87,16 @@ def _end(folder: Path) -> dict[str, Any]:
         agent = _agent(folder, checkpointer)
         while True:
             state = agent.get_state(THREAD)
-            waiting = [interrupt.value for task in state.tasks for interrupt in task.interrupts]
+            waiting = [
+                interrupt.value for task in state.tasks for interrupt in task.interrupts
+            ]
             if not state.tasks:  # `next` is empty too where a node has ended and its checkpoint was not written
                 return dict(state.values)
-            decision = EDIT if waiting and waiting[0]["at"] == "plan" else {"action": "approve", "at": "answer"}
+            decision = (
+                EDIT
+                if waiting and waiting[0]["at"] == "plan"
+                else {"action": "approve", "at": "answer"}
+            )
             agent.invoke(Command(resume=decision) if waiting else None, THREAD)
 
 
@@ -75,7 +110,11 @@ def test_a_decision_is_taken_once(attack: Attack, tmp_path: Path) -> None:
     shutil.copytree(before, tmp_path / "whole")
     whole = run(lambda: _decide(tmp_path / "whole"))
     assert not whole.error, whole.error
-    for number in sorted(attack.random.sample(range(whole.operations), len(attack.times(whole.operations)))):
+    for number in sorted(
+        attack.random.sample(
+            range(whole.operations), len(attack.times(whole.operations))
+        )
+    ):
         folder = tmp_path / f"out-{number}"
         shutil.copytree(before, folder)
         run(lambda folder=folder: _decide(folder), kill_at=number)  # type: ignore[misc]
@@ -83,5 +122,13 @@ def test_a_decision_is_taken_once(attack: Attack, tmp_path: Path) -> None:
         made = [review["action"] for review in out["reviews"]]
         searched = [step["subquery"] for step in out["steps"]]
         plans = (folder / "calls").read_text().count("plan")
-        right = (made, searched, plans, out["answer"]) == (["edit", "approve"], ["other"], 1, "1 facts of 1 passages")
-        attack.expect(right, f"operation {number}: {made}, {searched}, {plans} plans, {out['answer']!r}")
+        right = (made, searched, plans, out["answer"]) == (
+            ["edit", "approve"],
+            ["other"],
+            1,
+            "1 facts of 1 passages",
+        )
+        attack.expect(
+            right,
+            f"operation {number}: {made}, {searched}, {plans} plans, {out['answer']!r}",
+        )

@@ -39,7 +39,10 @@ def _key(attack: Attack, least: int = 20) -> str:
 def _tells(text: str, secret: str, length: int) -> bool:
     """Tell whether a text holds so many letters of a secret in a row, white space between them or not."""
     letters = "".join(text.split())
-    return any(secret[start : start + length] in letters for start in range(len(secret) - length + 1))
+    return any(
+        secret[start : start + length] in letters
+        for start in range(len(secret) - length + 1)
+    )
 
 
 def _echoes(attack: Attack, sent: str) -> list[tuple[str, str]]:
@@ -52,14 +55,28 @@ def _echoes(attack: Attack, sent: str) -> list[tuple[str, str]]:
         (before, b64encode),
         (before, urlsafe_b64encode),
     ]
-    echoes = [(f"bad key {sent}: {part}", sent), (f"spaced {' '.join(part)} end", part), (fill(sent, 7), sent)]
-    echoes += [(f"Bearer {sent.upper()}", sent.upper()), (f"bearer {sent.lower()}", sent.lower())]
+    echoes = [
+        (f"bad key {sent}: {part}", sent),
+        (f"spaced {' '.join(part)} end", part),
+        (fill(sent, 7), sent),
+    ]
+    echoes += [
+        (f"Bearer {sent.upper()}", sent.upper()),
+        (f"bearer {sent.lower()}", sent.lower()),
+    ]
     for write in WRITERS:
         form = write(sent)
-        echoes += [(f'{{"authorization": "Bearer {form}"}}', form), (f"x={form[:-1]}&y", form[:-1])]
+        echoes += [
+            (f'{{"authorization": "Bearer {form}"}}', form),
+            (f"x={form[:-1]}&y", form[:-1]),
+        ]
     for front, encode in forms:
         encoded = encode(f"{front}{sent} and more".encode()).decode()
-        core = encode(f"{front}{sent}".encode()).decode().rstrip("=")[(4 * len(front) + 2) // 3 + 1 : -1]
+        core = (
+            encode(f"{front}{sent}".encode())
+            .decode()
+            .rstrip("=")[(4 * len(front) + 2) // 3 + 1 : -1]
+        )
         echoes += [(f"headers: {encoded}", core), (fill(encoded, 19), core)]
     return echoes
 
@@ -90,14 +107,23 @@ def test_keys_that_a_server_says_again(attack: Attack) -> None:
         sent = password if number % 2 else key
         for text, form in _echoes(attack, sent):
             masked = held.masked(text)
-            attack.expect(not _tells(masked, form, PART), f"{sent!r} in {text!r}: {masked!r}")
+            attack.expect(
+                not _tells(masked, form, PART), f"{sent!r} in {text!r}: {masked!r}"
+            )
             shown, taken = "", 0
             for end in range(0, len(text) + 5, 5):
                 piece, length = held.settled(text[taken:end])
                 shown, taken = shown + piece, taken + length
-            attack.expect(masked.startswith(shown), f"{sent!r} in pieces of {text!r}: {shown!r}")
+            attack.expect(
+                masked.startswith(shown), f"{sent!r} in pieces of {text!r}: {shown!r}"
+            )
         chain = "".join(traceback.format_exception(_chained(sent)))
-        attack.expect(not _tells(held.masked(chain), sent, PART), f"{sent!r} in a chain of errors")
+        attack.expect(
+            not _tells(held.masked(chain), sent, PART), f"{sent!r} in a chain of errors"
+        )
         basic = b64encode(f"bob:{password}".encode()).decode()
         if number % 2:
-            attack.expect(basic[:PART] not in without_secrets(f"Basic {basic}", model), f"the header of {password!r}")
+            attack.expect(
+                basic[:PART] not in without_secrets(f"Basic {basic}", model),
+                f"the header of {password!r}",
+            )

@@ -60,10 +60,16 @@ def _until_idle(address: str) -> bool:
 async def test_two_hundred_callers_at_once(attack: Attack, server: str) -> None:
     """Two hundred callers at once, every third of whom leaves: the others lose nothing, and no run is left behind"""
     limits = httpx.Limits(max_connections=CALLERS)
-    async with httpx.AsyncClient(base_url=server, trust_env=False, timeout=300, limits=limits) as client:
+    async with httpx.AsyncClient(
+        base_url=server, trust_env=False, timeout=300, limits=limits
+    ) as client:
 
         async def ask(number: int) -> str:
-            asked = {"question": QUESTION, "thread": f"t{number}", "stream": number % 2 == 0}
+            asked = {
+                "question": QUESTION,
+                "thread": f"t{number}",
+                "stream": number % 2 == 0,
+            }
             if number % 3 == 0:  # it leaves
                 try:
                     await asyncio.wait_for(client.post("/api/ask", json=asked), 0.2)
@@ -72,22 +78,36 @@ async def test_two_hundred_callers_at_once(attack: Attack, server: str) -> None:
             response = await client.post("/api/ask", json=asked)
             if response.status_code == 409:  # what it left is still ending
                 return "left"
-            return events_of(response.text)[-1][1]["answer"] if asked["stream"] else response.json()["answer"]
+            return (
+                events_of(response.text)[-1][1]["answer"]
+                if asked["stream"]
+                else response.json()["answer"]
+            )
 
         answers = await asyncio.gather(*map(ask, attack.times(CALLERS)))
     for number, answer in enumerate(answers):
-        attack.expect(answer in ("Alexander Graham Bell", "left"), f"caller {number}: {answer!r}")
+        attack.expect(
+            answer in ("Alexander Graham Bell", "left"), f"caller {number}: {answer!r}"
+        )
         attack.expect(number % 3 == 0 or answer != "left", f"caller {number} was lost")
     attack.expect(await asyncio.to_thread(_until_idle, server), "runs were left behind")
 
 
-def test_clients_that_dawdle(attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_that_dawdle(
+    attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Clients that send or read slowly, or not at all: they are dropped, and others are served meanwhile"""
     monkeypatch.setattr(access, "BODY_SECONDS", 2.0)
     monkeypatch.setattr(server_process, "SEND_SECONDS", 2)
-    long = [Passage(f"p{number}", f"telephone {number} " + "word " * 40_000, "Long") for number in range(100)]
+    long = [
+        Passage(f"p{number}", f"telephone {number} " + "word " * 40_000, "Long")
+        for number in range(100)
+    ]
     PassageIndex.create(tmp_path / "long.index").add(long)
-    with serving(Settings(index=tmp_path / "long.index")) as address, _client(address) as client:
+    with (
+        serving(Settings(index=tmp_path / "long.index")) as address,
+        _client(address) as client,
+    ):
         port = int(address.rpartition(":")[2])
         head = f"Host: 127.0.0.1:{port}\r\n"
         post = f"POST /api/ask HTTP/1.1\r\n{head}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
@@ -97,12 +117,19 @@ def test_clients_that_dawdle(attack: Attack, tmp_path: Path, monkeypatch: pytest
         for number in attack.times(20):
             began = time.monotonic()
             attack.expect(client.get("/health").status_code == 200, f"health {number}")
-            attack.expect(time.monotonic() - began < 10, f"health {number} took {time.monotonic() - began:.1f} s")
+            attack.expect(
+                time.monotonic() - began < 10,
+                f"health {number} took {time.monotonic() - began:.1f} s",
+            )
         time.sleep(4)
         for number, sender in enumerate(senders):
-            attack.expect(b" 408 " in _all_of(sender)[:20], f"sender {number} is still waited for")
+            attack.expect(
+                b" 408 " in _all_of(sender)[:20], f"sender {number} is still waited for"
+            )
         for number, reader in enumerate(readers):
-            attack.expect(len(_all_of(reader)) < 20_000_000, f"reader {number} was waited for")
+            attack.expect(
+                len(_all_of(reader)) < 20_000_000, f"reader {number} was waited for"
+            )
 
 
 def _connected(port: int, text: str, window: int | None = None) -> socket.socket:
@@ -130,35 +157,90 @@ def _all_of(connection: socket.socket) -> bytes:
 def _bodies(attack: Attack) -> Iterator[tuple[str, dict[str, str], bytes]]:
     kind = {"Content-Type": "application/json"}
     for number in attack.times(30):
-        size = attack.random.choice((access.MOST_BYTES + 1, access.MOST_BYTES * 2, 20_000_000))
+        size = attack.random.choice(
+            (access.MOST_BYTES + 1, access.MOST_BYTES * 2, 20_000_000)
+        )
         yield f"{size} bytes, {number}", kind, b'{"question": "' + b"x" * size + b'"}'
     for depth in (1_000, 100_000, 1_000_000):
-        yield f"{depth} deep", kind, b'{"question": "Who?", "filter": ' + b"[" * depth + b"]" * depth + b"}"
-    for text in (b"", b"null", b"[]", b"{", b"\xff\xfe", b'{"question": 1e999}', b'{"question": "\\ud800"}', b"NaN"):
+        yield (
+            f"{depth} deep",
+            kind,
+            b'{"question": "Who?", "filter": ' + b"[" * depth + b"]" * depth + b"}",
+        )
+    for text in (
+        b"",
+        b"null",
+        b"[]",
+        b"{",
+        b"\xff\xfe",
+        b'{"question": 1e999}',
+        b'{"question": "\\ud800"}',
+        b"NaN",
+    ):
         yield repr(text), kind, text
     yield "text", {"Content-Type": "text/plain"}, b'{"question": "Who?"}'
     yield "no kind", {}, b'{"question": "Who?"}'
-    parts = b"".join(b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n' for _ in range(5000))
-    yield "5000 parts", {"Content-Type": "multipart/form-data; boundary=x"}, parts + b"--x--\r\n"
+    parts = b"".join(
+        b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n'
+        for _ in range(5000)
+    )
+    yield (
+        "5000 parts",
+        {"Content-Type": "multipart/form-data; boundary=x"},
+        parts + b"--x--\r\n",
+    )
 
 
 def test_bodies_that_are_too_large_or_no_json(attack: Attack, server: str) -> None:
     """Bodies that are too large, too deep, or no JSON: refused in the one form, and the server goes on"""
     with _client(server) as client:
         for what, headers, body in _bodies(attack):
-            for path in ("/api/ask", "/v1/chat/completions", "/api/threads/x/resume", "/api/documents"):
+            for path in (
+                "/api/ask",
+                "/v1/chat/completions",
+                "/api/threads/x/resume",
+                "/api/documents",
+            ):
                 try:
                     told = client.post(path, content=body, headers=headers)
-                except (httpx.WriteError, httpx.ReadError):  # it was refused before all of it was sent
+                except (
+                    httpx.WriteError,
+                    httpx.ReadError,
+                ):  # it was refused before all of it was sent
                     continue
                 refused = 400 <= told.status_code < 500 and "error" in told.json()
-                attack.expect(refused or "ud800" in what, f"{path} with {what}: {told.status_code} {told.text[:80]}")
-        attack.expect(client.post("/api/ask", json={"question": QUESTION}).status_code == 200, "it went on")
+                attack.expect(
+                    refused or "ud800" in what,
+                    f"{path} with {what}: {told.status_code} {told.text[:80]}",
+                )
+        attack.expect(
+            client.post("/api/ask", json={"question": QUESTION}).status_code == 200,
+            "it went on",
+        )
 
 
 NAMES = [
-    *("../x.md", "..\\x.md", "/x.md", "~/x.md", "a/../../x.md", "....//x.md", "..;/x.md", "C:\\x.md", "x.md/"),
-    *("x.md\x00.txt", ".x.md", "x.md.", "con\x1b.md", "x\u202e.md", "%2e%2e%2fx.md", "file:///x.md", "\\\\host\\x.md"),
+    *(
+        "../x.md",
+        "..\\x.md",
+        "/x.md",
+        "~/x.md",
+        "a/../../x.md",
+        "....//x.md",
+        "..;/x.md",
+        "C:\\x.md",
+        "x.md/",
+    ),
+    *(
+        "x.md\x00.txt",
+        ".x.md",
+        "x.md.",
+        "con\x1b.md",
+        "x\u202e.md",
+        "%2e%2e%2fx.md",
+        "file:///x.md",
+        "\\\\host\\x.md",
+    ),
     *(".", "..", " ", ""),
 ]
 
@@ -172,41 +254,83 @@ def test_names_that_lead_elsewhere(attack: Attack, tmp_path: Path) -> None:
         query = "SELECT path FROM uploads WHERE path IS NOT NULL"
         for name in NAMES:
             for field in ("files", "../files"):
-                told = client.post("/api/documents", files=[(field, (name, b"Zyltor was founded."))])
+                told = client.post(
+                    "/api/documents", files=[(field, (name, b"Zyltor was founded."))]
+                )
                 with SqliteDatabase(index).reading() as connection:
-                    kept = {bytes(path).decode() for (path,) in connection.execute(query)}
+                    kept = {
+                        bytes(path).decode() for (path,) in connection.execute(query)
+                    }
                 known = {path.name for path in index.parent.iterdir()}
-                attack.expect(told.status_code < 500, f"{name!r}: {told.status_code} {told.text[:80]}")
+                attack.expect(
+                    told.status_code < 500,
+                    f"{name!r}: {told.status_code} {told.text[:80]}",
+                )
                 attack.expect(known == {"my.index"}, f"{name!r} left {known}")
-                inside = all(Path(one).parts[1:] and ".." not in Path(one).parts for one in kept)
-                attack.expect(inside and not any(Path(one).is_absolute() for one in kept), f"{name!r} left {kept}")
+                inside = all(
+                    Path(one).parts[1:] and ".." not in Path(one).parts for one in kept
+                )
+                attack.expect(
+                    inside and not any(Path(one).is_absolute() for one in kept),
+                    f"{name!r} left {kept}",
+                )
             # both in a path and in what it asks for
-            for path in (f"/page/{name}", f"/page/..%2f{name}", "/page/../../../secret.js", "/page/%2e%2e%2fsecret.js"):
+            for path in (
+                f"/page/{name}",
+                f"/page/..%2f{name}",
+                "/page/../../../secret.js",
+                "/page/%2e%2e%2fsecret.js",
+            ):
                 port = int(address.rpartition(":")[2])
-                told = _all_of(_connected(port, f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"))
+                told = _all_of(
+                    _connected(
+                        port,
+                        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
+                    )
+                )
                 attack.expect(b"outside" not in told, f"{path!r} showed a file")
                 attack.expect(b" 50" not in told[:15], f"{path!r}: {told[:80]!r}")
             told = client.delete("/api/documents", params={"id": f"../{name}"})
-            attack.expect(told.status_code in (404, 422), f"delete {name!r}: {told.status_code} {told.text[:80]}")
-        attack.expect(client.get("/api/documents").json()["documents"][:1] == ["bell.md"], "the document is there")
+            attack.expect(
+                told.status_code in (404, 422),
+                f"delete {name!r}: {told.status_code} {told.text[:80]}",
+            )
+        attack.expect(
+            client.get("/api/documents").json()["documents"][:1] == ["bell.md"],
+            "the document is there",
+        )
     attack.expect(outside.read_text() == "outside", "the file outside")
 
 
 def test_a_disk_that_is_full_at_an_upload(attack: Attack, tmp_path: Path) -> None:
     """A disk that is full, and a kill, at each moment of an upload: the index is as it was or as it will be"""
-    before, after = "Zyltor was founded by Mara Quist.", "Zyltor was founded by Berta Olm."
-    good = [{("Bell was born.", None), (before, "x")}, {("Bell was born.", None), (after, "y")}]
+    before, after = (
+        "Zyltor was founded by Mara Quist.",
+        "Zyltor was founded by Berta Olm.",
+    )
+    good = [
+        {("Bell was born.", None), (before, "x")},
+        {("Bell was born.", None), (after, "y")},
+    ]
     for how in ("fail_from", "kill_at"):
         moment = 0
         while True:
             index = tmp_path / f"{how}{moment}" / "my.index"
-            PassageIndex.create(index).add([Passage("p", "Bell was born.", "Bell", "bell.md")])
+            PassageIndex.create(index).add(
+                [Passage("p", "Bell was born.", "Bell", "bell.md")]
+            )
             _add(index, before, "x")
             ended = run(lambda index=index: _add(index, after, "y"), **{how: moment})
             attack.expect(_found(index) in good, f"{how} {moment}: {_found(index)}")
             _add(index, after, "y")
-            attack.expect(_found(index) == good[1], f"{how} {moment}, again: {_found(index)}")
-            left = [path.name for path in index.rglob("*") if path.is_file() and before.encode() in path.read_bytes()]
+            attack.expect(
+                _found(index) == good[1], f"{how} {moment}, again: {_found(index)}"
+            )
+            left = [
+                path.name
+                for path in index.rglob("*")
+                if path.is_file() and before.encode() in path.read_bytes()
+            ]
             attack.expect(not left, f"{how} {moment}: the replaced text is in {left}")
             beside = {path.name for path in index.parent.iterdir()} - {"my.index"}
             attack.expect(not beside, f"{how} {moment}: {beside} lie beside the index")
@@ -222,7 +346,9 @@ def _add(index: Path, text: str, team: str) -> None:
 
 def _found(index: Path) -> set[tuple[str, object]]:
     """What the index holds: texts with their teams, where the stored file is the one that was indexed."""
-    stored = (read_upload(SqliteDatabase(index), upload_path("zyltor.md")) or b"").decode()
+    stored = (
+        read_upload(SqliteDatabase(index), upload_path("zyltor.md")) or b""
+    ).decode()
     passages = PassageIndex.open(index).passages
     texts = {passage.text for passage in passages if passage.document_id == "zyltor.md"}
     torn = set() if texts == {stored} else {(f"the stored file says {stored!r}", None)}
@@ -233,34 +359,70 @@ def test_uploads_stay_in_their_part(attack: Attack, tmp_path: Path) -> None:
     """Tokens of a part of the index that upload at once, under the same names and ids: each changes its own alone"""
     teams = [f"team{number}" for number in range(4)]
     index = tmp_path / "my.index"
-    PassageIndex.create(index).add([Passage("Q1", "Root wrote this.", "Root", "z.md", {"team": "root"})])
+    PassageIndex.create(index).add(
+        [Passage("Q1", "Root wrote this.", "Root", "z.md", {"team": "root"})]
+    )
     tokens = {team: f"token-of-{team}-0123456789" for team in teams}
     bound = {token: {"team": team} for team, token in tokens.items()}
-    with serving(Settings(index=index), tokens=bound) as address, _client(address) as client:
+    with (
+        serving(Settings(index=index), tokens=bound) as address,
+        _client(address) as client,
+    ):
 
         def send(team: str) -> None:
             headers = {"Authorization": f"Bearer {tokens[team]}"}
             for other in ("root", *(one for one in teams if one != team)):
-                claims = [f'"team": {value}' for value in (f'"{other}"', f'["{team}", "{other}"]', "null", "[]")]
+                claims = [
+                    f'"team": {value}'
+                    for value in (f'"{other}"', f'["{team}", "{other}"]', "null", "[]")
+                ]
                 for claim in claims:
                     row = f'{{"id": "Q1", "text": "{team} mill.", "document_id": "z.md", {claim}}}'
                     page = f"---\n{claim}\nfile: z.md\n---\n{team} mill."
-                    for name, text in (("z.jsonl", row), ("z.md", page), ("z.txt", f"{team} mill.")):
+                    for name, text in (
+                        ("z.jsonl", row),
+                        ("z.md", page),
+                        ("z.txt", f"{team} mill."),
+                    ):
                         file = {"files": (name, text.encode())}
-                        told = client.post("/api/documents", files=file, headers=headers)
-                        attack.expect(told.status_code == 200, f"{team} {name} {claim}: {told.status_code} {told.text}")
-                    told = client.post("/api/documents", files=file, data={"metadata": f"{{{claim}}}"}, headers=headers)
-                    attack.expect(told.status_code in (403, 422), f"{team} {claim}: {told.status_code} {told.text}")
+                        told = client.post(
+                            "/api/documents", files=file, headers=headers
+                        )
+                        attack.expect(
+                            told.status_code == 200,
+                            f"{team} {name} {claim}: {told.status_code} {told.text}",
+                        )
+                    told = client.post(
+                        "/api/documents",
+                        files=file,
+                        data={"metadata": f"{{{claim}}}"},
+                        headers=headers,
+                    )
+                    attack.expect(
+                        told.status_code in (403, 422),
+                        f"{team} {claim}: {told.status_code} {told.text}",
+                    )
                 for gone in ("Q1", f"team={other}/z.md", "../z.md", "root", other):
-                    told = client.delete("/api/documents", params={"id": gone}, headers=headers)
-                    attack.expect(told.status_code == 404, f"{team} removes {gone}: {told.status_code} {told.text}")
+                    told = client.delete(
+                        "/api/documents", params={"id": gone}, headers=headers
+                    )
+                    attack.expect(
+                        told.status_code == 404,
+                        f"{team} removes {gone}: {told.status_code} {told.text}",
+                    )
 
-        threads = [threading.Thread(target=send, args=(team,)) for team in teams[: attack.times(4).stop]]
+        threads = [
+            threading.Thread(target=send, args=(team,))
+            for team in teams[: attack.times(4).stop]
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    wanted = {"root": ["Root wrote this."], **{team: [f"{team} mill."] * 3 for team in teams[: len(threads)]}}
+    wanted = {
+        "root": ["Root wrote this."],
+        **{team: [f"{team} mill."] * 3 for team in teams[: len(threads)]},
+    }
     found: dict[str, list[str]] = {}
     for passage in PassageIndex.open(index).passages:
         found.setdefault(str(passage.metadata["team"]), []).append(passage.text)
@@ -270,7 +432,10 @@ def test_uploads_stay_in_their_part(attack: Attack, tmp_path: Path) -> None:
 def test_tenants_stay_apart(attack: Attack, tmp_path: Path) -> None:
     """Tokens that are bound to a part of the index: no answer, list, graph, thread or stream tells of another part"""
     teams = [f"team{number}" for number in range(8)]
-    secret = {team: f"Zq{number}{hashlib.sha256(team.encode()).hexdigest()[:6]}" for number, team in enumerate(teams)}
+    secret = {
+        team: f"Zq{number}{hashlib.sha256(team.encode()).hexdigest()[:6]}"
+        for number, team in enumerate(teams)
+    }
     passages = [
         Passage(f"{team}-{number}", f"The project {secret[team]} was founded by {secret[team]}son{number} in Leith.",
                 secret[team], f"{team}.md", {"team": team})
@@ -290,14 +455,38 @@ def test_tenants_stay_apart(attack: Attack, tmp_path: Path) -> None:
             for body in (
                 {"question": question},
                 {"question": question, "filter": {"team": other}, "stream": True},
-                {"question": question, "filter": {"team": [team, other]}, "thread": "same"},
-                {"messages": [{"role": "user", "content": "Who founded all projects in Leith?"}]},
+                {
+                    "question": question,
+                    "filter": {"team": [team, other]},
+                    "thread": "same",
+                },
+                {
+                    "messages": [
+                        {
+                            "role": "user",
+                            "content": "Who founded all projects in Leith?",
+                        }
+                    ]
+                },
             ):
-                yield "ask", client.post("/api/ask", json=body, headers=headers).text.replace(question, "")
-            chat = {"model": "ras-agent", "messages": [{"role": "user", "content": question}], "stream": True}
+                yield (
+                    "ask",
+                    client.post("/api/ask", json=body, headers=headers).text.replace(
+                        question, ""
+                    ),
+                )
+            chat = {
+                "model": "ras-agent",
+                "messages": [{"role": "user", "content": question}],
+                "stream": True,
+            }
             yield (
                 "chat",
-                client.post("/v1/chat/completions", json={**chat, "filter": {"team": other}}, headers=headers).text,
+                client.post(
+                    "/v1/chat/completions",
+                    json={**chat, "filter": {"team": other}},
+                    headers=headers,
+                ).text,
             )
             for path in (f"/api/retrieve?q={secret[other]}&k=50", "/api/retrieve?q=Leith&k=100", "/api/documents",
                          "/api/graph?nodes=1000", "/api/graph?entity=Leith&nodes=1000", "/api/entities?limit=1000",
@@ -310,9 +499,19 @@ def test_tenants_stay_apart(attack: Attack, tmp_path: Path) -> None:
                 if attack.times(10).stop < 10 and hash((team, other)) % 4:
                     continue
                 for what, text in told(team, other):
-                    mine = text.replace(secret[other] + "?", "").replace(f"/{other}-1", "").replace(f"'{other}-1'", "")
-                    leaks = [one for one in teams if one != team and f"{secret[one]}son" in mine]
-                    attack.expect(not leaks, f"{team} was told of {leaks} by {what}: {text[:200]}")
+                    mine = (
+                        text.replace(secret[other] + "?", "")
+                        .replace(f"/{other}-1", "")
+                        .replace(f"'{other}-1'", "")
+                    )
+                    leaks = [
+                        one
+                        for one in teams
+                        if one != team and f"{secret[one]}son" in mine
+                    ]
+                    attack.expect(
+                        not leaks, f"{team} was told of {leaks} by {what}: {text[:200]}"
+                    )
 
         threads = [threading.Thread(target=tries, args=(team,)) for team in teams]
         for thread in threads:
@@ -324,18 +523,38 @@ def test_tenants_stay_apart(attack: Attack, tmp_path: Path) -> None:
 def test_tokens_that_are_guessed(attack: Attack) -> None:
     """Headers that hold no token, a part of one, or bytes: nobody is let in, and nothing breaks"""
     good = "right-0123456789abcdef"
-    shown: list[bytes] = [b"", b"Bearer", b"Bearer ", b"bearer x", b"Basic " + good.encode(), good.encode()]
+    shown: list[bytes] = [
+        b"",
+        b"Bearer",
+        b"Bearer ",
+        b"bearer x",
+        b"Basic " + good.encode(),
+        good.encode(),
+    ]
     shown += [b"Bearer " + good[:end].encode() for end in range(1, len(good))]
-    shown += [b"Bearer " + good.encode() + b"x", b"Bearer\t" + b"\xff" * 50, b"Bearer " + b"a" * 60_000]
+    shown += [
+        b"Bearer " + good.encode() + b"x",
+        b"Bearer\t" + b"\xff" * 50,
+        b"Bearer " + b"a" * 60_000,
+    ]
     shown += [f"Bearer sha256:{hashlib.sha256(good.encode()).hexdigest()}".encode()]
-    shown += [b"Bearer " + attack.random.randbytes(20).hex().encode() for _ in attack.times(200)]
-    with serving(Settings(), sample=True, tokens={good: None}) as address, _client(address) as client:
+    shown += [
+        b"Bearer " + attack.random.randbytes(20).hex().encode()
+        for _ in attack.times(200)
+    ]
+    with (
+        serving(Settings(), sample=True, tokens={good: None}) as address,
+        _client(address) as client,
+    ):
         for header in shown:
             try:
                 told = client.get("/v1/models", headers=[(b"Authorization", header)])
             except (httpx.LocalProtocolError, httpx.RemoteProtocolError):
                 continue
-            attack.expect(told.status_code in (400, 401, 431), f"{header[:60]!r}: {told.status_code}")
+            attack.expect(
+                told.status_code in (400, 401, 431),
+                f"{header[:60]!r}: {told.status_code}",
+            )
         right = client.get("/v1/models", headers={"Authorization": f"Bearer {good}"})
         attack.expect(right.status_code == 200, "the right token")
 
@@ -343,14 +562,30 @@ def test_tokens_that_are_guessed(attack: Attack) -> None:
 def _hostile_bodies() -> list[tuple[str, str, bytes]]:
     """Return paths, types of contents and bodies that cost much to parse, to check, or to find wrong."""
     many = [f"v{number}" for number in range(200_000)]
-    turns = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}] * 45_000
+    turns = [
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "content": "y"},
+    ] * 45_000
     asked = {"role": "user", "content": QUESTION}
     chat: dict[str, object] = {"model": "ras-agent", "messages": [asked]}
     parts = [{"role": "user", "content": [1] * 999}] * 999
-    task = "### Task:\nGenerate a concise title of this chat.\n<chat_history>" + "\n" * 1_900_000
+    task = (
+        "### Task:\nGenerate a concise title of this chat.\n<chat_history>"
+        + "\n" * 1_900_000
+    )
     documents: list[tuple[str, object]] = [
         ("/api/ask", {"messages": [*turns, asked]}),
-        ("/api/ask", {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}] * 90_000}]}),
+        (
+            "/api/ask",
+            {
+                "messages": [
+                    {
+                        "role": "user",
+                        "content": [{"type": "text", "text": "x"}] * 90_000,
+                    }
+                ]
+            },
+        ),
         ("/api/ask", {"messages": parts}),
         ("/api/ask", {"question": QUESTION, "filter": dict.fromkeys(many, "x")}),
         ("/api/ask", {"question": QUESTION, "filter": {"team": many}}),
@@ -360,21 +595,31 @@ def _hostile_bodies() -> list[tuple[str, str, bytes]]:
         ("/v1/chat/completions", {"model": "ras-agent", "messages": parts}),
         ("/v1/chat/completions", {**chat, "stop": many, "stream": True}),
         ("/v1/chat/completions", {**chat, "tools": [{}] * 1_300_000}),
-        ("/v1/chat/completions", {**chat, "messages": [{"role": "user", "content": task}]}),
+        (
+            "/v1/chat/completions",
+            {**chat, "messages": [{"role": "user", "content": task}]},
+        ),
         ("/v1/responses", {"input": parts}),
         ("/v1/responses", {"input": [1] * 1_900_000}),
         ("/retrieve", {"queries": [1] * 1_900_000}),
         ("/api/picture", {"graph": [[]] * 1_300_000}),
         ("/mcp", [{}] * 1_300_000),
     ]
-    bodies = [(path, "application/json", json.dumps(document).encode()[:4_190_000]) for path, document in documents]
+    bodies = [
+        (path, "application/json", json.dumps(document).encode()[:4_190_000])
+        for path, document in documents
+    ]
     form = "application/x-www-form-urlencoded"
     line = b'--edge\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\n'
     for piece in (b"a=b&", b"&", b"a"):
         bodies.append(("/api/documents", form, piece * (8_000_000 // len(piece))))
     for piece in (b"\r\n", b"\r\n--edg", b"X-A: b\r\n"):
         bodies.append(
-            ("/api/documents", "multipart/form-data; boundary=edge", line + piece * (8_000_000 // len(piece)))
+            (
+                "/api/documents",
+                "multipart/form-data; boundary=edge",
+                line + piece * (8_000_000 // len(piece)),
+            )
         )
     return bodies
 
@@ -408,29 +653,45 @@ def _watched(process: subprocess.Popen[str], address: str) -> Iterator[list[floa
         watcher.join()
 
 
-needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="needs Linux's /proc"
+)
 
 
 @needs_proc
 def test_requests_that_are_much_work(attack: Attack) -> None:
     """Bodies that are much work, two at once: refused, or a title at most, and others wait for less than a second"""
     with (
-        _process() as (process, address),  # which shares no interpreter with those who ask
+        _process() as (
+            process,
+            address,
+        ),  # which shares no interpreter with those who ask
         _watched(process, address) as waits,
         ThreadPoolExecutor(2) as pool,
         _client(address) as client,
     ):
         for path, kind, body in _hostile_bodies():
-            headers = {"Content-Type": kind, "Accept": "application/json, text/event-stream"}
+            headers = {
+                "Content-Type": kind,
+                "Accept": "application/json, text/event-stream",
+            }
             send = partial(client.post, path, content=body, headers=headers)
             waits.clear()
             for response in pool.map(lambda _, send=send: send(), attack.times(2)):
-                is_title = response.status_code == 200 and b"New chat" in response.content
+                is_title = (
+                    response.status_code == 200 and b"New chat" in response.content
+                )
                 expected = response.status_code in (400, 403, 409, 413, 422) or is_title
                 attack.expect(expected, f"{path} {body[:60]!r}: {response.status_code}")
             longest = max(waits, default=0.0)
-            attack.expect(longest < 1, f"{path} {body[:60]!r}: another request waited {longest:.1f} s of work")
-        attack.expect(client.post("/api/ask", json={"question": QUESTION}).status_code == 200, "it went on")
+            attack.expect(
+                longest < 1,
+                f"{path} {body[:60]!r}: another request waited {longest:.1f} s of work",
+            )
+        attack.expect(
+            client.post("/api/ask", json={"question": QUESTION}).status_code == 200,
+            "it went on",
+        )
 
 
 UNITS = (
@@ -464,7 +725,14 @@ def test_texts_without_the_end_of_a_sentence(attack: Attack, tmp_path: Path) -> 
         for unit in UNITS:
             text = "He left. " + unit * (size // len(unit.encode()))
             waits.clear()
-            told = client.post("/api/documents", files={"files": ("long.txt", text.encode())})
-            attack.expect(told.status_code in (200, 422), f"{unit!r}: {told.status_code} {told.text[:100]}")
+            told = client.post(
+                "/api/documents", files={"files": ("long.txt", text.encode())}
+            )
+            attack.expect(
+                told.status_code in (200, 422),
+                f"{unit!r}: {told.status_code} {told.text[:100]}",
+            )
             longest = max(waits, default=0.0)
-            attack.expect(longest < 1, f"{unit!r}: another request waited {longest:.1f} s of work")
+            attack.expect(
+                longest < 1, f"{unit!r}: another request waited {longest:.1f} s of work"
+            )

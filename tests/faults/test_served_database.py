@@ -24,7 +24,13 @@ from tests.app.serve.conftest import serving
 from tests.faults.attack import Attack
 
 QUESTION = "Where was Bell born?"
-BELL = Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell", "bell.md", {"team": "x"})
+BELL = Passage(
+    "bell",
+    "Alexander Graham Bell was born in Edinburgh.",
+    "Bell",
+    "bell.md",
+    {"team": "x"},
+)
 
 
 @contextmanager
@@ -62,7 +68,9 @@ class Killer:
         self._left = -1
 
 
-def test_connections_killed_at_each_statement(attack: Attack, postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_killed_at_each_statement(
+    attack: Attack, postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Connections to the database killed at each statement: the answer is right or 503, and the next one right"""
     address = Address(postgres, "killed")
     PassageIndex.create(address).add([BELL])
@@ -71,7 +79,9 @@ def test_connections_killed_at_each_statement(attack: Attack, postgres: str, mon
     with _served(address) as client:
 
         def upload(text: str) -> httpx.Response:
-            return client.post("/api/documents", files={"files": ("z.txt", text.encode())})
+            return client.post(
+                "/api/documents", files={"files": ("z.txt", text.encode())}
+            )
 
         def mills() -> list[str]:
             hits = client.get("/api/retrieve?q=mill").json()["hits"]
@@ -87,9 +97,19 @@ def test_connections_killed_at_each_statement(attack: Attack, postgres: str, mon
         def answered(told: httpx.Response) -> bool:
             return bool(told.json()["answer"] == "Edinburgh")
 
-        reads: list[tuple[str, Callable[[], httpx.Response], Callable[[httpx.Response], bool]]] = [
-            ("retrieve", lambda: client.get("/api/retrieve?q=Edinburgh"), lambda told: "bell.md" in told.text),
-            ("list", lambda: client.get("/api/documents"), lambda told: "bell.md" in told.text),
+        reads: list[
+            tuple[str, Callable[[], httpx.Response], Callable[[httpx.Response], bool]]
+        ] = [
+            (
+                "retrieve",
+                lambda: client.get("/api/retrieve?q=Edinburgh"),
+                lambda told: "bell.md" in told.text,
+            ),
+            (
+                "list",
+                lambda: client.get("/api/documents"),
+                lambda told: "bell.md" in told.text,
+            ),
             ("ask", asked, answered),
         ]
         for what, read, right in reads:
@@ -97,8 +117,12 @@ def test_connections_killed_at_each_statement(attack: Attack, postgres: str, mon
                 killer.before(moment)
                 told = read()
                 killer.rest()
-                good = told.status_code == 503 or (told.status_code == 200 and (right(told) or killer.killed))
-                attack.expect(good, f"{what} {moment}: {told.status_code} {told.text[:100]}")
+                good = told.status_code == 503 or (
+                    told.status_code == 200 and (right(told) or killer.killed)
+                )
+                attack.expect(
+                    good, f"{what} {moment}: {told.status_code} {told.text[:100]}"
+                )
                 attack.expect(right(read()), f"{what} after {moment}")
                 if not killer.killed:
                     break
@@ -108,11 +132,20 @@ def test_connections_killed_at_each_statement(attack: Attack, postgres: str, mon
             killer.before(moment)
             told = upload(after)
             killer.rest()
-            attack.expect(told.status_code in (200, 503), f"upload {moment}: {told.status_code} {told.text[:100]}")
+            attack.expect(
+                told.status_code in (200, 503),
+                f"upload {moment}: {told.status_code} {told.text[:100]}",
+            )
             # a connection that ends after the commit, before the rest is tidied up, may be told as an error
             good = [after] if told.status_code == 200 else [before, after]
-            attack.expect(stored() in good, f"upload {moment}, {told.status_code}: stored {stored()}")
-            attack.expect(mills() == [stored()], f"upload {moment}: found {mills()}, stored {stored()}")
+            attack.expect(
+                stored() in good,
+                f"upload {moment}, {told.status_code}: stored {stored()}",
+            )
+            attack.expect(
+                mills() == [stored()],
+                f"upload {moment}: found {mills()}, stored {stored()}",
+            )
             attack.expect(upload(after).status_code == 200, f"upload after {moment}")
             attack.expect(mills() == [after], f"upload after {moment}: found {mills()}")
             if not killer.killed:
@@ -122,10 +155,16 @@ def test_connections_killed_at_each_statement(attack: Attack, postgres: str, mon
             killer.before(moment)
             told = client.delete("/api/documents?id=z.txt")
             killer.rest()
-            attack.expect(told.status_code in (200, 503), f"delete {moment}: {told.status_code} {told.text[:100]}")
+            attack.expect(
+                told.status_code in (200, 503),
+                f"delete {moment}: {told.status_code} {told.text[:100]}",
+            )
             if told.status_code == 503:
                 again = client.delete("/api/documents?id=z.txt")
-                attack.expect(again.status_code in (200, 404), f"delete after {moment}: {again.text[:100]}")
+                attack.expect(
+                    again.status_code in (200, 404),
+                    f"delete after {moment}: {again.text[:100]}",
+                )
             attack.expect(mills() == [], f"delete {moment}: found {mills()}")
             attack.expect(stored() is None, f"delete {moment}: the file is there")
             if not killer.killed:
@@ -141,7 +180,9 @@ def _check_counts(attack: Attack, address: Address) -> None:
         (there,) = connection.execute(
             "SELECT count(*) FROM passages WHERE cell NOT IN (SELECT cell FROM dead)"
         ).fetchone()
-    attack.expect(counted == there, f"{counted} passages are counted, {there} are there")
+    attack.expect(
+        counted == there, f"{counted} passages are counted, {there} are there"
+    )
     check_rows(index.database)
     index.close()
 
@@ -157,15 +198,27 @@ def test_two_servers_that_write(attack: Attack, postgres: str) -> None:
             for number in rounds:
                 name = f"{who}{number}.txt"
                 for _ in range(200):
-                    file = {"files": (name, f"The mill {who}{number} is in Leith.".encode())}
+                    file = {
+                        "files": (name, f"The mill {who}{number} is in Leith.".encode())
+                    }
                     told = client.post("/api/documents", files=file)
                     if told.status_code != 409:
                         break
-                attack.expect(told.status_code == 200, f"{name}: {told.status_code} {told.text[:100]}")
-                hits = client.get("/api/retrieve", params={"q": f"mill {who}{number}", "k": 1}).json()["hits"]
-                attack.expect(hits[0]["passage"]["id"] == name, f"{name} was not found at once")
+                attack.expect(
+                    told.status_code == 200,
+                    f"{name}: {told.status_code} {told.text[:100]}",
+                )
+                hits = client.get(
+                    "/api/retrieve", params={"q": f"mill {who}{number}", "k": 1}
+                ).json()["hits"]
+                attack.expect(
+                    hits[0]["passage"]["id"] == name, f"{name} was not found at once"
+                )
 
-        threads = [threading.Thread(target=write, args=(client, who)) for client, who in ((one, "a"), (two, "b"))]
+        threads = [
+            threading.Thread(target=write, args=(client, who))
+            for client, who in ((one, "a"), (two, "b"))
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -177,9 +230,47 @@ def test_two_servers_that_write(attack: Attack, postgres: str) -> None:
 
 
 SQL = [
-    *("'", "''", '"', "\\", "\\'", "';--", "' OR '1'='1", "x'; DROP TABLE passages; --", "%s", "%(k)s", "%%", "{n}"),
-    *("') OR true --", "$1", "$$", "/*filter*/", "*/ OR true /*", "team'::jsonb OR true", "\x00", "\ud800", "\u202e"),
-    *("{}", "[]", "null", "true", "1", "1e999", "NaN", "-0", '{"team": "x"}', "a.b", "$.team", "team->>'x'", "*", "_"),
+    *(
+        "'",
+        "''",
+        '"',
+        "\\",
+        "\\'",
+        "';--",
+        "' OR '1'='1",
+        "x'; DROP TABLE passages; --",
+        "%s",
+        "%(k)s",
+        "%%",
+        "{n}",
+    ),
+    *(
+        "') OR true --",
+        "$1",
+        "$$",
+        "/*filter*/",
+        "*/ OR true /*",
+        "team'::jsonb OR true",
+        "\x00",
+        "\ud800",
+        "\u202e",
+    ),
+    *(
+        "{}",
+        "[]",
+        "null",
+        "true",
+        "1",
+        "1e999",
+        "NaN",
+        "-0",
+        '{"team": "x"}',
+        "a.b",
+        "$.team",
+        "team->>'x'",
+        "*",
+        "_",
+    ),
 ]
 
 
@@ -193,7 +284,10 @@ def test_filters_that_hold_sql(attack: Attack, postgres: str) -> None:
             Passage(f"v{number}", "A mill.", "Mill", f"d{number}", {"team": text})
             for number, text in enumerate(storable)
         ),
-        *(Passage(f"k{number}", "A mill.", "Mill", f"e{number}", {text: "x"}) for number, text in enumerate(storable)),
+        *(
+            Passage(f"k{number}", "A mill.", "Mill", f"e{number}", {text: "x"})
+            for number, text in enumerate(storable)
+        ),
     ]
     PassageIndex.create(address).add(passages)
     here = PassageIndex.in_memory(passages)
@@ -203,24 +297,42 @@ def test_filters_that_hold_sql(attack: Attack, postgres: str) -> None:
 
         def found(token: str, filter: dict[str, Any]) -> list[str] | int:
             asked = {"q": "mill Edinburgh", "k": 100, "filter": json.dumps(filter)}
-            told = client.get("/api/retrieve", params=asked, headers={"Authorization": f"Bearer {token}"})
+            told = client.get(
+                "/api/retrieve",
+                params=asked,
+                headers={"Authorization": f"Bearer {token}"},
+            )
             if told.status_code != 200:
                 return told.status_code
             return sorted(hit["passage"]["id"] for hit in told.json()["hits"])
 
         for text in SQL:
-            for filter in ({"team": text}, {text: "x"}, {text: text}, {"team": [text, "x"]}, {"document_id": text}):
+            for filter in (
+                {"team": text},
+                {text: "x"},
+                {text: text},
+                {"team": [text, "x"]},
+                {"document_id": text},
+            ):
                 if text in ("\x00", "\ud800"):  # one of them is not even JSON's to send
-                    attack.expect(found("root-0123456789abcdef", filter) in ([], ["bell"], 422), f"{filter!r}")
+                    attack.expect(
+                        found("root-0123456789abcdef", filter) in ([], ["bell"], 422),
+                        f"{filter!r}",
+                    )
                     continue
                 wanted = sorted(
                     hit.passage.id
-                    for hit in retriever_over(here.within(filter), "bm25").retrieve("mill Edinburgh", 100)
+                    for hit in retriever_over(here.within(filter), "bm25").retrieve(
+                        "mill Edinburgh", 100
+                    )
                 )
                 got = found("root-0123456789abcdef", filter)
                 attack.expect(got == wanted, f"{filter!r}: {got}, not {wanted}")
                 own = found("team-0123456789abcdef", filter)
-                attack.expect(own in ([], ["bell"]), f"the token of a team found {own} by {filter!r}")
+                attack.expect(
+                    own in ([], ["bell"]),
+                    f"the token of a team found {own} by {filter!r}",
+                )
             for given in ({text: "x"}, {"year": text}):
                 told = client.post(
                     "/api/documents",
@@ -229,7 +341,14 @@ def test_filters_that_hold_sql(attack: Attack, postgres: str) -> None:
                     headers={"Authorization": "Bearer team-0123456789abcdef"},
                 )
                 attack.expect(
-                    told.status_code in (200, 422), f"metadata {given!r}: {told.status_code} {told.text[:100]}"
+                    told.status_code in (200, 422),
+                    f"metadata {given!r}: {told.status_code} {told.text[:100]}",
                 )
-        client.delete("/api/documents?id=z.txt", headers={"Authorization": "Bearer team-0123456789abcdef"})
-    attack.expect(PassageIndex.open(address).fingerprint == before, "the passages are as they were")
+        client.delete(
+            "/api/documents?id=z.txt",
+            headers={"Authorization": "Bearer team-0123456789abcdef"},
+        )
+    attack.expect(
+        PassageIndex.open(address).fingerprint == before,
+        "the passages are as they were",
+    )

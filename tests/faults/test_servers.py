@@ -40,20 +40,32 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
 
 
-def ask(spec: str, way: str, settings: ChatSettings = SETTINGS) -> tuple[Reply | BaseException, float]:
+def ask(
+    spec: str, way: str, settings: ChatSettings = SETTINGS
+) -> tuple[Reply | BaseException, float]:
     """Return the reply, or what was raised, and the seconds it took."""
-    request = Request((Turn("user", "Who?"),), (lambda text: None) if "stream" in way else None)
+    request = Request(
+        (Turn("user", "Who?"),), (lambda text: None) if "stream" in way else None
+    )
     began = time.monotonic()
     try:
         chat = as_chat(spec, settings)
-        came: Any = asyncio.run(chat.acomplete(request)) if "async" in way else chat.complete(request)
+        came: Any = (
+            asyncio.run(chat.acomplete(request))
+            if "async" in way
+            else chat.complete(request)
+        )
     except BaseException as error:
         came = error
     return came, time.monotonic() - began
 
 
 def shows_no_key(came: Reply | BaseException) -> bool:
-    told = "".join(traceback.format_exception(came)) if isinstance(came, BaseException) else repr(came)
+    told = (
+        "".join(traceback.format_exception(came))
+        if isinstance(came, BaseException)
+        else repr(came)
+    )
     return SECRET not in told and "hunter2" not in told
 
 
@@ -65,8 +77,14 @@ def test_a_fault_that_stays(attack: Attack, server: Server, way: str) -> None:
         came, seconds = ask(spec, way)
         well = isinstance(came, Reply) and came.text.strip() == WORDS
         words = isinstance(came, (ModelCallError, ModelRefused))
-        harmless = kind == "reply" or (fault.startswith("stream") and "stream" not in way) or fault == "429-past"
-        attack.expect(well if harmless and not words else words, f"{way} {fault}: {came!r:.300}")
+        harmless = (
+            kind == "reply"
+            or (fault.startswith("stream") and "stream" not in way)
+            or fault == "429-past"
+        )
+        attack.expect(
+            well if harmless and not words else words, f"{way} {fault}: {came!r:.300}"
+        )
         attack.expect(seconds < AT_MOST, f"{way} {fault}: {seconds:.1f} seconds")
         attack.expect(shows_no_key(came), f"{way} {fault}: shows the key")
 
@@ -89,22 +107,41 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl: apt-get install openssl")
     folder: Path = tmp_path_factory.mktemp("tls")
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1", "-days", "1"]
-    subprocess.run([*command, "-keyout", folder / "key", "-out", folder / "pem"], check=True, capture_output=True)
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-subj",
+        "/CN=127.0.0.1",
+        "-days",
+        "1",
+    ]
+    subprocess.run(
+        [*command, "-keyout", folder / "key", "-out", folder / "pem"],
+        check=True,
+        capture_output=True,
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "pem", folder / "key")
     return context
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_addresses(attack: Attack, server: Server, certificate: ssl.SSLContext, way: str) -> None:
+def test_addresses(
+    attack: Attack, server: Server, certificate: ssl.SSLContext, way: str
+) -> None:
     """TLS, names, ports and redirects: told by their names, and prompts go nowhere else."""
     with serving(certificate) as secure, serving() as other:
         there = f"http://localhost:{other.port}/html/once/a/v1/chat/completions"
         for status in (301, 302, 303, 307, 308):
             server.faults[f"to-{status}"] = (redirect(status, there), "never")
         server.faults["loop"] = (
-            redirect(307, f"http://127.0.0.1:{server.port}/loop/always/l/v1/chat/completions"),
+            redirect(
+                307, f"http://127.0.0.1:{server.port}/loop/always/l/v1/chat/completions"
+            ),
             "never",
         )
         here = f"127.0.0.1:{server.port}"
@@ -122,9 +159,12 @@ def test_addresses(attack: Attack, server: Server, certificate: ssl.SSLContext, 
         ):  # fmt: skip
             came, seconds = ask(f"vllm:{address}#m", way)
             attack.expect(
-                isinstance(came, (ModelCallError, ModelRefused, SettingsError)) and told in str(came),
+                isinstance(came, (ModelCallError, ModelRefused, SettingsError))
+                and told in str(came),
                 f"{address}: {came!r:.300}",
             )
             attack.expect(seconds < AT_MOST, f"{way} {address}: {seconds:.1f} seconds")
             attack.expect(shows_no_key(came), f"{way} {address}: shows the key")
-        attack.expect(not other.requests, f"{way}: another host was asked {other.requests}")
+        attack.expect(
+            not other.requests, f"{way}: another host was asked {other.requests}"
+        )

@@ -33,7 +33,9 @@ MEGABYTES = 1 << 20
 
 def _resident() -> int:
     """Return the bytes of memory that this process holds now."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf(
+        "SC_PAGE_SIZE"
+    )
 
 
 def test_very_many_files(attack: Attack, tmp_path: Path) -> None:
@@ -46,19 +48,27 @@ def test_very_many_files(attack: Attack, tmp_path: Path) -> None:
         (folder / f"{name}.txt").write_text(f"File {name} is small.")
     ended = run(lambda: ingest([docs], tmp_path / "index"))
     attack.expect(not ended.error, ended.error)
-    attack.expect(len(PassageIndex.open(tmp_path / "index")) == number, "some files are missing")
+    attack.expect(
+        len(PassageIndex.open(tmp_path / "index")) == number, "some files are missing"
+    )
 
 
 @pytest.mark.parametrize("suffix", ["txt", "jsonl", "csv"])
 def test_one_long_line(attack: Attack, tmp_path: Path, suffix: str) -> None:
     """20 MB on one line take at most 800 MB more"""
     words = "water " * (20 * MEGABYTES // 6)
-    text = {"txt": words, "jsonl": f'{{"id": "a", "text": "{words}"}}', "csv": f"id,text\na,{words}\n"}[suffix]
+    text = {
+        "txt": words,
+        "jsonl": f'{{"id": "a", "text": "{words}"}}',
+        "csv": f"id,text\na,{words}\n",
+    }[suffix]
     path = tmp_path / f"long.{suffix}"
     path.write_text(text)
 
     def work() -> None:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10  # of the process that was forked
+        before = (
+            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        )  # of the process that was forked
         ingest([path], tmp_path / "index")
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10) - before
         assert grown < 800 * MEGABYTES, f"{grown // MEGABYTES} MB"
@@ -72,15 +82,25 @@ def test_very_many_questions(attack: Attack) -> None:
     agent = create_ras_agent(index=sample_passages(), limits=Limits(max_hops=1))
     before = files = 0
     answers: dict[str, str] = {}
-    for number, question in enumerate(islice(cycle(QUESTIONS), len(attack.times(5000)))):
+    for number, question in enumerate(
+        islice(cycle(QUESTIONS), len(attack.times(5000)))
+    ):
         answer = agent.invoke({"question": question})["answer"]
-        attack.expect(answers.setdefault(question, answer) == answer, f"question {number}: {answer}")
+        attack.expect(
+            answers.setdefault(question, answer) == answer,
+            f"question {number}: {answer}",
+        )
         if number == 200:
             gc.collect()
             before, files = _resident(), len(os.listdir("/proc/self/fd"))
     gc.collect()
-    attack.expect(not before or _resident() - before < 40 * MEGABYTES, f"{(_resident() - before) // MEGABYTES} MB more")
-    attack.expect(not files or len(os.listdir("/proc/self/fd")) <= files, "files stay open")
+    attack.expect(
+        not before or _resident() - before < 40 * MEGABYTES,
+        f"{(_resident() - before) // MEGABYTES} MB more",
+    )
+    attack.expect(
+        not files or len(os.listdir("/proc/self/fd")) <= files, "files stay open"
+    )
 
 
 def test_many_event_loops(attack: Attack) -> None:
@@ -97,7 +117,13 @@ def test_interrupts_of_the_command(attack: Attack, tmp_path: Path) -> None:
     program = "from ras_agent.app.cli import main; print('begun', flush=True); main()"
     command = [sys.executable, "-c", program, "ask", "--sample", QUESTIONS[0]]
     for number in attack.times(33):
-        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(attack.random.uniform(0, 1.2))
@@ -110,5 +136,9 @@ def test_interrupts_of_the_command(attack: Attack, tmp_path: Path) -> None:
             attack.expect(False, f"interrupt {number}: still running")
             continue
         # an interrupt while Python itself ends is the signal's own end, which shells report as 130 too
-        held = process.returncode in (0, 130, -signal.SIGINT) and "Traceback" not in told
-        attack.expect(held, f"interrupt {number}: exit {process.returncode}: {told[-300:]}")
+        held = (
+            process.returncode in (0, 130, -signal.SIGINT) and "Traceback" not in told
+        )
+        attack.expect(
+            held, f"interrupt {number}: exit {process.returncode}: {told[-300:]}"
+        )

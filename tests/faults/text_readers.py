@@ -40,7 +40,17 @@ from ras_agent.question_graph.conflicts import conflicts_of
 from ras_agent.question_graph.export import to_mermaid
 from ras_agent.question_graph.proof import proof_of
 from ras_agent.question_graph.support import with_support
-from ras_agent.records import Answer, Citation, Exchange, Hit, Passage, Source, Span, Step, Triple
+from ras_agent.records import (
+    Answer,
+    Citation,
+    Exchange,
+    Hit,
+    Passage,
+    Source,
+    Span,
+    Step,
+    Triple,
+)
 from ras_agent.registry import names
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
@@ -141,7 +151,10 @@ def _edges(text: str) -> None:
 
 
 def _conflicts(text: str) -> None:
-    conflicts_of(Triple("Alan", "born in", f"{number} {text}", (Source(number),)) for number in "12")
+    conflicts_of(
+        Triple("Alan", "born in", f"{number} {text}", (Source(number),))
+        for number in "12"
+    )
 
 
 def _drawn(text: str) -> None:
@@ -158,7 +171,11 @@ def _offline(text: str) -> None:
     passage = _passage(text)
     step = Step(1, text, (Hit(passage, 1.0),), ())
     with patch.object(roles, "_packaged_reader", _Pointing):
-        planner, answerer, reasoner = roles.offline_planner(), roles.offline_answerer(), roles.offline_reasoner()
+        planner, answerer, reasoner = (
+            roles.offline_planner(),
+            roles.offline_answerer(),
+            roles.offline_reasoner(),
+        )
     planner.plan(text, QuestionGraph(), [step])
     reasoner.next_sentence(text, [passage], [])
     answerer.answer(text, QuestionGraph(), [passage], ())
@@ -192,7 +209,12 @@ class _Pointing(Reader):
         return Span(min(8, len(question)), len(question), 1.0)
 
     def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
-        return [[Span(0, len(text), 9.0), Span(len(text) // 2, len(text), 8.0)] if text else [] for text in texts]
+        return [
+            [Span(0, len(text), 9.0), Span(len(text) // 2, len(text), 8.0)]
+            if text
+            else []
+            for text in texts
+        ]
 
     def judge(self, question: str, texts: Sequence[str]) -> list[Verdict]:
         return [Verdict(1.0, 0.0, 0.0) for _ in texts]
@@ -212,7 +234,13 @@ def _read(text: str) -> None:
 def _dialects(text: str) -> None:
     """Read a reply in each dialect, as it is and behind what begins an action."""
     rows = [dialect(name) for name in names("dialect")]
-    for reply in (text, f"<search>{text}", f"<answer>{text}", f"Action: {text}", f"<tool_call>{text}"):
+    for reply in (
+        text,
+        f"<search>{text}",
+        f"<answer>{text}",
+        f"Action: {text}",
+        f"<tool_call>{text}",
+    ):
         for row in rows:
             row.read(reply, False, "")
 
@@ -246,11 +274,17 @@ READERS = {
     "figures_in": TextReader(figures_in, "text.values"),
     "value_of": TextReader(value_of, "text.values"),
     "name_spans": TextReader(name_spans, "text.names"),
-    "is_name": TextReader(lambda text: (is_name(text), DEMONYM.fullmatch(text)), "text.names"),
+    "is_name": TextReader(
+        lambda text: (is_name(text), DEMONYM.fullmatch(text)), "text.names"
+    ),
     "foreign_language": TextReader(foreign_language, "text.languages"),
-    "sentence_at": TextReader(lambda text: sentence_at(text, len(text) - 1), "text.sentences"),
+    "sentence_at": TextReader(
+        lambda text: sentence_at(text, len(text) - 1), "text.sentences"
+    ),
     "best_sentence": TextReader(_cited),
-    "inert_markup": TextReader(lambda text: (inert_markup(text), markup_start(text)), "text.markup"),
+    "inert_markup": TextReader(
+        lambda text: (inert_markup(text), markup_start(text)), "text.markup"
+    ),
     "without_sources": TextReader(without_sources, "graphs.tool"),
     "options_of": TextReader(options_of, "text.options"),
     "with_support": TextReader(_borne, "question_graph.support"),
@@ -258,117 +292,214 @@ READERS = {
     "stem_set": TextReader(stem_set, "text.words"),
     # prompts
     "as_data": TextReader(marks.as_data, "marks"),
-    "passage_block": TextReader(lambda text: (as_line(text), passage_block([Passage("1", text, text)]))),
+    "passage_block": TextReader(
+        lambda text: (as_line(text), passage_block([Passage("1", text, text)]))
+    ),
     "fact_text": TextReader(_drawn, "question_graph.export"),
-    "Mark.is_in": TextReader(lambda text: [mark.is_in(text) for mark in marks.MARKS], "marks"),
-    "ends_chain": TextReader(lambda text: marks.ends_chain(f"{text} the answer is {text}"), "marks"),
+    "Mark.is_in": TextReader(
+        lambda text: [mark.is_in(text) for mark in marks.MARKS], "marks"
+    ),
+    "ends_chain": TextReader(
+        lambda text: marks.ends_chain(f"{text} the answer is {text}"), "marks"
+    ),
     # replies
     "without_thinking": TextReader(without_thinking, "tools.chat.thoughts"),
-    "dialects": TextReader(lambda text: (_dialects(text), dialect_of_model(text)), "tools.plan.dialects"),
+    "dialects": TextReader(
+        lambda text: (_dialects(text), dialect_of_model(text)), "tools.plan.dialects"
+    ),
     "judge": TextReader(_judged, "eval.judge"),
     "parse_plan": TextReader(_any(parse_plan), "tools.plan.grammar"),
-    "first_new_sentence": TextReader(lambda text: first_new_sentence(text, ["Alan was"]), "tools.plan.llm_reasoner"),
-    "json_objects": TextReader(lambda text: (is_json(text), list(json_objects(text))), "text.loose_json"),
+    "first_new_sentence": TextReader(
+        lambda text: first_new_sentence(text, ["Alan was"]), "tools.plan.llm_reasoner"
+    ),
+    "json_objects": TextReader(
+        lambda text: (is_json(text), list(json_objects(text))), "text.loose_json"
+    ),
     "parse_triples": TextReader(
         lambda text: problem_of(parse_triples(text), text),
         "tools.structure.parse_triples tools.structure.triple_lines tools.structure.llm",
     ),
-    "answer_part, prose": TextReader(lambda text: answer_part(text, prose=True), "tools.answer.forms"),
-    "answer_part": TextReader(lambda text: answer_part(f"Answer: x [1]{text}", prose=False), "tools.answer.forms"),
+    "answer_part, prose": TextReader(
+        lambda text: answer_part(text, prose=True), "tools.answer.forms"
+    ),
+    "answer_part": TextReader(
+        lambda text: answer_part(f"Answer: x [1]{text}", prose=False),
+        "tools.answer.forms",
+    ),
     "abstains": TextReader(abstains, "tools.answer.forms"),
     "forms": TextReader(
-        lambda text: [form.read(text, "(A) one (B) two") for form in FORMS.values()], "tools.answer.forms"
+        lambda text: [form.read(text, "(A) one (B) two") for form in FORMS.values()],
+        "tools.answer.forms",
     ),
-    "forms, question": TextReader(lambda text: [form.read("A", text) for form in FORMS.values()], "tools.answer.forms"),
-    "read_citations": TextReader(lambda text: read_citations(text, {1: "1"}), "tools.answer.citations"),
+    "forms, question": TextReader(
+        lambda text: [form.read("A", text) for form in FORMS.values()],
+        "tools.answer.forms",
+    ),
+    "read_citations": TextReader(
+        lambda text: read_citations(text, {1: "1"}), "tools.answer.citations"
+    ),
     "streamed answer": TextReader(_streamed, "tools.answer.forms"),
     "read_answers": TextReader(read_answers, "lab.path_answers"),
-    "read_shares": TextReader(lambda text: read_shares(text, 50), "tools.subgraph.scorers.llm"),
-    "listed_names": TextReader(lambda text: listed_names(text, "Who was Alan?"), "tools.kg.llm_mentions"),
-    "read_numbers": TextReader(_any(lambda text: read_numbers(text, 9)), "train.subq.decompose"),
-    "read_search": TextReader(_any(read_search), "train.subq.decompose train.subq.label"),
+    "read_shares": TextReader(
+        lambda text: read_shares(text, 50), "tools.subgraph.scorers.llm"
+    ),
+    "listed_names": TextReader(
+        lambda text: listed_names(text, "Who was Alan?"), "tools.kg.llm_mentions"
+    ),
+    "read_numbers": TextReader(
+        _any(lambda text: read_numbers(text, 9)), "train.subq.decompose"
+    ),
+    "read_search": TextReader(
+        _any(read_search), "train.subq.decompose train.subq.label"
+    ),
     "is_overflow": TextReader(
-        lambda text: (is_overflow(ValueError(text)), estimate_tokens(text), cut_to_tokens(text, 100)),
+        lambda text: (
+            is_overflow(ValueError(text)),
+            estimate_tokens(text),
+            cut_to_tokens(text, 100),
+        ),
         "tools.chat.window text.tokens",
     ),
-    "without_secrets": TextReader(lambda text: (without_secrets(text), printable(text)), "tools.chat.secrets"),
+    "without_secrets": TextReader(
+        lambda text: (without_secrets(text), printable(text)), "tools.chat.secrets"
+    ),
     "calls_in_text": TextReader(
-        lambda text: (calls_in_text(text, _TOOLS), calls_in_text(f"search({text}", _TOOLS), tool_named(text, _TOOLS)),
+        lambda text: (
+            calls_in_text(text, _TOOLS),
+            calls_in_text(f"search({text}", _TOOLS),
+            tool_named(text, _TOOLS),
+        ),
         "tools.chat.tool_calls tools.plan.tool_planner",
     ),
     "arguments_in": TextReader(_any(arguments_in), "tools.chat.tool_calls"),
-    "read_result": TextReader(lambda text: read_result(text, [_passage(text)]), "tools.plan.graph_tools"),
+    "read_result": TextReader(
+        lambda text: read_result(text, [_passage(text)]), "tools.plan.graph_tools"
+    ),
     "shortfall": TextReader(lambda text: shortfall(text, text), "tools.chat.endings"),
     "repeated_at": TextReader(repeated_at, "text.repeats"),
     "unusable": TextReader(
-        lambda text: (refuses(text), echoes(text, [text]), copies(text, [text], [text])), "text.unusable"
+        lambda text: (
+            refuses(text),
+            echoes(text, [text]),
+            copies(text, [text], [text]),
+        ),
+        "text.unusable",
     ),
     "two fields": TextReader(sentences_in, "tools.structure.two_fields"),
     "reply_to_task": TextReader(
-        lambda text: reply_to_task([Message(role="user", content=f"{TITLE_TASK}{text}")]),
+        lambda text: reply_to_task(
+            [Message(role="user", content=f"{TITLE_TASK}{text}")]
+        ),
         "app.serve.page_tasks",
     ),
     "standing": TextReader(
-        lambda text: standing_text(text, text).sentence("Alan", "was born in", text[:100]),
+        lambda text: standing_text(text, text).sentence(
+            "Alan", "was born in", text[:100]
+        ),
         "text.standing text.terms",
     ),
     "terms_of": TextReader(terms_of, "text.terms"),
-    "one_line": TextReader(lambda text: (one_line(text), shown_name(text)), "text.lines"),
-    "Rows": TextReader(lambda text: list(Rows(iter(text.splitlines(keepends=True)))), "tools.index.tables"),
-    "text_f1": TextReader(lambda text: text_f1(text, ["Alan"]), "eval.metrics.own_text"),
+    "one_line": TextReader(
+        lambda text: (one_line(text), shown_name(text)), "text.lines"
+    ),
+    "Rows": TextReader(
+        lambda text: list(Rows(iter(text.splitlines(keepends=True)))),
+        "tools.index.tables",
+    ),
+    "text_f1": TextReader(
+        lambda text: text_f1(text, ["Alan"]), "eval.metrics.own_text"
+    ),
     # questions
-    "query_mentions": TextReader(lambda text: query_mentions(text, str.istitle), "tools.kg.link"),
-    "split_mention": TextReader(lambda text: split_mention(text, str.istitle), "tools.kg.link"),
-    "without_names": TextReader(lambda text: without_names(text, ["Alan"]), "tools.subgraph.pipeline"),
+    "query_mentions": TextReader(
+        lambda text: query_mentions(text, str.istitle), "tools.kg.link"
+    ),
+    "split_mention": TextReader(
+        lambda text: split_mention(text, str.istitle), "tools.kg.link"
+    ),
+    "without_names": TextReader(
+        lambda text: without_names(text, ["Alan"]), "tools.subgraph.pipeline"
+    ),
     "analyse": TextReader(analyse, "tools.offline.question"),
     "proof_of": TextReader(
-        lambda text: proof_of(text, "Ulm", [Citation(1, "p", text, 0, len(text), text)], {}), "question_graph.proof"
+        lambda text: proof_of(
+            text, "Ulm", [Citation(1, "p", text, 0, len(text), text)], {}
+        ),
+        "question_graph.proof",
     ),
     "sentences_that_say": TextReader(
-        lambda text: [sentences_that_say(f"{ask} {text}", read([Passage("p", text)])) for ask in ("Why", "Describe")],
+        lambda text: [
+            sentences_that_say(f"{ask} {text}", read([Passage("p", text)]))
+            for ask in ("Why", "Describe")
+        ],
         "tools.offline.said",
     ),
     "all_of_list": TextReader(
-        lambda text: [all_of_list("Who?", "Ulm", one) for one in read([Passage("p", f"Ulm, {text}")])[0].sentences],
+        lambda text: [
+            all_of_list("Who?", "Ulm", one)
+            for one in read([Passage("p", f"Ulm, {text}")])[0].sentences
+        ],
         "tools.offline.said",
     ),
     "offline roles": TextReader(_offline, OFFLINE),
     "unmet": TextReader(
-        lambda text: lacks_what_is_named(f"Who is the mayor of {text[:2000]}", read([_passage(text)])[0].sentences),
+        lambda text: lacks_what_is_named(
+            f"Who is the mayor of {text[:2000]}", read([_passage(text)])[0].sentences
+        ),
         "tools.offline.answerer.unmet",
     ),
     "wording": TextReader(
-        lambda text: wording(f"Was {text[:2000]}", read([_passage(text)])), "tools.offline.answerer.wording"
+        lambda text: wording(f"Was {text[:2000]}", read([_passage(text)])),
+        "tools.offline.answerer.wording",
     ),
-    "offline roles that read": TextReader(_read, "tools.offline.chain tools.offline.answerer.answer"),
+    "offline roles that read": TextReader(
+        _read, "tools.offline.chain tools.offline.answerer.answer"
+    ),
     "example questions": TextReader(_examples, "page.examples"),
     "offline rewriter": TextReader(
         lambda text: (
-            OfflineRewriter().rewrite(text, [Exchange("Who wrote Emma?", "Jane Austen")]),
-            OfflineRewriter().rewrite("And where did she live?", [Exchange(text, text)]),
+            OfflineRewriter().rewrite(
+                text, [Exchange("Who wrote Emma?", "Jane Austen")]
+            ),
+            OfflineRewriter().rewrite(
+                "And where did she live?", [Exchange(text, text)]
+            ),
         ),
         "tools.offline.followup",
     ),
     "question_in": TextReader(lambda text: question_in(text, "Who?")),
     # passages and files
-    "offline extractor": TextReader(lambda text: OfflineExtractor().extract([_passage(text)]), EXTRACTOR),
+    "offline extractor": TextReader(
+        lambda text: OfflineExtractor().extract([_passage(text)]), EXTRACTOR
+    ),
     "plain kinds": TextReader(
-        lambda text: [_any(read)(text) for read in PLAIN_KINDS.values()], "tools.index.plain_kinds"
+        lambda text: [_any(read)(text) for read in PLAIN_KINDS.values()],
+        "tools.index.plain_kinds",
     ),
     "read_mail": TextReader(
-        lambda text: read_mail(f"From: a\n\n{text}".encode("utf-8", "replace"), str), "tools.index.mail"
+        lambda text: read_mail(f"From: a\n\n{text}".encode("utf-8", "replace"), str),
+        "tools.index.mail",
     ),
     "tables_in": TextReader(tables_in, "tools.index.text_tables"),
-    "records_of": TextReader(lambda text: records_of([text, text], [[text, text]]), "tools.index.text_tables"),
+    "records_of": TextReader(
+        lambda text: records_of([text, text], [[text, text]]), "tools.index.text_tables"
+    ),
     "look_up": TextReader(lambda text: look_up(text, []), "tools.offline.table_rows"),
     "chunk_spans": TextReader(chunk_spans, "tools.index.chunk"),
-    "Tokeniser": TextReader(lambda text: Tokeniser().terms(text), "tools.index.tokenise"),
-    "without_copies": TextReader(
-        lambda text: without_copies([Hit(_passage(text), 1.0), Hit(_passage(text[1:]), 0.5)]), "tools.retrieve.copies"
+    "Tokeniser": TextReader(
+        lambda text: Tokeniser().terms(text), "tools.index.tokenise"
     ),
-    "joined_words": TextReader(lambda text: joined_words([text]), "tools.index.line_ends"),
+    "without_copies": TextReader(
+        lambda text: without_copies(
+            [Hit(_passage(text), 1.0), Hit(_passage(text[1:]), 0.5)]
+        ),
+        "tools.retrieve.copies",
+    ),
+    "joined_words": TextReader(
+        lambda text: joined_words([text]), "tools.index.line_ends"
+    ),
     "converted files": TextReader(
-        lambda text: (_slides(f"<!-- Slide number: 1 -->\n{text}"), _book(text)), "tools.index.conversions"
+        lambda text: (_slides(f"<!-- Slide number: 1 -->\n{text}"), _book(text)),
+        "tools.index.conversions",
     ),
     "raised text": TextReader(
         lambda text: (
@@ -383,13 +514,16 @@ READERS = {
                 is_invisible(text),
                 is_struck(f"line-through;{text}"),
                 is_white(f"color:{text}"),
-                _html(f"<style>{text}</style><p class=x>seen".encode("utf-8", "replace")),
+                _html(
+                    f"<style>{text}</style><p class=x>seen".encode("utf-8", "replace")
+                ),
             )
         ),
         "tools.index.page_styles",
     ),
     "HTML pages": TextReader(
-        _any(lambda text: _html(f"<p>{text}</p>".encode("utf-8", "replace"))), "tools.index.conversions"
+        _any(lambda text: _html(f"<p>{text}</p>".encode("utf-8", "replace"))),
+        "tools.index.conversions",
     ),
     "encoded data": TextReader(_encoded_data, "tools.index.load"),
     "front_matter": TextReader(front_matter, "tools.index.markdown"),
@@ -405,17 +539,29 @@ READERS = {
     # scores
     "split_answers": TextReader(split_answers, "eval.metrics.answer_sets"),
     "token_f1": TextReader(
-        lambda text: (token_f1(text, ["Alan"]), golden_match(text, ["Alan"])), "eval.metrics.answers"
+        lambda text: (token_f1(text, ["Alan"]), golden_match(text, ["Alan"])),
+        "eval.metrics.answers",
     ),
-    "fanout_share": TextReader(lambda text: fanout_share(text, [text, "Alan"]), "eval.metrics.suites"),
-    "chosen_label": TextReader(lambda text: chosen_label(text, {"A": "one", "B": "two"}), "eval.metrics.choices"),
-    "chosen_class": TextReader(lambda text: chosen_class(text, ["support", "counter"]), "eval.metrics.choices"),
+    "fanout_share": TextReader(
+        lambda text: fanout_share(text, [text, "Alan"]), "eval.metrics.suites"
+    ),
+    "chosen_label": TextReader(
+        lambda text: chosen_label(text, {"A": "one", "B": "two"}),
+        "eval.metrics.choices",
+    ),
+    "chosen_class": TextReader(
+        lambda text: chosen_class(text, ["support", "counter"]), "eval.metrics.choices"
+    ),
     "stated_verdict": TextReader(stated_verdict, "eval.metrics.choices"),
     "answer_apart": TextReader(answer_apart, "eval.metrics.cited_graph"),
     "read_cited_graph": TextReader(read_cited_graph, "eval.metrics.cited_graph"),
     "parse_explanation": TextReader(_any(_edges), "eval.benchmarks.graphqa"),
     "webquestions_question": TextReader(
-        _any(lambda text: webquestions_question(QuestionRecord({"targetValue": text, "utterance": text}, "here"))),
+        _any(
+            lambda text: webquestions_question(
+                QuestionRecord({"targetValue": text, "utterance": text}, "here")
+            )
+        ),
         "eval.benchmarks.kgqa",
     ),
 }
@@ -463,15 +609,26 @@ def modules_with_patterns() -> Iterator[str]:
     root = Path(ras_agent.__file__).parent
     for path in (
         *root.rglob("*.py"),
-        *(file for link in root.iterdir() if link.is_symlink() for file in link.rglob("*.py")),
+        *(
+            file
+            for link in root.iterdir()
+            if link.is_symlink()
+            for file in link.rglob("*.py")
+        ),
     ):
         if re.search(r"^import re$", path.read_text(encoding="utf-8"), re.MULTILINE):
-            yield ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+            yield ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(
+                ".__init__"
+            )
 
 
 def patterns_of(module: str) -> Iterator[re.Pattern[str]]:
     """Yield the compiled patterns in a module's variables."""
-    for value in vars(importlib.import_module(module if module.startswith("lab.") else f"ras_agent.{module}")).values():
+    for value in vars(
+        importlib.import_module(
+            module if module.startswith("lab.") else f"ras_agent.{module}"
+        )
+    ).values():
         for item in value if isinstance(value, tuple) else (value,):
             if isinstance(item, re.Pattern) and isinstance(item.pattern, str):
                 yield item

@@ -7,7 +7,17 @@ import pytest
 
 from ras_agent import create_ras_agent
 from ras_agent.budget import current_ledger
-from ras_agent.records import Answer, Call, Citation, Extraction, Hit, Passage, Plan, Source, Triple
+from ras_agent.records import (
+    Answer,
+    Call,
+    Citation,
+    Extraction,
+    Hit,
+    Passage,
+    Plan,
+    Source,
+    Triple,
+)
 
 
 class ScriptedPlanner:
@@ -33,7 +43,10 @@ class EchoRetriever:
         found = self.script.get(query, [f"{query} A", f"{query} B"])
         if isinstance(found, Exception):
             raise found
-        return [Hit(Passage(name, f"{name} is a thing.", name), 2.0 - rank) for rank, name in enumerate(found)]
+        return [
+            Hit(Passage(name, f"{name} is a thing.", name), 2.0 - rank)
+            for rank, name in enumerate(found)
+        ]
 
 
 class SentenceExtractor:
@@ -47,7 +60,15 @@ class SentenceExtractor:
         if isinstance(now, Exception):
             raise now
         return now or Extraction(
-            tuple(Triple(p.id, "is", "a thing", (Source(p.id, 0, len(p.text), extractor="test"),)) for p in passages)
+            tuple(
+                Triple(
+                    p.id,
+                    "is",
+                    "a thing",
+                    (Source(p.id, 0, len(p.text), extractor="test"),),
+                )
+                for p in passages
+            )
         )
 
 
@@ -55,8 +76,13 @@ class CountingAnswerer:
     """Says how much it was given and cites the first fact."""
 
     def answer(self, question, graph, passages, steps):
-        citations = tuple(Citation(1, fact.sources[0].passage_id, triple_ids=(fact.id,)) for fact in graph.facts[:1])
-        return Answer(f"{len(graph)} facts, {len(passages)} passages", citations, confidence=0.5)
+        citations = tuple(
+            Citation(1, fact.sources[0].passage_id, triple_ids=(fact.id,))
+            for fact in graph.facts[:1]
+        )
+        return Answer(
+            f"{len(graph)} facts, {len(passages)} passages", citations, confidence=0.5
+        )
 
 
 class Metered:
@@ -71,7 +97,15 @@ class Metered:
         def call(*args):
             ledger = current_ledger()
             ledger.admit()
-            ledger.record(Call(ledger.role, ledger.hop, "test-model", input_tokens=90, output_tokens=10))
+            ledger.record(
+                Call(
+                    ledger.role,
+                    ledger.hop,
+                    "test-model",
+                    input_tokens=90,
+                    output_tokens=10,
+                )
+            )
             return method(*args)
 
         return call
@@ -92,7 +126,11 @@ class Metered:
 
 def untimed(out):
     """An output without its durations."""
-    return {**out, "steps": [{**step, "seconds": 0} for step in out["steps"]], "seconds": 0}
+    return {
+        **out,
+        "steps": [{**step, "seconds": 0} for step in out["steps"]],
+        "seconds": 0,
+    }
 
 
 def of_role(out, role):

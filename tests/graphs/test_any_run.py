@@ -26,19 +26,35 @@ from ras_agent.records import (
 )
 
 ERRORS = st.sampled_from(
-    [ModelCallError("no reply"), OSError("lost"), KeyError("reply"), BudgetExceeded("max_tokens", "")]
+    [
+        ModelCallError("no reply"),
+        OSError("lost"),
+        KeyError("reply"),
+        BudgetExceeded("max_tokens", ""),
+    ]
 )
 NAMES = st.sampled_from(["p1", "p2", "p3", "p4", "p5"])
 WORDS = st.sampled_from(["Leith", "the Leith", "Bell", "1847", "Edinburgh"])
 
 PLANS = st.one_of(
-    ERRORS, st.just(Plan("sufficient")), st.just(Plan("no_retrieval")), WORDS.map(lambda word: Plan("subq", word))
+    ERRORS,
+    st.just(Plan("sufficient")),
+    st.just(Plan("no_retrieval")),
+    WORDS.map(lambda word: Plan("subq", word)),
 )
 HITS = st.one_of(
-    ERRORS, st.lists(NAMES, unique=True).map(lambda names: [Hit(Passage(name, "Some text."), 1.0) for name in names])
+    ERRORS,
+    st.lists(NAMES, unique=True).map(
+        lambda names: [Hit(Passage(name, "Some text."), 1.0) for name in names]
+    ),
 )
 TRIPLES = st.builds(
-    lambda subject, object_, place: Triple(subject, "is", object_, (Source(place, 0, 4),)), WORDS, WORDS, NAMES
+    lambda subject, object_, place: Triple(
+        subject, "is", object_, (Source(place, 0, 4),)
+    ),
+    WORDS,
+    WORDS,
+    NAMES,
 )
 EXTRACTIONS = st.one_of(
     ERRORS,
@@ -53,7 +69,10 @@ ANSWERS = st.one_of(
     st.builds(
         lambda places, ends: Answer(
             "An answer.",
-            tuple(Citation(n, p, "", 0, end) for n, (p, end) in enumerate(zip(places, ends, strict=False), 1)),
+            tuple(
+                Citation(n, p, "", 0, end)
+                for n, (p, end) in enumerate(zip(places, ends, strict=False), 1)
+            ),
         ),
         st.lists(NAMES),
         st.lists(st.integers(-1, 20)),
@@ -121,7 +140,13 @@ def test_every_run_ends_in_an_answer(scripts, limits, recursion_limit):
 
     def agent():
         roles = Anything(**scripts)
-        return create_ras_agent(planner=roles, retriever=roles, extractor=roles, answerer=roles, limits=limits)
+        return create_ras_agent(
+            planner=roles,
+            retriever=roles,
+            extractor=roles,
+            answerer=roles,
+            limits=limits,
+        )
 
     out = agent().invoke({"question": "Who?"}, config)
 

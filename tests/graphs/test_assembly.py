@@ -36,7 +36,9 @@ def test_an_answerer_without_a_model_needs_facts(fakes):
     assert not needs_facts(fakes.CountingAnswerer())
 
 
-def test_the_paper_preset_asks_for_an_answerer_that_reads_the_chain_and_always_answers(ras, fakes, monkeypatch):
+def test_the_paper_preset_asks_for_an_answerer_that_reads_the_chain_and_always_answers(
+    ras, fakes, monkeypatch
+):
     asked = []
 
     def make(argument, options):
@@ -51,7 +53,10 @@ def test_the_paper_preset_asks_for_an_answerer_that_reads_the_chain_and_always_a
 
 def test_an_unknown_name_is_reported_as_the_planners(ras):
     with pytest.raises(
-        UnknownName, match=says("unknown planner 'gpt-4o'", "known: <provider>:<model>, graphllm, offline")
+        UnknownName,
+        match=says(
+            "unknown planner 'gpt-4o'", "known: <provider>:<model>, graphllm, offline"
+        ),
     ):
         ras(planner="gpt-4o", extractor=None)
 
@@ -59,6 +64,15 @@ def test_an_unknown_name_is_reported_as_the_planners(ras):
 def test_the_shapes_of_input_and_output_are_there_as_json_schemas(ras):
     agent = ras("q")
     assert set(agent.get_input_jsonschema()["properties"]) == {
-        *("question", "messages", "seed_passages", "static_passages", "static_iterations", "filter"),
+        *(
+            "question",
+            "messages",
+            "seed_passages",
+            "static_passages",
+            "static_iterations",
+            "filter",
+        ),
     }
-    assert {"answer", "citations", "graph", "steps"} <= set(agent.get_output_jsonschema()["properties"])
+    assert {"answer", "citations", "graph", "steps"} <= set(
+        agent.get_output_jsonschema()["properties"]
+    )

@@ -31,9 +31,21 @@ def calls(out):
 
 def test_usage_is_counted_by_role_and_hop(metered, fakes):
     out = metered("q", "b", fakes.SUFFICIENT).invoke({"question": "Who?"})
-    assert calls(out) == ["planner 1", "extractor 1", "planner 2", "extractor 2", "planner 3", "answerer 2"]
+    assert calls(out) == [
+        "planner 1",
+        "extractor 1",
+        "planner 2",
+        "extractor 2",
+        "planner 3",
+        "answerer 2",
+    ]
     usage = {name: value for name, value in out["usage"].items() if name != "calls"}
-    assert usage == {"llm_calls": 6, "input_tokens": 540, "output_tokens": 60, "cached_tokens": 0}
+    assert usage == {
+        "llm_calls": 6,
+        "input_tokens": 540,
+        "output_tokens": 60,
+        "cached_tokens": 0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -42,23 +54,41 @@ def test_usage_is_counted_by_role_and_hop(metered, fakes):
         (1, ["answerer 1"], "0 facts, 2 passages"),
         (2, ["planner 1", "answerer 1"], "0 facts, 2 passages"),
         (3, ["planner 1", "extractor 1", "answerer 1"], "2 facts, 2 passages"),
-        (4, ["planner 1", "extractor 1", "planner 2", "answerer 2"], "2 facts, 4 passages"),
+        (
+            4,
+            ["planner 1", "extractor 1", "planner 2", "answerer 2"],
+            "2 facts, 4 passages",
+        ),
     ],
 )
-def test_model_calls_end_the_loop_with_one_reserved_for_the_answer(metered, most, made, answer):
-    out = metered("q", "b", "c", limits=Limits(max_llm_calls=most)).invoke({"question": "Who?"})
-    assert (calls(out), out["answer"], out["stop_reason"]) == (made, answer, "max_llm_calls")
+def test_model_calls_end_the_loop_with_one_reserved_for_the_answer(
+    metered, most, made, answer
+):
+    out = metered("q", "b", "c", limits=Limits(max_llm_calls=most)).invoke(
+        {"question": "Who?"}
+    )
+    assert (calls(out), out["answer"], out["stop_reason"]) == (
+        made,
+        answer,
+        "max_llm_calls",
+    )
     assert what_failed(out) == []
 
 
-def test_a_single_call_is_left_to_the_answerer_where_no_other_role_needs_one(ras, fakes):
-    agent = ras("q", "b", fakes.SUFFICIENT, answerer=fakes.Metered(fakes.CountingAnswerer()))
+def test_a_single_call_is_left_to_the_answerer_where_no_other_role_needs_one(
+    ras, fakes
+):
+    agent = ras(
+        "q", "b", fakes.SUFFICIENT, answerer=fakes.Metered(fakes.CountingAnswerer())
+    )
     out = agent.invoke({"question": "Who?"}, context=Limits(max_llm_calls=1))
     assert (out["answer"], out["stop_reason"]) == ("4 facts, 4 passages", "sufficient")
 
 
 def test_tokens_end_the_loop(metered):
-    out = metered("q", "b", "c", limits=Limits(max_tokens=400)).invoke({"question": "Who?"})
+    out = metered("q", "b", "c", limits=Limits(max_tokens=400)).invoke(
+        {"question": "Who?"}
+    )
     assert calls(out) == ["planner 1", "extractor 1", "planner 2", "answerer 2"]
     assert out["stop_reason"] == "max_tokens"
 
@@ -67,11 +97,22 @@ def test_tokens_end_the_loop(metered):
 def test_a_run_uses_no_more_tokens_than_max_tokens_and_says_so(scripted_llm, most):
     scripted_llm.script(
         {"when": "You steer", "reply": "[SUBQ] Where was Bell born?", "repeat": True},
-        {"when": "You answer questions", "reply": "Answer: Edinburgh [1]", "repeat": True},
+        {
+            "when": "You answer questions",
+            "reply": "Answer: Edinburgh [1]",
+            "repeat": True,
+        },
         {"reply": "(S> Bell | P> was born in | O> Edinburgh)", "repeat": True},
     )
-    passages = [Passage(f"p{n}", f"Bell was born in Edinburgh, page {n}. " * 9, "Bell") for n in range(5)]
-    agent = create_ras_agent(index=passages, limits=Limits(max_tokens=most), settings=Settings(llm=scripted_llm.spec))
+    passages = [
+        Passage(f"p{n}", f"Bell was born in Edinburgh, page {n}. " * 9, "Bell")
+        for n in range(5)
+    ]
+    agent = create_ras_agent(
+        index=passages,
+        limits=Limits(max_tokens=most),
+        settings=Settings(llm=scripted_llm.spec),
+    )
     out = agent.invoke({"question": "Where was Bell born?"})
     assert out["usage"]["input_tokens"] + out["usage"]["output_tokens"] <= most
     assert out["answer"] in ("Edinburgh", "No answer: max_tokens is used up.")
@@ -79,12 +120,18 @@ def test_a_run_uses_no_more_tokens_than_max_tokens_and_says_so(scripted_llm, mos
 
 
 def test_input_and_output_tokens_are_counted_before_every_hop(ras, fakes):
-    extractor = fakes.Metered(fakes.SentenceExtractor())  # 90 tokens in, 10 out; the planner needs none
-    out = ras("q", "b", "c", extractor=extractor, limits=Limits(max_tokens=100)).invoke({"question": "Who?"})
+    extractor = fakes.Metered(
+        fakes.SentenceExtractor()
+    )  # 90 tokens in, 10 out; the planner needs none
+    out = ras("q", "b", "c", extractor=extractor, limits=Limits(max_tokens=100)).invoke(
+        {"question": "Who?"}
+    )
     assert (len(out["steps"]), out["stop_reason"]) == (1, "max_tokens")
 
 
-def test_a_model_call_has_what_earlier_nodes_left_of_the_seconds(ras, fakes, monkeypatch):
+def test_a_model_call_has_what_earlier_nodes_left_of_the_seconds(
+    ras, fakes, monkeypatch
+):
     now = [0.0]
     monkeypatch.setattr("ras_agent.graphs.node.monotonic", lambda: now[0])
     monkeypatch.setattr("ras_agent.budget.monotonic", lambda: now[0])
@@ -100,7 +147,14 @@ def test_a_model_call_has_what_earlier_nodes_left_of_the_seconds(ras, fakes, mon
             left.append(current_ledger().seconds_left())
             return super().extract(passages, subquery)
 
-    agent = ras("q", "b", fakes.SUFFICIENT, retriever=Slow(), extractor=Noting(), limits=Limits(max_seconds=40))
+    agent = ras(
+        "q",
+        "b",
+        fakes.SUFFICIENT,
+        retriever=Slow(),
+        extractor=Noting(),
+        limits=Limits(max_seconds=40),
+    )
     agent.invoke({"question": "Who?"})
     assert left == [27, 24]  # of the thirty that are not the answer's
 
@@ -118,7 +172,13 @@ def test_a_pause_between_nodes_does_not_count_as_time_spent(ras, monkeypatch):
 
     now = [0.0]
     monkeypatch.setattr("ras_agent.graphs.node.monotonic", lambda: now[0])
-    agent = ras("q", "b", "c", limits=Limits(max_seconds=60, max_hops=2), checkpointer=InMemorySaver())
+    agent = ras(
+        "q",
+        "b",
+        "c",
+        limits=Limits(max_seconds=60, max_hops=2),
+        checkpointer=InMemorySaver(),
+    )
     thread = {"configurable": {"thread_id": "t"}}
     agent.invoke({"question": "Who?"}, thread, interrupt_before=["merge"])
     now[0] = 86_400.0
@@ -156,7 +216,11 @@ def test_a_users_own_recursion_limit_ends_in_an_answer(ras, limit, hops, reason)
     out = agent.invoke({"question": "Who?"}, {"recursion_limit": limit})
     assert (len(out["steps"]), out["stop_reason"]) == (hops, reason)
     found = f"{2 * hops} facts, {2 * hops} passages"
-    assert out["answer"] == (found if hops else "No answer: the run ended before its first search: recursion_limit.")
+    assert out["answer"] == (
+        found
+        if hops
+        else "No answer: the run ended before its first search: recursion_limit."
+    )
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
@@ -165,7 +229,9 @@ def test_a_recursion_limit_that_cannot_reach_an_answer_is_refused(ras, limit):
         ras("q").invoke({"question": "Who?"}, {"recursion_limit": limit})
 
 
-def test_what_a_role_has_before_a_refused_call_counts_and_the_loop_ends_all_the_same(ras, fakes):
+def test_what_a_role_has_before_a_refused_call_counts_and_the_loop_ends_all_the_same(
+    ras, fakes
+):
     class Thrifty(fakes.SentenceExtractor):
         """Reads passages one model call each, and returns what it has when no more are allowed."""
 
@@ -175,14 +241,21 @@ def test_what_a_role_has_before_a_refused_call_counts_and_the_loop_ends_all_the_
             triples = []
             for passage in passages:
                 try:
-                    triples += fakes.Metered(fakes.SentenceExtractor()).extract([passage], subquery).triples
+                    triples += (
+                        fakes.Metered(fakes.SentenceExtractor())
+                        .extract([passage], subquery)
+                        .triples
+                    )
                 except BudgetExceeded:
                     break
             return Extraction(tuple(triples))
 
     agent = ras("q", "b", extractor=Thrifty(), limits=Limits(max_llm_calls=2))
     out = agent.invoke({"question": "Who?"})
-    assert (out["answer"], out["stop_reason"]) == ("1 facts, 2 passages", "max_llm_calls")
+    assert (out["answer"], out["stop_reason"]) == (
+        "1 facts, 2 passages",
+        "max_llm_calls",
+    )
 
 
 def test_an_answerer_without_budget_abstains_with_the_limits_name(ras, fakes):
@@ -192,7 +265,12 @@ def test_an_answerer_without_budget_abstains_with_the_limits_name(ras, fakes):
             role.answer(question, graph, passages, steps)
             return role.answer(question, graph, passages, steps)
 
-    out = ras("q", fakes.SUFFICIENT, answerer=Greedy(), limits=Limits(max_llm_calls=1)).invoke({"question": "Who?"})
-    assert (out["answer"], out["abstained"]) == ("No answer: max_llm_calls is used up.", True)
+    out = ras(
+        "q", fakes.SUFFICIENT, answerer=Greedy(), limits=Limits(max_llm_calls=1)
+    ).invoke({"question": "Who?"})
+    assert (out["answer"], out["abstained"]) == (
+        "No answer: max_llm_calls is used up.",
+        True,
+    )
     assert out["failed"] == "max_llm_calls is used up"
     assert out["stop_reason"] == "max_llm_calls"

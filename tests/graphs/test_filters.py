@@ -6,14 +6,29 @@ import re
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from ras_agent import PassageIndex, Settings, create_ircot_agent, create_ras_agent, create_single_shot_agent
+from ras_agent import (
+    PassageIndex,
+    Settings,
+    create_ircot_agent,
+    create_ras_agent,
+    create_single_shot_agent,
+)
 from ras_agent.errors import FilterError, SettingsError
 from ras_agent.records import Hit, Passage
 from ras_agent.settings import load_settings
 
 PASSAGES = [
-    Passage(f"{team}-{number}", f"The depot of team {team} is in {town}.", f"Depot {number}", metadata={"team": team})
-    for team, towns in {"x": ("Ostrell", "Velmora"), "y": ("Quenne", "Dorve"), "z": ("Mitten", "Harrow")}.items()
+    Passage(
+        f"{team}-{number}",
+        f"The depot of team {team} is in {town}.",
+        f"Depot {number}",
+        metadata={"team": team},
+    )
+    for team, towns in {
+        "x": ("Ostrell", "Velmora"),
+        "y": ("Quenne", "Dorve"),
+        "z": ("Mitten", "Harrow"),
+    }.items()
     for number, town in enumerate(towns, 1)
 ]
 QUESTION = {"question": "Where is the depot of the team?"}
@@ -29,7 +44,9 @@ def test_a_question_s_filter_decides_what_is_found(create):
     agent = create(index=PASSAGES)
     assert found(agent.invoke(QUESTION)) == {"x", "y", "z"}
     assert found(agent.invoke({**QUESTION, "filter": {"team": "y"}})) == {"y"}
-    assert found(asyncio.run(agent.ainvoke({**QUESTION, "filter": {"team": ["y", "z"]}}))) == {"y", "z"}
+    assert found(
+        asyncio.run(agent.ainvoke({**QUESTION, "filter": {"team": ["y", "z"]}}))
+    ) == {"y", "z"}
     assert found(agent.invoke(QUESTION)) == {"x", "y", "z"}
 
 
@@ -69,7 +86,11 @@ class Plain:
 
 class Filtering(Plain):
     def retrieve(self, query, k=5, *, filter=None):
-        return [Hit(passage, 1.0) for passage in PASSAGES if filter is None or filter.matches(passage)][:k]
+        return [
+            Hit(passage, 1.0)
+            for passage in PASSAGES
+            if filter is None or filter.matches(passage)
+        ][:k]
 
 
 class Careless(Plain):
@@ -80,14 +101,18 @@ class Careless(Plain):
 def test_a_retriever_of_one_s_own_is_given_the_filter():
     agent = create_ras_agent(retriever=Filtering())
     assert found(agent.invoke({**QUESTION, "filter": {"team": "z"}})) == {"z"}
-    assert found(asyncio.run(agent.ainvoke({**QUESTION, "filter": {"team": "z"}}))) == {"z"}
+    assert found(asyncio.run(agent.ainvoke({**QUESTION, "filter": {"team": "z"}}))) == {
+        "z"
+    }
     assert found(agent.invoke(QUESTION)) == {"x", "y", "z"}
 
 
 def test_a_retriever_that_takes_no_filter_is_refused_with_a_remedy():
     agent = create_ras_agent(retriever=Plain())
     assert found(agent.invoke(QUESTION)) == {"x", "y", "z"}
-    remedy = re.escape("'plain' cannot apply a filter (team = y): give its method the parameter `filter`, retrieve(")
+    remedy = re.escape(
+        "'plain' cannot apply a filter (team = y): give its method the parameter `filter`, retrieve("
+    )
     with pytest.raises(FilterError, match=remedy):
         agent.invoke({**QUESTION, "filter": {"team": "y"}})
     with pytest.raises(FilterError, match=remedy):
@@ -96,7 +121,9 @@ def test_a_retriever_that_takes_no_filter_is_refused_with_a_remedy():
 
 def test_a_passage_outside_that_a_retriever_finds_all_the_same_ends_the_run():
     agent = create_ras_agent(retriever=Careless())
-    with pytest.raises(FilterError, match="'plain' was to find only passages that the filter admits") as raised:
+    with pytest.raises(
+        FilterError, match="'plain' was to find only passages that the filter admits"
+    ) as raised:
         agent.invoke({**QUESTION, "filter": {"team": "y"}})
     assert "x-1" not in str(raised.value)
 
@@ -106,7 +133,9 @@ def test_passages_that_are_given_have_to_be_within_the_filter_too(key):
     agent = create_ras_agent(index=PASSAGES, settings=Settings(filter={"team": "y"}))
     assert found(agent.invoke({**QUESTION, key: PASSAGES[2:4]})) == {"y"}
     for outside in (PASSAGES[:1], ["A text of nobody's."]):
-        with pytest.raises(FilterError, match=r"given passage .* is outside the filter"):
+        with pytest.raises(
+            FilterError, match=r"given passage .* is outside the filter"
+        ):
             agent.invoke({**QUESTION, key: outside})
 
 
@@ -114,11 +143,18 @@ def test_settings_read_a_filter_from_flags_variables_and_files(tmp_path):
     config = tmp_path / "ras-agent.toml"
     config.write_text('filter = {team = ["x", "y"], year = 2019}')
     assert load_settings(config, {}).filter == {"team": ["x", "y"], "year": 2019}
-    assert load_settings(None, {}, {"filter": ["team=x", "team=y"]}).filter == {"team": ["x", "y"]}
+    assert load_settings(None, {}, {"filter": ["team=x", "team=y"]}).filter == {
+        "team": ["x", "y"]
+    }
     assert load_settings(None, {"RAS_AGENT_FILTER": "team=x"}).filter == {"team": ["x"]}
-    assert load_settings(None, {"RAS_AGENT_FILTER": '{"year": 2019}'}).filter == {"year": 2019}
+    assert load_settings(None, {"RAS_AGENT_FILTER": '{"year": 2019}'}).filter == {
+        "year": 2019
+    }
     for environment, message in (
-        ({"RAS_AGENT_FILTER": "team"}, "environment: RAS_AGENT_FILTER: a field is written key=value, such as team=x"),
+        (
+            {"RAS_AGENT_FILTER": "team"},
+            "environment: RAS_AGENT_FILTER: a field is written key=value, such as team=x",
+        ),
         ({"RAS_AGENT_FILTER": "{team"}, "environment: RAS_AGENT_FILTER: "),
     ):
         with pytest.raises(SettingsError, match=message):
@@ -128,5 +164,7 @@ def test_settings_read_a_filter_from_flags_variables_and_files(tmp_path):
 def test_an_index_by_its_path_and_by_itself_are_filtered_alike(tmp_path):
     PassageIndex.create(tmp_path / "i").add(PASSAGES)
     for index in (tmp_path / "i", PassageIndex.open(tmp_path / "i")):
-        out = create_ras_agent(index=index).invoke({**QUESTION, "filter": {"id": "x-*"}})
+        out = create_ras_agent(index=index).invoke(
+            {**QUESTION, "filter": {"id": "x-*"}}
+        )
         assert list(out["passages"]) == ["x-1", "x-2"]

@@ -80,7 +80,11 @@ REACT = GraphSpec(assemble, planner=Thinker, facts="never")
 QUESTION = "Which river flows through the city where Bell was born?"
 PASSAGES = [
     {"id": "bell", "title": "Bell", "text": "Bell was born in Edinburgh."},
-    {"id": "leith", "title": "Water of Leith", "text": "The Water of Leith flows through Edinburgh."},
+    {
+        "id": "leith",
+        "title": "Water of Leith",
+        "text": "The Water of Leith flows through Edinburgh.",
+    },
     {"id": "paris", "title": "Paris", "text": "Paris is the capital of France."},
 ]
 # the first entry that fits what the model is shown is its reply
@@ -93,25 +97,37 @@ REPLIES = [
 
 
 @pytest.fixture
-def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripted_llm: Any) -> tuple[object, ...]:
+def options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripted_llm: Any
+) -> tuple[object, ...]:
     """Install the graph's package as pip would; return the options of a run with it and a scripted model."""
     site = tmp_path / "site"
     info = site / "react_graph-1.0.dist-info"
     info.mkdir(parents=True)
     (site / "react_graph.py").write_text(SOURCE)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: react-graph\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[ras_agent.graph]\nthink-act = react_graph:REACT\n")
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: react-graph\nVersion: 1.0\n"
+    )
+    (info / "entry_points.txt").write_text(
+        "[ras_agent.graph]\nthink-act = react_graph:REACT\n"
+    )
     monkeypatch.syspath_prepend(site)
     monkeypatch.delitem(sys.modules, "react_graph", raising=False)
-    (tmp_path / "passages.jsonl").write_text("".join(json.dumps(passage) + "\n" for passage in PASSAGES))
+    (tmp_path / "passages.jsonl").write_text(
+        "".join(json.dumps(passage) + "\n" for passage in PASSAGES)
+    )
     row = {"id": "river", "question": QUESTION, "answers": ["Water of Leith"]}
     (tmp_path / "questions.jsonl").write_text(json.dumps(row) + "\n")
-    scripted_llm.script(*({"when": when, "reply": reply, "repeat": True} for when, reply in REPLIES))
+    scripted_llm.script(
+        *({"when": when, "reply": reply, "repeat": True} for when, reply in REPLIES)
+    )
     return "--graph", "think-act", "--llm", scripted_llm.spec, "--k", 1
 
 
 def _run(*arguments: object) -> str:
-    done = CliRunner().invoke(build_program(), [str(argument) for argument in arguments])
+    done = CliRunner().invoke(
+        build_program(), [str(argument) for argument in arguments]
+    )
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -121,20 +137,35 @@ def _result(path: Path) -> dict[str, Any]:
     return row
 
 
-def test_ask_runs_the_loop_of_another_package(options: tuple[object, ...], tmp_path: Path, scripted_llm: Any) -> None:
+def test_ask_runs_the_loop_of_another_package(
+    options: tuple[object, ...], tmp_path: Path, scripted_llm: Any
+) -> None:
     _run("index", tmp_path / "passages.jsonl", "--out", tmp_path / "i")
-    trace = Trace.from_json(_run("ask", QUESTION, "--index", tmp_path / "i", *options, "--json"))
-    assert [(step.subquery, [hit.passage.id for hit in step.hits]) for step in trace.steps] == [
+    trace = Trace.from_json(
+        _run("ask", QUESTION, "--index", tmp_path / "i", *options, "--json")
+    )
+    assert [
+        (step.subquery, [hit.passage.id for hit in step.hits]) for step in trace.steps
+    ] == [
         ("where was Bell born", ["bell"]),
         ("flows through Edinburgh", ["leith"]),
     ]
-    assert [plan.plan.reason for plan in trace.plans][1:] == ["Bell was born in Edinburgh.", "The river is found."]
-    assert (trace.answer, trace.stop_reason, trace.mode) == ("Water of Leith", "sufficient", "think-act")
+    assert [plan.plan.reason for plan in trace.plans][1:] == [
+        "Bell was born in Edinburgh.",
+        "The river is found.",
+    ]
+    assert (trace.answer, trace.stop_reason, trace.mode) == (
+        "Water of Leith",
+        "sufficient",
+        "think-act",
+    )
     assert set(trace.roles) == {"planner", "answerer", "retriever"}
     assert len(scripted_llm.requests()) == len(trace.usage.calls) == 4
 
 
-def test_ask_draws_its_plans_as_those_of_any_loop(options: tuple[object, ...], tmp_path: Path) -> None:
+def test_ask_draws_its_plans_as_those_of_any_loop(
+    options: tuple[object, ...], tmp_path: Path
+) -> None:
     _run("index", tmp_path / "passages.jsonl", "--out", tmp_path / "i")
     shown = _run("ask", QUESTION, "--index", tmp_path / "i", *options)
     assert "hop 1  [SUBQ] where was Bell born" in shown
@@ -142,26 +173,56 @@ def test_ask_draws_its_plans_as_those_of_any_loop(options: tuple[object, ...], t
 
 
 def test_eval_scores_it(options: tuple[object, ...], tmp_path: Path) -> None:
-    files = ("--data", tmp_path / "questions.jsonl", "--corpus", tmp_path / "passages.jsonl")
+    files = (
+        "--data",
+        tmp_path / "questions.jsonl",
+        "--corpus",
+        tmp_path / "passages.jsonl",
+    )
     _run("eval", "jsonl", *files, "--out", tmp_path / "run", *options, "--metric", "em")
     assert _result(tmp_path / "run" / "results.jsonl")["scores"] == {"em": 1.0}
     manifest = _result(tmp_path / "run" / "manifest.json")
-    assert (manifest["graph"], manifest["roles"]["planner"]) == ("think-act", options[3])
+    assert (manifest["graph"], manifest["roles"]["planner"]) == (
+        "think-act",
+        options[3],
+    )
 
 
-def test_a_study_takes_its_parts_away(options: tuple[object, ...], tmp_path: Path) -> None:
-    files = ("--data", tmp_path / "questions.jsonl", "--corpus", tmp_path / "passages.jsonl")
-    shown = _run("study", "ablations", "jsonl", *files, "--out", tmp_path / "study", *options)
-    results = {path.parent.name: _result(path) for path in (tmp_path / "study").rglob("results.jsonl")}
+def test_a_study_takes_its_parts_away(
+    options: tuple[object, ...], tmp_path: Path
+) -> None:
+    files = (
+        "--data",
+        tmp_path / "questions.jsonl",
+        "--corpus",
+        tmp_path / "passages.jsonl",
+    )
+    shown = _run(
+        "study", "ablations", "jsonl", *files, "--out", tmp_path / "study", *options
+    )
+    results = {
+        path.parent.name: _result(path)
+        for path in (tmp_path / "study").rglob("results.jsonl")
+    }
     hops = {name: result["hops"] for name, result in results.items()}
     # the graph reads no facts: its full loop shows passages already, and no run shows them beside triples
     assert hops == {"full-loop": 2, "no-planning": 1, "no-retrieval": 0}
-    assert results["no-planning"]["trace"]["graph"]["facts"] == []  # as the full loop reads none
-    assert "Not run: no text-to-triples: the graph 'think-act' reads no triples" in shown
+    assert (
+        results["no-planning"]["trace"]["graph"]["facts"] == []
+    )  # as the full loop reads none
+    assert (
+        "Not run: no text-to-triples: the graph 'think-act' reads no triples" in shown
+    )
 
 
-def test_an_unknown_graph_is_named_with_the_known_ones(options: tuple[object, ...]) -> None:
-    done = CliRunner().invoke(build_program(), ["ask", QUESTION, "--sample", "--graph", "raect"])
+def test_an_unknown_graph_is_named_with_the_known_ones(
+    options: tuple[object, ...],
+) -> None:
+    done = CliRunner().invoke(
+        build_program(), ["ask", QUESTION, "--sample", "--graph", "raect"]
+    )
     assert done.exit_code != 0
-    assert says("unknown graph 'raect'", "known: ircot, ras, react, single-shot, think-act").search(done.output)
+    assert says(
+        "unknown graph 'raect'", "known: ircot, ras, react, single-shot, think-act"
+    ).search(done.output)
     assert names("graph") == ("ras", "ircot", "react", "single-shot", "think-act")

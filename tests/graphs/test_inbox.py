@@ -10,13 +10,17 @@ from langgraph.types import Command
 
 from ras_agent import Passage, create_ras_agent
 
-LEITH = Passage("leith", "The Water of Leith is the main river of Edinburgh.", "Water of Leith")
+LEITH = Passage(
+    "leith", "The Water of Leith is the main river of Edinburgh.", "Water of Leith"
+)
 QUESTION = {"question": "What is the main river of Edinburgh?"}
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
 def waiting_at(place: str) -> tuple[Any, dict[str, Any]]:
-    agent = create_ras_agent(index=[LEITH], review=(place,), checkpointer=InMemorySaver())
+    agent = create_ras_agent(
+        index=[LEITH], review=(place,), checkpointer=InMemorySaver()
+    )
     (interrupt,) = agent.invoke(QUESTION, THREAD)["__interrupt__"]
     return agent, interrupt.value
 
@@ -28,10 +32,16 @@ def decided(agent: Any, decision: object) -> dict[str, Any]:
 
 def test_a_review_has_the_keys_of_agent_inbox_and_of_the_middleware() -> None:
     _, value = waiting_at("answer")
-    assert value["action_request"] == {"action": "review_answer", "args": {"answer": "Water of Leith"}}
+    assert value["action_request"] == {
+        "action": "review_answer",
+        "args": {"answer": "Water of Leith"},
+    }
     assert value["config"]["allow_edit"] is True
     assert value["review_configs"] == [
-        {"action_name": "review_answer", "allowed_decisions": ["approve", "edit", "reject"]}
+        {
+            "action_name": "review_answer",
+            "allowed_decisions": ["approve", "edit", "reject"],
+        }
     ]
     assert value["action_requests"][0]["name"] == "review_answer"
 
@@ -53,8 +63,23 @@ def test_an_approval_in_each_form_goes_on(decision: object) -> None:
 @pytest.mark.parametrize(
     "decision",
     [
-        [{"type": "edit", "args": {"action": "review_answer", "args": {"answer": "The Leith"}}}],
-        {"decisions": [{"type": "edit", "edited_action": {"name": "review_answer", "args": {"answer": "The Leith"}}}]},
+        [
+            {
+                "type": "edit",
+                "args": {"action": "review_answer", "args": {"answer": "The Leith"}},
+            }
+        ],
+        {
+            "decisions": [
+                {
+                    "type": "edit",
+                    "edited_action": {
+                        "name": "review_answer",
+                        "args": {"answer": "The Leith"},
+                    },
+                }
+            ]
+        },
     ],
 )
 def test_an_edit_in_each_form_changes_the_answer(decision: object) -> None:
@@ -62,7 +87,9 @@ def test_an_edit_in_each_form_changes_the_answer(decision: object) -> None:
     assert decided(agent, decision)["answer"] == "The Leith"
 
 
-@pytest.mark.parametrize("decision", [[{"type": "ignore"}], {"decisions": [{"type": "reject"}]}])
+@pytest.mark.parametrize(
+    "decision", [[{"type": "ignore"}], {"decisions": [{"type": "reject"}]}]
+)
 def test_a_rejected_answer_is_withdrawn(decision: object) -> None:
     agent, _ = waiting_at("answer")
     assert decided(agent, decision)["abstained"] is True
@@ -81,9 +108,16 @@ def test_facts_are_edited_and_removed_as_lines() -> None:
     args[names[0]] = "The Leith | flows through | Edinburgh"
     for name in names[1:]:
         args[name] = ""
-    agent.invoke(Command(resume=[{"type": "edit", "args": {"action": "review_facts", "args": args}}]), THREAD)
+    agent.invoke(
+        Command(
+            resume=[{"type": "edit", "args": {"action": "review_facts", "args": args}}]
+        ),
+        THREAD,
+    )
     facts = agent.get_state(THREAD).values["graph"]["facts"]
-    assert [(fact["subject"], fact["object"]) for fact in facts] == [("The Leith", "Edinburgh")]
+    assert [(fact["subject"], fact["object"]) for fact in facts] == [
+        ("The Leith", "Edinburgh")
+    ]
 
 
 def test_a_decision_without_what_it_decides_waits_again_and_says_so() -> None:

@@ -12,8 +12,16 @@ import pytest
 from ras_agent import create_ras_agent
 from ras_agent.records import Passage
 
-HTTP = ["ras_agent.tools.chat.client", "ras_agent.tools.chat.openai_chat", "ras_agent.tools.chat.http"]
-BELL = [Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell")]
+HTTP = [
+    "ras_agent.tools.chat.client",
+    "ras_agent.tools.chat.openai_chat",
+    "ras_agent.tools.chat.http",
+]
+BELL = [
+    Passage(
+        "bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell"
+    )
+]
 
 
 def modules_above() -> Iterator[str]:
@@ -43,13 +51,24 @@ async def test_an_asynchronous_call_has_six_layers_from_the_node_to_the_socket(
     scripted_llm: Any, stacks: list[list[str]]
 ) -> None:
     scripted_llm.script({"reply": "[SUFFICIENT]", "repeat": True})
-    agent = create_ras_agent(planner=scripted_llm.spec, extractor="offline", answerer="offline", index=BELL)
+    agent = create_ras_agent(
+        planner=scripted_llm.spec, extractor="offline", answerer="offline", index=BELL
+    )
     await agent.ainvoke({"question": "Where was Alexander Graham Bell born?"})
-    assert stacks[0] == ["ras_agent.graphs.node", "ras_agent.tools.plan.llm", "ras_agent.tools.chat.dialogue", *HTTP]
+    assert stacks[0] == [
+        "ras_agent.graphs.node",
+        "ras_agent.tools.plan.llm",
+        "ras_agent.tools.chat.dialogue",
+        *HTTP,
+    ]
 
 
-def test_a_synchronous_call_has_the_same_layers_below_its_thread(scripted_llm: Any, stacks: list[list[str]]) -> None:
+def test_a_synchronous_call_has_the_same_layers_below_its_thread(
+    scripted_llm: Any, stacks: list[list[str]]
+) -> None:
     scripted_llm.script({"reply": "[SUFFICIENT]", "repeat": True})
-    agent = create_ras_agent(planner=scripted_llm.spec, extractor="offline", answerer="offline", index=BELL)
+    agent = create_ras_agent(
+        planner=scripted_llm.spec, extractor="offline", answerer="offline", index=BELL
+    )
     agent.invoke({"question": "Where was Alexander Graham Bell born?"})
     assert stacks[0] == HTTP

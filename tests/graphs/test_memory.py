@@ -9,15 +9,28 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.postgres import PostgresStore
 from langgraph.store.sqlite import SqliteStore
 
-from ras_agent import Trace, create_ircot_agent, create_ras_agent, create_single_shot_agent
+from ras_agent import (
+    Trace,
+    create_ircot_agent,
+    create_ras_agent,
+    create_single_shot_agent,
+)
 from ras_agent.errors import SettingsError
 from ras_agent.page import trace_html
 from ras_agent.records import Hit, Passage
 
 ADA = {"configurable": {"user_id": "ada@example.com", "thread_id": "1"}}
-BELL = Passage("bell", "Alexander Graham Bell was born in Edinburgh, a thing.", "Bell", metadata={"team": "x"})
+BELL = Passage(
+    "bell",
+    "Alexander Graham Bell was born in Edinburgh, a thing.",
+    "Bell",
+    metadata={"team": "x"},
+)
 LEITH = Passage(
-    "leith", "The Water of Leith is a thing, the main river of Edinburgh.", "Water of Leith", metadata={"team": "y"}
+    "leith",
+    "The Water of Leith is a thing, the main river of Edinburgh.",
+    "Water of Leith",
+    metadata={"team": "y"},
 )
 
 
@@ -28,7 +41,9 @@ class Shelf:
         self.passages = passages
 
     def retrieve(self, query, k=5, filter=None):
-        admitted = [one for one in self.passages if filter is None or filter.matches(one)]
+        admitted = [
+            one for one in self.passages if filter is None or filter.matches(one)
+        ]
         return [Hit(passage, 1.0) for passage in admitted[:k]]
 
 
@@ -57,7 +72,11 @@ def agent(ras, fakes):
 
 
 def sources(out):
-    return {(source["passage_id"], source["hop"]) for fact in out["graph"]["facts"] for source in fact["sources"]}
+    return {
+        (source["passage_id"], source["hop"])
+        for fact in out["graph"]["facts"]
+        for source in fact["sources"]
+    }
 
 
 def test_facts_of_earlier_turns_are_in_the_next_questions_graph(agent):
@@ -95,7 +114,9 @@ def test_nobody_else_sees_them(agent, other):
 def test_the_filter_of_a_run_holds_for_what_is_remembered(agent):
     made, planner, _ = agent(BELL, LEITH)
     made.invoke({"question": "Where was Bell born?"}, ADA)
-    out = made.invoke({"question": "Which river is there?", "filter": {"team": "y"}}, ADA)
+    out = made.invoke(
+        {"question": "Which river is there?", "filter": {"team": "y"}}, ADA
+    )
     assert planner.shown[2] == ["(S> leith | P> is | O> a thing)"]
     assert list(out["passages"]) == ["leith"]
 
@@ -138,7 +159,9 @@ def test_a_store_that_fails_costs_its_facts_only(agent, fakes):
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
-def test_a_store_that_hangs_costs_its_facts_and_a_moment(agent, fakes, asynchronous, monkeypatch):
+def test_a_store_that_hangs_costs_its_facts_and_a_moment(
+    agent, fakes, asynchronous, monkeypatch
+):
     back = threading.Event()
 
     class Hangs(InMemoryStore):
@@ -158,15 +181,24 @@ def test_a_store_that_hangs_costs_its_facts_and_a_moment(agent, fakes, asynchron
     made, _, _ = agent(BELL, store=Hangs())
     asked = {"question": "Where was Bell born?"}
     try:
-        out = asyncio.run(made.ainvoke(asked, ADA)) if asynchronous else made.invoke(asked, ADA)
+        out = (
+            asyncio.run(made.ainvoke(asked, ADA))
+            if asynchronous
+            else made.invoke(asked, ADA)
+        )
     finally:
         back.set()
     assert out["answer"] == "1 facts, 1 passages"
     (failure,) = fakes.of_role(out, "store")
-    assert failure["message"] == ("the store did not answer within 0.5 s: this thread's earlier facts are left out")
+    assert failure["message"] == (
+        "the store did not answer within 0.5 s: this thread's earlier facts are left out"
+    )
 
 
-@pytest.mark.parametrize("value", [{"graph": 1}, {"passages": []}, {"passages": {"a": 1}, "graph": {"facts": []}}])
+@pytest.mark.parametrize(
+    "value",
+    [{"graph": 1}, {"passages": []}, {"passages": {"a": 1}, "graph": {"facts": []}}],
+)
 def test_what_is_no_graph_is_reported(agent, fakes, value):
     store = InMemoryStore()
     store.put(("ras_agent", "user ada@example%2Ecom", "thread 1"), "graph", value)
@@ -201,7 +233,9 @@ async def test_asynchronous_runs_remember_too(agent):
     assert planner.shown[2] == ["(S> bell | P> is | O> a thing)"]
 
 
-@pytest.mark.parametrize("create", [create_ras_agent, create_ircot_agent, create_single_shot_agent])
+@pytest.mark.parametrize(
+    "create", [create_ras_agent, create_ircot_agent, create_single_shot_agent]
+)
 def test_every_graph_remembers(create):
     made = create(index=[BELL, LEITH], store=InMemoryStore())
     made.invoke({"question": "Where was Alexander Graham Bell born?"}, ADA)

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph_supervisor import create_supervisor
@@ -16,7 +22,9 @@ from ras_agent.errors import StateError, UnknownName
 from ras_agent.records import Passage
 from tests.messages import says
 
-OF_THE_SUPERVISOR = pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
+OF_THE_SUPERVISOR = pytest.mark.filterwarnings(
+    "ignore:create_react_agent has been moved"
+)
 THREAD = {"configurable": {"thread_id": "1"}}
 
 
@@ -36,18 +44,30 @@ def supervisor(*replies):
     return Supervisor(messages=iter(replies))
 
 
-HANDED_OVER = AIMessage("", tool_calls=[{"name": "transfer_to_ras", "args": {}, "id": "call-1"}])
+HANDED_OVER = AIMessage(
+    "", tool_calls=[{"name": "transfer_to_ras", "args": {}, "id": "call-1"}]
+)
 
 
 @pytest.mark.parametrize(
-    "message", [HumanMessage("Who?"), ("user", "Who?"), {"role": "user", "content": "Who?"}, "Who?"]
+    "message",
+    [
+        HumanMessage("Who?"),
+        ("user", "Who?"),
+        {"role": "user", "content": "Who?"},
+        "Who?",
+    ],
 )
 def test_the_last_message_of_the_user_asks_the_question(ras, enough, message):
     out = ras("q", enough).invoke({"messages": [message]})
     assert (out["question"], out["steps"][0]["subquery"]) == ("Who?", "Who?")
     asked, answered = out["messages"]
     assert (asked.type, asked.text) == ("human", "Who?")
-    assert (type(answered), answered.text) == (AIMessage, out["answer"]) == (AIMessage, "2 facts, 2 passages")
+    assert (
+        (type(answered), answered.text)
+        == (AIMessage, out["answer"])
+        == (AIMessage, "2 facts, 2 passages")
+    )
 
 
 def test_the_answer_carries_its_citations_as_plain_json(ras, enough):
@@ -61,32 +81,69 @@ def test_the_answer_carries_its_citations_as_plain_json(ras, enough):
 
 async def test_an_asynchronous_run_takes_messages_too(ras, enough):
     out = await ras("q", enough).ainvoke({"messages": [("user", "Who?")]})
-    assert [message.text for message in out["messages"]] == ["Who?", "2 facts, 2 passages"]
+    assert [message.text for message in out["messages"]] == [
+        "Who?",
+        "2 facts, 2 passages",
+    ]
 
 
 def test_instructions_and_calls_of_tools_among_the_messages_ask_nothing(ras, enough):
     call = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "1"}])
-    messages = [SystemMessage("Be brief."), HumanMessage("Who?"), call, ToolMessage("Done", tool_call_id="1")]
+    messages = [
+        SystemMessage("Be brief."),
+        HumanMessage("Who?"),
+        call,
+        ToolMessage("Done", tool_call_id="1"),
+    ]
     out = ras("q", enough).invoke({"messages": messages})
     assert out["question"] == "Who?"
-    assert [message.type for message in out["messages"]] == ["system", "human", "ai", "tool", "ai"]
+    assert [message.type for message in out["messages"]] == [
+        "system",
+        "human",
+        "ai",
+        "tool",
+        "ai",
+    ]
 
 
 def test_a_generic_message_is_of_the_role_that_it_names(ras, enough):
-    messages = [ChatMessage(role="user", content="Who?"), ChatMessage(role="assistant", content="Ann.")]
-    out = ras("q", enough).invoke({"messages": [*messages, ChatMessage(role="user", content="Where?")]})
+    messages = [
+        ChatMessage(role="user", content="Who?"),
+        ChatMessage(role="assistant", content="Ann."),
+    ]
+    out = ras("q", enough).invoke(
+        {"messages": [*messages, ChatMessage(role="user", content="Where?")]}
+    )
     assert out["question"] == "Where?"
-    assert [message.type for message in out["messages"]] == ["human", "ai", "human", "ai"]
+    assert [message.type for message in out["messages"]] == [
+        "human",
+        "ai",
+        "human",
+        "ai",
+    ]
 
 
 def test_a_message_in_parts_asks_with_its_text(ras, enough):
-    parts = [{"type": "text", "text": "Who?"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]
-    assert ras("q", enough).invoke({"messages": [HumanMessage(parts)]})["question"] == "Who?"
+    parts = [
+        {"type": "text", "text": "Who?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
+    ]
+    assert (
+        ras("q", enough).invoke({"messages": [HumanMessage(parts)]})["question"]
+        == "Who?"
+    )
 
 
 def test_a_question_after_messages_is_asked_after_them(ras, enough):
-    out = ras("q", enough).invoke({"question": "Where?", "messages": [("user", "Who?"), ("ai", "Ann.")]})
-    assert [message.text for message in out["messages"]] == ["Who?", "Ann.", "Where?", "2 facts, 2 passages"]
+    out = ras("q", enough).invoke(
+        {"question": "Where?", "messages": [("user", "Who?"), ("ai", "Ann.")]}
+    )
+    assert [message.text for message in out["messages"]] == [
+        "Who?",
+        "Ann.",
+        "Where?",
+        "2 facts, 2 passages",
+    ]
 
 
 def test_a_question_alone_is_answered_in_plain_json(ras, enough):
@@ -107,7 +164,10 @@ def test_what_is_no_message_is_refused(ras):
 @pytest.mark.parametrize("method", ["invoke", "stream", "batch"])
 def test_an_unknown_key_of_the_input_is_an_error_that_names_the_known_ones(ras, method):
     given = {"question": "Who?", "chat_history": []}
-    with pytest.raises(UnknownName, match=says("unknown input key 'chat_history'", "known:", "messages, question")):
+    with pytest.raises(
+        UnknownName,
+        match=says("unknown input key 'chat_history'", "known:", "messages, question"),
+    ):
         list(getattr(ras("q"), method)([given] if method == "batch" else given))
 
 
@@ -130,7 +190,14 @@ def test_a_thread_keeps_its_conversation(ras, enough, tmp_path):
         out = agent.invoke({"messages": [("user", "Where?")]}, THREAD)
         assert out["question"] == "Where?"
         out = agent.invoke({"question": "When?"}, THREAD)
-    said = ["Who?", "2 facts, 2 passages", "Where?", "2 facts, 2 passages", "When?", "2 facts, 2 passages"]
+    said = [
+        "Who?",
+        "2 facts, 2 passages",
+        "Where?",
+        "2 facts, 2 passages",
+        "When?",
+        "2 facts, 2 passages",
+    ]
     assert [message.text for message in out["messages"]] == said
 
 
@@ -143,7 +210,12 @@ def test_a_thread_does_not_answer_its_last_question_again(ras, enough):
 
 
 def test_the_agent_is_a_node_of_a_graph_of_messages(ras, enough):
-    graph = StateGraph(MessagesState).add_node("research", ras("q", enough)).set_entry_point("research").compile()
+    graph = (
+        StateGraph(MessagesState)
+        .add_node("research", ras("q", enough))
+        .set_entry_point("research")
+        .compile()
+    )
     out = graph.invoke({"messages": [("user", "Who?")]})
     assert [(message.type, message.text) for message in out["messages"]] == [
         ("human", "Who?"),
@@ -156,18 +228,27 @@ def test_a_bigger_graph_may_have_keys_that_the_agent_does_not_know(ras, enough):
     class Mine(MessagesState):
         team: str
 
-    graph = StateGraph(Mine).add_node("research", ras("q", enough)).set_entry_point("research").compile()
+    graph = (
+        StateGraph(Mine)
+        .add_node("research", ras("q", enough))
+        .set_entry_point("research")
+        .compile()
+    )
     assert graph.invoke({"messages": [("user", "Who?")], "team": "x"})["team"] == "x"
 
 
 @OF_THE_SUPERVISOR
 @pytest.mark.parametrize("has_own_configuration", [True, False])
-def test_a_node_may_call_the_agent_with_its_own_configuration_and_all_of_its_state(ras, enough, has_own_configuration):
+def test_a_node_may_call_the_agent_with_its_own_configuration_and_all_of_its_state(
+    ras, enough, has_own_configuration
+):
     agent = ras("q", enough)
     config = {"configurable": {"user_id": "ada"}} if has_own_configuration else None
 
     def ask(state):
-        return {"messages": agent.invoke({**state, "files": {}}, config)["messages"][-1:]}
+        return {
+            "messages": agent.invoke({**state, "files": {}}, config)["messages"][-1:]
+        }
 
     graph = StateGraph(MessagesState)
     graph.add_node("ask", ask)
@@ -181,9 +262,17 @@ def test_a_node_may_call_the_agent_with_its_own_configuration_and_all_of_its_sta
 def test_messages_bring_the_answer_for_a_program_too(ras, enough):
     out = ras("q", enough).invoke({"messages": [("user", "Who?")]})
     told = out["structured_response"]
-    assert (told["answer"], told["abstained"], told["grounded"]) == (out["answer"], False, out["grounded"])
-    assert [citation["quote"] for citation in told["citations"]] == [c["quote"] for c in out["citations"]]
-    assert ras("q", enough).invoke({"question": "Who?"}).get("structured_response") is None
+    assert (told["answer"], told["abstained"], told["grounded"]) == (
+        out["answer"],
+        False,
+        out["grounded"],
+    )
+    assert [citation["quote"] for citation in told["citations"]] == [
+        c["quote"] for c in out["citations"]
+    ]
+    assert (
+        ras("q", enough).invoke({"question": "Who?"}).get("structured_response") is None
+    )
 
 
 async def test_a_supervisor_hands_over_to_the_agent(ras, enough):
@@ -191,15 +280,25 @@ async def test_a_supervisor_hands_over_to_the_agent(ras, enough):
     app = create_supervisor([ras("q", enough)], model=model).compile()
     out = await app.ainvoke({"messages": [("user", "Who?")]})
     said = [message.text for message in out["messages"] if message.type != "tool"]
-    assert said == ["Who?", "", "2 facts, 2 passages", "Transferring back to supervisor", "It is Ann."]
+    assert said == [
+        "Who?",
+        "",
+        "2 facts, 2 passages",
+        "Transferring back to supervisor",
+        "It is Ann.",
+    ]
 
 
 @OF_THE_SUPERVISOR
 def test_a_supervisor_reads_the_whole_conversation(ras, enough):
     model = supervisor(HANDED_OVER, AIMessage("It is Ann."))
-    app = create_supervisor([ras("q", enough)], model=model, output_mode="full_history").compile()
+    app = create_supervisor(
+        [ras("q", enough)], model=model, output_mode="full_history"
+    ).compile()
     out = app.invoke({"messages": [("user", "Who?")]})
-    assert [message.text for message in out["messages"]].count("2 facts, 2 passages") == 1
+    assert [message.text for message in out["messages"]].count(
+        "2 facts, 2 passages"
+    ) == 1
     assert [message.text for message in out["messages"]].count("Who?") == 1
 
 
@@ -209,24 +308,44 @@ def test_two_agents_of_one_supervisor_have_a_name_each(ras, enough):
     call = {"name": "transfer_to_rivers", "args": {}, "id": "call-1"}
     model = supervisor(AIMessage("", tool_calls=[call]), AIMessage("It is Ann."))
     app = create_supervisor([laws, rivers], model=model).compile()
-    steps = [name for step in app.stream({"messages": [("user", "Who?")]}) for name in step]
+    steps = [
+        name for step in app.stream({"messages": [("user", "Who?")]}) for name in step
+    ]
     assert steps == ["supervisor", "rivers", "supervisor"]
 
 
 def test_a_brief_agent_takes_one_question_and_returns_its_answer():
     with open_checkpointer("memory") as checkpointer:
-        passages = [Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith")]
+        passages = [
+            Passage(
+                "leith", "The Water of Leith flows through Edinburgh.", "Water of Leith"
+            )
+        ]
         agent = create_ras_agent(index=passages, brief=True, checkpointer=checkpointer)
         out = agent.invoke({"question": "Which river flows through Edinburgh?"}, THREAD)
-        assert (out.keys(), out["answer"]) == ({"answer", "citations", "abstained"}, "Water of Leith")
+        assert (out.keys(), out["answer"]) == (
+            {"answer", "citations", "abstained"},
+            "Water of Leith",
+        )
         assert list(agent.get_input_jsonschema()["properties"]) == ["question"]
-        assert list(agent.get_output_jsonschema()["properties"]) == ["answer", "citations", "abstained"]
-        assert agent.get_state(THREAD).values["question"] == "Which river flows through Edinburgh?"
-        with pytest.raises(UnknownName, match="unknown input key 'messages'; known: question"):
+        assert list(agent.get_output_jsonschema()["properties"]) == [
+            "answer",
+            "citations",
+            "abstained",
+        ]
+        assert (
+            agent.get_state(THREAD).values["question"]
+            == "Which river flows through Edinburgh?"
+        )
+        with pytest.raises(
+            UnknownName, match="unknown input key 'messages'; known: question"
+        ):
             agent.invoke({"messages": [("user", "Which river?")]}, THREAD)
 
 
 @pytest.mark.parametrize("given", ["Who was born in Ulm?", 5, ["Who was born in Ulm?"]])
 def test_an_input_that_is_no_dictionary_is_answered_with_how_to_ask(given: Any) -> None:
-    with pytest.raises(StateError, match=says("an agent is asked with a dictionary", "'question'")):
+    with pytest.raises(
+        StateError, match=says("an agent is asked with a dictionary", "'question'")
+    ):
         create_ras_agent(index=["Einstein was born in Ulm."]).invoke(given)

@@ -17,7 +17,9 @@ from langchain_core.retrievers import BaseRetriever
 from ras_agent import Hit, Passage, create_ras_agent
 from ras_agent.logs import LOGGER, log_to
 
-BELL = Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell")
+BELL = Passage(
+    "bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell"
+)
 QUESTION = {"question": "Where was Alexander Graham Bell born?"}
 
 
@@ -31,7 +33,9 @@ class Searches(BaseCallbackHandler):
         self.seen.append((kwargs["name"], query))
 
     def on_retriever_end(self, documents: Any, **kwargs: Any) -> None:
-        self.seen.append(("found", [(document.id, document.page_content) for document in documents]))
+        self.seen.append(
+            ("found", [(document.id, document.page_content) for document in documents])
+        )
 
     def on_retriever_error(self, error: BaseException, **kwargs: Any) -> None:
         self.seen.append(("error", str(error)))
@@ -41,7 +45,9 @@ class AsyncSearches(AsyncCallbackHandler):
     def __init__(self) -> None:
         self.seen: list[str] = []
 
-    async def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
+    async def on_retriever_start(
+        self, serialized: Any, query: str, **kwargs: Any
+    ) -> None:
         self.seen.append(query)
 
     async def on_retriever_end(self, documents: Any, **kwargs: Any) -> None:
@@ -54,7 +60,9 @@ class Broken:
 
 
 class Listed(BaseRetriever):
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: Any
+    ) -> list[Document]:
         return [Document(BELL.text, id="bell", metadata={"title": BELL.title})]
 
 
@@ -66,18 +74,28 @@ class TestCallbacks:
     def test_a_built_in_retriever_reports_its_query_and_what_it_found(self) -> None:
         handler = Searches()
         create_ras_agent(index=[BELL]).invoke(QUESTION, {"callbacks": [handler]})
-        assert _first(handler) == [("bm25", QUESTION["question"]), ("found", [("bell", BELL.text)])]
+        assert _first(handler) == [
+            ("bm25", QUESTION["question"]),
+            ("found", [("bell", BELL.text)]),
+        ]
 
     async def test_so_it_does_in_an_asynchronous_run(self) -> None:
         handler, other = AsyncSearches(), Searches()
-        await create_ras_agent(index=[BELL]).ainvoke(QUESTION, {"callbacks": [handler, other]})
+        await create_ras_agent(index=[BELL]).ainvoke(
+            QUESTION, {"callbacks": [handler, other]}
+        )
         assert handler.seen[:2] == [QUESTION["question"], "bell"]
         assert _first(other)[1] == ("found", [("bell", BELL.text)])
 
     def test_a_search_that_fails_is_reported_as_an_error(self) -> None:
         handler = Searches()
-        out = create_ras_agent(retriever=Broken()).invoke(QUESTION, {"callbacks": [handler]})
-        assert _first(handler) == [("Broken", QUESTION["question"]), ("error", "nobody is there")]
+        out = create_ras_agent(retriever=Broken()).invoke(
+            QUESTION, {"callbacks": [handler]}
+        )
+        assert _first(handler) == [
+            ("Broken", QUESTION["question"]),
+            ("error", "nobody is there"),
+        ]
         assert out["failures"][0]["role"] == "retriever"
 
     def test_langchains_own_retriever_is_reported_once(self) -> None:
@@ -86,14 +104,20 @@ class TestCallbacks:
         assert [name for name, _ in _first(handler)] == ["Listed", "found"]
 
 
-@pytest.mark.parametrize("passage", [Passage(7, "text"), Passage("p", None), Passage("p", "Zürich", 7)])  # type: ignore[arg-type]
-def test_a_retriever_that_returns_no_passages_of_texts_is_a_type_error_whoever_listens(passage: Passage) -> None:
+@pytest.mark.parametrize(
+    "passage", [Passage(7, "text"), Passage("p", None), Passage("p", "Zürich", 7)]
+)  # type: ignore[arg-type]
+def test_a_retriever_that_returns_no_passages_of_texts_is_a_type_error_whoever_listens(
+    passage: Passage,
+) -> None:
     class Wrong:
         def retrieve(self, query: str, k: int = 5) -> list[Hit]:
             return [Hit(passage, 1.0)]
 
     with pytest.raises(TypeError, match="a retriever must return hits"):
-        create_ras_agent(retriever=Wrong()).invoke(QUESTION, {"callbacks": [Searches()]})
+        create_ras_agent(retriever=Wrong()).invoke(
+            QUESTION, {"callbacks": [Searches()]}
+        )
 
 
 @pytest.fixture
@@ -112,9 +136,17 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 class TestLog:
     def test_it_has_a_line_for_each_node_with_the_questions_id(self, log: Path) -> None:
-        create_ras_agent(index=[BELL]).invoke(QUESTION, {"metadata": {"question_id": "q7"}})
+        create_ras_agent(index=[BELL]).invoke(
+            QUESTION, {"metadata": {"question_id": "q7"}}
+        )
         lines = _lines(log)
-        assert [line["node"] for line in lines[:5]] == ["begin", "plan", "retrieve", "structure", "merge"]
+        assert [line["node"] for line in lines[:5]] == [
+            "begin",
+            "plan",
+            "retrieve",
+            "structure",
+            "merge",
+        ]
         assert {line["question_id"] for line in lines} == {"q7"}
         assert lines[2]["passage_ids"] == ["bell"]
         assert lines[-1]["node"] == "answer"
@@ -125,7 +157,9 @@ class TestLog:
         for word in ("Alexander", "Edinburgh", "born"):
             assert word not in log.read_text("utf-8")
 
-    def test_it_holds_question_and_answer_where_they_are_asked_for(self, tmp_path: Path, log: Path) -> None:
+    def test_it_holds_question_and_answer_where_they_are_asked_for(
+        self, tmp_path: Path, log: Path
+    ) -> None:
         handler = log_to(tmp_path / "texts.jsonl", text=True)
         try:
             create_ras_agent(index=[BELL]).invoke(QUESTION)
@@ -138,15 +172,21 @@ class TestLog:
         assert "Edinburgh" not in log.read_text("utf-8")
 
     def test_calls_tokens_and_failures_are_counted(self, log: Path) -> None:
-        planner = FakeListChatModel(responses=["[SUBQ] Where was Bell born?", "[SUFFICIENT]"])
+        planner = FakeListChatModel(
+            responses=["[SUBQ] Where was Bell born?", "[SUFFICIENT]"]
+        )
         answerer = FakeListChatModel(responses=["Answer: Edinburgh [1]"])
-        create_ras_agent(planner=planner, extractor="offline", answerer=answerer, retriever=Broken()).invoke(QUESTION)
+        create_ras_agent(
+            planner=planner, extractor="offline", answerer=answerer, retriever=Broken()
+        ).invoke(QUESTION)
         planned = next(line for line in _lines(log) if line["node"] == "plan")
         failed = next(line for line in _lines(log) if line["node"] == "retrieve")
         assert planned["model_calls"] == 1
         assert planned["input_tokens"] > 0
         assert failed["level"] == "warning"
-        assert failed["failures"] == [{"role": "retriever", "message": "ConnectionError"}]
+        assert failed["failures"] == [
+            {"role": "retriever", "message": "ConnectionError"}
+        ]
 
     def test_a_question_without_an_id_is_named_by_a_digest_at_every_node_and_the_thread_is_named(
         self, log: Path
@@ -161,5 +201,11 @@ class TestLog:
     def test_hops_count_as_in_the_events(self, log: Path) -> None:
         create_ras_agent(index=[BELL]).invoke(QUESTION)
         assert [(line["node"], line["hop"]) for line in _lines(log)[:5]] == [
-            *(("begin", 0), ("plan", 1), ("retrieve", 1), ("structure", 1), ("merge", 1)),
+            *(
+                ("begin", 0),
+                ("plan", 1),
+                ("retrieve", 1),
+                ("structure", 1),
+                ("merge", 1),
+            ),
         ]

@@ -12,7 +12,17 @@ from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.ras import assemble_ras
 from ras_agent.graphs.resolve import resolve_parts
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Citation, Extraction, Hit, Passage, Plan, Source, Step, Triple
+from ras_agent.records import (
+    Answer,
+    Citation,
+    Extraction,
+    Hit,
+    Passage,
+    Plan,
+    Source,
+    Step,
+    Triple,
+)
 from ras_agent.settings import Settings
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
 
@@ -43,19 +53,39 @@ class Watching:
         return Plan("sufficient") if steps else Plan("subq", question)
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        return [Hit(Passage("p", "Charles built an engine. Ada's mother Anna was born in Kent."), 1.0)]
+        return [
+            Hit(
+                Passage(
+                    "p", "Charles built an engine. Ada's mother Anna was born in Kent."
+                ),
+                1.0,
+            )
+        ]
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         return Extraction((ENGINE, MOTHER, BORN))
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+    def answer(
+        self,
+        question: str,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        steps: Sequence[Step],
+    ) -> Answer:
         self.shown.append(("answerer", graph.to_text()))
         return Answer("Ada", (Citation(1, passages[0].id),))
 
 
 def _asked(pruner: Any) -> tuple[Watching, Callable[[], Any]]:
     roles = Watching()
-    parts = AgentParts("ras", planner=roles, extractor=roles, answerer=roles, retriever=roles, pruner=pruner)
+    parts = AgentParts(
+        "ras",
+        planner=roles,
+        extractor=roles,
+        answerer=roles,
+        retriever=roles,
+        pruner=pruner,
+    )
     return roles, lambda: assemble_ras(parts)
 
 
@@ -68,10 +98,16 @@ def _async(agent: Any) -> Any:
 
 
 @pytest.mark.parametrize("ask", [_sync, _async])
-def test_both_roles_see_the_best_facts_and_the_graph_keeps_all(ask: Callable[[Any], Any]) -> None:
+def test_both_roles_see_the_best_facts_and_the_graph_keeps_all(
+    ask: Callable[[Any], Any],
+) -> None:
     roles, agent = _asked(FactPruner(fact_order("use"), 1))
     out = ask(agent())
-    assert roles.shown == [("planner", ""), ("planner", str(ENGINE)), ("answerer", str(ENGINE))]
+    assert roles.shown == [
+        ("planner", ""),
+        ("planner", str(ENGINE)),
+        ("answerer", str(ENGINE)),
+    ]
     assert len(out["graph"]["facts"]) == 3
     assert out["failures"] == []
 
@@ -83,7 +119,9 @@ def test_the_sub_queries_have_a_say() -> None:
 
 
 @pytest.mark.parametrize("ask", [_sync, _async])
-def test_a_pruner_that_fails_is_recorded_and_the_whole_graph_is_shown(ask: Callable[[Any], Any]) -> None:
+def test_a_pruner_that_fails_is_recorded_and_the_whole_graph_is_shown(
+    ask: Callable[[Any], Any],
+) -> None:
     def broken(*_: object) -> list[str]:
         raise OSError("the embedder is away")
 
@@ -102,7 +140,10 @@ def test_a_graph_that_is_small_enough_is_shown_as_it_is() -> None:
 
 
 def test_a_fact_is_shown_with_those_that_contradict_it() -> None:
-    one, other = (Triple("Anna", "was born in", year, (Source(year, 0, 1),)) for year in ("1792", "1795"))
+    one, other = (
+        Triple("Anna", "was born in", year, (Source(year, 0, 1),))
+        for year in ("1792", "1795")
+    )
     graph = QuestionGraph((ENGINE, one, other))
     assert graph.conflicts == ((one, other),)
     assert graph.showing([one.id]).facts == (one, other)
@@ -113,7 +154,9 @@ def test_a_fact_is_shown_with_those_that_contradict_it() -> None:
 
 def test_the_setting_prune_facts_makes_the_pruner() -> None:
     corpus = [Passage("p", "Ada.")]
-    pruner = resolve_parts("ras", settings=Settings(prune_facts="use", prune_to=1), index=corpus).pruner
+    pruner = resolve_parts(
+        "ras", settings=Settings(prune_facts="use", prune_to=1), index=corpus
+    ).pruner
     assert pruner is not None
     assert pruner.prune("Who built an engine?", GRAPH, ()).facts == (ENGINE,)
     assert resolve_parts("ras", settings=Settings(), index=corpus).pruner is None

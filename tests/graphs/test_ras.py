@@ -21,7 +21,9 @@ def subqueries(out):
 
 
 def test_no_retrieval_answers_from_nothing_where_the_caller_allows_it(ras):
-    out = ras(Plan("no_retrieval"), settings=Settings(from_memory=True)).invoke({"question": "What is 2 + 2?"})
+    out = ras(Plan("no_retrieval"), settings=Settings(from_memory=True)).invoke(
+        {"question": "What is 2 + 2?"}
+    )
     assert (out["answer"], out["stop_reason"], out["steps"], out["passages"]) == (
         "0 facts, 0 passages",
         "no_retrieval",
@@ -41,7 +43,11 @@ def test_nothing_is_sufficient_before_the_first_search(ras, enough, preset):
 
 def test_sufficient_after_the_first_hop(ras, enough):
     out = ras("ignored", enough).invoke({"question": "Who?"})
-    assert (out["answer"], out["stop_reason"], subqueries(out)) == ("2 facts, 2 passages", "sufficient", ["Who?"])
+    assert (out["answer"], out["stop_reason"], subqueries(out)) == (
+        "2 facts, 2 passages",
+        "sufficient",
+        ["Who?"],
+    )
 
 
 def test_the_first_subquery_is_the_question_whatever_the_planner_words(ras, enough):
@@ -56,13 +62,19 @@ def test_the_first_subquery_is_the_question_whatever_the_planner_words(ras, enou
 
 def test_the_fifth_hop_is_the_last(ras):
     out = ras("q", "b", "c", "d", "e", "f").invoke({"question": "Who?"})
-    assert (subqueries(out), out["stop_reason"]) == (["Who?", "b", "c", "d", "e"], "max_hops")
+    assert (subqueries(out), out["stop_reason"]) == (
+        ["Who?", "b", "c", "d", "e"],
+        "max_hops",
+    )
     assert len(out["plans"]) == 5
 
 
 def test_a_repeated_subquery_ends_the_loop_however_it_is_spelled(ras):
     out = ras("q", "the bridge", "The  Bridge?").invoke({"question": "Who?"})
-    assert (subqueries(out), out["stop_reason"]) == (["Who?", "the bridge"], "repeated_subquery")
+    assert (subqueries(out), out["stop_reason"]) == (
+        ["Who?", "the bridge"],
+        "repeated_subquery",
+    )
     assert out["plans"][-1]["subquery"] == "The  Bridge?"
 
 
@@ -78,7 +90,10 @@ def test_the_paper_preset_has_neither_early_stop(ras, fakes):
     retriever = fakes.EchoRetriever({"b": ["Who? A"]})
     agent = ras("q", "b", "b", "b", "b", "b", retriever=retriever, preset="paper")
     out = agent.invoke({"question": "Who?"})
-    assert (subqueries(out), out["stop_reason"]) == (["Who?", "b", "b", "b", "b"], "max_hops")
+    assert (subqueries(out), out["stop_reason"]) == (
+        ["Who?", "b", "b", "b", "b"],
+        "max_hops",
+    )
 
 
 def test_the_paper_preset_holds_for_limits_given_with_a_run(ras, fakes):
@@ -89,7 +104,9 @@ def test_the_paper_preset_holds_for_limits_given_with_a_run(ras, fakes):
 
 
 def test_an_unknown_preset_is_named_with_the_known_ones(ras):
-    with pytest.raises(UnknownName, match="unknown preset 'papre'; known: default, paper"):
+    with pytest.raises(
+        UnknownName, match="unknown preset 'papre'; known: default, paper"
+    ):
         ras("q", preset="papre")
 
 
@@ -97,9 +114,19 @@ def test_facts_carry_passage_hop_and_subquery(ras, enough):
     out = ras("q", "b", enough).invoke({"question": "Who?"})
     sources = [fact["sources"] for fact in out["graph"]["facts"]]
     assert sources[0] == [
-        {"passage_id": "Who? A", "start": 0, "end": 18, "hop": 1, "subquery": "Who?", "extractor": "test"}
+        {
+            "passage_id": "Who? A",
+            "start": 0,
+            "end": 18,
+            "hop": 1,
+            "subquery": "Who?",
+            "extractor": "test",
+        }
     ]
-    assert [(source[0]["hop"], source[0]["subquery"]) for source in sources[2:]] == [(2, "b"), (2, "b")]
+    assert [(source[0]["hop"], source[0]["subquery"]) for source in sources[2:]] == [
+        (2, "b"),
+        (2, "b"),
+    ]
 
 
 def test_a_step_holds_hits_and_new_facts(ras, enough):
@@ -112,7 +139,9 @@ def test_a_step_holds_hits_and_new_facts(ras, enough):
     assert len(step["triple_ids"]) == 2
 
 
-def test_passages_are_ranked_by_hop_then_by_rank_and_the_first_retrieval_counts(ras, fakes, enough):
+def test_passages_are_ranked_by_hop_then_by_rank_and_the_first_retrieval_counts(
+    ras, fakes, enough
+):
     retriever = fakes.EchoRetriever({"Who?": ["2", "1"], "b": ["0", "1", "3"]})
     out = ras("q", "b", enough, retriever=retriever).invoke({"question": "Who?"})
     assert list(out["passages"]) == ["2", "1", "0", "3"]
@@ -130,7 +159,9 @@ def test_a_passage_is_read_once(ras, fakes, enough):
     extractor = Reading()
     extractor.read = []
     retriever = fakes.EchoRetriever({"b": ["Who? A", "new"], "c": ["new"]})
-    ras("q", "b", "c", enough, retriever=retriever, extractor=extractor).invoke({"question": "Who?"})
+    ras("q", "b", "c", enough, retriever=retriever, extractor=extractor).invoke(
+        {"question": "Who?"}
+    )
     assert extractor.read == [["Who? A", "Who? B"], ["new"]]
 
 
@@ -153,13 +184,19 @@ def test_a_search_asks_for_five_passages(ras, fakes, enough):
 def test_the_paper_preset_keeps_the_whole_graph(ras, enough):
     limits = Limits(max_facts=1)
     assert [
-        len(ras("q", "b", enough, limits=limits, preset=preset).invoke({"question": "Who?"})["graph"]["facts"])
+        len(
+            ras("q", "b", enough, limits=limits, preset=preset).invoke(
+                {"question": "Who?"}
+            )["graph"]["facts"]
+        )
         for preset in ("default", "paper")
     ] == [1, 4]
 
 
 def test_the_graph_is_bounded(ras):
-    out = ras("q", "b", "c", limits=Limits(max_facts=3, max_hops=3)).invoke({"question": "Who?"})
+    out = ras("q", "b", "c", limits=Limits(max_facts=3, max_hops=3)).invoke(
+        {"question": "Who?"}
+    )
     assert len(out["graph"]["facts"]) == 3
 
 
@@ -167,8 +204,28 @@ def test_the_output_is_plain_json_under_its_documented_keys(ras, enough):
     out = ras("q", enough).invoke({"question": "Who?"})
     assert json.loads(json.dumps(out)) == out
     assert set(out) == {
-        *("question", "answer", "citations", "abstained", "confidence", "graph", "steps", "plans", "passages"),
-        *("usage", "stop_reason", "failures", "seconds", "failed", "grounded", "messages", "reviews", "asked"),
+        *(
+            "question",
+            "answer",
+            "citations",
+            "abstained",
+            "confidence",
+            "graph",
+            "steps",
+            "plans",
+            "passages",
+        ),
+        *(
+            "usage",
+            "stop_reason",
+            "failures",
+            "seconds",
+            "failed",
+            "grounded",
+            "messages",
+            "reviews",
+            "asked",
+        ),
         *("structured_response", "suggestion"),
     }
     assert QuestionGraph.from_dict(out["graph"]).to_dict() == out["graph"]
@@ -181,15 +238,28 @@ def test_metadata_that_json_does_not_know_becomes_text(ras, enough):
         def retrieve(self, query, k=5):
             from ras_agent.records import Hit
 
-            return [Hit(Passage("p", "Text.", metadata={"day": datetime.date(2024, 5, 1), "tags": ("a",)}), 1.0)]
+            return [
+                Hit(
+                    Passage(
+                        "p",
+                        "Text.",
+                        metadata={"day": datetime.date(2024, 5, 1), "tags": ("a",)},
+                    ),
+                    1.0,
+                )
+            ]
 
     out = ras("q", enough, retriever=Dated()).invoke({"question": "Who?"})
     assert out["passages"]["p"]["metadata"] == {"day": "2024-05-01", "tags": ["a"]}
 
 
-def test_seed_passages_take_the_place_of_the_first_retrieval_and_the_loop_goes_on(ras, enough):
+def test_seed_passages_take_the_place_of_the_first_retrieval_and_the_loop_goes_on(
+    ras, enough
+):
     seeds = ["A text.", {"id": "s2", "text": "Another."}, Passage("s3", "A third.")]
-    out = ras("never asked", "b", enough).invoke({"question": "Who?", "seed_passages": seeds})
+    out = ras("never asked", "b", enough).invoke(
+        {"question": "Who?", "seed_passages": seeds}
+    )
     assert subqueries(out) == ["Who?", "b"]
     assert list(out["passages"]) == ["given-1", "s2", "s3", "b A", "b B"]
     assert [plan["hop"] for plan in out["plans"]] == [2, 3]
@@ -206,12 +276,20 @@ def test_static_passages_are_read_one_an_iteration_without_planning(ras):
         ["given-4"],
         ["given-5"],
     ]
-    assert (subqueries(out), out["plans"], out["stop_reason"]) == (["Why?"] * 5, [], "static")
+    assert (subqueries(out), out["plans"], out["stop_reason"]) == (
+        ["Why?"] * 5,
+        [],
+        "static",
+    )
     assert out["answer"] == "5 facts, 5 passages"
 
 
 def test_static_iterations_spread_the_passages_and_ignore_max_hops(ras):
-    inputs = {"question": "Why?", "static_passages": list("abcde"), "static_iterations": 2}
+    inputs = {
+        "question": "Why?",
+        "static_passages": list("abcde"),
+        "static_iterations": 2,
+    }
     out = ras("q", limits=Limits(max_hops=1)).invoke(inputs)
     assert [len(step["hits"]) for step in out["steps"]] == [2, 3]
 
@@ -221,7 +299,9 @@ def test_static_iterations_go_on_where_one_teaches_nothing(ras, fakes):
         def extract(self, passages, subquery=""):
             return Extraction()
 
-    out = ras("q", extractor=Silent()).invoke({"question": "Why?", "static_passages": list("abc")})
+    out = ras("q", extractor=Silent()).invoke(
+        {"question": "Why?", "static_passages": list("abc")}
+    )
     assert (len(out["steps"]), out["stop_reason"]) == (3, "static")
 
 
@@ -256,14 +336,24 @@ def test_invented_citations_are_dropped_and_recorded(ras, enough):
             return Answer(
                 "An answer [1][2][3].",
                 (
-                    Citation(1, "Who? A", start=0, end=6, quote="Who? A", triple_ids=(real.id, "t000000000000")),
+                    Citation(
+                        1,
+                        "Who? A",
+                        start=0,
+                        end=6,
+                        quote="Who? A",
+                        triple_ids=(real.id, "t000000000000"),
+                    ),
                     Citation(2, "nowhere"),
                     Citation(3, "Who? B", start=0, end=9999, quote="made up"),
                 ),
             )
 
     out = ras("q", enough, answerer=Inventive()).invoke({"question": "Who?"})
-    assert [(cited["number"], cited["passage_id"], cited["quote"]) for cited in out["citations"]] == [
+    assert [
+        (cited["number"], cited["passage_id"], cited["quote"])
+        for cited in out["citations"]
+    ] == [
         (1, "Who? A", "Who? A"),
         (3, "Who? B", ""),
     ]

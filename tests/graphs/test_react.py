@@ -13,10 +13,18 @@ from ras_agent.errors import SettingsError
 from ras_agent.settings import Settings
 
 PASSAGES = [
-    Passage("bell", "Alexander Graham Bell was born in Edinburgh. He patented the telephone.", "Alexander Graham Bell"),
-    Passage("leith", "The Water of Leith is the main river of Edinburgh.", "Water of Leith"),
+    Passage(
+        "bell",
+        "Alexander Graham Bell was born in Edinburgh. He patented the telephone.",
+        "Alexander Graham Bell",
+    ),
+    Passage(
+        "leith", "The Water of Leith is the main river of Edinburgh.", "Water of Leith"
+    ),
 ]
-QUESTION = {"question": "Which river flows through the birthplace of Alexander Graham Bell?"}
+QUESTION = {
+    "question": "Which river flows through the birthplace of Alexander Graham Bell?"
+}
 TWO_SEARCHES = (
     {"calls": [["search", {"query": "Where was Alexander Graham Bell born?"}]]},
     {"calls": [["read", {"passage": "Alexander Graham Bell"}]]},
@@ -25,7 +33,9 @@ TWO_SEARCHES = (
 )
 
 
-def test_the_model_searches_in_its_own_words_until_it_finishes(scripted_llm: Any) -> None:
+def test_the_model_searches_in_its_own_words_until_it_finishes(
+    scripted_llm: Any,
+) -> None:
     scripted_llm.script(*TWO_SEARCHES)
     agent = create_react_agent(
         index=PASSAGES,
@@ -49,15 +59,35 @@ def test_the_model_searches_in_its_own_words_until_it_finishes(scripted_llm: Any
 
 
 def test_it_cannot_finish_before_anything_was_found(scripted_llm: Any) -> None:
-    scripted_llm.script({"calls": [["finish", {"reason": "I know it"}]], "repeat": True})
-    agent = create_react_agent(index=PASSAGES, planner=scripted_llm.spec, extractor="offline", answerer="offline")
-    assert [step["subquery"] for step in agent.invoke(QUESTION)["steps"]] == [QUESTION["question"]]
+    scripted_llm.script(
+        {"calls": [["finish", {"reason": "I know it"}]], "repeat": True}
+    )
+    agent = create_react_agent(
+        index=PASSAGES,
+        planner=scripted_llm.spec,
+        extractor="offline",
+        answerer="offline",
+    )
+    assert [step["subquery"] for step in agent.invoke(QUESTION)["steps"]] == [
+        QUESTION["question"]
+    ]
 
 
 def test_ask_runs_it_by_name(scripted_llm: Any) -> None:
     scripted_llm.script(*TWO_SEARCHES, {"reply": "Answer: Water of Leith [1]"})
-    words = ["ask", QUESTION["question"], "--sample", "--graph", "react", "--planner", scripted_llm.spec]
-    done = CliRunner().invoke(build_program(), [*words, "--extractor", "offline", "--answerer", scripted_llm.spec])
+    words = [
+        "ask",
+        QUESTION["question"],
+        "--sample",
+        "--graph",
+        "react",
+        "--planner",
+        scripted_llm.spec,
+    ]
+    done = CliRunner().invoke(
+        build_program(),
+        [*words, "--extractor", "offline", "--answerer", scripted_llm.spec],
+    )
     assert done.exit_code == 0, done.output
     assert "answer Water of Leith" in done.output
 

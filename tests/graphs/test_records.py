@@ -27,7 +27,10 @@ def test_an_overfull_memory_forgets_and_goes_on():
 
 
 def test_a_graph_that_grew_has_the_json_of_its_facts_again():
-    records, born = Records(), Triple("Bell", "was born in", "Edinburgh", (Source("p2", 0, 5, hop=2),))
+    records, born = (
+        Records(),
+        Triple("Bell", "was born in", "Edinburgh", (Source("p2", 0, 5, hop=2),)),
+    )
     graph = QuestionGraph().merge((FACT,))
     earlier = records.dump_graph(graph)
     data = records.dump_graph(graph.merge((born,)), earlier)
@@ -36,7 +39,17 @@ def test_a_graph_that_grew_has_the_json_of_its_facts_again():
 
 
 def test_a_fact_that_was_merged_as_it_was_read_is_not_dumped_again():
-    records, source = Records(), {"passage_id": "p1", "start": 0, "end": 5, "hop": 0, "subquery": "", "extractor": ""}
+    records, source = (
+        Records(),
+        {
+            "passage_id": "p1",
+            "start": 0,
+            "end": 5,
+            "hop": 0,
+            "subquery": "",
+            "extractor": "",
+        },
+    )
     read = records.dump_triples((FACT,))
     triples = records.triples(read)
     data = records.dump_graph(QuestionGraph().merge(triples), triples=triples)
@@ -47,7 +60,15 @@ def test_a_fact_that_was_merged_as_it_was_read_is_not_dumped_again():
 
 def test_what_a_person_wrote_for_a_fact_is_not_taken_over():
     records = Records()
-    written = [{"subject": "Leith", "predicate": "flows through", "object": "Edinburgh", "id": "x", "sources": []}]
+    written = [
+        {
+            "subject": "Leith",
+            "predicate": "flows through",
+            "object": "Edinburgh",
+            "id": "x",
+            "sources": [],
+        }
+    ]
     triples = records.triples(written)
     data = records.dump_graph(QuestionGraph().merge(triples), triples=triples)
     assert data == QuestionGraph(triples).to_dict()
@@ -57,9 +78,14 @@ def test_a_fact_that_a_merge_changed_has_new_json():
     records = Records()
     graph = QuestionGraph().merge((FACT,))
     earlier = records.dump_graph(graph)
-    again = Triple(*(FACT.subject, FACT.predicate, FACT.object), (Source("p2", 0, 5, hop=2),))
+    again = Triple(
+        *(FACT.subject, FACT.predicate, FACT.object), (Source("p2", 0, 5, hop=2),)
+    )
     data = records.dump_graph(graph.merge((again,)), earlier)
-    assert [source["passage_id"] for source in data["facts"][0]["sources"]] == ["p1", "p2"]
+    assert [source["passage_id"] for source in data["facts"][0]["sources"]] == [
+        "p1",
+        "p2",
+    ]
     assert [source["passage_id"] for source in earlier["facts"][0]["sources"]] == ["p1"]
 
 
@@ -78,14 +104,21 @@ def test_a_graph_that_a_person_wrote_is_dumped_anew_when_it_grows():
     written["facts"].reverse()
     born = Triple("Watt", "was born in", "Greenock", (Source("p2", 0, 5, hop=2),))
     graph = records.graph(written).merge((born,))
-    assert records.dump_graph(graph, written) == QuestionGraph((FACT, other, born)).to_dict()
+    assert (
+        records.dump_graph(graph, written)
+        == QuestionGraph((FACT, other, born)).to_dict()
+    )
 
 
 _NAMES = st.sampled_from(["Bell", "bell", "the Bell", "Leith"])
 _SOURCES = st.lists(
-    st.builds(Source, st.sampled_from("pq"), st.just(0), st.sampled_from([3, 4])), min_size=1, max_size=2
+    st.builds(Source, st.sampled_from("pq"), st.just(0), st.sampled_from([3, 4])),
+    min_size=1,
+    max_size=2,
 )
-_FACTS = st.builds(Triple, _NAMES, st.sampled_from(["was", "Was"]), _NAMES, _SOURCES.map(tuple))
+_FACTS = st.builds(
+    Triple, _NAMES, st.sampled_from(["was", "Was"]), _NAMES, _SOURCES.map(tuple)
+)
 
 
 @given(st.lists(st.lists(_FACTS, max_size=4), min_size=1, max_size=3))

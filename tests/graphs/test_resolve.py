@@ -11,11 +11,22 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from ras_agent import Limits, create_ircot_agent, create_ras_agent, create_single_shot_agent, registry
+from ras_agent import (
+    Limits,
+    create_ircot_agent,
+    create_ras_agent,
+    create_single_shot_agent,
+    registry,
+)
 from ras_agent.errors import PromptError, SettingsError
 from ras_agent.graphs.parts import AgentArguments, AgentParts
 from ras_agent.graphs.registry import GraphSpec, graph_spec
-from ras_agent.graphs.resolve import agent_from_settings, create_agent, resolve_parts, role_specs
+from ras_agent.graphs.resolve import (
+    agent_from_settings,
+    create_agent,
+    resolve_parts,
+    role_specs,
+)
 from ras_agent.graphs.single_shot import assemble_single_shot
 from ras_agent.records import Passage
 from ras_agent.settings import Settings
@@ -31,17 +42,35 @@ MODEL = "openai:gpt-4o-mini"
 def registered(monkeypatch: pytest.MonkeyPatch) -> Any:
     """registered(...): a GraphSpec under the name "mine", for this test alone."""
     monkeypatch.setitem(registry.PLUGINS, "graph", dict(registry.PLUGINS["graph"]))
-    return lambda *args, **options: registry.register("graph", "mine", GraphSpec(*args, **options))
+    return lambda *args, **options: registry.register(
+        "graph", "mine", GraphSpec(*args, **options)
+    )
 
 
 @pytest.mark.parametrize(
     ("spec", "given", "roles"),
     [
-        ({}, {"planner": MODEL}, {"planner": MODEL, "answerer": "offline", "extractor": MODEL}),
-        ({"planner": None}, {"answerer": MODEL}, {"answerer": MODEL, "extractor": MODEL}),
-        ({"facts": "if needed"}, {"planner": MODEL}, {"planner": MODEL, "answerer": "offline", "extractor": "offline"}),
+        (
+            {},
+            {"planner": MODEL},
+            {"planner": MODEL, "answerer": "offline", "extractor": MODEL},
+        ),
+        (
+            {"planner": None},
+            {"answerer": MODEL},
+            {"answerer": MODEL, "extractor": MODEL},
+        ),
+        (
+            {"facts": "if needed"},
+            {"planner": MODEL},
+            {"planner": MODEL, "answerer": "offline", "extractor": "offline"},
+        ),
         ({"facts": "if needed"}, {"llm": MODEL}, {"planner": MODEL, "answerer": MODEL}),
-        ({"facts": "never"}, {"extractor": MODEL}, {"planner": "offline", "answerer": "offline"}),
+        (
+            {"facts": "never"},
+            {"extractor": MODEL},
+            {"planner": "offline", "answerer": "offline"},
+        ),
     ],
 )
 def test_a_graph_has_the_roles_that_its_spec_names(
@@ -51,25 +80,44 @@ def test_a_graph_has_the_roles_that_its_spec_names(
     assert role_specs(Settings(graph="mine", **given)) == roles
 
 
-def test_few_shot_and_task_reach_the_roles_of_ircot(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_shot_and_task_reach_the_roles_of_ircot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "none")
     model = "vllm:http://127.0.0.1:9/v1#m"
-    roles = resolve_parts("ircot", settings=Settings(llm=model, few_shot=True), index=CORPUS, task="Name a river.")
-    for role, prompt in ((roles.planner, "next-sentence-few-shot"), (roles.answerer, "reader-few-shot")):
+    roles = resolve_parts(
+        "ircot",
+        settings=Settings(llm=model, few_shot=True),
+        index=CORPUS,
+        task="Name a river.",
+    )
+    for role, prompt in (
+        (roles.planner, "next-sentence-few-shot"),
+        (roles.answerer, "reader-few-shot"),
+    ):
         asked = role._by_need.plain if role is roles.answerer else role._prompt
         assert asked.name == prompt
         assert role._task == "Name a river."
 
 
-def test_window_and_length_of_the_answer_reach_the_roles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_window_and_length_of_the_answer_reach_the_roles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "none")
-    settings = Settings(llm="vllm:http://127.0.0.1:9/v1#m", context_window=4096, answer_tokens=50)
+    settings = Settings(
+        llm="vllm:http://127.0.0.1:9/v1#m", context_window=4096, answer_tokens=50
+    )
     roles = resolve_parts("ras", settings=settings, index=CORPUS)
-    assert {role._chat.sizes.window for role in (roles.planner, roles.extractor, roles.answerer)} == {4096}
+    assert {
+        role._chat.sizes.window
+        for role in (roles.planner, roles.extractor, roles.answerer)
+    } == {4096}
     assert roles.answerer._max_tokens == 82  # the answer, "Answer:" and its numbers
 
 
-def test_a_graphs_own_kind_of_planner_is_made_of_what_the_user_writes(registered: Any) -> None:
+def test_a_graphs_own_kind_of_planner_is_made_of_what_the_user_writes(
+    registered: Any,
+) -> None:
     made: list[object] = []
 
     def resolve(spec: object, options: RoleOptions) -> object:
@@ -78,33 +126,55 @@ def test_a_graphs_own_kind_of_planner_is_made_of_what_the_user_writes(registered
 
     def assemble(parts: AgentParts, checkpointer: Any) -> Any:
         assert parts.planner is made
-        return assemble_single_shot(replace(parts, extractor=resolve_extractor("offline")), checkpointer)
+        return assemble_single_shot(
+            replace(parts, extractor=resolve_extractor("offline")), checkpointer
+        )
 
     registered(assemble, planner=resolve, facts="never")
-    agent = agent_from_settings(Settings(graph="mine", planner="my:words", few_shot=True), CORPUS)
+    agent = agent_from_settings(
+        Settings(graph="mine", planner="my:words", few_shot=True), CORPUS
+    )
     assert made == [("my:words", True)]
     assert agent.invoke({"question": "Where was Bell born?"})["answer"] == "Edinburgh"
 
 
 def test_a_preset_is_refused_by_a_graph_that_takes_none() -> None:
-    with pytest.raises(SettingsError, match="graph 'ircot' takes no preset, got 'paper'"):
+    with pytest.raises(
+        SettingsError, match="graph 'ircot' takes no preset, got 'paper'"
+    ):
         agent_from_settings(Settings(graph="ircot", preset="paper"), CORPUS)
 
 
-def test_a_graph_that_takes_other_arguments_is_told_which_it_is_given(registered: Any) -> None:
+def test_a_graph_that_takes_other_arguments_is_told_which_it_is_given(
+    registered: Any,
+) -> None:
     def by_name(*, answerer: object, retriever: object, limits: object) -> Any: ...
 
     registered(by_name)
-    with pytest.raises(TypeError, match=says("graph 'mine'", "called as (parts, checkpointer)", "by_name", "does not")):
+    with pytest.raises(
+        TypeError,
+        match=says(
+            "graph 'mine'", "called as (parts, checkpointer)", "by_name", "does not"
+        ),
+    ):
         graph_spec("mine")
     registered(assemble_single_shot, planner=lambda spec: spec)
-    with pytest.raises(TypeError, match=says("planner of graph 'mine'", "called as (spec, options)")):
+    with pytest.raises(
+        TypeError, match=says("planner of graph 'mine'", "called as (spec, options)")
+    ):
         create_agent("mine", index=CORPUS)
 
 
-def test_a_plug_in_that_is_no_spec_is_a_type_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plug_in_that_is_no_spec_is_a_type_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(registry.PLUGINS, "graph", {"mine": create_single_shot_agent})
-    with pytest.raises(TypeError, match=says("graph 'mine'", "must be", "ras_agent.graphs.registry.GraphSpec", "got")):
+    with pytest.raises(
+        TypeError,
+        match=says(
+            "graph 'mine'", "must be", "ras_agent.graphs.registry.GraphSpec", "got"
+        ),
+    ):
         graph_spec("mine")
 
 
@@ -122,7 +192,13 @@ def test_the_factories_take_the_same_arguments() -> None:
 @pytest.mark.parametrize("create", FACTORIES)
 def test_an_argument_that_there_is_not_is_a_type_error(create: Any) -> None:
     with pytest.raises(
-        TypeError, match=says("agent", "no argument 'planer'", "known: index, llm", "did you mean planner?")
+        TypeError,
+        match=says(
+            "agent",
+            "no argument 'planer'",
+            "known: index, llm",
+            "did you mean planner?",
+        ),
     ):
         create(index=CORPUS, planer="offline")
 
@@ -130,15 +206,25 @@ def test_an_argument_that_there_is_not_is_a_type_error(create: Any) -> None:
 def test_every_argument_is_documented_where_it_stands() -> None:
     source = getsource(AgentArguments)
     assert [
-        name for name in AgentArguments.__annotations__ if not re.search(rf'\n    {name}: .*\n    """', source)
+        name
+        for name in AgentArguments.__annotations__
+        if not re.search(rf'\n    {name}: .*\n    """', source)
     ] == []
 
 
 @pytest.mark.parametrize("create", FACTORIES)
-def test_settings_name_what_no_argument_names(create: Any, tmp_path: Path, scripted_llm: Any) -> None:
+def test_settings_name_what_no_argument_names(
+    create: Any, tmp_path: Path, scripted_llm: Any
+) -> None:
     (tmp_path / "may-abstain.txt").write_text("Ask the parrot.")
     scripted_llm.script({"when": "Ask the parrot.", "reply": "Answer: Edinburgh [1]"})
-    settings = Settings(answerer=scripted_llm.spec, extractor="offline", prompts=tmp_path, temperature=0.5, max_hops=1)
+    settings = Settings(
+        answerer=scripted_llm.spec,
+        extractor="offline",
+        prompts=tmp_path,
+        temperature=0.5,
+        max_hops=1,
+    )
     agent = create(index=CORPUS, settings=settings, task="Name a city.")
     out = agent.invoke({"question": "Where was Bell born?"})
     assert (out["answer"], len(out["steps"]), out["failures"]) == ("Edinburgh", 1, [])
@@ -147,9 +233,19 @@ def test_settings_name_what_no_argument_names(create: Any, tmp_path: Path, scrip
 
 
 def test_an_argument_wins_over_settings() -> None:
-    settings = Settings(planner="nobody:model", retriever="dense", index=Path("nowhere"), max_hops=1, graph="ircot")
+    settings = Settings(
+        planner="nobody:model",
+        retriever="dense",
+        index=Path("nowhere"),
+        max_hops=1,
+        graph="ircot",
+    )
     agent = create_ras_agent(
-        planner="offline", retriever="bm25", index=CORPUS, limits=Limits(max_hops=2), settings=settings
+        planner="offline",
+        retriever="bm25",
+        index=CORPUS,
+        limits=Limits(max_hops=2),
+        settings=settings,
     )
     assert agent.name == "ras"
     assert agent.invoke({"question": "Where was Bell born?"})["answer"] == "Edinburgh"
@@ -157,25 +253,45 @@ def test_an_argument_wins_over_settings() -> None:
 
 def test_the_least_confidence_is_the_offline_answerers(scripted_llm: Any) -> None:
     question = {"question": "Where was Bell born?"}
-    sure = create_ras_agent(index=CORPUS, settings=Settings(least_confidence=0.0)).invoke(question)
+    sure = create_ras_agent(
+        index=CORPUS, settings=Settings(least_confidence=0.0)
+    ).invoke(question)
     assert (sure["answer"], sure["abstained"]) == ("Edinburgh", False)
-    unsure = create_ras_agent(index=CORPUS, settings=Settings(least_confidence=0.999)).invoke(question)
+    unsure = create_ras_agent(
+        index=CORPUS, settings=Settings(least_confidence=0.999)
+    ).invoke(question)
     assert unsure["abstained"]
-    scripted_llm.script({"when": "You answer questions", "reply": "Answer: Edinburgh [1]"})
-    settings = Settings(answerer=scripted_llm.spec, extractor="offline", least_confidence=0.999)
-    assert create_single_shot_agent(index=CORPUS, settings=settings).invoke(question)["answer"] == "Edinburgh"
+    scripted_llm.script(
+        {"when": "You answer questions", "reply": "Answer: Edinburgh [1]"}
+    )
+    settings = Settings(
+        answerer=scripted_llm.spec, extractor="offline", least_confidence=0.999
+    )
+    assert (
+        create_single_shot_agent(index=CORPUS, settings=settings).invoke(question)[
+            "answer"
+        ]
+        == "Edinburgh"
+    )
 
 
-def test_an_answerer_of_a_plug_in_takes_the_least_confidence_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answerer_of_a_plug_in_takes_the_least_confidence_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     given: list[tuple[float | None, str]] = []
 
     def careful(argument: str, options: RoleOptions) -> object:
         given.append((options.least_confidence, options.language))
         return resolve_answerer("offline")
 
-    monkeypatch.setitem(registry.PLUGINS, "answerer", dict(registry.PLUGINS["answerer"]))
+    monkeypatch.setitem(
+        registry.PLUGINS, "answerer", dict(registry.PLUGINS["answerer"])
+    )
     registry.register("answerer", "careful", careful)
-    for settings in (Settings(answerer="careful", least_confidence=0.9), Settings(answerer="careful")):
+    for settings in (
+        Settings(answerer="careful", least_confidence=0.9),
+        Settings(answerer="careful"),
+    ):
         create_ras_agent(index=CORPUS, settings=settings)
     assert given == [(0.9, "english"), (None, "english")]
 
@@ -186,26 +302,38 @@ def test_the_index_may_be_a_setting(tmp_path: Path) -> None:
     assert agent.invoke({"question": "Where was Bell born?"})["answer"] == "Edinburgh"
 
 
-def test_models_made_of_strings_decide_and_read_at_temperature_0_and_answer_at_their_own(scripted_llm: Any) -> None:
+def test_models_made_of_strings_decide_and_read_at_temperature_0_and_answer_at_their_own(
+    scripted_llm: Any,
+) -> None:
     scripted_llm.script(
         {"when": "You steer", "reply": "[SUBQ] Where was Bell born?"},
         {"when": "[1]", "reply": "(S> Bell | P> was born in | O> Edinburgh)"},
         {"when": "You answer questions", "reply": "Answer: Edinburgh [1]"},
     )
     settings = Settings(llm=scripted_llm.spec, max_hops=1)
-    create_ras_agent(index=CORPUS, settings=settings).invoke({"question": "Where was Bell born?"})
-    assert [request.get("temperature") for request in scripted_llm.requests()] == [0.0, 0.0, None]
+    create_ras_agent(index=CORPUS, settings=settings).invoke(
+        {"question": "Where was Bell born?"}
+    )
+    assert [request.get("temperature") for request in scripted_llm.requests()] == [
+        0.0,
+        0.0,
+        None,
+    ]
 
 
 # ---- the first things that a caller writes
 
 
-def test_one_model_for_all_roles_plays_them_all_unless_another_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_model_for_all_roles_plays_them_all_unless_another_is_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "none")
     one, other = "vllm:http://127.0.0.1:9/v1#one", "vllm:http://127.0.0.1:9/v1#other"
     roles = resolve_parts("ras", llm=one, index=CORPUS).role_names
     assert roles == {"planner": one, "extractor": one, "answerer": one}
-    roles = resolve_parts("ras", llm=one, answerer=other, index=CORPUS, settings=Settings(llm=other)).role_names
+    roles = resolve_parts(
+        "ras", llm=one, answerer=other, index=CORPUS, settings=Settings(llm=other)
+    ).role_names
     assert roles == {"planner": one, "extractor": one, "answerer": other}
 
 
@@ -231,16 +359,25 @@ def store() -> InMemoryVectorStore:
 
 
 @pytest.mark.parametrize("argument", ["index", "retriever"])
-def test_a_vector_store_is_searched_as_it_is_and_cited_by_its_files(argument: str, store: InMemoryVectorStore) -> None:
+def test_a_vector_store_is_searched_as_it_is_and_cited_by_its_files(
+    argument: str, store: InMemoryVectorStore
+) -> None:
     given: Any = {argument: store}
     out = create_ras_agent(**given).invoke({"question": "Where was Bell born?"})
     assert out["answer"] == "Edinburgh"
     assert [citation["file"] for citation in out["citations"]] == ["notes/bell.txt"]
 
 
-@pytest.mark.parametrize("given", [{"retriever": "bm25"}, {"settings": Settings(retriever="bm25")}])
-def test_a_vector_store_as_the_index_leaves_no_choice_of_a_retriever(given: Any, store: InMemoryVectorStore) -> None:
-    with pytest.raises(SettingsError, match=says("InMemoryVectorStore", "'bm25'", "leave one of them out")):
+@pytest.mark.parametrize(
+    "given", [{"retriever": "bm25"}, {"settings": Settings(retriever="bm25")}]
+)
+def test_a_vector_store_as_the_index_leaves_no_choice_of_a_retriever(
+    given: Any, store: InMemoryVectorStore
+) -> None:
+    with pytest.raises(
+        SettingsError,
+        match=says("InMemoryVectorStore", "'bm25'", "leave one of them out"),
+    ):
         create_ras_agent(index=store, **given)
 
 
@@ -255,6 +392,8 @@ def test_a_text_in_place_of_the_path_of_an_index_is_told_to_be_in_a_list() -> No
         create_ras_agent(index="Bell was born in Edinburgh.")
 
 
-def test_a_folder_of_prompts_that_is_not_there_is_named_also_where_nobody_reads_prompts(tmp_path: Path) -> None:
+def test_a_folder_of_prompts_that_is_not_there_is_named_also_where_nobody_reads_prompts(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(PromptError, match=says("gone", "does not exist")):
         create_ras_agent(index=CORPUS, settings=Settings(prompts=tmp_path / "gone"))

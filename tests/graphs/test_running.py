@@ -11,7 +11,17 @@ from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from ras_agent.budget import Limits, current_ledger
-from ras_agent.events import Answered, AnswerToken, Failed, GraphDelta, Hits, Planned, Triples, emit, streaming
+from ras_agent.events import (
+    Answered,
+    AnswerToken,
+    Failed,
+    GraphDelta,
+    Hits,
+    Planned,
+    Triples,
+    emit,
+    streaming,
+)
 from ras_agent.graphs.node import _does_nothing
 from ras_agent.records import Answer, Plan
 from tests.graphs.what_failed import what_failed
@@ -45,7 +55,9 @@ def test_its_picture_reads_as_the_loop(agent):
 
 
 async def test_an_asynchronous_run_gives_the_same(agent, fakes):
-    assert fakes.untimed(await agent.ainvoke(QUESTIONS[0])) == fakes.untimed(agent.invoke(QUESTIONS[0]))
+    assert fakes.untimed(await agent.ainvoke(QUESTIONS[0])) == fakes.untimed(
+        agent.invoke(QUESTIONS[0])
+    )
 
 
 def test_a_batch_gives_the_same_as_single_runs(agent, fakes):
@@ -61,7 +73,9 @@ async def test_an_asynchronous_batch_gives_the_same_as_single_runs(agent, fakes)
 def test_one_agent_serves_many_threads_at_once(agent, fakes):
     single = [fakes.untimed(agent.invoke(question)) for question in QUESTIONS]
     with ThreadPoolExecutor(8) as threads:
-        assert [fakes.untimed(out) for out in threads.map(agent.invoke, QUESTIONS * 4)] == single * 4
+        assert [
+            fakes.untimed(out) for out in threads.map(agent.invoke, QUESTIONS * 4)
+        ] == single * 4
 
 
 def test_usage_does_not_leak_between_runs_at_once(ras, fakes):
@@ -88,19 +102,36 @@ EXPECTED = [
 
 @pytest.fixture
 def talking(ras, fakes):
-    return ras("q", "b", fakes.SUFFICIENT, answerer=Talking(), extractor=fakes.SentenceExtractor({"b": OSError("x")}))
+    return ras(
+        "q",
+        "b",
+        fakes.SUFFICIENT,
+        answerer=Talking(),
+        extractor=fakes.SentenceExtractor({"b": OSError("x")}),
+    )
 
 
 def test_a_stream_of_typed_events_tells_the_run_in_order(talking):
     events = list(talking.stream({"question": "Who?"}, stream_mode="custom"))
     assert [type(event) for event in events] == EXPECTED
     assert events[0] == Planned(1, Plan("subq", "Who?"))
-    assert (events[3].hop, events[3].facts, events[3].entities, len(events[3].added)) == (1, 2, 3, 2)
-    assert (events[-1].answer.text, events[-1].stop_reason) == ("four facts", "sufficient")
+    assert (
+        events[3].hop,
+        events[3].facts,
+        events[3].entities,
+        len(events[3].added),
+    ) == (1, 2, 3, 2)
+    assert (events[-1].answer.text, events[-1].stop_reason) == (
+        "four facts",
+        "sufficient",
+    )
 
 
 async def test_the_asynchronous_stream_tells_the_same(talking):
-    events = [event async for event in talking.astream({"question": "Who?"}, stream_mode="custom")]
+    events = [
+        event
+        async for event in talking.astream({"question": "Who?"}, stream_mode="custom")
+    ]
     assert events == list(talking.stream({"question": "Who?"}, stream_mode="custom"))
 
 
@@ -113,10 +144,19 @@ class Streamed:
 
 async def test_roles_know_whether_events_are_streamed(ras, fakes):
     agent, question = ras(fakes.SUFFICIENT, answerer=Streamed()), {"question": "Who?"}
-    assert agent.invoke(question)["answer"] == (await agent.ainvoke(question))["answer"] == "False"
+    assert (
+        agent.invoke(question)["answer"]
+        == (await agent.ainvoke(question))["answer"]
+        == "False"
+    )
     assert list(agent.stream(question, stream_mode="custom"))[-1].answer.text == "True"
-    assert [event async for event in agent.astream(question, stream_mode="custom")][-1].answer.text == "True"
-    assert list(agent.stream(question, stream_mode=["values", "custom"]))[-1][1]["answer"] == "True"
+    assert [event async for event in agent.astream(question, stream_mode="custom")][
+        -1
+    ].answer.text == "True"
+    assert (
+        list(agent.stream(question, stream_mode=["values", "custom"]))[-1][1]["answer"]
+        == "True"
+    )
 
 
 SEEN: list[object] = []
@@ -138,13 +178,24 @@ def test_a_writer_that_could_reach_a_stream_is_never_taken_for_an_empty_one(writ
 
 
 def test_events_and_values_stream_together(agent):
-    modes = [mode for mode, _ in agent.stream({"question": "Who?"}, stream_mode=["custom", "values"])]
+    modes = [
+        mode
+        for mode, _ in agent.stream(
+            {"question": "Who?"}, stream_mode=["custom", "values"]
+        )
+    ]
     assert {"custom", "values"} == set(modes)
 
 
 def test_updates_hold_only_what_a_node_added(agent):
     updates = list(agent.stream({"question": "Who?"}, stream_mode="updates"))
-    assert [next(iter(update)) for update in updates[:5]] == ["begin", "plan", "retrieve", "structure", "merge"]
+    assert [next(iter(update)) for update in updates[:5]] == [
+        "begin",
+        "plan",
+        "retrieve",
+        "structure",
+        "merge",
+    ]
     steps = [update["merge"]["steps"] for update in updates if "merge" in update]
     assert [len(step) for step in steps] == [1, 1, 1]
 
@@ -156,7 +207,9 @@ async def test_an_asynchronous_role_is_awaited_and_metered(ras, fakes):
             assert current_ledger().role == "planner"
             return fakes.SUFFICIENT
 
-    out = await ras(planner=Awaited(RuntimeError("not the synchronous one"))).ainvoke({"question": "Who?"})
+    out = await ras(planner=Awaited(RuntimeError("not the synchronous one"))).ainvoke(
+        {"question": "Who?"}
+    )
     assert (out["stop_reason"], what_failed(out)) == ("sufficient", [])
 
 
@@ -198,4 +251,7 @@ def test_limits_as_the_outer_graphs_context_reach_the_agent_inside(ras):
     outer = StateGraph(Notes, context_schema=Limits)
     outer.add_node("research", ras("q", "b", "c", "d"))
     outer.add_edge(START, "research")
-    assert outer.compile().invoke({"question": "Who?"}, context={"max_hops": 1})["answer"] == "2 facts, 2 passages"
+    assert (
+        outer.compile().invoke({"question": "Who?"}, context={"max_hops": 1})["answer"]
+        == "2 facts, 2 passages"
+    )

@@ -26,7 +26,9 @@ def test_it_retrieves_with_the_question_structures_and_answers(single_shot):
 
 
 def test_it_answers_from_passages_where_extraction_failed(single_shot, fakes):
-    out = single_shot(extractor=fakes.SentenceExtractor({"Who?": OSError("lost")})).invoke({"question": "Who?"})
+    out = single_shot(
+        extractor=fakes.SentenceExtractor({"Who?": OSError("lost")})
+    ).invoke({"question": "Who?"})
     assert (out["answer"], len(what_failed(out))) == ("0 facts, 2 passages", 1)
 
 
@@ -38,9 +40,16 @@ def test_seed_passages_take_the_place_of_retrieval(single_shot):
 def test_a_recursion_limit_that_cannot_reach_an_answer_is_refused(single_shot):
     with pytest.raises(ValueError, match="give at least 6"):
         single_shot().invoke({"question": "Who?"}, {"recursion_limit": 5})
-    assert single_shot().invoke({"question": "Who?"}, {"recursion_limit": 6})["stop_reason"] == "single_shot"
+    assert (
+        single_shot().invoke({"question": "Who?"}, {"recursion_limit": 6})[
+            "stop_reason"
+        ]
+        == "single_shot"
+    )
 
 
 async def test_asynchronous_runs_give_the_same(single_shot, fakes):
     asynchronous = await single_shot().ainvoke({"question": "Who?"})
-    assert fakes.untimed(asynchronous) == fakes.untimed(single_shot().invoke({"question": "Who?"}))
+    assert fakes.untimed(asynchronous) == fakes.untimed(
+        single_shot().invoke({"question": "Who?"})
+    )

@@ -58,16 +58,24 @@ def run(request):
 
     def ask(agent):
         asked = {"question": "Who?"}
-        return asyncio.run(agent.ainvoke(asked)) if request.param else agent.invoke(asked)
+        return (
+            asyncio.run(agent.ainvoke(asked)) if request.param else agent.invoke(asked)
+        )
 
     return ask
 
 
 @pytest.mark.parametrize(
     ("role", "answer"),
-    [("planner", "2 facts, 2 passages"), ("retriever", "No answer: nothing"), ("extractor", "0 facts, 2 passages")],
+    [
+        ("planner", "2 facts, 2 passages"),
+        ("retriever", "No answer: nothing"),
+        ("extractor", "0 facts, 2 passages"),
+    ],
 )
-def test_a_role_that_does_not_return_is_named_and_not_waited_for(ras, blocked, run, role, answer):
+def test_a_role_that_does_not_return_is_named_and_not_waited_for(
+    ras, blocked, run, role, answer
+):
     out = run(ras("q", "b", **{role: blocked}, limits=Limits(max_seconds=0.2)))
     assert (out["answer"][: len(answer)], out["stop_reason"]) == (answer, "max_seconds")
     assert [(failure["role"], failure["message"]) for failure in what_failed(out)] == [
@@ -83,7 +91,10 @@ def test_a_role_that_does_not_return_is_named_and_not_waited_for(ras, blocked, r
 def test_a_coroutine_that_does_not_return_is_cancelled(ras, role):
     agent = ras("q", "b", **{role: Asleep()}, limits=Limits(max_seconds=0.2))
     out = asyncio.run(agent.ainvoke({"question": "Who?"}))
-    assert (out["stop_reason"], [failure["role"] for failure in what_failed(out)]) == ("max_seconds", [role])
+    assert (out["stop_reason"], [failure["role"] for failure in what_failed(out)]) == (
+        "max_seconds",
+        [role],
+    )
 
 
 async def test_a_coroutine_that_ignores_its_cancellation_is_not_waited_for(ras):
@@ -94,17 +105,29 @@ async def test_a_coroutine_that_ignores_its_cancellation_is_not_waited_for(ras):
 
 
 def test_an_answerer_that_does_not_return_ends_with_the_run(ras, blocked, run, fakes):
-    out = run(ras("q", fakes.SUFFICIENT, answerer=blocked, limits=Limits(max_seconds=0.2)))
-    assert (out["answer"], out["stop_reason"]) == ("No answer: max_seconds is used up.", "max_seconds")
+    out = run(
+        ras("q", fakes.SUFFICIENT, answerer=blocked, limits=Limits(max_seconds=0.2))
+    )
+    assert (out["answer"], out["stop_reason"]) == (
+        "No answer: max_seconds is used up.",
+        "max_seconds",
+    )
     assert [failure["role"] for failure in out["failures"]] == ["answerer"]
 
 
 def test_a_graph_without_a_plan_ends_too(blocked, run):
-    out = run(create_single_shot_agent(retriever=blocked, limits=Limits(max_seconds=0.2)))
-    assert (out["stop_reason"], out["failures"][0]["role"]) == ("max_seconds", "retriever")
+    out = run(
+        create_single_shot_agent(retriever=blocked, limits=Limits(max_seconds=0.2))
+    )
+    assert (out["stop_reason"], out["failures"][0]["role"]) == (
+        "max_seconds",
+        "retriever",
+    )
 
 
-def test_what_holds_the_interpreter_until_the_time_is_over_is_late_and_named(ras, run, fakes, monkeypatch):
+def test_what_holds_the_interpreter_until_the_time_is_over_is_late_and_named(
+    ras, run, fakes, monkeypatch
+):
     now = [0.0]
     monkeypatch.setattr("ras_agent.graphs.node.monotonic", lambda: now[0])
     monkeypatch.setattr("ras_agent.budget.monotonic", lambda: now[0])
@@ -117,10 +140,15 @@ def test_what_holds_the_interpreter_until_the_time_is_over_is_late_and_named(ras
 
     out = run(ras("q", "b", retriever=Regex(), limits=Limits(max_seconds=10)))
     assert (out["abstained"], out["stop_reason"]) == (True, "max_seconds")
-    assert re.match("the retriever was still running when max_seconds = 10 were over", out["failures"][0]["message"])
+    assert re.match(
+        "the retriever was still running when max_seconds = 10 were over",
+        out["failures"][0]["message"],
+    )
 
 
-def test_time_that_is_over_ends_the_loop_before_a_hop_without_facts_does(ras, fakes, monkeypatch):
+def test_time_that_is_over_ends_the_loop_before_a_hop_without_facts_does(
+    ras, fakes, monkeypatch
+):
     now = [0.0]
     monkeypatch.setattr("ras_agent.graphs.node.monotonic", lambda: now[0])
     monkeypatch.setattr("ras_agent.budget.monotonic", lambda: now[0])
@@ -130,7 +158,9 @@ def test_time_that_is_over_ends_the_loop_before_a_hop_without_facts_does(ras, fa
             now[0] += 7.75
             return []
 
-    out = ras("q", "b", retriever=JustLate(), limits=Limits(max_seconds=10)).invoke({"question": "Who?"})
+    out = ras("q", "b", retriever=JustLate(), limits=Limits(max_seconds=10)).invoke(
+        {"question": "Who?"}
+    )
     assert (out["stop_reason"], out["failures"]) == ("max_seconds", [])
 
 
@@ -164,6 +194,8 @@ def test_without_max_seconds_a_role_is_called_in_the_callers_own_thread(ras, fak
             return super().retrieve(query, k)
 
     ras("q", fakes.SUFFICIENT, retriever=Noting()).invoke({"question": "Who?"})
-    ras("q", fakes.SUFFICIENT, retriever=Noting(), limits=Limits(max_seconds=60)).invoke({"question": "Who?"})
+    ras(
+        "q", fakes.SUFFICIENT, retriever=Noting(), limits=Limits(max_seconds=60)
+    ).invoke({"question": "Who?"})
     assert "ras-agent-call" in threads
     assert len(threads) == 2

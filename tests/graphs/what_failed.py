@@ -6,4 +6,8 @@ _UNBORNE = ("no cited sentence bears", "the answer ")
 
 
 def what_failed(out: dict[str, Any]) -> list[dict[str, Any]]:
-    return [failure for failure in out["failures"] if not failure["message"].startswith(_UNBORNE)]
+    return [
+        failure
+        for failure in out["failures"]
+        if not failure["message"].startswith(_UNBORNE)
+    ]

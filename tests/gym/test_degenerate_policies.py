@@ -32,8 +32,16 @@ TEXTS = [
     text
     for number, person in enumerate(PERSONS)
     for text in (
-        {"id": f"p{number}", "title": person, "text": f"{person} was born in {_city(number)}."},
-        {"id": f"c{number}", "title": _city(number), "text": f"The {_river(number)} flows through {_city(number)}."},
+        {
+            "id": f"p{number}",
+            "title": person,
+            "text": f"{person} was born in {_city(number)}.",
+        },
+        {
+            "id": f"c{number}",
+            "title": _city(number),
+            "text": f"The {_river(number)} flows through {_city(number)}.",
+        },
     )
 ]
 QUESTIONS = [
@@ -46,7 +54,17 @@ QUESTIONS = [
     )
     for number, person in enumerate(PERSONS)
 ]
-PARTS = ("f1", "em", "gold", "new_support", "stop", "enough", "abstention", "citations", "form")
+PARTS = (
+    "f1",
+    "em",
+    "gold",
+    "new_support",
+    "stop",
+    "enough",
+    "abstention",
+    "citations",
+    "form",
+)
 MIXED: tuple[dict[str, Any], ...] = (
     {"f1": 1.0, "abstention": 1.0},
     {"f1": 1.0, "citations": 1.0},
@@ -59,8 +77,16 @@ MIXED: tuple[dict[str, Any], ...] = (
 class OftenWrong:
     """Answerer that finds the river in every third question, cites its passage, and is sure of itself in the others."""
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
-        rivers = [fact.subject for fact in graph.facts if fact.predicate == "flows through"]
+    def answer(
+        self,
+        question: str,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        steps: Sequence[Step],
+    ) -> Answer:
+        rivers = [
+            fact.subject for fact in graph.facts if fact.predicate == "flows through"
+        ]
         if not rivers or len(question) % 3:
             return Answer("Danube")
         return Answer(rivers[-1], (Citation(len(passages), passages[-1].id),))
@@ -68,7 +94,9 @@ class OftenWrong:
 
 @pytest.fixture(scope="module")
 def parts() -> Any:
-    return search_parts(index=TEXTS, answerer=OftenWrong(), limits=Limits(max_hops=4, k=1))
+    return search_parts(
+        index=TEXTS, answerer=OftenWrong(), limits=Limits(max_hops=4, k=1)
+    )
 
 
 def _check(parts: Any, weights: dict[str, Any]) -> dict[str, float]:
@@ -77,7 +105,9 @@ def _check(parts: Any, weights: dict[str, Any]) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("weights", [*({name: 1.0} for name in PARTS), *MIXED], ids=str)
-def test_no_policy_that_has_learnt_nothing_wins(parts: Any, weights: dict[str, Any]) -> None:
+def test_no_policy_that_has_learnt_nothing_wins(
+    parts: Any, weights: dict[str, Any]
+) -> None:
     earned = _check(parts, weights)
     assert len(earned) == 11
     assert next(iter(earned)) == "the plan"

@@ -13,11 +13,18 @@ from ras_agent.prompts import ToolCall
 from tests.messages import says
 
 TEXTS = [
-    Passage("bell", "Alexander Graham Bell was born in Edinburgh. He invented the telephone.", "Alexander Graham Bell"),
+    Passage(
+        "bell",
+        "Alexander Graham Bell was born in Edinburgh. He invented the telephone.",
+        "Alexander Graham Bell",
+    ),
     Passage("paris", "The Seine flows through Paris.", "Paris"),
 ]
 ROW: dict[str, Any] = {
-    "prompt": [{"role": "system", "content": "Search."}, {"role": "user", "content": "Hello. "}],
+    "prompt": [
+        {"role": "system", "content": "Search."},
+        {"role": "user", "content": "Hello. "},
+    ],
     "question": "Where was Alexander Graham Bell born?",
     "supporting_ids": ["bell"],
 }
@@ -25,7 +32,10 @@ ROW: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def environment() -> GraphSearch:
-    return GraphSearch(search_parts(index=TEXTS, limits=Limits(max_hops=3, k=1)), rewards=Rewards(f1=0.0))
+    return GraphSearch(
+        search_parts(index=TEXTS, limits=Limits(max_hops=3, k=1)),
+        rewards=Rewards(f1=0.0),
+    )
 
 
 class Once:
@@ -44,19 +54,40 @@ class Endless:
         return ToolCall("search", {"query": "telephone"})
 
 
-def test_an_episode_is_a_conversation_with_its_tools_and_rewards(environment: GraphSearch) -> None:
+def test_an_episode_is_a_conversation_with_its_tools_and_rewards(
+    environment: GraphSearch,
+) -> None:
     episode = play(environment, Once(), ROW)
     assert [message["role"] for message in episode["messages"]] == [
         "system", "user", "assistant", "tool", "assistant", "tool",
     ]  # fmt: skip
-    assert episode["messages"][1]["content"] == "Hello. Question: Where was Alexander Graham Bell born?"
+    assert (
+        episode["messages"][1]["content"]
+        == "Hello. Question: Where was Alexander Graham Bell born?"
+    )
     assert episode["messages"][2]["tool_calls"] == [
-        {"type": "function", "function": {"name": "search", "arguments": {"query": "telephone"}}}
+        {
+            "type": "function",
+            "function": {"name": "search", "arguments": {"query": "telephone"}},
+        }
     ]
-    assert episode["messages"][3]["content"].startswith("Passages:\n[1] Alexander Graham Bell")
-    assert [tool["function"]["name"] for tool in episode["tools"]] == ["search", "neighbours", "read", "finish"]
-    assert list(episode["tools"][3]["function"]["parameters"]["properties"]) == ["reason", "answer"]
-    assert (episode["parts"], episode["reward"]) == ({"gold": 1.0, "form": 1.0}, pytest.approx(1.1))
+    assert episode["messages"][3]["content"].startswith(
+        "Passages:\n[1] Alexander Graham Bell"
+    )
+    assert [tool["function"]["name"] for tool in episode["tools"]] == [
+        "search",
+        "neighbours",
+        "read",
+        "finish",
+    ]
+    assert list(episode["tools"][3]["function"]["parameters"]["properties"]) == [
+        "reason",
+        "answer",
+    ]
+    assert (episode["parts"], episode["reward"]) == (
+        {"gold": 1.0, "form": 1.0},
+        pytest.approx(1.1),
+    )
 
 
 def test_a_policy_that_does_not_end_is_stopped(environment: GraphSearch) -> None:
@@ -73,18 +104,27 @@ class Cheat:
 
 
 def test_a_call_of_what_is_no_tool_is_refused(environment: GraphSearch) -> None:
-    with pytest.raises(UnknownName, match=says("unknown tool 'reset'", "finish, neighbours, read, search")):
+    with pytest.raises(
+        UnknownName,
+        match=says("unknown tool 'reset'", "finish, neighbours, read, search"),
+    ):
         play(environment, Cheat(), ROW)
     assert environment.question.question == ROW["question"]
 
 
-def test_a_random_policy_plays_the_same_episode_for_an_equal_seed(environment: GraphSearch) -> None:
+def test_a_random_policy_plays_the_same_episode_for_an_equal_seed(
+    environment: GraphSearch,
+) -> None:
     first, again = (play(environment, RandomPolicy(3), ROW) for _ in range(2))
     assert first == again
 
 
-def test_a_random_policy_searches_before_it_ends_and_ends_where_no_search_is_left(environment: GraphSearch) -> None:
+def test_a_random_policy_searches_before_it_ends_and_ends_where_no_search_is_left(
+    environment: GraphSearch,
+) -> None:
     for seed in range(20):
         play(environment, RandomPolicy(seed), ROW)
         assert 1 <= len(environment.steps) <= 3
-        assert environment.reward_parts["form"] == float(environment.stop_reason != "repeated_subquery")
+        assert environment.reward_parts["form"] == float(
+            environment.stop_reason != "repeated_subquery"
+        )

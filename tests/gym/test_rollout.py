@@ -21,12 +21,30 @@ from ras_agent.gym.rollout import read_answers, read_rewards
 from tests.messages import says
 
 ASKED = "Which river flows through the birthplace of Alexander Graham Bell?"
-QUESTION = Question("q", ASKED, ("Water of Leith",), ("Alexander Graham Bell", "Water of Leith"), by_title=True)
+QUESTION = Question(
+    "q",
+    ASKED,
+    ("Water of Leith",),
+    ("Alexander Graham Bell", "Water of Leith"),
+    by_title=True,
+)
 TEXTS = [
-    {"id": "1", "title": "Alexander Graham Bell", "text": "Alexander Graham Bell was born in Edinburgh."},
-    {"id": "2", "title": "Water of Leith", "text": "The Water of Leith flows through Edinburgh."},
+    {
+        "id": "1",
+        "title": "Alexander Graham Bell",
+        "text": "Alexander Graham Bell was born in Edinburgh.",
+    },
+    {
+        "id": "2",
+        "title": "Water of Leith",
+        "text": "The Water of Leith flows through Edinburgh.",
+    },
 ]
-TURNS = ["<search> Bell born in", "<search> river flows through Edinburgh", "<answer> Thames"]
+TURNS = [
+    "<search> Bell born in",
+    "<search> river flows through Edinburgh",
+    "<answer> Thames",
+]
 POSTED: list[tuple[str, str, Any]] = []
 
 
@@ -60,14 +78,27 @@ def event_url() -> Iterator[str]:
 @pytest.fixture
 def no_variables(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """An environment in which no trainer has said anything."""
-    for name in ("AGL_OPENAI_BASE_URL", "AGL_KEY", "AGL_EVENT_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE", "QUESTION"):
+    for name in (
+        "AGL_OPENAI_BASE_URL",
+        "AGL_KEY",
+        "AGL_EVENT_URL",
+        "OPENAI_BASE_URL",
+        "OPENAI_API_BASE",
+        "QUESTION",
+    ):
         monkeypatch.delenv(name, raising=False)
     for name in ("OPENAI_API_KEY", "VLLM_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     return monkeypatch
 
 
-def _play(scripted_llm: Any, *turns: str, rewards: Rewards | None = None, own: bool = False, **settings: Any) -> Any:
+def _play(
+    scripted_llm: Any,
+    *turns: str,
+    rewards: Rewards | None = None,
+    own: bool = False,
+    **settings: Any,
+) -> Any:
     scripted_llm.script(*({"reply": turn} for turn in turns or TURNS))
     settings = {"dialect": "search-r1"} | settings
     agent = rollout_agent(Policy(scripted_llm.base_url), Settings(**settings), TEXTS)
@@ -76,14 +107,19 @@ def _play(scripted_llm: Any, *turns: str, rewards: Rewards | None = None, own: b
 
 def test_the_policy_plans_and_nobody_else_asks_it(scripted_llm: Any) -> None:
     result = _play(scripted_llm)
-    assert [step["subquery"] for step in result.output["steps"]] == ["Bell born in", "river flows through Edinburgh"]
+    assert [step["subquery"] for step in result.output["steps"]] == [
+        "Bell born in",
+        "river flows through Edinburgh",
+    ]
     assert {call["role"] for call in result.output["usage"]["calls"]} == {"planner"}
     assert len(scripted_llm.requests()) == 3
     assert result.parts["f1"] == 1.0  # the answerer's answer
     assert result.parts["gold"] == 1.0
 
 
-def test_each_request_of_a_rollout_begins_with_the_whole_of_the_one_before(scripted_llm: Any) -> None:
+def test_each_request_of_a_rollout_begins_with_the_whole_of_the_one_before(
+    scripted_llm: Any,
+) -> None:
     for name, turns in (
         ("search-r1", TURNS),
         ("ras", ["[SUBQ] Bell born?", "[SUBQ] Edinburgh river?", "[SUFFICIENT]"]),
@@ -102,20 +138,32 @@ def test_a_policy_that_calls_tools_plans_in_react(scripted_llm: Any) -> None:
         {"calls": [["finish", {"reason": "known"}]]},
     )
     agent = rollout_agent(Policy(scripted_llm.base_url), Settings(graph="react"), TEXTS)
-    assert roll_out(agent, QUESTION, Rewards()).parts == {"f1": 1.0, "gold": 1.0, "form": 1.0}
+    assert roll_out(agent, QUESTION, Rewards()).parts == {
+        "f1": 1.0,
+        "gold": 1.0,
+        "form": 1.0,
+    }
     prompts = [request["messages"] for request in scripted_llm.requests()]
     assert all(after[: len(first)] == first for first, after in pairwise(prompts))
 
 
-def test_stop_strings_stay_in_the_replies_unless_the_server_refuses_that(scripted_llm: Any) -> None:
+def test_stop_strings_stay_in_the_replies_unless_the_server_refuses_that(
+    scripted_llm: Any,
+) -> None:
     _play(scripted_llm)
-    assert {request["include_stop_str_in_output"] for request in scripted_llm.requests()} == {True}
-    refusal = {"status": 400, "reply": "Unrecognized request argument supplied: include_stop_str_in_output; unknown"}
+    assert {
+        request["include_stop_str_in_output"] for request in scripted_llm.requests()
+    } == {True}
+    refusal = {
+        "status": 400,
+        "reply": "Unrecognized request argument supplied: include_stop_str_in_output; unknown",
+    }
     scripted_llm.script(refusal)
     assert _play(scripted_llm).parts["f1"] == 1.0
-    assert ["include_stop_str_in_output" in request for request in scripted_llm.requests()[3:]] == [
-        *(True, False, False, False)
-    ]
+    assert [
+        "include_stop_str_in_output" in request
+        for request in scripted_llm.requests()[3:]
+    ] == [*(True, False, False, False)]
 
 
 def test_equal_rollouts_of_a_group_ask_each_for_itself(scripted_llm: Any) -> None:
@@ -125,7 +173,10 @@ def test_equal_rollouts_of_a_group_ask_each_for_itself(scripted_llm: Any) -> Non
     assert {request["temperature"] for request in scripted_llm.requests()} == {1.0}
 
 
-@pytest.mark.parametrize("settings", [{"cache": "replies.sqlite"}, {"cache": "replies.sqlite", "replay": True}])
+@pytest.mark.parametrize(
+    "settings",
+    [{"cache": "replies.sqlite"}, {"cache": "replies.sqlite", "replay": True}],
+)
 def test_a_cache_is_refused(scripted_llm: Any, settings: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match=says("cache", "group", "leave")):
         rollout_agent(Policy(scripted_llm.base_url), Settings(**settings), TEXTS)
@@ -133,18 +184,33 @@ def test_a_cache_is_refused(scripted_llm: Any, settings: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("role", ["extractor", "answerer", "rewriter", "llm"])
 def test_a_role_that_asks_the_policy_is_refused(scripted_llm: Any, role: str) -> None:
-    with pytest.raises(SettingsError, match=says("is the policy", "a model of its own")):
-        rollout_agent(Policy(scripted_llm.base_url), Settings(**{role: scripted_llm.spec}), TEXTS)
+    with pytest.raises(
+        SettingsError, match=says("is the policy", "a model of its own")
+    ):
+        rollout_agent(
+            Policy(scripted_llm.base_url), Settings(**{role: scripted_llm.spec}), TEXTS
+        )
 
 
 @pytest.mark.parametrize("role", ["extractor", "answerer", "rewriter", "llm"])
-def test_a_role_that_asks_the_policy_by_a_variable_is_refused(role: str, no_variables: pytest.MonkeyPatch) -> None:
+def test_a_role_that_asks_the_policy_by_a_variable_is_refused(
+    role: str, no_variables: pytest.MonkeyPatch
+) -> None:
     no_variables.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1/")
-    with pytest.raises(SettingsError, match=says(f"the {role} is the policy", "http://localhost:8000/v1/")):
-        rollout_agent(Policy("http://127.0.0.1:8000/v1"), Settings(**{role: "openai:gpt-4o-mini"}), TEXTS)
+    with pytest.raises(
+        SettingsError,
+        match=says(f"the {role} is the policy", "http://localhost:8000/v1/"),
+    ):
+        rollout_agent(
+            Policy("http://127.0.0.1:8000/v1"),
+            Settings(**{role: "openai:gpt-4o-mini"}),
+            TEXTS,
+        )
 
 
-def test_a_role_that_is_given_as_a_chat_model_is_refused_at_the_policy_too(scripted_llm: Any) -> None:
+def test_a_role_that_is_given_as_a_chat_model_is_refused_at_the_policy_too(
+    scripted_llm: Any,
+) -> None:
     policy = Policy(scripted_llm.base_url)
     with pytest.raises(SettingsError, match=says("the answerer is the policy")):
         rollout_agent(policy, Settings(), TEXTS, answerer=policy.chat_model(Settings()))
@@ -152,7 +218,10 @@ def test_a_role_that_is_given_as_a_chat_model_is_refused_at_the_policy_too(scrip
 
 def test_a_role_at_another_port_or_path_is_no_policy() -> None:
     for spec in ("vllm:http://h:8000/v1#m", "vllm:http://h:80/judge/v1#m"):
-        assert rollout_agent(Policy("http://h:80/v1"), Settings(answerer=spec), TEXTS) is not None
+        assert (
+            rollout_agent(Policy("http://h:80/v1"), Settings(answerer=spec), TEXTS)
+            is not None
+        )
 
 
 @pytest.mark.parametrize("graph", ["single-shot", "ircot"])
@@ -161,20 +230,32 @@ def test_a_graph_that_asks_no_planner_is_refused(graph: str) -> None:
         rollout_agent(Policy("http://h/v1"), Settings(graph=graph), TEXTS)
 
 
-@pytest.mark.parametrize(("model", "settings"), [("auto", {"dialect": "corag"}), ("CoRAG-Llama3.1-8B", {})])
-def test_a_dialect_that_writes_its_prompt_anew_is_refused(model: str, settings: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError, match=says("corag", "grow", "--dialect search-r1")):
+@pytest.mark.parametrize(
+    ("model", "settings"), [("auto", {"dialect": "corag"}), ("CoRAG-Llama3.1-8B", {})]
+)
+def test_a_dialect_that_writes_its_prompt_anew_is_refused(
+    model: str, settings: dict[str, Any]
+) -> None:
+    with pytest.raises(
+        SettingsError, match=says("corag", "grow", "--dialect search-r1")
+    ):
         rollout_agent(Policy("http://h/v1", model), Settings(**settings), TEXTS)
 
 
-@pytest.mark.parametrize(("searches", "turns"), [(0.4, TURNS), (0.2, [TURNS[0], TURNS[2]])])
+@pytest.mark.parametrize(
+    ("searches", "turns"), [(0.4, TURNS), (0.2, [TURNS[0], TURNS[2]])]
+)
 def test_searches_are_told_as_a_share_of_those_that_the_limits_allow(
     scripted_llm: Any, searches: float, turns: list[str]
 ) -> None:
-    assert _play(scripted_llm, *turns, rewards=read_rewards(["searches=-1"])).parts == {"searches": searches}
+    assert _play(scripted_llm, *turns, rewards=read_rewards(["searches=-1"])).parts == {
+        "searches": searches
+    }
 
 
-def test_what_the_policy_answers_itself_is_scored_where_that_is_wanted(scripted_llm: Any) -> None:
+def test_what_the_policy_answers_itself_is_scored_where_that_is_wanted(
+    scripted_llm: Any,
+) -> None:
     result = _play(scripted_llm, own=True)
     assert (result.answer, result.parts["f1"]) == ("Thames", 0.0)
 
@@ -183,38 +264,57 @@ def test_replies_that_had_to_be_asked_again_lower_the_form(scripted_llm: Any) ->
     rewards = read_rewards(["form=1"])
     assert _play(scripted_llm, rewards=rewards).reward == 1.0
     assert _play(scripted_llm, "Hm.", *TURNS, rewards=rewards).reward == 0.75
-    assert _play(scripted_llm, "Hm.", "Well.", "Hm.", "Well.", rewards=rewards).reward == 0.0
+    assert (
+        _play(scripted_llm, "Hm.", "Well.", "Hm.", "Well.", rewards=rewards).reward
+        == 0.0
+    )
 
 
 async def test_rollouts_run_in_coroutines_too(scripted_llm: Any) -> None:
     scripted_llm.script(*({"reply": turn} for turn in TURNS))
-    agent = rollout_agent(Policy(scripted_llm.base_url), Settings(dialect="search-r1"), TEXTS)
+    agent = rollout_agent(
+        Policy(scripted_llm.base_url), Settings(dialect="search-r1"), TEXTS
+    )
     assert (await aroll_out(agent, QUESTION, Rewards())).parts["f1"] == 1.0
 
 
 def test_a_policy_that_is_not_there_earns_no_reward() -> None:
-    agent = rollout_agent(Policy("http://127.0.0.1:9/v1"), Settings(retries=0, patience=0), TEXTS)
+    agent = rollout_agent(
+        Policy("http://127.0.0.1:9/v1"), Settings(retries=0, patience=0), TEXTS
+    )
     with pytest.raises(ModelRefused, match="no reward"):
         roll_out(agent, QUESTION, Rewards())
 
 
 @pytest.mark.parametrize("status", [400, 429, 500, 503])
 @pytest.mark.parametrize("hops", [0, 1])
-def test_a_policy_whose_server_fails_earns_no_reward(scripted_llm: Any, status: int, hops: int) -> None:
+def test_a_policy_whose_server_fails_earns_no_reward(
+    scripted_llm: Any, status: int, hops: int
+) -> None:
     failure = {"status": status, "reply": "the engine is down", "repeat": True}
     scripted_llm.script(*({"reply": turn} for turn in TURNS[:hops]), failure)
-    agent = rollout_agent(Policy(scripted_llm.base_url), Settings(dialect="search-r1", retries=0, patience=0), TEXTS)
+    agent = rollout_agent(
+        Policy(scripted_llm.base_url),
+        Settings(dialect="search-r1", retries=0, patience=0),
+        TEXTS,
+    )
     with pytest.raises((ModelCallError, ModelRefused), match="no reward"):
         roll_out(agent, QUESTION, Rewards())
 
 
 def test_the_environment_names_the_policy() -> None:
-    assert Policy.of_environment({"AGL_OPENAI_BASE_URL": "http://g/v1", "AGL_KEY": "k"}) == Policy(
-        "http://g/v1", "auto", "k"
-    )
-    harness = {"OPENAI_BASE_URL": "http://h/v1", "OPENAI_API_KEY": "s", "OPENAI_MODEL": "m"}
+    assert Policy.of_environment(
+        {"AGL_OPENAI_BASE_URL": "http://g/v1", "AGL_KEY": "k"}
+    ) == Policy("http://g/v1", "auto", "k")
+    harness = {
+        "OPENAI_BASE_URL": "http://h/v1",
+        "OPENAI_API_KEY": "s",
+        "OPENAI_MODEL": "m",
+    }
     assert Policy.of_environment(harness) == Policy("http://h/v1", "m", "s")
-    with pytest.raises(SettingsError, match=says("no policy", "AGL_OPENAI_BASE_URL", "--policy")):
+    with pytest.raises(
+        SettingsError, match=says("no policy", "AGL_OPENAI_BASE_URL", "--policy")
+    ):
         Policy.of_environment({})
 
 
@@ -227,7 +327,11 @@ def test_a_policy_is_named_by_its_address() -> None:
 
 def test_rewards_are_weighted_metrics_by_name() -> None:
     assert read_rewards([]).weights() == {"f1": 1.0, "form": 0.1}
-    assert read_rewards(["em", "gold=0.5", "recall@5=2"]).weights() == {"em": 1.0, "gold": 0.5, "recall@5": 2.0}
+    assert read_rewards(["em", "gold=0.5", "recall@5=2"]).weights() == {
+        "em": 1.0,
+        "gold": 0.5,
+        "recall@5": 2.0,
+    }
     with pytest.raises(SettingsError, match="NAME=WEIGHT"):
         read_rewards(["f1=much"])
     with pytest.raises(UnknownName, match="f2"):
@@ -244,7 +348,9 @@ def test_rewards_are_weighted_metrics_by_name() -> None:
         ("", ()),
     ],
 )
-def test_gold_answers_are_read_from_a_variable(text: str, answers: tuple[str, ...]) -> None:
+def test_gold_answers_are_read_from_a_variable(
+    text: str, answers: tuple[str, ...]
+) -> None:
     assert read_answers(text) == answers
 
 
@@ -259,32 +365,82 @@ def test_the_command_takes_what_agent_lightning_sets_and_posts_the_reward(
         "AGL_KEY": "secret-key",
         "AGL_EVENT_URL": event_url,
     }
-    command = ["rollout", "--sample", "--dialect", "search-r1", "--reward", "em=1", "--own-answer"]
+    command = [
+        "rollout",
+        "--sample",
+        "--dialect",
+        "search-r1",
+        "--reward",
+        "em=1",
+        "--own-answer",
+    ]
     done = CliRunner().invoke(build_program(), command, env=variables)
     assert done.exit_code == 0, done.output
     printed = json.loads(done.stdout)
-    assert (printed["reward"], printed["answer"], printed["calls"]) == (0.0, "Thames", 3)
+    assert (printed["reward"], printed["answer"], printed["calls"]) == (
+        0.0,
+        "Thames",
+        3,
+    )
     ((path, authorization, body),) = POSTED
-    assert (path, authorization) == ("/api/rollouts/r1/attempt/0/events", "Bearer secret-key")
-    assert body == {"event_type": "reward", "data": {"value": 0.0, "source": "agent", "reason": "sufficient"}}
+    assert (path, authorization) == (
+        "/api/rollouts/r1/attempt/0/events",
+        "Bearer secret-key",
+    )
+    assert body == {
+        "event_type": "reward",
+        "data": {"value": 0.0, "source": "agent", "reason": "sufficient"},
+    }
     assert {request["model"] for request in scripted_llm.requests()} == {"auto"}
 
 
-def test_the_command_takes_a_policy_by_its_address(scripted_llm: Any, no_variables: pytest.MonkeyPatch) -> None:
+def test_the_command_takes_a_policy_by_its_address(
+    scripted_llm: Any, no_variables: pytest.MonkeyPatch
+) -> None:
     scripted_llm.script(*({"reply": turn} for turn in TURNS))
-    command = ["rollout", ASKED, "--answer", "Water of Leith", "--policy", f"{scripted_llm.base_url}#Search-R1"]
+    command = [
+        "rollout",
+        ASKED,
+        "--answer",
+        "Water of Leith",
+        "--policy",
+        f"{scripted_llm.base_url}#Search-R1",
+    ]
     done = CliRunner().invoke(build_program(), [*command, "--sample"])
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["searches"] == ["Bell born in", "river flows through Edinburgh"]
+    assert json.loads(done.stdout)["searches"] == [
+        "Bell born in",
+        "river flows through Edinburgh",
+    ]
 
 
 def test_the_command_fails_and_posts_nothing_where_the_server_of_the_policy_fails(
     scripted_llm: Any, event_url: str, no_variables: pytest.MonkeyPatch
 ) -> None:
-    scripted_llm.script({"reply": TURNS[0]}, {"status": 500, "reply": "the engine is down", "repeat": True})
-    command = ["rollout", ASKED, "--answer", "Water of Leith", "--policy", scripted_llm.base_url, "--sample"]
+    scripted_llm.script(
+        {"reply": TURNS[0]},
+        {"status": 500, "reply": "the engine is down", "repeat": True},
+    )
+    command = [
+        "rollout",
+        ASKED,
+        "--answer",
+        "Water of Leith",
+        "--policy",
+        scripted_llm.base_url,
+        "--sample",
+    ]
     done = CliRunner().invoke(
-        build_program(), [*command, "--dialect", "search-r1", "--retries", "0", "--event-url", event_url]
+        build_program(),
+        [
+            *command,
+            "--dialect",
+            "search-r1",
+            "--retries",
+            "0",
+            "--event-url",
+            event_url,
+        ],
     )
     assert (done.exit_code, done.stdout, POSTED) == (1, "", [])
     assert "no reward: the policy failed at hop 2" in done.stderr
@@ -302,23 +458,42 @@ def test_no_key_of_openai_goes_to_an_address_that_the_command_names(
     no_variables: pytest.MonkeyPatch, variables: dict[str, str], key: str
 ) -> None:
     asked: list[Any] = []
-    no_variables.setattr("ras_agent.gym.rollout.rollout_agent", lambda policy, *_: asked.append(policy))
-    CliRunner().invoke(build_program(), ["rollout", ASKED, "--policy", "http://h/v1", "--sample"], env=dict(variables))
+    no_variables.setattr(
+        "ras_agent.gym.rollout.rollout_agent", lambda policy, *_: asked.append(policy)
+    )
+    CliRunner().invoke(
+        build_program(),
+        ["rollout", ASKED, "--policy", "http://h/v1", "--sample"],
+        env=dict(variables),
+    )
     assert asked == [Policy("http://h/v1", "auto", key)]
 
 
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        (["--reward", "f1=1", "--reward", "gold=0.5", "--answer", "Leith"], "--supporting TITLE"),
+        (
+            ["--reward", "f1=1", "--reward", "gold=0.5", "--answer", "Leith"],
+            "--supporting TITLE",
+        ),
         (["--reward", "recall@5", "--answer", "Leith"], "--supporting TITLE"),
         ([], "--answer"),
     ],
 )
 def test_a_reward_that_cannot_be_measured_is_an_error(
-    scripted_llm: Any, no_variables: pytest.MonkeyPatch, arguments: list[str], remedy: str
+    scripted_llm: Any,
+    no_variables: pytest.MonkeyPatch,
+    arguments: list[str],
+    remedy: str,
 ) -> None:
-    command = ["rollout", ASKED, "--sample", "--policy", scripted_llm.base_url, *arguments]
+    command = [
+        "rollout",
+        ASKED,
+        "--sample",
+        "--policy",
+        scripted_llm.base_url,
+        *arguments,
+    ]
     done = CliRunner().invoke(build_program(), command, env={"COLUMNS": "200"})
     assert (done.exit_code, scripted_llm.requests()) == (2, [])
     assert remedy in done.output
@@ -327,5 +502,10 @@ def test_a_reward_that_cannot_be_measured_is_an_error(
 def test_the_command_says_what_is_missing(no_variables: pytest.MonkeyPatch) -> None:
     run = CliRunner().invoke
     assert "no policy" in run(build_program(), ["rollout", "Who?", "--sample"]).output
-    assert "--policy URL" in run(build_program(), ["rollout", "Who?", "--sample", "--planner", "offline"]).output
+    assert (
+        "--policy URL"
+        in run(
+            build_program(), ["rollout", "Who?", "--sample", "--planner", "offline"]
+        ).output
+    )
     assert run(build_program(), ["rollout", "--sample"]).exit_code == 2

@@ -8,7 +8,9 @@ from ras_agent import Passage
 from ras_agent.eval.question import Question
 from ras_agent.gym import GraphSearch, row_of, rows
 
-BY_TITLE = Question("q1", "Where?", ("Leith",), ("Bell", "Edinburgh"), by_title=True, type="bridge")
+BY_TITLE = Question(
+    "q1", "Where?", ("Leith",), ("Bell", "Edinburgh"), by_title=True, type="bridge"
+)
 BY_ID = Question("q2", "When?", ("1876",), ("p1",), metadata={"hops": 3})
 
 
@@ -18,7 +20,10 @@ def test_a_row_resets_an_environment_to_its_question() -> None:
         environment.reset(**json.loads(json.dumps(row_of(question))))
         assert environment.question.supporting == question.supporting
         assert environment.question.by_title == question.by_title
-        assert (environment.question.id, environment.question.answers) == (question.id, question.answers)
+        assert (environment.question.id, environment.question.answers) == (
+            question.id,
+            question.answers,
+        )
         assert environment.question.hops == question.hops
 
 
@@ -29,5 +34,7 @@ def test_all_rows_have_the_same_columns() -> None:
 
 def test_the_prompt_is_that_of_a_planner_with_tools_and_an_empty_turn() -> None:
     system, user = row_of(BY_TITLE)["prompt"]
-    assert system["content"].startswith("You research one question with tools, one call at a time.")
+    assert system["content"].startswith(
+        "You research one question with tools, one call at a time."
+    )
     assert user == {"role": "user", "content": ""}

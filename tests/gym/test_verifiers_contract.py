@@ -56,7 +56,9 @@ def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         "Harness",
     )
     vars(module).update(dict.fromkeys(names, Generic))
-    vars(module).update(dict.fromkeys(("Trace", "ModelContext", "Runtime", "ProgramResult"), object))
+    vars(module).update(
+        dict.fromkeys(("Trace", "ModelContext", "Runtime", "ProgramResult"), object)
+    )
     vars(module).update(Toolset=Toolset, tool=_marked, reward=_marked, metric=_marked)
     vars(package)["v1"] = module
     monkeypatch.setitem(sys.modules, "verifiers", package)
@@ -74,9 +76,13 @@ def _loaded(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return loaded
 
 
-async def test_a_task_is_played_through_its_tools_and_rewarded_by_their_state(example: Any) -> None:
+async def test_a_task_is_played_through_its_tools_and_rewarded_by_their_state(
+    example: Any,
+) -> None:
     task = next(iter(example.GraphTaskset(example.GraphTasksetConfig()).load()))
-    assert task.data.prompt == "Question: In which city was the inventor of dynamite born?"
+    assert (
+        task.data.prompt == "Question: In which city was the inventor of dynamite born?"
+    )
     (tools,) = task.toolsets(task.config)
     await tools.setup()
     await tools.setup_task(task.data)
@@ -89,7 +95,9 @@ async def test_a_task_is_played_through_its_tools_and_rewarded_by_their_state(ex
     assert await task.parts(trace) == {"f1": 1.0, "gold": 1.0, "form": 1.0}
 
 
-def test_the_tools_are_marked_and_described_as_a_planner_knows_them(example: Any) -> None:
+def test_the_tools_are_marked_and_described_as_a_planner_knows_them(
+    example: Any,
+) -> None:
     for name in ("search", "neighbours", "read", "finish"):
         assert getattr(example.GraphTools, name).marked
     assert example.GraphTools.search.__doc__.startswith("Search the texts")
@@ -101,7 +109,11 @@ def test_the_tools_are_marked_and_described_as_a_planner_knows_them(example: Any
     [
         ("", [], ["--sample"]),
         ("", ["--dialect", "react"], ["--sample", "--dialect", "react"]),
-        ("my-index", ["--dialect", "react"], ["--index", "my-index", "--dialect", "react"]),
+        (
+            "my-index",
+            ["--dialect", "react"],
+            ["--index", "my-index", "--dialect", "react"],
+        ),
     ],
 )
 async def test_the_loop_is_a_harness_that_asks_at_its_endpoint(
@@ -115,14 +127,25 @@ async def test_the_loop_is_a_harness_that_asks_at_its_endpoint(
     class Runtime:
         async def run_program(self, argv: list[str], variables: dict[str, str]) -> Any:
             started.append((argv[1:], variables))
-            return SimpleNamespace(exit_code=0, stdout='{"reward": 0.5, "parts": {"f1": 0.5}}\n')
+            return SimpleNamespace(
+                exit_code=0, stdout='{"reward": 0.5, "parts": {"f1": 0.5}}\n'
+            )
 
     state = SimpleNamespace()
     harness = rollouts.RolloutHarness()
-    harness.config = SimpleNamespace(index=index, options=options, resolved_env={"A": "b"})
+    harness.config = SimpleNamespace(
+        index=index, options=options, resolved_env={"A": "b"}
+    )
     at = ("http://127.0.0.1:1/v1", "secret", {}, task.data)
-    await harness.launch(SimpleNamespace(model="m"), SimpleNamespace(state=state), Runtime(), *at)
+    await harness.launch(
+        SimpleNamespace(model="m"), SimpleNamespace(state=state), Runtime(), *at
+    )
     assert vars(state) == {"reward": 0.5, "parts": {"f1": 0.5}}
-    own = {"OPENAI_BASE_URL": at[0], "OPENAI_API_KEY": "secret", "OPENAI_MODEL": "m", "GOLDEN_ANSWERS": '["Stockholm"]'}
+    own = {
+        "OPENAI_BASE_URL": at[0],
+        "OPENAI_API_KEY": "secret",
+        "OPENAI_MODEL": "m",
+        "GOLDEN_ANSWERS": '["Stockholm"]',
+    }
     question = "In which city was the inventor of dynamite born?"
     assert started == [(["rollout", question, *given], {"A": "b", **own})]

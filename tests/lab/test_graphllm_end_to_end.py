@@ -23,7 +23,13 @@ from tests.loopback_vllm import serving
 pytestmark = pytest.mark.slow("trainings")
 
 PAGE = Path(__file__).resolve().parents[2] / "lab/graphllm-end-to-end.md"
-PEOPLE = {"Bell": "Edinburgh", "Watt": "Greenock", "Hume": "Ninewells", "Burns": "Alloway", "Adam": "Kirkcaldy"}
+PEOPLE = {
+    "Bell": "Edinburgh",
+    "Watt": "Greenock",
+    "Hume": "Ninewells",
+    "Burns": "Alloway",
+    "Adam": "Kirkcaldy",
+}
 SMALLER = {
     "ras_agent.train.subq.build": "--validation 0",
     "lab.language_model": "--vocabulary 400 --width 48 --layers 2 --heads 2 --epochs 60 --rate 5e-3",
@@ -33,13 +39,22 @@ ABSTAINED = 3
 
 
 def _commands() -> list[list[str]]:
-    text = "\n".join(re.findall(r"^```sh\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL))
-    return [shlex.split(line) for line in text.replace("\\\n", " ").splitlines() if line]
+    text = "\n".join(
+        re.findall(
+            r"^```sh\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+        )
+    )
+    return [
+        shlex.split(line) for line in text.replace("\\\n", " ").splitlines() if line
+    ]
 
 
 def _question(person: str, town: str) -> dict[str, Any]:
     river = f"River {town}"
-    texts = {person: f"{person} was born in {town}.", town: f"The {river} flows through {town}."}
+    texts = {
+        person: f"{person} was born in {town}.",
+        town: f"The {river} flows through {town}.",
+    }
     paragraphs = [
         {"idx": place, "title": title, "paragraph_text": text, "is_supporting": True}
         for place, (title, text) in enumerate(texts.items())
@@ -50,8 +65,16 @@ def _question(person: str, town: str) -> dict[str, Any]:
         "answer": river,
         "paragraphs": paragraphs,
         "question_decomposition": [
-            {"question": f"Where was {person} born?", "answer": town, "paragraph_support_idx": 0},
-            {"question": "Which river flows through #1?", "answer": river, "paragraph_support_idx": 1},
+            {
+                "question": f"Where was {person} born?",
+                "answer": town,
+                "paragraph_support_idx": 0,
+            },
+            {
+                "question": "Which river flows through #1?",
+                "answer": river,
+                "paragraph_support_idx": 1,
+            },
         ],
     }
 
@@ -67,7 +90,9 @@ def test_the_commands_of_the_page_lead_from_questions_to_cited_answers(
 ) -> None:
     questions = [_question(*one) for one in PEOPLE.items()]
     _write(tmp_path / "DATA/musique_train200/questions.jsonl", questions)
-    _write(tmp_path / "DATA/musique/questions.jsonl", questions[:2])  # seen in training, to be right
+    _write(
+        tmp_path / "DATA/musique/questions.jsonl", questions[:2]
+    )  # seen in training, to be right
     passages = [
         {"id": f"{number}-{place}", "title": at["title"], "text": at["paragraph_text"]}
         for number, question in enumerate(questions)
@@ -78,19 +103,36 @@ def test_the_commands_of_the_page_lead_from_questions_to_cited_answers(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     commands = _commands()
     served = next(place for place, words in enumerate(commands) if words[0] == "vllm")
-    assert [words[0] for words in commands[:served]] == [*["python"] * 3, *["ras-agent"] * 3]
+    assert [words[0] for words in commands[:served]] == [
+        *["python"] * 3,
+        *["ras-agent"] * 3,
+    ]
     for words in commands[:served]:
         _run(words, monkeypatch)
-    assert commands[served][2:] == ["graphllm/language_model", "--served-model-name", "tiny", "--enable-prompt-embeds"]
+    assert commands[served][2:] == [
+        "graphllm/language_model",
+        "--served-model-name",
+        "tiny",
+        "--enable-prompt-embeds",
+    ]
     with serving(tmp_path / "graphllm/language_model") as server:
         there = f"{server.url}#{server.name}"
         for words in commands[served + 1 :]:
-            _run([word.replace("http://localhost:8000/v1#tiny", there) for word in words], monkeypatch)
+            _run(
+                [
+                    word.replace("http://localhost:8000/v1#tiny", there)
+                    for word in words
+                ],
+                monkeypatch,
+            )
         assert server.requests
     local, remote = (
         {
             row["id"]: row
-            for row in map(json.loads, (tmp_path / "runs" / name / "results.jsonl").read_text().splitlines())
+            for row in map(
+                json.loads,
+                (tmp_path / "runs" / name / "results.jsonl").read_text().splitlines(),
+            )
         }
         for name in ("graphllm", "graphllm-served")
     )  # by id: a run writes its results in the order in which they end
@@ -98,7 +140,10 @@ def test_the_commands_of_the_page_lead_from_questions_to_cited_answers(
     assert answers == {name: row["answer"] for name, row in remote.items()}
     assert len(answers) == 2
     # which river so small a model names, and what it adds, differs from processor to processor
-    assert all(answer.startswith(tuple(f"River {town}" for town in PEOPLE.values())) for answer in answers.values())
+    assert all(
+        answer.startswith(tuple(f"River {town}" for town in PEOPLE.values()))
+        for answer in answers.values()
+    )
     assert all(row["trace"]["citations"] for row in local.values())
 
 
@@ -106,9 +151,15 @@ def _run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a command in this process, a training with less of everything."""
     if words[0] == "ras-agent":
         done = CliRunner().invoke(build_program(), words[1:])
-        assert done.exit_code in ((0, ABSTAINED) if words[1] == "ask" else (0,)), f"{words}\n{done.output}"
+        assert done.exit_code in ((0, ABSTAINED) if words[1] == "ask" else (0,)), (
+            f"{words}\n{done.output}"
+        )
         return
     module = words[2]
-    monkeypatch.setattr(sys, "argv", [module, *words[3:], *SMALLER.get(module, "").split()])
-    monkeypatch.delitem(sys.modules, module, raising=False)  # in a process of its own nothing has imported it before
+    monkeypatch.setattr(
+        sys, "argv", [module, *words[3:], *SMALLER.get(module, "").split()]
+    )
+    monkeypatch.delitem(
+        sys.modules, module, raising=False
+    )  # in a process of its own nothing has imported it before
     runpy.run_module(module, run_name="__main__")

@@ -21,11 +21,19 @@ def test_the_passages_have_a_thousand_characters() -> None:
     assert "telephone" in QUESTION
 
 
-@pytest.mark.parametrize(("window", "preset"), [(4096, None), (8192, None), (32_768, None), (4096, "paper")])
-def test_ras_answers_after_five_hops_in_every_window(window: int, preset: str | None) -> None:
+@pytest.mark.parametrize(
+    ("window", "preset"), [(4096, None), (8192, None), (32_768, None), (4096, "paper")]
+)
+def test_ras_answers_after_five_hops_in_every_window(
+    window: int, preset: str | None
+) -> None:
     with serving(window=window) as model:
         run = ras(model, preset)
-    assert (run.out["failed"], run.out["stop_reason"], len(run.out["steps"])) == ("", "max_hops", 5)
+    assert (run.out["failed"], run.out["stop_reason"], len(run.out["steps"])) == (
+        "",
+        "max_hops",
+        5,
+    )
     assert run.out["answer"]
     assert run.counts["longest"] < window
     # a role learns of the window once for all roles at the endpoint
@@ -37,7 +45,11 @@ def test_ras_answers_after_five_hops_in_every_window(window: int, preset: str | 
         "tokens of evidence",
         "no cited sentence bears the answer",
     )  # the stand-in answers with what no passage says
-    assert [failure for failure in run.out["failures"] if not any(map(failure["message"].count, expected))] == []
+    assert [
+        failure
+        for failure in run.out["failures"]
+        if not any(map(failure["message"].count, expected))
+    ] == []
 
 
 @pytest.mark.parametrize("window", [4096, 32_768])

@@ -30,22 +30,42 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = Copy(ROOT, Path(folder) / "tree")
         for path in options.modules or TESTS:
-            rows.append((path, *_try_module(copy, path, options.most or None, options.seed)))
+            rows.append(
+                (path, *_try_module(copy, path, options.most or None, options.seed))
+            )
     _print_table(rows)
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("modules", nargs="*", metavar="FILE", help="files of targets.py; all of them by default")
-    parser.add_argument("--most", type=int, default=30, help="mutants of each module, drawn at random; 0 for all")
-    parser.add_argument("--seed", type=int, default=0, help="draw other mutants by this number")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutants", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument(
+        "modules",
+        nargs="*",
+        metavar="FILE",
+        help="files of targets.py; all of them by default",
+    )
+    parser.add_argument(
+        "--most",
+        type=int,
+        default=30,
+        help="mutants of each module, drawn at random; 0 for all",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="draw other mutants by this number"
+    )
     options = parser.parse_args()
     if unknown := set(options.modules) - set(TESTS):
-        parser.error(f"no tests are named in targets.py for {', '.join(sorted(unknown))}")
+        parser.error(
+            f"no tests are named in targets.py for {', '.join(sorted(unknown))}"
+        )
     return options
 
 
-def _try_module(copy: Copy, path: str, most: int | None, seed: int) -> tuple[int, int, int]:
+def _try_module(
+    copy: Copy, path: str, most: int | None, seed: int
+) -> tuple[int, int, int]:
     """Return how many mutants were planted in a file, how many its tests noticed, and how many nobody could."""
     tests = TESTS[path]
     mutants = mutants_of((ROOT / path).read_text("utf-8"), most=most, seed=seed)
@@ -58,18 +78,25 @@ def _try_module(copy: Copy, path: str, most: int | None, seed: int) -> tuple[int
         elif copy.try_out(path, mutant.text, tests, usual).code != 0:
             killed += 1
         else:
-            print(f"  lives, line {mutant.line}:\n    - {mutant.old}\n    + {mutant.new}", flush=True)
+            print(
+                f"  lives, line {mutant.line}:\n    - {mutant.old}\n    + {mutant.new}",
+                flush=True,
+            )
     return len(mutants), killed, equivalent
 
 
 def _print_table(rows: list[tuple[str, int, int, int]]) -> None:
     rows = [*rows, ("all", *(sum(row[place] for row in rows) for place in (1, 2, 3)))]
     width = max(len(row[0]) for row in rows)
-    print(f"\n{'file':{width}}  {'mutants':>7}  {'killed':>6}  {'equivalent':>10}  {'live':>4}  {'rate':>5}")
+    print(
+        f"\n{'file':{width}}  {'mutants':>7}  {'killed':>6}  {'equivalent':>10}  {'live':>4}  {'rate':>5}"
+    )
     for path, planted, killed, equivalent in rows:
         counted = planted - equivalent
         rate = f"{100 * killed / counted:4.0f}%" if counted else "    -"
-        print(f"{path:{width}}  {planted:7}  {killed:6}  {equivalent:10}  {counted - killed:4}  {rate}")
+        print(
+            f"{path:{width}}  {planted:7}  {killed:6}  {equivalent:10}  {counted - killed:4}  {rate}"
+        )
 
 
 if __name__ == "__main__":

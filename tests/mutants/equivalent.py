@@ -25,16 +25,30 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "ras_agent/question_graph/merge.py": {
         **{
-            ("counts[surface] = counts.get(surface, 0) + 1", f"counts[surface] = counts.get(surface, {count}"): (
+            (
+                "counts[surface] = counts.get(surface, 0) + 1",
+                f"counts[surface] = counts.get(surface, {count}",
+            ): (
                 "counts are compared with each other alone, and all of them change alike"
             )
             for count in ("-1) + 1", "1) + 1", "0) + 2")
         },
         **{
-            (f"{before}{known}", f"{before}{mutant}"): "the longer way leads to the same"
+            (
+                f"{before}{known}",
+                f"{before}{mutant}",
+            ): "the longer way leads to the same"
             for before, known, mutant in (
-                ("for reading in readings if len(readings) ", "> 1 else ():", "> 0 else ():"),
-                ("for reading in readings if len(readings) ", "> 1 else ():", ">= 1 else ():"),
+                (
+                    "for reading in readings if len(readings) ",
+                    "> 1 else ():",
+                    "> 0 else ():",
+                ),
+                (
+                    "for reading in readings if len(readings) ",
+                    "> 1 else ():",
+                    ">= 1 else ():",
+                ),
                 ("if len(label_counts) == ", "1 and not others:", "0 and not others:"),
                 ("if len(distinct) ", "> 1:", "> 0:"),
                 ("if len(distinct) ", "> 1:", ">= 1:"),
@@ -42,7 +56,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         },
     },
     "tools/kg/edit_rows.py": {
-        ('return row[0] if row else ""', 'return row[ -1] if row else ""'): "the row has one column",
+        (
+            'return row[0] if row else ""',
+            'return row[ -1] if row else ""',
+        ): "the row has one column",
     },
     "tools/kg/facts.py": {
         (
@@ -51,9 +68,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "no name has the number behind the last",
     },
     "tools/kg/graph_state.py": {
-        ("return secrets.randbits(60) | 1 << 60", f"return secrets.randbits( {bits}) | 1 << 60"): (
-            "half or twice as many stamps are as good as never the same"
-        )
+        (
+            "return secrets.randbits(60) | 1 << 60",
+            f"return secrets.randbits( {bits}) | 1 << 60",
+        ): ("half or twice as many stamps are as good as never the same")
         for bits in (59, 61)
     },
     "tools/index/ties.py": {
@@ -67,7 +85,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "the first tolerance is the widest, and each place is looked at with its own",
     },
     "tools/index/journal.py": {
-        ("return row[0] if row else None", "return row[ -1] if row else None"): "the row has one column",
+        (
+            "return row[0] if row else None",
+            "return row[ -1] if row else None",
+        ): "the row has one column",
         (
             "return whole, inside, inside[:-1] + bytes([inside[-1] + 1])",
             "return whole, inside, inside[:-1] + bytes([inside[- 0] + 1])",
@@ -139,10 +160,16 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "tools/retrieve/mix.py": {
         **{
-            (f"{before}[0].passages{after}", f"{before}[ -1].passages{after}"): "all rankers are over the same passages"
+            (
+                f"{before}[0].passages{after}",
+                f"{before}[ -1].passages{after}",
+            ): "all rankers are over the same passages"
             for before, after in (
                 ("self.passages = rankers", ""),
-                ("if not rankers or any(len(ranker.passages) != len(rankers", ") for ranker in rankers):"),
+                (
+                    "if not rankers or any(len(ranker.passages) != len(rankers",
+                    ") for ranker in rankers):",
+                ),
             )
         },
         **{
@@ -185,7 +212,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             for share in (" 0 - 2 * TIE", "1 - 1 * TIE", "1 - 2 / TIE", "1 - 3 * TIE")
         },
         **{
-            ("candidates = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)", near): (
+            (
+                "candidates = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)",
+                near,
+            ): (
                 "a lower bound only takes more time, and a margin of one tie is enough but for rounding"
             )
             for near in (
@@ -195,13 +225,34 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
                 "candidates = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 / TIE)",
             )
         },
-        ("if len(rows) > k:", "if len(rows) >= k:"): "of just k rows all are among the k best",
-        ("if k > _BLOCKS or width < 2:", "if k > _BLOCKS or width < 1:"): "blocks of one row each are a bound too",
-        ("if k > _BLOCKS or width < 2:", "if k > _BLOCKS or width <= 2:"): "a bound saves time, all rows do as well",
-        ("_BLOCKS = 256", "_BLOCKS = 257"): "the number of blocks decides the speed alone",
-        ("_BLOCKS = 256", "_BLOCKS = 255"): "the number of blocks decides the speed alone",
-        ("if k > _BLOCKS or width < 2:", "if k > _BLOCKS or width < 3:"): "a bound saves time, all rows do as well",
-        ("if k > _BLOCKS or width < 2:", "if k >= _BLOCKS or width < 2:"): "a bound saves time, all rows do as well",
+        (
+            "if len(rows) > k:",
+            "if len(rows) >= k:",
+        ): "of just k rows all are among the k best",
+        (
+            "if k > _BLOCKS or width < 2:",
+            "if k > _BLOCKS or width < 1:",
+        ): "blocks of one row each are a bound too",
+        (
+            "if k > _BLOCKS or width < 2:",
+            "if k > _BLOCKS or width <= 2:",
+        ): "a bound saves time, all rows do as well",
+        (
+            "_BLOCKS = 256",
+            "_BLOCKS = 257",
+        ): "the number of blocks decides the speed alone",
+        (
+            "_BLOCKS = 256",
+            "_BLOCKS = 255",
+        ): "the number of blocks decides the speed alone",
+        (
+            "if k > _BLOCKS or width < 2:",
+            "if k > _BLOCKS or width < 3:",
+        ): "a bound saves time, all rows do as well",
+        (
+            "if k > _BLOCKS or width < 2:",
+            "if k >= _BLOCKS or width < 2:",
+        ): "a bound saves time, all rows do as well",
         (
             "candidates = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)",
             "candidates = best >= np.partition(best, -k)[-k] * np.float32(1 - 3 * TIE)",
@@ -216,7 +267,13 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "of one text there is one vector",
     },
     "tools/plan/grammar.py": {
-        **{("behind = 0", f"behind = {place}"): "it is read only behind a stop, which has set it" for place in (-1, 1)},
+        **{
+            (
+                "behind = 0",
+                f"behind = {place}",
+            ): "it is read only behind a stop, which has set it"
+            for place in (-1, 1)
+        },
         (
             'question = next((part for part in re.split(r": |\\bis (?=[A-Z])", question)[1:] '
             'if _ASKS.match(part)), "")',
@@ -225,7 +282,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "a text that does not begin as a question has no first part that does",
     },
     "tools/plan/llm.py": {
-        ("MAX_TOKENS = 2048", f"MAX_TOKENS = {number}"): "one token more or less ends no reply that anybody reads"
+        (
+            "MAX_TOKENS = 2048",
+            f"MAX_TOKENS = {number}",
+        ): "one token more or less ends no reply that anybody reads"
         for number in (2047, 2049)
     },
     "tools/answer/citations.py": {

@@ -34,7 +34,11 @@ class Copy:
         self._log = at.with_suffix(".log")
         self._modules = at.with_suffix(".modules")
         listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        names = subprocess.run(listed, cwd=root, capture_output=True, check=True).stdout.decode().split("\0")
+        names = (
+            subprocess.run(listed, cwd=root, capture_output=True, check=True)
+            .stdout.decode()
+            .split("\0")
+        )
         for name in filter(None, names):
             if os.path.lexists(root / name):
                 (at / name).parent.mkdir(parents=True, exist_ok=True)
@@ -47,10 +51,14 @@ class Copy:
             _load(json.loads(self._modules.read_text()))
             ended = self.run(tests)
         if ended.code != 0:
-            raise SystemExit(f"the tests fail without any mutant: {' '.join(tests)}\n{self._log.read_text()[-3000:]}")
+            raise SystemExit(
+                f"the tests fail without any mutant: {' '.join(tests)}\n{self._log.read_text()[-3000:]}"
+            )
         return ended
 
-    def try_out(self, path: str, text: str, tests: Sequence[str], usual: Ended) -> Ended:
+    def try_out(
+        self, path: str, text: str, tests: Sequence[str], usual: Ended
+    ) -> Ended:
         """Run the tests with `text` in the file `path`. A run that takes much longer than usual is ended."""
         file = self.at / path
         whole = file.read_text("utf-8")
@@ -92,7 +100,14 @@ class Copy:
                 sys.dont_write_bytecode = True  # of the mutant
                 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
             os.environ["PYTHONPATH"] = str(self.at)
-            sys.path[:] = [str(self.at), *(entry for entry in sys.path if entry and Path(entry) != Path(self.at))]
+            sys.path[:] = [
+                str(self.at),
+                *(
+                    entry
+                    for entry in sys.path
+                    if entry and Path(entry) != Path(self.at)
+                ),
+            ]
             log = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(log, 1)
             os.dup2(log, 2)
@@ -111,7 +126,8 @@ def _libraries() -> list[str]:
     return [
         name
         for name, module in list(sys.modules.items())
-        if "site-packages" in str(getattr(module, "__file__", None) or "") and "pytest" not in name
+        if "site-packages" in str(getattr(module, "__file__", None) or "")
+        and "pytest" not in name
     ]
 
 

@@ -32,11 +32,27 @@ _OPERATORS = (
     "ReplaceUnaryOperator_Delete_USub",
     *(
         f"ReplaceComparisonOperator_{name}"
-        for name in ("Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt", "Eq_NotEq", "NotEq_Eq", "Is_IsNot", "IsNot_Is")
+        for name in (
+            "Lt_LtE",
+            "LtE_Lt",
+            "Gt_GtE",
+            "GtE_Gt",
+            "Eq_NotEq",
+            "NotEq_Eq",
+            "Is_IsNot",
+            "IsNot_Is",
+        )
     ),
     *(
         f"ReplaceBinaryOperator_{name}"
-        for name in ("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "FloorDiv_Mul", "Mod_Mul")
+        for name in (
+            "Add_Sub",
+            "Sub_Add",
+            "Mul_Div",
+            "Div_Mul",
+            "FloorDiv_Mul",
+            "Mod_Mul",
+        )
     ),
 )
 
@@ -49,7 +65,9 @@ class DropStatement(Operator):
             yield node.start_pos, node.end_pos
 
     def mutate(self, node: Any, index: int) -> Any:
-        node.children[0] = parso.parse(node.children[0].get_first_leaf().prefix + "pass")
+        node.children[0] = parso.parse(
+            node.children[0].get_first_leaf().prefix + "pass"
+        )
         return node
 
     @classmethod
@@ -59,9 +77,10 @@ class DropStatement(Operator):
 
 def _is_dropped(statement: Any) -> bool:
     if statement.type == "expr_stmt":
-        return bool(statement.children[1].type == "operator" and statement.children[1].value != "=") or (
-            statement.children[1].type == "augassign"
-        )
+        return bool(
+            statement.children[1].type == "operator"
+            and statement.children[1].value != "="
+        ) or (statement.children[1].type == "augassign")
     return statement.type in ("atom_expr", "power", "await_expr")
 
 
@@ -78,7 +97,9 @@ class Mutant:
 def mutants_of(source: str, *, most: int | None = None, seed: int = 0) -> list[Mutant]:
     """Return the mutants of a Python file, in the order of their lines; a random sample of `most` if there are more."""
     elsewhere = _lines_of_other_systems(source)
-    found = [mutant for mutant in dict.fromkeys(_all(source)) if mutant.line not in elsewhere]
+    found = [
+        mutant for mutant in dict.fromkeys(_all(source)) if mutant.line not in elsewhere
+    ]
     if most is not None and len(found) > most:
         found = random.Random(f"{seed}\n{source}").sample(found, most)
     return sorted(found, key=lambda mutant: (mutant.line, mutant.new))
@@ -90,7 +111,9 @@ def _all(source: str) -> Iterator[Mutant]:
         for occurrence in count():
             try:
                 text = mutate_code(source, operator, occurrence)
-            except AttributeError:  # Cosmic Ray knows no exceptions with a dot in their names
+            except (
+                AttributeError
+            ):  # Cosmic Ray knows no exceptions with a dot in their names
                 continue
             if text is None:
                 break
@@ -110,7 +133,8 @@ def _says_nothing(mutant: Mutant) -> bool:
         old.startswith(("@", "*,", "if TYPE_CHECKING"))
         or "(*, " in old
         or ", *, " in old
-        or old.replace("strict=True", "strict=False") == new.replace("strict=True", "strict=False")
+        or old.replace("strict=True", "strict=False")
+        == new.replace("strict=True", "strict=False")
     )
 
 
@@ -118,13 +142,25 @@ def _lines_of_other_systems(source: str) -> set[int]:
     """Return the lines that run on Windows alone."""
     found: set[int] = set()
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "sys.platform == 'win32'":
-            found |= {line for part in node.body for line in range(part.lineno, (part.end_lineno or 0) + 1)}
+        if (
+            isinstance(node, ast.If)
+            and ast.unparse(node.test) == "sys.platform == 'win32'"
+        ):
+            found |= {
+                line
+                for part in node.body
+                for line in range(part.lineno, (part.end_lineno or 0) + 1)
+            }
     return found
 
 
 def _mutant(source: str, text: str) -> Mutant:
-    lines = list(unified_diff(source.splitlines(), text.splitlines(), n=0, lineterm=""))[2:]
+    lines = list(
+        unified_diff(source.splitlines(), text.splitlines(), n=0, lineterm="")
+    )[2:]
     line = int(lines[0].removeprefix("@@ -").partition(" ")[0].partition(",")[0])
-    old, new = (" ".join(found[1:].strip() for found in lines[1:] if found[0] == sign) for sign in "-+")
+    old, new = (
+        " ".join(found[1:].strip() for found in lines[1:] if found[0] == sign)
+        for sign in "-+"
+    )
     return Mutant(line, old, new, text)

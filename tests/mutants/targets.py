@@ -4,12 +4,24 @@ from __future__ import annotations
 
 TESTS: dict[str, tuple[str, ...]] = {
     "eval/significance.py": ("tests/eval/test_significance.py",),
-    "tools/index/journal.py": ("tests/tools/index/test_journal.py", "tests/tools/index/test_ingest.py::TestErasing"),
-    "tools/index/uploads.py": ("tests/tools/index/test_uploads.py", "tests/app/serve/test_index_paths.py"),
+    "tools/index/journal.py": (
+        "tests/tools/index/test_journal.py",
+        "tests/tools/index/test_ingest.py::TestErasing",
+    ),
+    "tools/index/uploads.py": (
+        "tests/tools/index/test_uploads.py",
+        "tests/app/serve/test_index_paths.py",
+    ),
     "tools/store/durable.py": ("tests/tools/store/test_durable.py",),
     "tools/store/sqlite.py": ("tests/tools/store", "tests/tools/index/test_store.py"),
-    "tools/store/postgres.py": ("tests/tools/store/test_database.py", "tests/tools/index/test_postgres.py"),
-    "tools/store/cache.py": ("tests/tools/store/test_cache.py", "tests/tools/chat/test_cache.py"),
+    "tools/store/postgres.py": (
+        "tests/tools/store/test_database.py",
+        "tests/tools/index/test_postgres.py",
+    ),
+    "tools/store/cache.py": (
+        "tests/tools/store/test_cache.py",
+        "tests/tools/chat/test_cache.py",
+    ),
     "tools/answer/citations.py": (
         "tests/tools/answer/test_llm_citations.py",
         "tests/tools/answer/test_llm_answerer.py",
@@ -17,15 +29,36 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "ras_agent/budget.py": ("tests/test_budget.py",),
     "ras_agent/question_graph/graph.py": ("tests/question_graph",),
-    "ras_agent/question_graph/merge.py": ("tests/question_graph/test_graph.py", "tests/question_graph/test_export.py"),
+    "ras_agent/question_graph/merge.py": (
+        "tests/question_graph/test_graph.py",
+        "tests/question_graph/test_export.py",
+    ),
     "ras_agent/question_graph/conflicts.py": ("tests/question_graph",),
     "ras_agent/text/canonical.py": ("tests/text/test_canonical.py",),
     "tools/plan/llm.py": ("tests/tools/plan",),
-    "tools/plan/grammar.py": ("tests/tools/plan", "tests/tools/structure", "tests/replies"),
-    "tools/structure/parse_triples.py": ("tests/tools/structure/test_parse_triples.py", "tests/replies"),
-    "tools/structure/triple_lines.py": ("tests/tools/structure/test_triple_lines.py", "tests/replies"),
-    "ras_agent/marks.py": ("tests/test_marks.py", "tests/tools/plan", "tests/tools/structure", "tests/replies"),
-    "tools/store/array_file.py": ("tests/tools/store/test_array_file.py", "tests/tools/index/test_segment.py"),
+    "tools/plan/grammar.py": (
+        "tests/tools/plan",
+        "tests/tools/structure",
+        "tests/replies",
+    ),
+    "tools/structure/parse_triples.py": (
+        "tests/tools/structure/test_parse_triples.py",
+        "tests/replies",
+    ),
+    "tools/structure/triple_lines.py": (
+        "tests/tools/structure/test_triple_lines.py",
+        "tests/replies",
+    ),
+    "ras_agent/marks.py": (
+        "tests/test_marks.py",
+        "tests/tools/plan",
+        "tests/tools/structure",
+        "tests/replies",
+    ),
+    "tools/store/array_file.py": (
+        "tests/tools/store/test_array_file.py",
+        "tests/tools/index/test_segment.py",
+    ),
     "tools/kg/facts.py": (
         "tests/tools/kg/test_rows.py",
         "tests/tools/kg/test_build.py",
@@ -59,17 +92,41 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/tools/kg/test_edits.py",
     ),
     "tools/index/identity.py": ("tests/tools/index/test_identity.py",),
-    "tools/index/changes.py": ("tests/tools/index/test_store.py", "tests/tools/index/test_random_writes.py"),
-    "tools/index/snapshot.py": ("tests/tools/index/test_views.py", "tests/tools/index/test_store.py"),
-    "tools/index/segment.py": ("tests/tools/index/test_segment.py", "tests/tools/index/test_random_writes.py"),
-    "tools/index/passages.py": ("tests/tools/index/test_passages.py", "tests/tools/index/test_store.py"),
+    "tools/index/changes.py": (
+        "tests/tools/index/test_store.py",
+        "tests/tools/index/test_random_writes.py",
+    ),
+    "tools/index/snapshot.py": (
+        "tests/tools/index/test_views.py",
+        "tests/tools/index/test_store.py",
+    ),
+    "tools/index/segment.py": (
+        "tests/tools/index/test_segment.py",
+        "tests/tools/index/test_random_writes.py",
+    ),
+    "tools/index/passages.py": (
+        "tests/tools/index/test_passages.py",
+        "tests/tools/index/test_store.py",
+    ),
     "tools/index/postings.py": ("tests/tools/index/test_postings.py",),
-    "tools/index/bm25_matrix.py": ("tests/tools/index/test_bm25_matrix.py", "tests/tools/index/test_views.py"),
-    "tools/index/store.py": ("tests/tools/index/test_store.py", "tests/tools/index/test_ties.py"),
-    "tools/index/ties.py": ("tests/tools/index/test_ties.py", "tests/tools/retrieve/test_ranking.py"),
+    "tools/index/bm25_matrix.py": (
+        "tests/tools/index/test_bm25_matrix.py",
+        "tests/tools/index/test_views.py",
+    ),
+    "tools/index/store.py": (
+        "tests/tools/index/test_store.py",
+        "tests/tools/index/test_ties.py",
+    ),
+    "tools/index/ties.py": (
+        "tests/tools/index/test_ties.py",
+        "tests/tools/retrieve/test_ranking.py",
+    ),
     "tools/kg/page_rank.py": ("tests/tools/kg/test_page_rank.py",),
     "tools/retrieve/ppr.py": ("tests/tools/retrieve/test_ppr.py",),
-    "tools/retrieve/ranking.py": ("tests/tools/retrieve/test_ranking.py", "tests/tools/retrieve/test_bm25.py"),
+    "tools/retrieve/ranking.py": (
+        "tests/tools/retrieve/test_ranking.py",
+        "tests/tools/retrieve/test_bm25.py",
+    ),
     "tools/retrieve/mix.py": ("tests/tools/retrieve/test_mix.py",),
     "tools/retrieve/rerank.py": ("tests/tools/retrieve/test_rerank.py",),
     "tools/gfm/reach.py": ("tests/tools/gfm/test_reach.py",),
@@ -78,11 +135,23 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/eval/metrics/test_rouge.py",
         "tests/eval/metrics/test_registry.py",
     ),
-    "eval/metrics/ranking.py": ("tests/eval/metrics/test_ranking.py", "tests/eval/metrics/test_registry.py"),
-    "eval/metrics/answer_sets.py": ("tests/eval/metrics/test_answer_sets.py", "tests/eval/metrics/test_registry.py"),
+    "eval/metrics/ranking.py": (
+        "tests/eval/metrics/test_ranking.py",
+        "tests/eval/metrics/test_registry.py",
+    ),
+    "eval/metrics/answer_sets.py": (
+        "tests/eval/metrics/test_answer_sets.py",
+        "tests/eval/metrics/test_registry.py",
+    ),
     "eval/run/runner.py": ("tests/eval/run/test_runner.py",),
-    "eval/run/folder.py": ("tests/eval/run/test_folder.py", "tests/eval/run/test_runner.py"),
-    "eval/run/manifest.py": ("tests/eval/run/test_manifest.py", "tests/eval/run/test_folder.py"),
+    "eval/run/folder.py": (
+        "tests/eval/run/test_folder.py",
+        "tests/eval/run/test_runner.py",
+    ),
+    "eval/run/manifest.py": (
+        "tests/eval/run/test_manifest.py",
+        "tests/eval/run/test_folder.py",
+    ),
     "ras_agent/filters.py": ("tests/test_filters.py",),
     "ras_agent/app/serve/access.py": ("tests/app/serve/test_access.py",),
     "ras_agent/train/subq/samples.py": (
@@ -91,10 +160,19 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/train/subq/test_build.py",
     ),
     "ras_agent/review.py": ("tests/graphs/test_review.py",),
-    "ras_agent/calling.py": ("tests/test_calling.py", "tests/graphs/test_time_limits.py"),
+    "ras_agent/calling.py": (
+        "tests/test_calling.py",
+        "tests/graphs/test_time_limits.py",
+    ),
     "ras_agent/scoped_value.py": ("tests/test_budget.py", "tests/test_events.py"),
-    "tools/chat/limits.py": ("tests/tools/chat/test_limits.py", "tests/tools/chat/test_deadline.py"),
-    "tools/chat/retry.py": ("tests/tools/chat/test_retry.py", "tests/tools/chat/test_client.py"),
+    "tools/chat/limits.py": (
+        "tests/tools/chat/test_limits.py",
+        "tests/tools/chat/test_deadline.py",
+    ),
+    "tools/chat/retry.py": (
+        "tests/tools/chat/test_retry.py",
+        "tests/tools/chat/test_client.py",
+    ),
     "tools/chat/client.py": (
         "tests/tools/chat/test_client.py",
         "tests/tools/chat/test_reply_limits.py",
@@ -103,7 +181,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/tools/chat/test_window.py",
         "tests/tools/chat/test_cache.py",
     ),
-    "tools/chat/window.py": ("tests/tools/chat/test_window.py", "tests/tools/chat/test_faulty_servers.py"),
+    "tools/chat/window.py": (
+        "tests/tools/chat/test_window.py",
+        "tests/tools/chat/test_faulty_servers.py",
+    ),
     "tools/graph_tokens/aligner.py": ("tests/tools/graph_tokens/test_aligner.py",),
     "tools/graph_tokens/encoders.py": (
         "tests/tools/graph_tokens/test_encoders.py",
@@ -113,7 +194,9 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/tools/graph_tokens/test_fact_orders.py",
         "tests/graphs/test_pruning.py",
     ),
-    "tools/graph_tokens/prompt_embeds.py": ("tests/tools/graph_tokens/test_prompt_embeds.py",),
+    "tools/graph_tokens/prompt_embeds.py": (
+        "tests/tools/graph_tokens/test_prompt_embeds.py",
+    ),
     "tools/retrieve/search.py": (
         "tests/tools/retrieve/test_search.py",
         "tests/tools/retrieve/test_live_retriever.py",

@@ -20,7 +20,11 @@ def _names(test_file: Path) -> set[str]:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             names.add(node.name)
         if isinstance(node, ast.ClassDef):
-            names |= {f"{node.name}::{part.name}" for part in node.body if isinstance(part, ast.FunctionDef)}
+            names |= {
+                f"{node.name}::{part.name}"
+                for part in node.body
+                if isinstance(part, ast.FunctionDef)
+            }
     return names
 
 
@@ -34,13 +38,21 @@ def test_a_file_to_mutate_and_the_tests_that_are_to_notice_are_there(path: str) 
 
 
 @pytest.mark.parametrize("path", EQUIVALENT)
-def test_a_mutant_that_nobody_can_notice_changes_lines_that_are_there(path: str) -> None:
+def test_a_mutant_that_nobody_can_notice_changes_lines_that_are_there(
+    path: str,
+) -> None:
     assert path in TESTS
     # a mutant names the lines that it changes as one, without what they are indented by
-    lines = "\n".join(["", *map(str.strip, (ROOT / path).read_text("utf-8").splitlines()), ""])
-    gone = [old for old, _ in EQUIVALENT[path] if f" {old} " not in lines.replace("\n", " ")]
+    lines = "\n".join(
+        ["", *map(str.strip, (ROOT / path).read_text("utf-8").splitlines()), ""]
+    )
+    gone = [
+        old for old, _ in EQUIVALENT[path] if f" {old} " not in lines.replace("\n", " ")
+    ]
     assert gone == []
 
 
 def test_a_mutant_differs_from_what_it_is_made_of() -> None:
-    assert [old for mutants in EQUIVALENT.values() for old, new in mutants if old == new] == []
+    assert [
+        old for mutants in EQUIVALENT.values() for old, new in mutants if old == new
+    ] == []

@@ -60,7 +60,9 @@ _PALE = """(() => {
 })()"""
 
 # Something to press is 24 by 24 pixels at least (2.5.8), but for links in a line of text and shapes of a drawing.
-_PRESSED = "button, summary, select, input:not([type=checkbox]), label:has([type=checkbox])"
+_PRESSED = (
+    "button, summary, select, input:not([type=checkbox]), label:has([type=checkbox])"
+)
 _SMALL = f"""[...document.querySelectorAll('{_PRESSED}')]
   .filter((one) => one.checkVisibility({{ visibilityProperty: true }}) && !one.closest('.unseen'))
   .map((one) => [one, one.getBoundingClientRect()])
@@ -81,11 +83,24 @@ def small(page: Browser) -> list[str]:
 
 
 @contextmanager
-def screen(page: Browser, wide: int = 1280, high: int = 900, *, dark: bool = False, media: str = "") -> Iterator[None]:
+def screen(
+    page: Browser,
+    wide: int = 1280,
+    high: int = 900,
+    *,
+    dark: bool = False,
+    media: str = "",
+) -> Iterator[None]:
     """Show the page on a screen of that size and colour scheme, without motion."""
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     still = {"name": "prefers-reduced-motion", "value": "reduce"}
-    page.send("Emulation.setDeviceMetricsOverride", width=wide, height=high, deviceScaleFactor=1, mobile=wide < 600)
+    page.send(
+        "Emulation.setDeviceMetricsOverride",
+        width=wide,
+        height=high,
+        deviceScaleFactor=1,
+        mobile=wide < 600,
+    )
     page.send("Emulation.setEmulatedMedia", media=media, features=[scheme, still])
     try:
         yield
@@ -98,4 +113,7 @@ def told(page: Browser) -> list[tuple[str, str]]:
     """Return role and name of everything that a screen reader finds in a page."""
     nodes = page.send("Accessibility.getFullAXTree")["nodes"]
     seen = [node for node in nodes if not node["ignored"]]
-    return [(node["role"]["value"], " ".join(node.get("name", {}).get("value", "").split())) for node in seen]
+    return [
+        (node["role"]["value"], " ".join(node.get("name", {}).get("value", "").split()))
+        for node in seen
+    ]

@@ -20,7 +20,9 @@ from ras_agent.page.joins import joins_of, same_thing
         ("", "Dorve", False),
     ],
 )
-def test_a_name_with_a_description_beside_it_is_the_same_thing(one: str, other: str, same: bool) -> None:
+def test_a_name_with_a_description_beside_it_is_the_same_thing(
+    one: str, other: str, same: bool
+) -> None:
     assert same_thing(one, other) is same
     assert same_thing(other, one) is same
 

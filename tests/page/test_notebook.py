@@ -6,9 +6,16 @@ from ras_agent.trace import Trace
 
 def test_a_trace_shows_question_answer_and_quotes_with_markup_as_text() -> None:
     agent = create_ras_agent(
-        index=[{"text": "The <script>x</script> telephone was invented by Ada Holm.", "title": "<b>A"}]
+        index=[
+            {
+                "text": "The <script>x</script> telephone was invented by Ada Holm.",
+                "title": "<b>A",
+            }
+        ]
     )
-    cell = Trace.from_state(agent.invoke({"question": "Who invented the telephone?"}))._repr_html_()
+    cell = Trace.from_state(
+        agent.invoke({"question": "Who invented the telephone?"})
+    )._repr_html_()
     assert "<p><b>Ada Holm</b></p>" in cell
     assert "&lt;script&gt;" in cell
     assert "<script>" not in cell

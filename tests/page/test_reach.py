@@ -45,25 +45,43 @@ def test_the_graph_is_one_stop_of_the_tab_key(page: Browser) -> None:
     tab(page)
     assert focused(page) == "edinburgh"  # the answer
     tab(page)
-    assert page.ask("document.querySelector('#graph').contains(document.activeElement)") is False
+    assert (
+        page.ask("document.querySelector('#graph').contains(document.activeElement)")
+        is False
+    )
 
 
 def test_arrow_keys_lead_to_every_entity(page: Browser) -> None:
     page.ask("document.querySelector('[data-node=edinburgh]').focus()")
-    there, ways = {"edinburgh"}, [("edinburgh", key) for key in ("ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft")]
+    there, ways = (
+        {"edinburgh"},
+        [
+            ("edinburgh", key)
+            for key in ("ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft")
+        ],
+    )
     while ways:
         start, key = ways.pop()
-        page.ask(f"[...document.querySelectorAll('.node')].find((one) => one.dataset.node === {start!r}).focus()")
+        page.ask(
+            f"[...document.querySelectorAll('.node')].find((one) => one.dataset.node === {start!r}).focus()"
+        )
         page.press(key)
         if (found := focused(page)) not in there:
             there.add(found)
-            ways += [(found, key) for key in ("ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft")]
+            ways += [
+                (found, key)
+                for key in ("ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft")
+            ]
     assert len(there) == page.ask("document.querySelectorAll('.node').length") == 6
     assert page.ask("document.querySelectorAll('#graph [tabindex=\"0\"]').length") == 1
-    assert page.ask("document.querySelectorAll('.edge:not(.off)').length") == 5  # the hop is as it was
+    assert (
+        page.ask("document.querySelectorAll('.edge:not(.off)').length") == 5
+    )  # the hop is as it was
 
 
-def test_enter_leads_into_an_entity_s_facts_and_escape_back_and_out(page: Browser) -> None:
+def test_enter_leads_into_an_entity_s_facts_and_escape_back_and_out(
+    page: Browser,
+) -> None:
     page.ask("document.querySelector('[data-node=telephone]').focus()")
     page.press("Enter", "\r")
     assert focused(page) == "Telephone"
@@ -81,27 +99,53 @@ def test_enter_leads_into_an_entity_s_facts_and_escape_back_and_out(page: Browse
 
 def test_an_entity_that_is_not_there_yet_is_no_stop(page: Browser) -> None:
     page.ask("document.querySelector('[data-hop=\"1\"]').click()")
-    assert page.ask("document.querySelector('#graph [tabindex=\"0\"]').dataset.node") == "telephone"
+    assert (
+        page.ask("document.querySelector('#graph [tabindex=\"0\"]').dataset.node")
+        == "telephone"
+    )
 
 
-def test_a_screen_reader_finds_the_answer_its_evidence_and_the_entities(page: Browser) -> None:
+def test_a_screen_reader_finds_the_answer_its_evidence_and_the_entities(
+    page: Browser,
+) -> None:
     found = told(page)
     headings = {name.lower() for role, name in found if role == "heading"}
-    assert {"how the answer follows", "1 telephone", "2 bell", "steps", "what went wrong"} <= headings
+    assert {
+        "how the answer follows",
+        "1 telephone",
+        "2 bell",
+        "steps",
+        "what went wrong",
+    } <= headings
     assert ("StaticText", "Edinburgh") in found
-    assert [name for role, name in found if name.startswith("Evidence ")] == ["Evidence 1", "Evidence 2"]
+    assert [name for role, name in found if name.startswith("Evidence ")] == [
+        "Evidence 1",
+        "Evidence 2",
+    ]
     assert ("application", "Graph of 6 entities and 5 facts") in found
-    entities = [name for role, name in found if role == "button" and ", " in name and "fact" in name]
+    entities = [
+        name
+        for role, name in found
+        if role == "button" and ", " in name and "fact" in name
+    ]
     assert "Edinburgh, 1 fact, the answer" in entities
     assert "Telephone, 1 fact, in the question" in entities
     assert len(entities) == 6
-    story = [name for role, name in found if role == "button" and name == "Telephone was patented by Bell"]
+    story = [
+        name
+        for role, name in found
+        if role == "button" and name == "Telephone was patented by Bell"
+    ]
     assert len(story) == 1  # in the chain, and not again in the drawing
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_every_text_can_be_read_in_both_colour_schemes(page: Browser, dark: bool) -> None:
-    page.ask("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+def test_every_text_can_be_read_in_both_colour_schemes(
+    page: Browser, dark: bool
+) -> None:
+    page.ask(
+        "document.querySelectorAll('details').forEach((one) => { one.open = true })"
+    )
     page.ask("document.querySelector('.story [data-show], [data-show]').click()")
     with screen(page, dark=dark):
         assert pale(page) == []
@@ -110,7 +154,9 @@ def test_every_text_can_be_read_in_both_colour_schemes(page: Browser, dark: bool
 
 
 def test_what_the_tab_key_reaches_can_be_seen_to_have_the_focus(page: Browser) -> None:
-    page.ask("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+    page.ask(
+        "document.querySelectorAll('details').forEach((one) => { one.open = true })"
+    )
     seen = (
         "(() => { const at = document.activeElement, box = at.querySelector('rect:not(.ring)');"
         "return at === document.body ? null : box ? parseFloat(getComputedStyle(box).strokeWidth)"
@@ -135,12 +181,16 @@ def test_who_wants_no_motion_gets_none(page: Browser) -> None:
 
 def test_fingers_find_what_they_press(page: Browser) -> None:
     with screen(page, 390, 844):
-        page.ask("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+        page.ask(
+            "document.querySelectorAll('details').forEach((one) => { one.open = true })"
+        )
         assert small(page) == []
 
 
 @pytest.mark.parametrize("media", ["", "print"])
-def test_on_a_narrow_page_the_legend_lies_over_no_entity(page: Browser, media: str) -> None:
+def test_on_a_narrow_page_the_legend_lies_over_no_entity(
+    page: Browser, media: str
+) -> None:
     with screen(page, 390, 844, media=media):
         page.ask("document.querySelector('#fit').click()")
         assert page.ask("document.querySelector('.legend').checkVisibility()") is True
@@ -153,5 +203,12 @@ def test_on_a_narrow_page_the_legend_lies_over_no_entity(page: Browser, media: s
 
 def test_enlarged_to_twice_its_size_nothing_is_cut_off(page: Browser) -> None:
     with screen(page, 640, 450):  # a window of 1280 pixels at 200 %
-        page.ask("document.querySelectorAll('details').forEach((one) => { one.open = true })")
-        assert page.ask("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+        page.ask(
+            "document.querySelectorAll('details').forEach((one) => { one.open = true })"
+        )
+        assert (
+            page.ask(
+                "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            )
+            == 0
+        )

@@ -12,7 +12,10 @@ from ras_agent.records import Passage, Source, Triple
 from ras_agent.text.tokens import estimate_tokens
 
 FACTS = [Triple(f"Bell {number}", "was born in", "Edinburgh") for number in range(40)]
-PASSAGES = [Passage(f"p{number}", "Bell was born in Edinburgh. " * 10, f"Bell {number}") for number in range(10)]
+PASSAGES = [
+    Passage(f"p{number}", "Bell was born in Edinburgh. " * 10, f"Bell {number}")
+    for number in range(10)
+]
 
 
 def backwards() -> ByUse:
@@ -20,7 +23,9 @@ def backwards() -> ByUse:
 
 
 def test_all_is_shown_where_it_fits() -> None:
-    assert fit(FACTS, PASSAGES, 10_000, backwards) == Evidence(tuple(FACTS), tuple(PASSAGES))
+    assert fit(FACTS, PASSAGES, 10_000, backwards) == Evidence(
+        tuple(FACTS), tuple(PASSAGES)
+    )
 
 
 def test_the_least_useful_are_left_out_and_the_others_stay_in_order() -> None:
@@ -67,7 +72,10 @@ def test_a_budget_holds_where_the_room_is_larger() -> None:
     )
 
 
-REPEATING = [Triple(f"Bell {number}", "was born in", "Edinburgh", (Source(f"p{number}"),)) for number in range(10)]
+REPEATING = [
+    Triple(f"Bell {number}", "was born in", "Edinburgh", (Source(f"p{number}"),))
+    for number in range(10)
+]
 OWN = Triple("Bell", "was taught by", "his father", (Source("p9"),))
 
 
@@ -94,6 +102,13 @@ def test_facts_of_passages_that_are_not_shown_come_before_those_of_the_shown() -
 
 @given(st.integers(0, 3000), st.integers(0, 40), st.integers(0, 10))
 def test_what_is_shown_fits(room: int, facts: int, passages: int) -> None:
-    shown = fit(FACTS[:facts], PASSAGES[:passages], room, lambda: (FACTS[:facts][::-1], PASSAGES[:passages]))
-    block = "\n".join(filter(None, (passage_block(shown.passages), fact_block(shown.facts, 1))))
+    shown = fit(
+        FACTS[:facts],
+        PASSAGES[:passages],
+        room,
+        lambda: (FACTS[:facts][::-1], PASSAGES[:passages]),
+    )
+    block = "\n".join(
+        filter(None, (passage_block(shown.passages), fact_block(shown.facts, 1)))
+    )
     assert estimate_tokens(block) <= max(room, 0)

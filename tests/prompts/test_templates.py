@@ -8,7 +8,17 @@ import pytest
 
 from ras_agent import Settings, create_ras_agent
 from ras_agent.errors import PromptError
-from ras_agent.marks import ACTIONS, ANSWER, ANSWER_IS, FENCES, FIELDS, MARKS, NONE, SUBJECT, UNKNOWN
+from ras_agent.marks import (
+    ACTIONS,
+    ANSWER,
+    ANSWER_IS,
+    FENCES,
+    FIELDS,
+    MARKS,
+    NONE,
+    SUBJECT,
+    UNKNOWN,
+)
 from ras_agent.prompts import Turn, fragment, load, prompt_names, render, templates
 from ras_agent.tools.structure.parse_triples import parse_triples
 from tests.messages import says
@@ -17,7 +27,9 @@ from tests.messages import says
 def test_each_role_has_a_zero_shot_and_a_few_shot_prompt() -> None:
     names = set(prompt_names())
     roles = {"plan", "next-sentence", "triples", "reader"}
-    roles |= {f"answer-{style}" for style in ("short", "choice", "boolean", "long", "citing")}
+    roles |= {
+        f"answer-{style}" for style in ("short", "choice", "boolean", "long", "citing")
+    }
     assert names >= roles | {f"{name}-few-shot" for name in roles} | {"repair"}
 
 
@@ -27,12 +39,18 @@ def test_every_packaged_prompt_renders_with_its_variables_alone(name: str) -> No
     assert all("{{" not in turn.text for turn in render(name, **variables))
 
 
-@pytest.mark.parametrize("name", [name for name in prompt_names() if name.endswith("-few-shot")])
-def test_worked_examples_come_between_the_instructions_and_the_last_turn(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", [name for name in prompt_names() if name.endswith("-few-shot")]
+)
+def test_worked_examples_come_between_the_instructions_and_the_last_turn(
+    name: str,
+) -> None:
     plain, few_shot = load(name.removesuffix("-few-shot")).turns, load(name).turns
     assert few_shot[0] == plain[0]
     assert few_shot[-1] == plain[-1]
-    assert [turn.role for turn in few_shot[1:-1]] == ["user", "assistant"] * ((len(few_shot) - 2) // 2)
+    assert [turn.role for turn in few_shot[1:-1]] == ["user", "assistant"] * (
+        (len(few_shot) - 2) // 2
+    )
 
 
 PACKAGED = Path(templates.__file__).parent
@@ -42,12 +60,18 @@ PACKAGED = Path(templates.__file__).parent
 def test_help_names_marks_by_their_placeholders(name: str) -> None:
     """So a mark that changes in the table changes in every prompt."""
     raw = (PACKAGED / f"{name}.txt").read_text(encoding="utf-8")
-    help_texts = re.findall(r"(?ms)^--- system\n(.*?)(?=^--- |\Z)", raw) if raw.startswith("---") else [raw]
+    help_texts = (
+        re.findall(r"(?ms)^--- system\n(.*?)(?=^--- |\Z)", raw)
+        if raw.startswith("---")
+        else [raw]
+    )
     named = (*ACTIONS.values(), UNKNOWN, NONE, *FIELDS, ANSWER, ANSWER_IS)
     assert [str(mark) for mark in named if str(mark) in "".join(help_texts)] == []
 
 
-@pytest.mark.parametrize("name", [name for name in prompt_names() if name.endswith("-few-shot")])
+@pytest.mark.parametrize(
+    "name", [name for name in prompt_names() if name.endswith("-few-shot")]
+)
 def test_worked_examples_have_no_marks_but_those_of_the_table(name: str) -> None:
     for turn in load(name).turns[1:]:
         assert set(re.findall(r"\[[A-Z_]+\]", turn.text)) <= set(map(str, MARKS))
@@ -59,40 +83,70 @@ def test_worked_examples_have_no_marks_but_those_of_the_table(name: str) -> None
 
 
 def test_marks_are_filled_in_from_the_table(tmp_path: Path) -> None:
-    (tmp_path / "own.txt").write_text("{{SUBQ}} or {{FACT}} about {{question}}", encoding="utf-8")
+    (tmp_path / "own.txt").write_text(
+        "{{SUBQ}} or {{FACT}} about {{question}}", encoding="utf-8"
+    )
     own = load("own", tmp_path)
     assert own.variables == {"question"}
-    assert own.turns[0].text == "[SUBQ] or (S> subject | P> predicate | O> object) about {{question}}"
+    assert (
+        own.turns[0].text
+        == "[SUBQ] or (S> subject | P> predicate | O> object) about {{question}}"
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "text", "missing"),
     [
-        ("answer", "--- user\n{{evidence}}\n{{task}}\nQuestion: {{question}}", "{{abstention}}, {{shown}}"),
+        (
+            "answer",
+            "--- user\n{{evidence}}\n{{task}}\nQuestion: {{question}}",
+            "{{abstention}}, {{shown}}",
+        ),
         ("plan", "--- user\nQuestion: {{question}}", "{{history}}"),
         ("triples-few-shot", "--- user\nWrite the facts.", "{{passages}}"),
-        ("next-sentence", "--- user\n{{passages}}\nQuestion: {{question}}", "{{thoughts}}"),
+        (
+            "next-sentence",
+            "--- user\n{{passages}}\nQuestion: {{question}}",
+            "{{thoughts}}",
+        ),
     ],
 )
 def test_an_own_prompt_that_lacks_a_value_is_told_of_before_it_is_asked(
     tmp_path: Path, name: str, text: str, missing: str
 ) -> None:
     (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
-    with pytest.raises(PromptError, match=says(f"{name}.txt: the prompt does not show {missing}", "add it")):
+    with pytest.raises(
+        PromptError,
+        match=says(f"{name}.txt: the prompt does not show {missing}", "add it"),
+    ):
         load("plan", tmp_path)
 
 
-def test_an_own_prompt_may_leave_out_the_task_and_add_to_another(tmp_path: Path) -> None:
-    (tmp_path / "plan.txt").write_text("--- user\n{{history}}\nQuestion: {{question}}", encoding="utf-8")
-    (tmp_path / "answer-short.txt").write_text("--- extends answer\n--- system\nBe brief.", encoding="utf-8")
+def test_an_own_prompt_may_leave_out_the_task_and_add_to_another(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "plan.txt").write_text(
+        "--- user\n{{history}}\nQuestion: {{question}}", encoding="utf-8"
+    )
+    (tmp_path / "answer-short.txt").write_text(
+        "--- extends answer\n--- system\nBe brief.", encoding="utf-8"
+    )
     assert load("plan", tmp_path).variables == {"history", "question"}
     assert "Be brief." in load("answer-short", tmp_path).turns[0].text
 
 
-def test_an_agent_with_an_own_prompt_that_lacks_a_value_is_not_made(tmp_path: Path, scripted_model: Any) -> None:
-    (tmp_path / "answer.txt").write_text("--- user\n{{evidence}}\nQuestion: {{question}}", encoding="utf-8")
-    with pytest.raises(PromptError, match=says("answer.txt", "{{abstention}}, {{shown}}")):
-        create_ras_agent(llm=scripted_model(), index=["Bell."], settings=Settings(prompts=tmp_path))
+def test_an_agent_with_an_own_prompt_that_lacks_a_value_is_not_made(
+    tmp_path: Path, scripted_model: Any
+) -> None:
+    (tmp_path / "answer.txt").write_text(
+        "--- user\n{{evidence}}\nQuestion: {{question}}", encoding="utf-8"
+    )
+    with pytest.raises(
+        PromptError, match=says("answer.txt", "{{abstention}}, {{shown}}")
+    ):
+        create_ras_agent(
+            llm=scripted_model(), index=["Bell."], settings=Settings(prompts=tmp_path)
+        )
 
 
 def test_a_prompt_is_shown_with_fewer_and_fewer_of_its_worked_examples() -> None:
@@ -104,13 +158,20 @@ def test_a_prompt_is_shown_with_fewer_and_fewer_of_its_worked_examples() -> None
 
 def test_a_prompt_with_worked_examples_is_its_few_shot_variant(tmp_path: Path) -> None:
     assert load("plan", few_shot=True).turns == load("plan-few-shot").turns
-    with pytest.raises(PromptError, match=says("prompt 'repair'", "no worked examples", "no file repair-few-")):
+    with pytest.raises(
+        PromptError,
+        match=says("prompt 'repair'", "no worked examples", "no file repair-few-"),
+    ):
         load("repair", few_shot=True)
 
 
 def test_rendering_fills_each_placeholder_and_drops_empty_turns(tmp_path: Path) -> None:
-    (tmp_path / "own.txt").write_text("--- system\n{{rules}}\n--- user\nQ: {{question}}\n", encoding="utf-8")
-    assert render("own", directory=tmp_path, rules="", question="why?") == (Turn("user", "Q: why?"),)
+    (tmp_path / "own.txt").write_text(
+        "--- system\n{{rules}}\n--- user\nQ: {{question}}\n", encoding="utf-8"
+    )
+    assert render("own", directory=tmp_path, rules="", question="why?") == (
+        Turn("user", "Q: why?"),
+    )
 
 
 def test_a_value_is_not_filled_again_and_adds_no_turn(tmp_path: Path) -> None:
@@ -119,26 +180,45 @@ def test_a_value_is_not_filled_again_and_adds_no_turn(tmp_path: Path) -> None:
     assert turns == (Turn("user", "{{b}} x\n--- system\nobey"),)
 
 
-def test_a_line_of_one_placeholder_vanishes_where_its_value_is_empty(tmp_path: Path) -> None:
-    (tmp_path / "own.txt").write_text("{{a}}\n{{b}}\n\n{{c}} end\n{{d}}", encoding="utf-8")
-    assert render("own", directory=tmp_path, a="A", b="", c="", d="")[0].text == "A\n\n end"
+def test_a_line_of_one_placeholder_vanishes_where_its_value_is_empty(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "own.txt").write_text(
+        "{{a}}\n{{b}}\n\n{{c}} end\n{{d}}", encoding="utf-8"
+    )
+    assert (
+        render("own", directory=tmp_path, a="A", b="", c="", d="")[0].text
+        == "A\n\n end"
+    )
 
 
 def test_a_placeholder_without_a_value_is_named() -> None:
-    told = says("prompt 'plan'", "shows {{history}}", "no value", "can show {{question}}, {{task}}")
+    told = says(
+        "prompt 'plan'",
+        "shows {{history}}",
+        "no value",
+        "can show {{question}}, {{task}}",
+    )
     with pytest.raises(PromptError, match=told):
         render("plan", question="why?", task="")
 
 
 def test_a_value_that_the_prompt_does_not_show_is_named() -> None:
-    told = says("prompt 'repair'", "does not show {{facts}}", "shows {{form}}, {{problem}}", "add the missing ones")
+    told = says(
+        "prompt 'repair'",
+        "does not show {{facts}}",
+        "shows {{form}}, {{problem}}",
+        "add the missing ones",
+    )
     with pytest.raises(PromptError, match=told):
         render("repair", problem="x", form="y", facts="z")
 
 
 def test_a_prompt_need_not_show_an_empty_value(tmp_path: Path) -> None:
     (tmp_path / "repair.txt").write_text("Again: {{form}}", encoding="utf-8")
-    assert load("repair", tmp_path).fill(problem="", form="one line") == (Turn("user", "Again: one line"),)
+    assert load("repair", tmp_path).fill(problem="", form="one line") == (
+        Turn("user", "Again: one line"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,11 +241,22 @@ def test_a_misnamed_file_in_a_users_folder_is_an_error_that_names_the_known_ones
         load("triples", tmp_path)
 
 
-def test_files_that_others_extend_and_worked_examples_are_not_misnamed(tmp_path: Path) -> None:
-    (tmp_path / "base.txt").write_text("--- user\n{{problem}} {{form}}", encoding="utf-8")
-    (tmp_path / "repair.txt").write_text("--- extends base\n--- system\nBe brief.", encoding="utf-8")
-    (tmp_path / "mentions-few-shot.txt").write_text("--- extends mentions", encoding="utf-8")
-    assert load("repair", tmp_path).turns == (Turn("system", "Be brief."), Turn("user", "{{problem}} {{form}}"))
+def test_files_that_others_extend_and_worked_examples_are_not_misnamed(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "base.txt").write_text(
+        "--- user\n{{problem}} {{form}}", encoding="utf-8"
+    )
+    (tmp_path / "repair.txt").write_text(
+        "--- extends base\n--- system\nBe brief.", encoding="utf-8"
+    )
+    (tmp_path / "mentions-few-shot.txt").write_text(
+        "--- extends mentions", encoding="utf-8"
+    )
+    assert load("repair", tmp_path).turns == (
+        Turn("system", "Be brief."),
+        Turn("user", "{{problem}} {{form}}"),
+    )
 
 
 def test_a_folder_of_prompts_of_ones_own_may_have_any_names(tmp_path: Path) -> None:
@@ -175,16 +266,26 @@ def test_a_folder_of_prompts_of_ones_own_may_have_any_names(tmp_path: Path) -> N
 
 
 def test_a_placeholder_that_gets_no_value_is_located(tmp_path: Path) -> None:
-    (tmp_path / "plan.txt").write_text("--- user\n{{question}}\n{{SUBQ}} {{nope}}", encoding="utf-8")
+    (tmp_path / "plan.txt").write_text(
+        "--- user\n{{question}}\n{{SUBQ}} {{nope}}", encoding="utf-8"
+    )
     values = "{{history}}, {{question}}, {{task}}"
     marks = "{{ANSWER}}, {{ANSWER_IS}}, {{FACT}}, {{NONE}}, {{NO_RETRIEVAL}}, {{SUBQ}}, {{SUFFICIENT}}, {{UNKNOWN}}"
-    told = says(f"{tmp_path / 'plan.txt'} line 3", "{{nope}}", "prompt 'plan'", f"can show {values}", f"marks {marks}")
+    told = says(
+        f"{tmp_path / 'plan.txt'} line 3",
+        "{{nope}}",
+        "prompt 'plan'",
+        f"can show {values}",
+        f"marks {marks}",
+    )
     with pytest.raises(PromptError, match=told):
         load("repair", tmp_path)
 
 
 def test_an_unknown_prompt_is_an_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(PromptError, match=r"unknown prompt 'plann'; known: answer, .*plan, "):
+    with pytest.raises(
+        PromptError, match=r"unknown prompt 'plann'; known: answer, .*plan, "
+    ):
         load("plann")
 
 
@@ -194,18 +295,28 @@ def test_a_name_cannot_leave_the_folder() -> None:
 
 
 def test_a_file_without_turns_is_one_user_turn(tmp_path: Path) -> None:
-    (tmp_path / "repair.txt").write_text("Again: {{problem}} {{form}}\n", encoding="utf-8")
-    assert load("repair", tmp_path).turns == (Turn("user", "Again: {{problem}} {{form}}"),)
+    (tmp_path / "repair.txt").write_text(
+        "Again: {{problem}} {{form}}\n", encoding="utf-8"
+    )
+    assert load("repair", tmp_path).turns == (
+        Turn("user", "Again: {{problem}} {{form}}"),
+    )
 
 
-def test_a_users_file_overrides_by_name_also_where_another_extends_it(tmp_path: Path) -> None:
-    (tmp_path / "plan.txt").write_text("--- system\nMine.\n--- user\n{{history}}{{question}}", encoding="utf-8")
+def test_a_users_file_overrides_by_name_also_where_another_extends_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "plan.txt").write_text(
+        "--- system\nMine.\n--- user\n{{history}}{{question}}", encoding="utf-8"
+    )
     assert load("plan", tmp_path).turns[0] == Turn("system", "Mine.")
     assert load("plan-few-shot", tmp_path).turns[0] == Turn("system", "Mine.")
     assert load("triples", tmp_path) == load("triples")
 
 
-def test_the_environment_names_a_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_names_a_users_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "may-abstain.txt").write_text("Mine.", encoding="utf-8")
     monkeypatch.setenv("RAS_AGENT_PROMPTS", str(tmp_path))
     assert fragment("may-abstain") == "Mine."
@@ -220,13 +331,18 @@ def test_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("hello\n--- user\nx", "line 1: expected '--- system'"),
-        ("--- user\nx\n--- extends plan\n", "'--- extends plan' stands in front of all turns, on the first line"),
+        (
+            "--- user\nx\n--- extends plan\n",
+            "'--- extends plan' stands in front of all turns, on the first line",
+        ),
         ("--- extends own\n--- user\nx", "in a circle: own -> own"),
         ("--- extends rules\n--- user\nx", "which has no user turn"),
         ("--- extends nothing", "unknown prompt 'nothing'"),
     ],
 )
-def test_a_file_that_cannot_be_understood_is_located(tmp_path: Path, text: str, problem: str) -> None:
+def test_a_file_that_cannot_be_understood_is_located(
+    tmp_path: Path, text: str, problem: str
+) -> None:
     (tmp_path / "own.txt").write_text(text, encoding="utf-8")
     (tmp_path / "rules.txt").write_text("--- system\nonly rules", encoding="utf-8")
     with pytest.raises(PromptError, match=problem):

@@ -11,15 +11,28 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.export import to_graphml, to_mermaid
 from ras_agent.records import Source, Triple
 
-HOSTILE = st.text(st.one_of(st.characters(), st.sampled_from("\"'<>&#;`|[](){}-=\n\x00\u2028 end%%")), max_size=30)
+HOSTILE = st.text(
+    st.one_of(st.characters(), st.sampled_from("\"'<>&#;`|[](){}-=\n\x00\u2028 end%%")),
+    max_size=30,
+)
 GRAPHS = st.lists(st.builds(Triple, HOSTILE, HOSTILE, HOSTILE), max_size=5).map(
     lambda facts: QuestionGraph(tuple(facts))
 )
 
 GRAPH = QuestionGraph().merge(
     [
-        Triple("Telephone", "was patented by", "Alexander Graham Bell", (Source("p1", 0, 40, 1, "q", "offline"),)),
-        Triple("The telephone", "was patented by", "Alexander Graham Bell", (Source("p4", hop=2),)),
+        Triple(
+            "Telephone",
+            "was patented by",
+            "Alexander Graham Bell",
+            (Source("p1", 0, 40, 1, "q", "offline"),),
+        ),
+        Triple(
+            "The telephone",
+            "was patented by",
+            "Alexander Graham Bell",
+            (Source("p4", hop=2),),
+        ),
         Triple("Alexander Graham Bell", "was born in", "1847", (Source("p2", hop=1),)),
         Triple("Alexander Graham Bell", "was born in", "1850", (Source("p3", hop=2),)),
     ]
@@ -31,7 +44,13 @@ def table(graph: QuestionGraph, tag: str) -> list[dict[str, str]]:
     space = "{http://graphml.graphdrawing.org/xmlns}"
     root = ET.fromstring(to_graphml(graph))
     return [
-        {**element.attrib, **{data.attrib["key"].partition("-")[2]: data.text or "" for data in element}}
+        {
+            **element.attrib,
+            **{
+                data.attrib["key"].partition("-")[2]: data.text or ""
+                for data in element
+            },
+        }
         for element in root.iter(space + tag)
     ]
 
@@ -48,17 +67,37 @@ class TestGraphML:
 
     def test_facts_are_edges_with_provenance(self) -> None:
         edge = table(GRAPH, "edge")[0]
-        assert (edge["id"], edge["source"], edge["target"]) == (GRAPH.facts[0].id, "n0", "n1")
-        assert (edge["label"], edge["hop"], edge["support"]) == ("was patented by", "1", "2")
-        assert json.loads(edge["sources"]) == [source.to_dict() for source in GRAPH.facts[0].sources]
+        assert (edge["id"], edge["source"], edge["target"]) == (
+            GRAPH.facts[0].id,
+            "n0",
+            "n1",
+        )
+        assert (edge["label"], edge["hop"], edge["support"]) == (
+            "was patented by",
+            "1",
+            "2",
+        )
+        assert json.loads(edge["sources"]) == [
+            source.to_dict() for source in GRAPH.facts[0].sources
+        ]
 
     def test_conflicting_facts_are_marked(self) -> None:
-        assert [edge["conflict"] for edge in table(GRAPH, "edge")] == ["false", "true", "true"]
+        assert [edge["conflict"] for edge in table(GRAPH, "edge")] == [
+            "false",
+            "true",
+            "true",
+        ]
 
     def test_every_attribute_is_declared(self) -> None:
         root = ET.fromstring(to_graphml(GRAPH))
-        declared = {key.attrib["id"] for key in root.iter("{http://graphml.graphdrawing.org/xmlns}key")}
-        used = {data.attrib["key"] for data in root.iter("{http://graphml.graphdrawing.org/xmlns}data")}
+        declared = {
+            key.attrib["id"]
+            for key in root.iter("{http://graphml.graphdrawing.org/xmlns}key")
+        }
+        used = {
+            data.attrib["key"]
+            for data in root.iter("{http://graphml.graphdrawing.org/xmlns}data")
+        }
         assert used <= declared
 
     @given(GRAPHS)

@@ -46,7 +46,11 @@ EVIDENCE = NumberedEvidence(
         Passage("3", "The Clyde flows through Glasgow.", "Clyde"),
     )
 )
-MARKS_OF_ACTIONS = {"subq": "[SUBQ]", "sufficient": "[SUFFICIENT]", "no_retrieval": "[NO_RETRIEVAL]"}
+MARKS_OF_ACTIONS = {
+    "subq": "[SUBQ]",
+    "sufficient": "[SUFFICIENT]",
+    "no_retrieval": "[NO_RETRIEVAL]",
+}
 
 
 def plan(line: dict[str, Any]) -> tuple[object, object]:
@@ -66,16 +70,27 @@ def sentence(line: dict[str, Any]) -> tuple[object, object]:
 
 def triples(line: dict[str, Any]) -> tuple[object, object]:
     parsed = parse_triples(line["reply"])
-    read = [f"{fact.subject} | {fact.predicate} | {fact.object}" for fact in dict.fromkeys(parsed.triples)]
+    read = [
+        f"{fact.subject} | {fact.predicate} | {fact.object}"
+        for fact in dict.fromkeys(parsed.triples)
+    ]
     asks_again = bool(problem_of(parsed, line["reply"]))
-    return UNREADABLE if asks_again and (not read or read != line["reads"]) else read, line["reads"]
+    return UNREADABLE if asks_again and (
+        not read or read != line["reads"]
+    ) else read, line["reads"]
 
 
 def answer(line: dict[str, Any]) -> tuple[object, object]:
     answerer = LLMAnswerer(FakeListChatModel(responses=[]), style=line["style"])
-    read, problem = answerer._read(Reply(line["reply"]), QUESTIONS.get(line["style"], "Which river?"), EVIDENCE)
+    read, problem = answerer._read(
+        Reply(line["reply"]), QUESTIONS.get(line["style"], "Which river?"), EVIDENCE
+    )
     text = str(UNKNOWN) if read.abstained else read.text
-    cited = [int(citation.passage_id) for citation in read.citations] if line["cites"] else []
+    cited = (
+        [int(citation.passage_id) for citation in read.citations]
+        if line["cites"]
+        else []
+    )
     return UNREADABLE if problem else (text, cited), (
         UNREADABLE if line["reads"] == UNREADABLE else (line["reads"], line["cites"])
     )
@@ -99,15 +114,25 @@ def judged(kind: str) -> list[tuple[str, dict[str, Any], object]]:
     verdicts = []
     for line in lines(kind):
         read, right = KINDS[kind](line)
-        verdict = "understood" if read == right else "asked again" if read == UNREADABLE else "misunderstood"
+        verdict = (
+            "understood"
+            if read == right
+            else "asked again"
+            if read == UNREADABLE
+            else "misunderstood"
+        )
         verdicts.append((verdict, line, read))
     return verdicts
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("among", SETS)
-def test_nearly_every_reply_is_understood_and_none_misunderstood(kind: str, among: str) -> None:
-    verdicts = Counter(verdict for verdict, line, _ in judged(kind) if line["set"] == among)
+def test_nearly_every_reply_is_understood_and_none_misunderstood(
+    kind: str, among: str
+) -> None:
+    verdicts = Counter(
+        verdict for verdict, line, _ in judged(kind) if line["set"] == among
+    )
     assert verdicts["misunderstood"] == 0
     assert verdicts["understood"] / verdicts.total() >= 0.97
 
@@ -119,23 +144,30 @@ def test_there_are_enough_replies_of_many_families() -> None:
     for kind in KINDS:
         of_kind = lines(kind)
         assert sum(line["set"] != "tuned on" for line in of_kind) >= len(of_kind) / 4
-        assert len({(line["reply"], line.get("style")) for line in of_kind}) == len(of_kind)
+        assert len({(line["reply"], line.get("style")) for line in of_kind}) == len(
+            of_kind
+        )
 
 
 def main() -> None:
-    print("| replies | set | number | understood | asked again | misunderstood |\n|---|---|---:|---:|---:|---:|")
+    print(
+        "| replies | set | number | understood | asked again | misunderstood |\n|---|---|---:|---:|---:|---:|"
+    )
     for kind in KINDS:
         for among in SETS:
             found = [one for one in judged(kind) if one[1]["set"] == among]
             counts = Counter(verdict for verdict, _, _ in found)
             shares = " | ".join(
-                f"{counts[verdict] / len(found):.1%}" for verdict in ("understood", "asked again", "misunderstood")
+                f"{counts[verdict] / len(found):.1%}"
+                for verdict in ("understood", "asked again", "misunderstood")
             )
             print(f"| {kind} | {among} | {len(found)} | {shares} |")
     for kind in KINDS:
         for verdict, line, read in judged(kind):
             if verdict != "understood":
-                print(f"{kind} {verdict}: {line['reply']!r}\n    {read!r} instead of {line['reads']!r} {line['note']}")
+                print(
+                    f"{kind} {verdict}: {line['reply']!r}\n    {read!r} instead of {line['reads']!r} {line['note']}"
+                )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 
 from ras_agent.filters import ALL, Filter
-from ras_agent.records import Answer, Citation, Extraction, Hit, Passage, Plan, Source, Span, Triple
+from ras_agent.records import (
+    Answer,
+    Citation,
+    Extraction,
+    Hit,
+    Passage,
+    Plan,
+    Source,
+    Span,
+    Triple,
+)
 from ras_agent.testing import (
     ConformanceError,
     check_answerer,
@@ -56,8 +66,16 @@ def test_a_sound_retriever_passes() -> None:
     [
         (lambda hits: hits[::-1], "gives finite scores that descend"),
         (lambda hits: hits + hits[:1], "returns at most k hits and no passage twice"),
-        (lambda hits: [replace(hit, score=int(hit.score)) for hit in hits], "gives finite scores that descend"),
-        (lambda hits: [replace(hit, passage=replace(hit.passage, text="")) for hit in hits], "finds the best passage"),
+        (
+            lambda hits: [replace(hit, score=int(hit.score)) for hit in hits],
+            "gives finite scores that descend",
+        ),
+        (
+            lambda hits: [
+                replace(hit, passage=replace(hit.passage, text="")) for hit in hits
+            ],
+            "finds the best passage",
+        ),
         (lambda hits: [], "finds the best passage first and whole"),
     ],
 )
@@ -76,7 +94,9 @@ def test_a_retriever_that_has_ties_in_another_order_is_refused() -> None:
         def __init__(self, passages: Sequence[Passage]) -> None:
             super().__init__(passages[::-1])
 
-    with pytest.raises(ConformanceError, match="keeps the order of the corpus where scores tie"):
+    with pytest.raises(
+        ConformanceError, match="keeps the order of the corpus where scores tie"
+    ):
         check_retriever(Reversed)
 
 
@@ -94,20 +114,30 @@ def test_a_retriever_that_takes_blank_queries_and_zero_hits_is_refused() -> None
 def test_a_retriever_that_filters_what_it_chose_is_refused() -> None:
     class TooLate(Wrapped):
         def retrieve(self, query: str, k: int = 5, filter: Filter = ALL) -> list[Hit]:
-            return [hit for hit in super().retrieve(query, k) if filter.matches(hit.passage)]
+            return [
+                hit for hit in super().retrieve(query, k) if filter.matches(hit.passage)
+            ]
 
     class Careless(Wrapped):
         def retrieve(self, query: str, k: int = 5, filter: Filter = ALL) -> list[Hit]:
             return super().retrieve(query, k)
 
-    with pytest.raises(ConformanceError, match=says("applies a filter before it chooses the best", "admits 1")):
+    with pytest.raises(
+        ConformanceError,
+        match=says("applies a filter before it chooses the best", "admits 1"),
+    ):
         check_retriever(TooLate)
-    with pytest.raises(ConformanceError, match=says("applies a filter before it chooses the best", "leaves out")):
+    with pytest.raises(
+        ConformanceError,
+        match=says("applies a filter before it chooses the best", "leaves out"),
+    ):
         check_retriever(Careless)
 
 
 def test_what_is_no_retriever_is_refused() -> None:
-    with pytest.raises(ConformanceError, match=r"lacks methods of ras_agent\.protocols\.Retriever"):
+    with pytest.raises(
+        ConformanceError, match=r"lacks methods of ras_agent\.protocols\.Retriever"
+    ):
         check_retriever(lambda passages: object())  # type: ignore[arg-type,return-value]
 
 
@@ -127,12 +157,23 @@ def test_an_extractor_that_invents_passages_or_places_is_refused() -> None:
     offline = resolve_extractor("offline")
 
     def elsewhere(passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        return Extraction((Triple("a", "b", "c", (Source("nowhere", 0, 1, extractor="x"),)),), ())
+        return Extraction(
+            (Triple("a", "b", "c", (Source("nowhere", 0, 1, extractor="x"),)),), ()
+        )
 
     def beyond(passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        return Extraction(tuple(Triple("a", "b", "c", (Source(p.id, 0, 9999, extractor="x"),)) for p in passages), ())
+        return Extraction(
+            tuple(
+                Triple("a", "b", "c", (Source(p.id, 0, 9999, extractor="x"),))
+                for p in passages
+            ),
+            (),
+        )
 
-    for wrong, problem in ((elsewhere, "which was not given"), (beyond, "which its passage does not have")):
+    for wrong, problem in (
+        (elsewhere, "which was not given"),
+        (beyond, "which its passage does not have"),
+    ):
         with pytest.raises(ConformanceError, match=problem):
             check_extractor(Around(offline, extract=wrong))
 
@@ -148,7 +189,9 @@ def test_a_planner_that_stops_before_it_began_or_asks_nothing_is_refused() -> No
 def test_a_reasoner_that_repeats_itself_is_refused() -> None:
     offline = resolve_reasoner("offline")
 
-    def parrot(question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
+    def parrot(
+        question: str, passages: Sequence[Passage], thoughts: Sequence[str]
+    ) -> str:
         return thoughts[-1] if thoughts else "Nothing."
 
     with pytest.raises(ConformanceError, match="does not repeat its last thought"):
@@ -157,14 +200,20 @@ def test_a_reasoner_that_repeats_itself_is_refused() -> None:
 
 def test_a_rewriter_that_writes_no_question_is_refused() -> None:
     offline = resolve_rewriter("offline")
-    with pytest.raises(ConformanceError, match="writes one question for every conversation"):
+    with pytest.raises(
+        ConformanceError, match="writes one question for every conversation"
+    ):
         check_rewriter(Around(offline, rewrite=lambda *_: " "))
 
 
 def test_an_answerer_that_always_abstains_or_invents_citations_is_refused() -> None:
     offline = resolve_answerer("offline")
-    with pytest.raises(ConformanceError, match="answers and cites what the evidence states"):
-        check_answerer(Around(offline, answer=lambda *_: Answer("I do not know.", abstained=True)))
+    with pytest.raises(
+        ConformanceError, match="answers and cites what the evidence states"
+    ):
+        check_answerer(
+            Around(offline, answer=lambda *_: Answer("I do not know.", abstained=True))
+        )
 
     def invented(*_: Any) -> Answer:
         return Answer("Leith", (Citation(1, "nowhere", "", 0, 0, ""),))
@@ -173,13 +222,17 @@ def test_an_answerer_that_always_abstains_or_invents_citations_is_refused() -> N
         check_answerer(Around(offline, answer=invented))
 
 
-def test_an_embedder_of_long_vectors_or_of_vectors_that_know_their_neighbours_is_refused(hash_embedder: Any) -> None:
+def test_an_embedder_of_long_vectors_or_of_vectors_that_know_their_neighbours_is_refused(
+    hash_embedder: Any,
+) -> None:
     def long(texts: Sequence[str]) -> Any:
         return 2 * hash_embedder.embed(texts)
 
     def swayed(texts: Sequence[str]) -> Any:
         vectors = hash_embedder.embed(texts) + np.float32(0.01) * len(texts)
-        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(
+            np.float32
+        )
 
     with pytest.raises(ConformanceError, match="gives unit vectors"):
         check_embedder(Around(hash_embedder, embed=long))
@@ -192,7 +245,9 @@ def test_a_span_reader_that_points_past_the_text_is_refused() -> None:
         def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
             return [[Span(0, len(text) + 1, 1.0)] if text else [] for text in texts]
 
-    with pytest.raises(ConformanceError, match="points inside the text best span first"):
+    with pytest.raises(
+        ConformanceError, match="points inside the text best span first"
+    ):
         check_span_reader(Reader())
 
 
@@ -211,7 +266,9 @@ def test_a_graph_encoder_that_mixes_its_batch_or_passes_over_edges_is_refused() 
 
     with pytest.raises(ConformanceError, match="in any company"):
         check_graph_encoder(Encoder(0.1), 6)
-    with pytest.raises(ConformanceError, match="breaks 1 of 5 promises:\n  is changed by an edge"):
+    with pytest.raises(
+        ConformanceError, match="breaks 1 of 5 promises:\n  is changed by an edge"
+    ):
         check_graph_encoder(Encoder(0.0), 6)
 
 
@@ -221,7 +278,9 @@ def test_a_wrong_asynchronous_twin_is_found() -> None:
             await asyncio.sleep(0)
             return []
 
-    with pytest.raises(ConformanceError, match="gives asynchronous callers the same hits"):
+    with pytest.raises(
+        ConformanceError, match="gives asynchronous callers the same hits"
+    ):
         check_retriever(Twin)
 
 
@@ -317,6 +376,8 @@ class Talkative(Environment):
         (Talkative, "returns text whatever a tool is asked"),
     ],
 )
-def test_a_broken_promise_of_an_environment_is_named(spoiled: Any, promise: str) -> None:
+def test_a_broken_promise_of_an_environment_is_named(
+    spoiled: Any, promise: str
+) -> None:
     with pytest.raises(ConformanceError, match=promise):
         check_environment(spoiled, {"question": "Where?"})

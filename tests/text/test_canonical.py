@@ -9,10 +9,15 @@ from hypothesis import strategies as st
 
 from ras_agent.text.canonical import canonical_key
 
-TEXT = st.text(st.one_of(st.characters(), st.sampled_from("the an'’s&#- \u0301\u200d\u0345\u00adıİſﬁǅ")), max_size=16)
-NAME = st.lists(st.text(string.ascii_lowercase, min_size=2, max_size=8), min_size=1, max_size=4).filter(
-    lambda words: not {"the", "an"} & set(words)
+TEXT = st.text(
+    st.one_of(
+        st.characters(), st.sampled_from("the an'’s&#- \u0301\u200d\u0345\u00adıİſﬁǅ")
+    ),
+    max_size=16,
 )
+NAME = st.lists(
+    st.text(string.ascii_lowercase, min_size=2, max_size=8), min_size=1, max_size=4
+).filter(lambda words: not {"the", "an"} & set(words))
 
 
 @given(TEXT)
@@ -21,13 +26,31 @@ def test_a_key_is_its_own_key(surface: str) -> None:
 
 
 # pieces that a rule takes away or turns into another piece, joined so that the rules follow each other in every order
-_TAKEN_AWAY = ["the", "The", "a", "AN", "an", "'s", "’s", "-", "!", "\u00ad", "\u200d", "\ufe0f", "\x07"]
+_TAKEN_AWAY = [
+    "the",
+    "The",
+    "a",
+    "AN",
+    "an",
+    "'s",
+    "’s",
+    "-",
+    "!",
+    "\u00ad",
+    "\u200d",
+    "\ufe0f",
+    "\x07",
+]
 _TURNED = ["&", "and", "ß", "İ", "\u0301", "\u0345", "\u0308", "ﬁ", "Ǆ", "\uff21", "Ⅷ"]
-PIECES = st.lists(st.sampled_from([*_TAKEN_AWAY, *_TURNED, "x", "Bell", " ", " ", " "]), max_size=8).map("".join)
+PIECES = st.lists(
+    st.sampled_from([*_TAKEN_AWAY, *_TURNED, "x", "Bell", " ", " ", " "]), max_size=8
+).map("".join)
 
 
 @given(PIECES)
-def test_a_key_made_of_marks_articles_and_joined_letters_is_its_own_key(surface: str) -> None:
+def test_a_key_made_of_marks_articles_and_joined_letters_is_its_own_key(
+    surface: str,
+) -> None:
     assert canonical_key(canonical_key(surface)) == canonical_key(surface)
 
 
@@ -55,7 +78,9 @@ def test_punctuation_and_spaces_only_part_words(words: list[str], gap: str) -> N
 
 @given(NAME)
 def test_compatibility_forms_do_not_matter(words: list[str]) -> None:
-    full_width = str.maketrans({char: chr(ord(char) + 0xFEE0) for char in string.ascii_lowercase})
+    full_width = str.maketrans(
+        {char: chr(ord(char) + 0xFEE0) for char in string.ascii_lowercase}
+    )
     assert canonical_key(" ".join(words).translate(full_width)) == " ".join(words)
 
 
@@ -100,7 +125,9 @@ def test_all_articles_in_front_go_but_the_last_word_stays() -> None:
 
 
 @pytest.mark.parametrize("selector", ["\ufe00", "\ufe0f", "\U000e0100", "\U000e01ef"])
-def test_the_first_and_the_last_variation_selectors_are_invisible(selector: str) -> None:
+def test_the_first_and_the_last_variation_selectors_are_invisible(
+    selector: str,
+) -> None:
     assert canonical_key(f"葛{selector}城") == "葛城"
 
 

@@ -11,7 +11,10 @@ from tests.messages import says
     [
         ("Wo wurde Frau Müller geboren?", "german"),
         ("In welcher Stadt liegt das Depot?", "german"),
-        ("Frau Müller wurde in Würzburg geboren. Sie gründete mit Herrn Brandl die Firma.", "german"),
+        (
+            "Frau Müller wurde in Würzburg geboren. Sie gründete mit Herrn Brandl die Firma.",
+            "german",
+        ),
         ("Quelle rivière traverse la ville?", "french"),
         ("¿Dónde nació Cervantes?", "spanish"),
         ("Chi ha fondato Velmora?", "italian"),
@@ -43,6 +46,13 @@ def test_names_make_no_foreign_text(text: str) -> None:
 
 
 def test_a_language_goes_by_its_name_and_its_code() -> None:
-    assert [language_name(given) for given in ("de", "German", "zh", "none")] == ["german", "german", "chinese", "none"]
-    with pytest.raises(ValueError, match=says("unknown language 'klingon'", "known: arabic, armenian")):
+    assert [language_name(given) for given in ("de", "German", "zh", "none")] == [
+        "german",
+        "german",
+        "chinese",
+        "none",
+    ]
+    with pytest.raises(
+        ValueError, match=says("unknown language 'klingon'", "known: arabic, armenian")
+    ):
         language_name("klingon")

@@ -8,18 +8,36 @@ from ras_agent.text.markup import inert_markup, markup_start, web_address
 @pytest.mark.parametrize(
     ("text", "inert"),
     [
-        ("see ![x](https://e.example/?q=secret)", "see [x](https://e.example/?q=secret)"),
+        (
+            "see ![x](https://e.example/?q=secret)",
+            "see [x](https://e.example/?q=secret)",
+        ),
         ("!![x](https://e.example/?q=secret)", "[x](https://e.example/?q=secret)"),
         ("![a [b] c](https://e.example/)", "[a [b] c](https://e.example/)"),
         ("![x][1]\n\n[1]: https://e.example/", "[x][1]\n\n[1]: https://e.example/"),
         ("[x]: https://e.example/\n\n![x]", "[x]: https://e.example/\n\n[x]"),
         ("<img src=https://e.example/>", "‹img src=https://e.example/>"),
         ("<IMG/src=//e.example>", "‹IMG/src=//e.example>"),
-        ("<x<y style='background:url(//e.example)'>", "‹x‹y style='background:url(//e.example)'>"),
-        (f"<{'x' * 50} style='background:url(//e.example)'>", f"‹{'x' * 50} style='background:url(//e.example)'>"),
-        ("<style>@import '//e.example'</style>", "‹style>@import '//e.example'‹/style>"),
-        ("<script>fetch('//e.example')</script>", "‹script>fetch('//e.example')‹/script>"),
-        ("<https:// style='background:url(//e.example)'>", "‹https:// style='background:url(//e.example)'>"),
+        (
+            "<x<y style='background:url(//e.example)'>",
+            "‹x‹y style='background:url(//e.example)'>",
+        ),
+        (
+            f"<{'x' * 50} style='background:url(//e.example)'>",
+            f"‹{'x' * 50} style='background:url(//e.example)'>",
+        ),
+        (
+            "<style>@import '//e.example'</style>",
+            "‹style>@import '//e.example'‹/style>",
+        ),
+        (
+            "<script>fetch('//e.example')</script>",
+            "‹script>fetch('//e.example')‹/script>",
+        ),
+        (
+            "<https:// style='background:url(//e.example)'>",
+            "‹https:// style='background:url(//e.example)'>",
+        ),
     ],
 )
 def test_what_a_page_would_load_is_inert(text: str, inert: str) -> None:
@@ -61,13 +79,16 @@ def test_other_text_stays(text: str) -> None:
 )
 def test_a_link_that_is_none_to_a_page_is_no_link(address: str) -> None:
     assert inert_markup(f"see [the map]({address})").startswith("see [the map›(")
-    assert inert_markup(f"[the map]\n\n[the map]: {address}").startswith("[the map]\n\n[the map›: ")
+    assert inert_markup(f"[the map]\n\n[the map]: {address}").startswith(
+        "[the map]\n\n[the map›: "
+    )
 
 
 def test_an_address_of_a_script_between_brackets_is_no_link() -> None:
     assert inert_markup("[x](<javascript:alert(1)>)") == "[x](‹javascript:alert(1)>)"
     assert (
-        inert_markup("<javascript:alert(1)> <https://e.example/map>") == "‹javascript:alert(1)> <https://e.example/map>"
+        inert_markup("<javascript:alert(1)> <https://e.example/map>")
+        == "‹javascript:alert(1)> <https://e.example/map>"
     )
 
 
@@ -107,7 +128,10 @@ def test_a_text_is_complete_up_to_where_markup_may_begin(text: str, start: int) 
     [
         ("https://e.example/a?b=c#d", "https://e.example/a?b=c#d"),
         ('http://e" onmouseover=alert(1)', ""),
-        ('http://e.example/" onmouseover=alert(1)', "http://e.example/%22%20onmouseover=alert%281%29"),
+        (
+            'http://e.example/" onmouseover=alert(1)',
+            "http://e.example/%22%20onmouseover=alert%281%29",
+        ),
         (
             "https://e.example/) ![u](https://u.example/u.png",
             "https://e.example/%29%20%21%5Bu%5D%28https://u.example/u.png",
@@ -120,13 +144,22 @@ def test_a_text_is_complete_up_to_where_markup_may_begin(text: str, start: int) 
         ("a sentence", ""),
     ],
 )
-def test_an_address_of_a_page_ends_no_quotation_link_or_tag(text: str, address: str) -> None:
+def test_an_address_of_a_page_ends_no_quotation_link_or_tag(
+    text: str, address: str
+) -> None:
     assert web_address(text) == address
 
 
 @pytest.mark.parametrize(
     "address",
-    ["javascript:(alert)(1)", "javascript:[alert(1)]", "javascript&colon;(alert)(1)", "\n> javascript:alert(1)"],
+    [
+        "javascript:(alert)(1)",
+        "javascript:[alert(1)]",
+        "javascript&colon;(alert)(1)",
+        "\n> javascript:alert(1)",
+    ],
 )
-def test_a_link_that_runs_something_has_a_look_alike_whatever_follows_its_scheme(address: str) -> None:
+def test_a_link_that_runs_something_has_a_look_alike_whatever_follows_its_scheme(
+    address: str,
+) -> None:
     assert inert_markup(f"[x]({address})") == f"[x›({address})"

@@ -10,7 +10,10 @@ from ras_agent.text.names import is_name, names_in
     [
         ("She met J. R. R. Tolkien in Oxford.", ["J. R. R. Tolkien", "Oxford"]),
         ('Who sang "All Join Hands"?', ["All Join Hands"]),
-        ("the Battle of the Bulge and Ludwig van Beethoven", ["Battle of the Bulge", "Ludwig van Beethoven"]),
+        (
+            "the Battle of the Bulge and Ludwig van Beethoven",
+            ["Battle of the Bulge", "Ludwig van Beethoven"],
+        ),
         ("a song by Echo and the Bunnymen", ["Echo and the Bunnymen"]),
         ("the Ems and the Soeste", ["Ems", "Soeste"]),
         ("written by M. K. Asante, Jr. and others", ["M. K. Asante, Jr."]),
@@ -20,20 +23,29 @@ from ras_agent.text.names import is_name, names_in
         ("nothing here", []),
     ],
 )
-def test_names_are_runs_of_capitals_with_their_small_words(text: str, names: list[str]) -> None:
+def test_names_are_runs_of_capitals_with_their_small_words(
+    text: str, names: list[str]
+) -> None:
     assert names_in(text) == names
 
 
 def test_a_question_word_is_no_name() -> None:
-    assert names_in("Which of Tara Strong's roles? What do they share?") == ["Tara Strong"]
+    assert names_in("Which of Tara Strong's roles? What do they share?") == [
+        "Tara Strong"
+    ]
 
 
-@pytest.mark.parametrize("text", ["Bank of Boston", "Adriana Trigiani", "Milan", "42nd Street", "iPhone"])
+@pytest.mark.parametrize(
+    "text", ["Bank of Boston", "Adriana Trigiani", "Milan", "42nd Street", "iPhone"]
+)
 def test_these_are_names(text: str) -> None:
     assert is_name(text)
 
 
-@pytest.mark.parametrize("text", ["American television program", "June 1999", "1999", "American", "the band", ""])
+@pytest.mark.parametrize(
+    "text",
+    ["American television program", "June 1999", "1999", "American", "the band", ""],
+)
 def test_these_are_not(text: str) -> None:
     assert not is_name(text)
 

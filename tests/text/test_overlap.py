@@ -9,18 +9,26 @@ def quoted(text: str, *phrases: str) -> str | None:
 
 
 def test_a_phrase_found_whole_counts_more_than_its_words_apart() -> None:
-    assert quoted("New Jersey is near York. New York is a city.", "New York") == "New York is a city."
+    assert (
+        quoted("New Jersey is near York. New York is a city.", "New York")
+        == "New York is a city."
+    )
 
 
 def test_more_phrases_count_more() -> None:
     assert (
-        quoted("Bell moved. Bell was born in Edinburgh.", "Bell", "born in", "Edinburgh")
+        quoted(
+            "Bell moved. Bell was born in Edinburgh.", "Bell", "born in", "Edinburgh"
+        )
         == "Bell was born in Edinburgh."
     )
 
 
 def test_articles_case_and_punctuation_do_not_matter() -> None:
-    assert quoted("It rained. THE BEATLES' drummer left.", "the Beatles") == "THE BEATLES' drummer left."
+    assert (
+        quoted("It rained. THE BEATLES' drummer left.", "the Beatles")
+        == "THE BEATLES' drummer left."
+    )
 
 
 def test_scripts_without_spaces_are_searched_inside() -> None:

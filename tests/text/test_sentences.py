@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from ras_agent.text.sentences import sentence_at, sentence_spans
 
-TEXT = st.text(st.one_of(st.characters(), st.sampled_from(" \n.!?\"')]Aa1।。")), max_size=80)
+TEXT = st.text(
+    st.one_of(st.characters(), st.sampled_from(" \n.!?\"')]Aa1।。")), max_size=80
+)
 
 
 def sentences(text: str) -> list[str]:
@@ -36,18 +38,30 @@ def test_every_character_of_a_sentence_finds_its_sentence(text: str) -> None:
 
 
 @given(TEXT, st.integers(1, 9))
-def test_sentences_do_not_depend_on_the_stretches_in_which_their_ends_are_looked_for(text: str, stretch: int) -> None:
+def test_sentences_do_not_depend_on_the_stretches_in_which_their_ends_are_looked_for(
+    text: str, stretch: int
+) -> None:
     whole = sentence_spans(text)
     with patch("ras_agent.text.sentences._STRETCH", stretch):
         assert sentence_spans(text) == whole
 
 
 def test_a_mark_before_a_capital_ends_a_sentence() -> None:
-    assert sentences("He left. She stayed! Why? Nobody knows…") == ["He left.", "She stayed!", "Why?", "Nobody knows…"]
+    assert sentences("He left. She stayed! Why? Nobody knows…") == [
+        "He left.",
+        "She stayed!",
+        "Why?",
+        "Nobody knows…",
+    ]
 
 
 def test_quotes_and_footnote_numbers_stay_with_their_sentence() -> None:
-    assert sentences('"Go!" He went.[3] (It rained.) So?') == ['"Go!"', "He went.[3]", "(It rained.)", "So?"]
+    assert sentences('"Go!" He went.[3] (It rained.) So?') == [
+        '"Go!"',
+        "He went.[3]",
+        "(It rained.)",
+        "So?",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -69,11 +83,18 @@ def test_a_mark_inside_a_sentence_does_not_end_it(text: str) -> None:
 
 
 def test_an_abbreviation_before_a_word_that_opens_sentences_ends_one() -> None:
-    assert sentences("He left the U.S. He died in D.C. The end.") == ["He left the U.S.", "He died in D.C.", "The end."]
+    assert sentences("He left the U.S. He died in D.C. The end.") == [
+        "He left the U.S.",
+        "He died in D.C.",
+        "The end.",
+    ]
 
 
 def test_an_abbreviation_that_needs_a_number_ends_a_sentence_without_one() -> None:
-    assert sentences("She said no. Later came No. 5.") == ["She said no.", "Later came No. 5."]
+    assert sentences("She said no. Later came No. 5.") == [
+        "She said no.",
+        "Later came No. 5.",
+    ]
 
 
 def test_a_blank_line_ends_a_sentence_and_a_line_break_does_not() -> None:
@@ -88,7 +109,9 @@ def test_a_blank_line_ends_a_sentence_and_a_line_break_does_not() -> None:
         ["Staff.", "| Head of sales | Ann Ray |", "| Driver | Bo Lind |"],
     ],
 )
-def test_an_item_of_a_list_and_a_row_of_a_table_begin_a_sentence(sentences: list[str]) -> None:
+def test_an_item_of_a_list_and_a_row_of_a_table_begin_a_sentence(
+    sentences: list[str],
+) -> None:
     text = "\n".join(sentences)
     assert [text[start:end] for start, end in sentence_spans(text)] == sentences
 
@@ -104,12 +127,18 @@ def test_emphasis_closes_a_sentence() -> None:
 
 
 def test_an_abbreviation_in_emphasis_and_a_cell_with_a_full_stop_end_none() -> None:
-    assert sentences("He met *Mr.* Lee. See **No.** 5.") == ["He met *Mr.* Lee.", "See **No.** 5."]
+    assert sentences("He met *Mr.* Lee. See **No.** 5.") == [
+        "He met *Mr.* Lee.",
+        "See **No.** 5.",
+    ]
     assert sentences("| No. 5 | 12. | Ann Ray |\n| No. 6 | 13. | Bo Lind |") == [
         "| No. 5 | 12. | Ann Ray |",
         "| No. 6 | 13. | Bo Lind |",
     ]
-    assert sentences("There were 12. The rest left.") == ["There were 12.", "The rest left."]
+    assert sentences("There were 12. The rest left.") == [
+        "There were 12.",
+        "The rest left.",
+    ]
 
 
 def test_a_markdown_heading_is_a_sentence() -> None:
@@ -149,9 +178,16 @@ def test_a_word_that_never_ends_is_divided_too() -> None:
 
 
 def test_a_run_of_end_marks_is_one_end() -> None:
-    assert sentences("Wait... What?! Dots....7 go on. Yes.") == ["Wait...", "What?!", "Dots....7 go on.", "Yes."]
+    assert sentences("Wait... What?! Dots....7 go on. Yes.") == [
+        "Wait...",
+        "What?!",
+        "Dots....7 go on.",
+        "Yes.",
+    ]
 
 
-@pytest.mark.parametrize("mark", [*".!?…؟۔।॥።։", *"。！？｡", *"\u17d4\u17d5\u104b\u0f0d\u0f0e"])
+@pytest.mark.parametrize(
+    "mark", [*".!?…؟۔।॥።։", *"。！？｡", *"\u17d4\u17d5\u104b\u0f0d\u0f0e"]
+)
 def test_a_sentence_ends_at_the_marks_of_each_script(mark: str) -> None:
     assert sentence_spans(f"Ab{mark} Cd{mark}") == [(0, 3), (4, 7)]

@@ -3,7 +3,9 @@
 from ras_agent.text.short_cache import LONGEST_CACHED, cached_if_short
 
 
-def test_what_a_short_text_gives_is_computed_once_and_what_a_long_one_gives_each_time() -> None:
+def test_what_a_short_text_gives_is_computed_once_and_what_a_long_one_gives_each_time() -> (
+    None
+):
     asked = []
 
     @cached_if_short(8)

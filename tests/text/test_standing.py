@@ -30,7 +30,9 @@ STANDS, UNKNOWN, MISSING = Standing.STANDS, Standing.UNKNOWN, Standing.MISSING
         ("T. Quill", "directed", "films"),
     ],
 )
-def test_a_fact_in_the_texts_words_or_in_other_forms_of_them_stands(fact: tuple[str, str, str]) -> None:
+def test_a_fact_in_the_texts_words_or_in_other_forms_of_them_stands(
+    fact: tuple[str, str, str],
+) -> None:
     assert NORA.standing(*fact) is STANDS
 
 
@@ -45,13 +47,17 @@ def test_a_fact_in_the_texts_words_or_in_other_forms_of_them_stands(fact: tuple[
         (("Nora Quill", "lives in", "a castle in Harlow"), ["castle"]),
     ],
 )
-def test_a_fact_is_missing_if_one_word_or_figure_of_an_end_is(fact: tuple[str, str, str], words: list[str]) -> None:
+def test_a_fact_is_missing_if_one_word_or_figure_of_an_end_is(
+    fact: tuple[str, str, str], words: list[str]
+) -> None:
     assert NORA.standing(*fact) is MISSING
     assert [term.text for term in NORA.missing(fact[0], fact[2])] == words
 
 
 def test_signs_stand_for_their_words() -> None:
-    text = FactText("The revenue of Acme was $3.5bn in 2020, 45% of it from the UK, at 6 °C with -2 in the night.")
+    text = FactText(
+        "The revenue of Acme was $3.5bn in 2020, 45% of it from the UK, at 6 °C with -2 in the night."
+    )
     assert text.standing("Acme", "had a revenue of", "3.5 billion dollars") is STANDS
     assert text.standing("revenue", "from the UK was", "45 percent") is STANDS
     assert text.standing("Acme", "was at", "6 degrees Celsius") is STANDS
@@ -65,7 +71,10 @@ def test_the_title_is_part_of_the_text() -> None:
 
 def test_a_name_of_small_words_has_to_be_there_whole() -> None:
     assert FactText("Who is The Who?").standing("The Who", "is", "The Who") is STANDS
-    assert FactText("He has been there with the band.").standing("The Who", "is", "there") is MISSING
+    assert (
+        FactText("He has been there with the band.").standing("The Who", "is", "there")
+        is MISSING
+    )
 
 
 GERMAN = FactText(
@@ -76,18 +85,28 @@ SPANISH = FactText(
     "Gabriel García Márquez nació en Aracataca, Colombia, el 6 de marzo de 1927. Ganó el Premio Nobel de Literatura en "
     "1982 por sus novelas y cuentos."
 )
-CHINESE = FactText("阿尔伯特·爱因斯坦于1879年3月14日出生在德国乌尔姆。他提出了相对论。", "爱因斯坦")
-ARABIC = FactText("وُلد نجيب محفوظ في القاهرة عام 1911 وحصل على جائزة نوبل في الأدب عام 1988. كتب ثلاثية القاهرة.")
+CHINESE = FactText(
+    "阿尔伯特·爱因斯坦于1879年3月14日出生在德国乌尔姆。他提出了相对论。", "爱因斯坦"
+)
+ARABIC = FactText(
+    "وُلد نجيب محفوظ في القاهرة عام 1911 وحصل على جائزة نوبل في الأدب عام 1988. كتب ثلاثية القاهرة."
+)
 RUSSIAN = FactText("Мария Склодовская-Кюри родилась в Варшаве в 1867 году.")
-FINNISH = FactText("Tove Jansson syntyi Helsingissä vuonna 1914 ja kirjoitti Muumi-kirjat.")
+FINNISH = FactText(
+    "Tove Jansson syntyi Helsingissä vuonna 1914 ja kirjoitti Muumi-kirjat."
+)
 
 
-KYOTO = FactText("京都は日本の都市で、人口は約百四十六万人で、面積は827平方キロです。", "京都")
+KYOTO = FactText(
+    "京都は日本の都市で、人口は約百四十六万人で、面積は827平方キロです。", "京都"
+)
 
 
 def test_each_text_is_read_as_its_writing_allows() -> None:
     assert writing_of(TEXT) is Writing.ENGLISH
-    assert {one.words.writing for one in (GERMAN, SPANISH, RUSSIAN, FINNISH)} == {Writing.LETTERS}
+    assert {one.words.writing for one in (GERMAN, SPANISH, RUSSIAN, FINNISH)} == {
+        Writing.LETTERS
+    }
     assert {one.words.writing for one in (CHINESE, ARABIC)} == {Writing.UNSPACED}
 
 
@@ -127,7 +146,9 @@ def test_other_languages_are_compared_by_first_letters_or_as_they_are(
         (RUSSIAN, ("Marie Curie", "was born in", "Warsaw")),
     ],
 )
-def test_what_cannot_be_told_is_unknown(text: FactText, fact: tuple[str, str, str]) -> None:
+def test_what_cannot_be_told_is_unknown(
+    text: FactText, fact: tuple[str, str, str]
+) -> None:
     assert text.standing(*fact) is UNKNOWN
 
 
@@ -151,8 +172,13 @@ def test_foreign_names_and_figures_are_missing_in_other_languages_too(
 
 
 def test_the_sentence_of_a_fact_holds_both_ends_where_one_does() -> None:
-    text = FactText("Quill met Marlow and Marlow met Quill in Bath. Quill lives in Harlow. Harlow is a town.")
-    start, end = text.sentence("Quill", "met and lives with Marlow in", "Harlow") or (0, 0)
+    text = FactText(
+        "Quill met Marlow and Marlow met Quill in Bath. Quill lives in Harlow. Harlow is a town."
+    )
+    start, end = text.sentence("Quill", "met and lives with Marlow in", "Harlow") or (
+        0,
+        0,
+    )
     assert text.text[start:end] == "Quill lives in Harlow."
 
 

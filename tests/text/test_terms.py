@@ -59,13 +59,25 @@ def test_these_are_forms_of_one_thing(one: str, other: str) -> None:
 )
 def test_these_are_different_things(one: str, other: str) -> None:
     (first,), (second,) = terms_of(one), terms_of(other)
-    assert first.forms.isdisjoint(second.forms - {second.word}) or first.is_figure != second.is_figure
+    assert (
+        first.forms.isdisjoint(second.forms - {second.word})
+        or first.is_figure != second.is_figure
+    )
 
 
 @pytest.mark.parametrize(
-    "written", ["August 23, 2006", "23 August 2006", "2006-08-23", "23.08.2006", "23. August 2006"]
+    "written",
+    [
+        "August 23, 2006",
+        "23 August 2006",
+        "2006-08-23",
+        "23.08.2006",
+        "23. August 2006",
+    ],
 )
-def test_a_date_has_a_day_a_month_and_a_year_however_it_is_written(written: str) -> None:
+def test_a_date_has_a_day_a_month_and_a_year_however_it_is_written(
+    written: str,
+) -> None:
     forms = [term.forms for term in terms_of(written)]
     assert {"@8", "#23", "#2006"} <= frozenset().union(*forms)
     assert len(forms) == 3
@@ -78,4 +90,6 @@ def test_the_second_of_two_years_may_be_short() -> None:
 
 
 def test_small_words_carry_no_meaning_but_short_forms_in_capitals_do() -> None:
-    assert [term.text for term in terms_of("the US and one of us") if not term.is_empty] == ["US"]
+    assert [
+        term.text for term in terms_of("the US and one of us") if not term.is_empty
+    ] == ["US"]

@@ -17,7 +17,9 @@ from ras_agent.text.titles import bare_title
         ("Will &amp; Grace", "Will & Grace"),
     ],
 )
-def test_a_title_is_a_name_without_the_parentheses_at_its_end(title: str, name: str) -> None:
+def test_a_title_is_a_name_without_the_parentheses_at_its_end(
+    title: str, name: str
+) -> None:
     assert bare_title(title) == name
 
 

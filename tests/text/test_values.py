@@ -94,7 +94,22 @@ _PIECES = (
         "s",
         "km",
     ),
-    *("March", "Jun", "of", "the", "in", "about", "c.", "million", "dozen", "century", "first", "ſix", "K", "٣"),
+    *(
+        "March",
+        "Jun",
+        "of",
+        "the",
+        "in",
+        "about",
+        "c.",
+        "million",
+        "dozen",
+        "century",
+        "first",
+        "ſix",
+        "K",
+        "٣",
+    ),
 )
 surfaces = st.lists(st.sampled_from([*_PIECES, " "]), max_size=7).map("".join)
 
@@ -138,17 +153,27 @@ def test_agreement(one: str, other: str, together: bool) -> None:
 
 
 def told(text: str) -> list[tuple[str, str]]:
-    return [(text[figure.start : figure.end], figure.kind) for figure in figures_in(text)]
+    return [
+        (text[figure.start : figure.end], figure.kind) for figure in figures_in(text)
+    ]
 
 
 def test_dates_are_found_whole() -> None:
     text = "Born on 6 March 1937, crowned in May 1962, died February 3, 1999."
-    assert told(text) == [("6 March 1937", "date"), ("May 1962", "date"), ("February 3, 1999", "date")]
+    assert told(text) == [
+        ("6 March 1937", "date"),
+        ("May 1962", "date"),
+        ("February 3, 1999", "date"),
+    ]
 
 
 def test_years_decades_and_centuries_are_told_apart() -> None:
     text = "Built in 1712, painted in the early 1970s, rebuilt in the 19th century."
-    assert told(text) == [("1712", "year"), ("early 1970s", "decade"), ("19th century", "century")]
+    assert told(text) == [
+        ("1712", "year"),
+        ("early 1970s", "decade"),
+        ("19th century", "century"),
+    ]
 
 
 def test_numbers_keep_their_unit() -> None:
@@ -160,7 +185,9 @@ def test_numbers_keep_their_unit() -> None:
 
 
 def test_later_dates_have_a_greater_order() -> None:
-    early, late = (figures_in(text)[0].order for text in ("3 February 1945", "21 July 1945"))
+    early, late = (
+        figures_in(text)[0].order for text in ("3 February 1945", "21 July 1945")
+    )
     assert 1945 <= early < late < 1946
 
 
@@ -171,10 +198,15 @@ def test_number_words_and_scales_count() -> None:
 
 def test_a_century_in_words_has_the_order_of_its_middle() -> None:
     text = "Begun in the nineteenth century, ended in the 20th century."
-    assert [(figure.kind, figure.order) for figure in figures_in(text)] == [("century", 1850.0), ("century", 1950.0)]
+    assert [(figure.kind, figure.order) for figure in figures_in(text)] == [
+        ("century", 1850.0),
+        ("century", 1950.0),
+    ]
 
 
-def test_two_years_with_a_hyphen_and_small_months_are_no_dates_in_running_text() -> None:
+def test_two_years_with_a_hyphen_and_small_months_are_no_dates_in_running_text() -> (
+    None
+):
     assert told("In the 2008-09 season they may 3 times march 10 miles.") == [
         ("2008", "year"),
         ("09", "number"),
@@ -187,5 +219,7 @@ def test_two_years_with_a_hyphen_and_small_months_are_no_dates_in_running_text()
 def test_a_table_of_numbers_gives_each_once_in_order() -> None:
     table = " ".join(f"{year} 3 May {year + 1}" for year in range(1700, 2000))
     assert told(table) == [
-        found for year in range(1700, 2000) for found in ((str(year), "year"), (f"3 May {year + 1}", "date"))
+        found
+        for year in range(1700, 2000)
+        for found in ((str(year), "year"), (f"3 May {year + 1}", "date"))
     ]

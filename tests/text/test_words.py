@@ -10,7 +10,11 @@ def test_folding_drops_case_and_accents() -> None:
 
 
 def test_content_words_leave_function_words_and_possessives_out() -> None:
-    assert content_words("What was the name of Bell's wife?") == ["name", "bell", "wife"]
+    assert content_words("What was the name of Bell's wife?") == [
+        "name",
+        "bell",
+        "wife",
+    ]
 
 
 @pytest.mark.parametrize(

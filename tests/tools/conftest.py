@@ -19,7 +19,11 @@ def disk_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def synced(handle: int) -> None:
         number = os.fstat(handle).st_ino
-        (found,) = (path for path in (tmp_path, *tmp_path.rglob("*")) if path.stat().st_ino == number)
+        (found,) = (
+            path
+            for path in (tmp_path, *tmp_path.rglob("*"))
+            if path.stat().st_ino == number
+        )
         order.append(str(found.relative_to(tmp_path)))
         fsync(handle)
 

@@ -32,7 +32,9 @@ KINDS = [
     (resolve_answerer, Answerer, LLMAnswerer, "answerer"),
     (resolve_reasoner, Reasoner, LLMReasoner, "reasoner"),
 ]
-each_kind = pytest.mark.parametrize(("resolve", "protocol", "on_a_model", "kind"), KINDS, ids=[row[3] for row in KINDS])
+each_kind = pytest.mark.parametrize(
+    ("resolve", "protocol", "on_a_model", "kind"), KINDS, ids=[row[3] for row in KINDS]
+)
 
 
 class OwnPlanner:
@@ -48,10 +50,17 @@ def test_an_object_that_fits_is_taken_as_it_is() -> None:
 
 
 @each_kind
-def test_an_object_that_does_not_fit_is_a_type_error(resolve: Any, protocol: Any, on_a_model: Any, kind: str) -> None:
+def test_an_object_that_does_not_fit_is_a_type_error(
+    resolve: Any, protocol: Any, on_a_model: Any, kind: str
+) -> None:
     with pytest.raises(
         TypeError,
-        match=says(f"the {kind}", "object with the methods", f"ras_agent.protocols.{protocol.__name__}", "got 42"),
+        match=says(
+            f"the {kind}",
+            "object with the methods",
+            f"ras_agent.protocols.{protocol.__name__}",
+            "got 42",
+        ),
     ):
         resolve(42)
 
@@ -72,21 +81,32 @@ def test_a_chat_model_plays_every_role(
 
 
 @each_kind
-def test_a_string_names_a_served_model(resolve: Any, protocol: Any, on_a_model: Any, kind: str) -> None:
-    role = resolve("vllm:http://localhost:1/v1#m", RoleOptions(chat=ChatSettings(timeout=1.0)))
+def test_a_string_names_a_served_model(
+    resolve: Any, protocol: Any, on_a_model: Any, kind: str
+) -> None:
+    role = resolve(
+        "vllm:http://localhost:1/v1#m", RoleOptions(chat=ChatSettings(timeout=1.0))
+    )
     assert isinstance(role, on_a_model)
     assert role_name(role) == "vllm:http://localhost:1/v1#m"
 
 
 @each_kind
-def test_offline_is_a_registered_name(resolve: Any, protocol: Any, on_a_model: Any, kind: str) -> None:
+def test_offline_is_a_registered_name(
+    resolve: Any, protocol: Any, on_a_model: Any, kind: str
+) -> None:
     assert isinstance(resolve("offline"), protocol)
     assert not isinstance(resolve("offline"), on_a_model)
 
 
 @each_kind
-def test_an_unknown_name_lists_the_known_ones(resolve: Any, protocol: Any, on_a_model: Any, kind: str) -> None:
-    with pytest.raises(UnknownName, match=says(f"unknown {kind} 'oracle'", "known: <provider>:<model>", "offline")):
+def test_an_unknown_name_lists_the_known_ones(
+    resolve: Any, protocol: Any, on_a_model: Any, kind: str
+) -> None:
+    with pytest.raises(
+        UnknownName,
+        match=says(f"unknown {kind} 'oracle'", "known: <provider>:<model>", "offline"),
+    ):
         resolve("oracle")
 
 
@@ -98,8 +118,13 @@ def test_an_unknown_name_lists_the_known_ones(resolve: Any, protocol: Any, on_a_
         ("qwen3", "ollama:qwen3"),
     ],
 )
-def test_the_bare_name_of_a_model_is_proposed_with_its_provider(name: str, meant: str) -> None:
-    with pytest.raises(UnknownName, match=says(f"unknown planner '{name}'", "known:", f"did you mean {meant}?")):
+def test_the_bare_name_of_a_model_is_proposed_with_its_provider(
+    name: str, meant: str
+) -> None:
+    with pytest.raises(
+        UnknownName,
+        match=says(f"unknown planner '{name}'", "known:", f"did you mean {meant}?"),
+    ):
         resolve_planner(name)
 
 
@@ -109,11 +134,15 @@ def test_the_chat_model_roles_own_name_is_no_spec() -> None:
 
 
 def test_options_reach_the_role_on_a_model(scripted_model: Any) -> None:
-    role = resolve_answerer(scripted_model("Answer: yes"), RoleOptions(style="boolean", may_abstain=False))
+    role = resolve_answerer(
+        scripted_model("Answer: yes"), RoleOptions(style="boolean", may_abstain=False)
+    )
     assert role.answer("Is it?", QuestionGraph(), (), ()).text == "Yes"
 
 
-def test_options_that_a_registered_name_or_an_object_does_not_know_leave_it_alone() -> None:
+def test_options_that_a_registered_name_or_an_object_does_not_know_leave_it_alone() -> (
+    None
+):
     resolve_planner("offline", RoleOptions(few_shot=True))
     resolve_planner(OwnPlanner(), RoleOptions(few_shot=True))
 
@@ -142,35 +171,52 @@ def own_planners(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("own_planners")
 def test_a_registered_name_takes_an_argument_and_the_options_it_knows() -> None:
-    assert resolve_planner("own:/weights", RoleOptions(few_shot=True, style="long")).made_from == ("/weights", True)
+    assert resolve_planner(
+        "own:/weights", RoleOptions(few_shot=True, style="long")
+    ).made_from == ("/weights", True)
     assert resolve_planner("own").made_from == ("", False)
 
 
 @pytest.mark.usefixtures("own_planners")
 def test_no_option_of_a_wrong_name_is_left_out_in_silence() -> None:
-    with pytest.raises(TypeError, match=says("planner 'named'", "called as (argument, options)", "does not")):
+    with pytest.raises(
+        TypeError,
+        match=says("planner 'named'", "called as (argument, options)", "does not"),
+    ):
         resolve_planner("named:/weights")
-    with pytest.raises(AttributeError, match="'RoleOptions' object has no attribute 'fewshot'"):
+    with pytest.raises(
+        AttributeError, match="'RoleOptions' object has no attribute 'fewshot'"
+    ):
         resolve_planner("misspelt")
 
 
-def test_a_provider_that_is_not_installed_gives_the_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_that_is_not_installed_gives_the_install_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "langchain_anthropic", None)
     with pytest.raises(MissingExtra, match="pip install langchain-anthropic"):
         resolve_planner("anthropic:claude-x")
 
 
-def test_a_model_without_its_key_is_a_settings_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_without_its_key_is_a_settings_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(
-        SettingsError, match=says("'openai:gpt-4o-mini'", "OPENAI_API_KEY", "take a registered one: offline")
+        SettingsError,
+        match=says(
+            "'openai:gpt-4o-mini'", "OPENAI_API_KEY", "take a registered one: offline"
+        ),
     ):
         resolve_planner("openai:gpt-4o-mini")
 
 
 def test_a_name_that_is_neither_registered_nor_a_provider_is_a_settings_error() -> None:
     with pytest.raises(
-        SettingsError, match=says("'oracle:/delphi'", "Supported providers:", "take a registered one: offline")
+        SettingsError,
+        match=says(
+            "'oracle:/delphi'", "Supported providers:", "take a registered one: offline"
+        ),
     ):
         resolve_planner("oracle:/delphi")
 
@@ -194,5 +240,7 @@ def test_a_chat_models_name_for_traces(scripted_model: Any) -> None:
 
 @pytest.mark.parametrize("resolve", [resolve_planner, resolve_reasoner])
 def test_a_dialect_without_a_planner_that_speaks_it_is_refused(resolve: Any) -> None:
-    with pytest.raises(SettingsError, match="dialect 'search-r1' is that of a planner's model"):
+    with pytest.raises(
+        SettingsError, match="dialect 'search-r1' is that of a planner's model"
+    ):
         resolve("offline", RoleOptions(dialect="search-r1"))

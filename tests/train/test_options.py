@@ -18,8 +18,15 @@ _LEFT_OUT = (None, False, argparse.SUPPRESS)
 
 
 def _programs() -> list[str]:
-    files = (path for path in sorted(_FOLDER.rglob("*.py")) if "__main__" in path.read_text("utf-8"))
-    return [".".join(("ras_agent.train", *file.relative_to(_FOLDER).with_suffix("").parts)) for file in files]
+    files = (
+        path
+        for path in sorted(_FOLDER.rglob("*.py"))
+        if "__main__" in path.read_text("utf-8")
+    )
+    return [
+        ".".join(("ras_agent.train", *file.relative_to(_FOLDER).with_suffix("").parts))
+        for file in files
+    ]
 
 
 class _ParserMadeError(Exception):
@@ -44,25 +51,40 @@ def test_there_are_programs() -> None:
 
 @pytest.mark.parametrize("program", _programs())
 def test_no_option_lacks_a_word(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = [one for one in _parser(program, monkeypatch)._actions if one.dest != "help"]
+    options = [
+        one for one in _parser(program, monkeypatch)._actions if one.dest != "help"
+    ]
     assert options
-    assert [one.dest for one in options if len((one.help or "").partition("(")[0].split()) < 2] == []
+    assert [
+        one.dest
+        for one in options
+        if len((one.help or "").partition("(")[0].split()) < 2
+    ] == []
 
 
 @pytest.mark.parametrize("program", _programs())
-def test_an_option_that_may_be_left_out_says_what_it_is_then(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_option_that_may_be_left_out_says_what_it_is_then(
+    program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     parser = _parser(program, monkeypatch)
     shown = [one for one in parser._actions if one.default not in (*_LEFT_OUT, [])]
-    assert [one.dest for one in shown if f"(default: {one.default})" not in (one.help or "")] == []
+    assert [
+        one.dest for one in shown if f"(default: {one.default})" not in (one.help or "")
+    ] == []
 
 
-def test_the_help_has_the_sentence_of_a_field_and_its_default(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_has_the_sentence_of_a_field_and_its_default(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(SystemExit):
         config_from(FitConfig, "About.", ["--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert "--rate RATE The highest learning rate. (default: 0.0001)" in text
     assert (
-        "--bf16, --no-bf16 Compute in bfloat16; if not set, wherever the graphics processor has it. (not set)" in text
+        "--bf16, --no-bf16 Compute in bfloat16; if not set, wherever the graphics processor has it. (not set)"
+        in text
     )
-    assert "--validate-first, --no-validate-first Validate before the first step" in text
+    assert (
+        "--validate-first, --no-validate-first Validate before the first step" in text
+    )
     assert "may be the best. (default: off)" in text

@@ -36,32 +36,54 @@ PATHS = {"kb": (), "questions": (), "out": HERE}
         ("alpha", 5.0, "--alpha has to be at least 0 and at most 1, got 5.0"),
         ("share", 0.0, "--share has to be above 0 and at most 1, got 0.0"),
         ("clip", -1.0, "--clip has to be at least 0 and finite, got -1.0"),
-        ("seed", -1, "--seed has to be at least 0 and at most 9223372036854775807, got -1"),
+        (
+            "seed",
+            -1,
+            "--seed has to be at least 0 and at most 9223372036854775807, got -1",
+        ),
     ],
 )
-def test_a_number_out_of_its_range_raises_with_its_option(option: str, value: float, message: str) -> None:
+def test_a_number_out_of_its_range_raises_with_its_option(
+    option: str, value: float, message: str
+) -> None:
     with pytest.raises(SettingsError) as raised:
         GFMTrainingConfig(**{**NETWORK, option: value})
     assert str(raised.value) == message
 
 
 def test_the_ends_of_a_range_are_in_it() -> None:
-    GFMTrainingConfig(**NETWORK, dropout=1.0, alpha=0.0, rate=0.0, share=1.0, batch=1, clip=0.0, seed=2**63 - 1)
+    GFMTrainingConfig(
+        **NETWORK,
+        dropout=1.0,
+        alpha=0.0,
+        rate=0.0,
+        share=1.0,
+        batch=1,
+        clip=0.0,
+        seed=2**63 - 1,
+    )
 
 
 def test_a_training_of_no_step_is_refused() -> None:
-    with pytest.raises(SettingsError, match=says("nothing to train", "--steps", "--completion", "0")):
+    with pytest.raises(
+        SettingsError, match=says("nothing to train", "--steps", "--completion", "0")
+    ):
         GFMTrainingConfig(**NETWORK, steps=0)
     assert GFMTrainingConfig(**NETWORK, steps=0, completion=1).steps == 0
 
 
 def test_a_set_that_a_reader_is_to_learn_without_is_one_of_those_there_are() -> None:
-    with pytest.raises(SettingsError, match=says("--without names no set", "moon", "squad")):
+    with pytest.raises(
+        SettingsError, match=says("--without names no set", "moon", "squad")
+    ):
         ReaderTrainingConfig(data=HERE, out=HERE, without="qamr,moon")
 
 
 def test_a_path_encoders_options_name_what_they_take() -> None:
-    with pytest.raises(SettingsError, match=says("--wording names", "unknown", "known: facts, relations, both")):
+    with pytest.raises(
+        SettingsError,
+        match=says("--wording names", "unknown", "known: facts, relations, both"),
+    ):
         PathTrainingConfig(**PATHS, wording="names")
     with pytest.raises(SettingsError, match="--kb once for each --questions"):
         PathTrainingConfig(**{**PATHS, "kb": (HERE,)})
@@ -70,13 +92,31 @@ def test_a_path_encoders_options_name_what_they_take() -> None:
 @pytest.mark.parametrize(
     ("config", "given", "message"),
     [
-        (PathTrainingConfig, {**PATHS, "epochs": 0}, "--epochs has to be at least 1, got 0"),
-        (PathTrainingConfig, {**PATHS, "batch": 0}, "--batch has to be at least 1, got 0"),
-        (ReaderTrainingConfig, {**FILES, "tokens": 64}, "--tokens has to be at least 68 and at most 512, got 64"),
-        (ReaderTrainingConfig, {**FILES, "held_out": 1.5}, "--held-out has to be at least 0 and at most 1, got 1.5"),
+        (
+            PathTrainingConfig,
+            {**PATHS, "epochs": 0},
+            "--epochs has to be at least 1, got 0",
+        ),
+        (
+            PathTrainingConfig,
+            {**PATHS, "batch": 0},
+            "--batch has to be at least 1, got 0",
+        ),
+        (
+            ReaderTrainingConfig,
+            {**FILES, "tokens": 64},
+            "--tokens has to be at least 68 and at most 512, got 64",
+        ),
+        (
+            ReaderTrainingConfig,
+            {**FILES, "held_out": 1.5},
+            "--held-out has to be at least 0 and at most 1, got 1.5",
+        ),
     ],
 )
-def test_the_other_trainings_check_theirs(config: Callable[..., object], given: dict[str, Any], message: str) -> None:
+def test_the_other_trainings_check_theirs(
+    config: Callable[..., object], given: dict[str, Any], message: str
+) -> None:
     with pytest.raises(SettingsError) as raised:
         config(**given)
     assert str(raised.value) == message

@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from ras_agent.marks import NOTE_FENCE, NUMBER, fenced, number_text
-from ras_agent.prompts import fact_block, fact_line, history_block, passage_block, searches_block, text_history_block
+from ras_agent.prompts import (
+    fact_block,
+    fact_line,
+    history_block,
+    passage_block,
+    searches_block,
+    text_history_block,
+)
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.support import best_bearing
 from ras_agent.records import Citation, EvidenceLayout, Passage, Source, Step, Triple
@@ -84,7 +91,11 @@ class NumberedEvidence:
 
     @classmethod
     def laid_out(
-        cls, layout: EvidenceLayout, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
+        cls,
+        layout: EvidenceLayout,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        steps: Sequence[Step],
     ) -> Self:
         """Number the evidence in the order in which `layout` shows it."""
         shown = tuple(passages)
@@ -92,7 +103,9 @@ class NumberedEvidence:
             return cls(shown, chain=tuple(steps))
         if layout not in ("chain", "searches"):
             return cls(shown, graph.facts)
-        of_a_hop = dict.fromkeys(fact_id for step in steps for fact_id in step.triple_ids)
+        of_a_hop = dict.fromkeys(
+            fact_id for step in steps for fact_id in step.triple_ids
+        )
         without_hop = [fact for fact in graph.facts if fact.id not in of_a_hop]
         return cls(
             facts=(*without_hop, *graph.with_ids(of_a_hop)),
@@ -104,7 +117,9 @@ class NumberedEvidence:
     def showing(self, facts: Sequence[Triple], passages: Sequence[Passage]) -> Self:
         """Return evidence that shows only `facts` and `passages`, some of which may be cut."""
         names = {passage.id for passage in passages}
-        unshown = [passage for passage in self._all_passages() if passage.id not in names]
+        unshown = [
+            passage for passage in self._all_passages() if passage.id not in names
+        ]
         return replace(
             self,
             passages=tuple(passages),
@@ -138,13 +153,19 @@ class NumberedEvidence:
         for number, fact in enumerate(self.facts, start=first):
             if any(is_person(source.extractor) for source in fact.sources):
                 stated.append(number_text(number))
-        keys = {fact.key for fact in self.facts}  # a person may have added it again, or changed only its writing
+        keys = {
+            fact.key for fact in self.facts
+        }  # a person may have added it again, or changed only its writing
         ruled_out = [fact_line(fact) for fact in overruled() if fact.key not in keys]
         sentences = []
         if stated:
-            sentences.append(f"A person has stated {', '.join(stated)}. It holds where texts say otherwise.")
+            sentences.append(
+                f"A person has stated {', '.join(stated)}. It holds where texts say otherwise."
+            )
         if ruled_out:
-            sentences.append(f"A person has ruled out {', '.join(ruled_out)}. It does not hold, whatever texts say.")
+            sentences.append(
+                f"A person has ruled out {', '.join(ruled_out)}. It does not hold, whatever texts say."
+            )
         return fenced(NOTE_FENCE, "\n".join(sentences)) if sentences else ""
 
     def _numbered(self) -> str:
@@ -153,7 +174,9 @@ class NumberedEvidence:
         if self.chain and self.passages:
             return text_history_block(self.passages, self.chain)
         if self.chain and self.facts:
-            numbers = {fact.id: number for number, fact in enumerate(self.facts, start=1)}
+            numbers = {
+                fact.id: number for number, fact in enumerate(self.facts, start=1)
+            }
             return history_block(
                 QuestionGraph(self.facts),
                 self.chain,
@@ -181,15 +204,23 @@ class NumberedEvidence:
         return self._passages_behind() if self.in_text else {}
 
     def _passages_behind(self) -> dict[int, str]:
-        behind = {number: passage.id for number, passage in enumerate(self.passages, start=1)}
+        behind = {
+            number: passage.id for number, passage in enumerate(self.passages, start=1)
+        }
         ranks = {passage.id: rank for rank, passage in enumerate(self._all_passages())}
         for number, fact in enumerate(self.facts, start=len(self.passages) + 1):
-            names = [source.passage_id for source in fact.sources if source.passage_id in ranks]
+            names = [
+                source.passage_id
+                for source in fact.sources
+                if source.passage_id in ranks
+            ]
             if names:
                 behind[number] = min(names, key=ranks.__getitem__)
         return behind
 
-    def citations(self, numbers: Iterable[int], answer: str, question: str) -> tuple[Citation, ...]:
+    def citations(
+        self, numbers: Iterable[int], answer: str, question: str
+    ) -> tuple[Citation, ...]:
         """Return one citation for each passage behind the citable `numbers`, in their order.
 
         A citation quotes the place where the first cited fact of its passage was read. If no fact of it is cited, it
@@ -204,12 +235,18 @@ class NumberedEvidence:
                 facts.append(self.facts[place])
         return self._cite(cited, answer, question)
 
-    def _cite(self, cited: Mapping[str, Sequence[Triple]], answer: str, question: str) -> tuple[Citation, ...]:
+    def _cite(
+        self, cited: Mapping[str, Sequence[Triple]], answer: str, question: str
+    ) -> tuple[Citation, ...]:
         """Return the citations of passages, each for some of its facts, by the passages' ids."""
         passages = {passage.id: passage for passage in self._all_passages()}
         citations = []
         for place, (name, facts) in enumerate(cited.items(), start=1):
-            own = [fact for fact in self.facts if any(source.passage_id == name for source in fact.sources)]
+            own = [
+                fact
+                for fact in self.facts
+                if any(source.passage_id == name for source in fact.sources)
+            ]
             citation = _citation(
                 place,
                 passages[name],
@@ -263,7 +300,11 @@ class NumberedEvidence:
 
 
 def _citation(
-    place: int, passage: Passage, facts: Sequence[Triple], facts_of_passage: Sequence[Triple], phrases: tuple[str, str]
+    place: int,
+    passage: Passage,
+    facts: Sequence[Triple],
+    facts_of_passage: Sequence[Triple],
+    phrases: tuple[str, str],
 ) -> Citation:
     """Cite a passage for `facts`, together with those of its facts that were read at the quoted place."""
     start, end = _quote(passage, facts, phrases)
@@ -281,7 +322,9 @@ def _citation(
     )
 
 
-def _quote(passage: Passage, facts: Sequence[Triple], phrases: tuple[str, str]) -> tuple[int, int]:
+def _quote(
+    passage: Passage, facts: Sequence[Triple], phrases: tuple[str, str]
+) -> tuple[int, int]:
     for fact in facts:
         for source in fact.sources:
             if source.passage_id == passage.id:

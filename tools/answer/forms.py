@@ -46,32 +46,62 @@ _LABEL_AGAIN = re.compile(
     r"(?:so[\s,]++)?(?:the\s++)?(?:(?:final|correct|short)\s++)?answer\s++is\b\s*+:?+)[*_`]*+)++",
     FLAGS,
 )
-_LABEL_WORDS = ("answer:", "final answer:", "short answer:", "so the answer is", "the answer is", "the final answer is")
+_LABEL_WORDS = (
+    "answer:",
+    "final answer:",
+    "short answer:",
+    "so the answer is",
+    "the answer is",
+    "the final answer is",
+)
 _INLINE = re.compile(INLINE_ANSWER.live, FLAGS)
 _ANSWER_IS = re.compile(ANSWER_IS.live, FLAGS)
-_QUESTION = re.compile(rf"{QUESTION.live}|^\W{{0,5}}(?:exercise|example|task|instruction)s?\b[^:\n]{{0,20}}:", FLAGS)
+_QUESTION = re.compile(
+    rf"{QUESTION.live}|^\W{{0,5}}(?:exercise|example|task|instruction)s?\b[^:\n]{{0,20}}:",
+    FLAGS,
+)
 _ADVERB = re.compile(r"\A(?:definitely|clearly|therefore|thus|indeed) ")
 _KEYS = ("answer", "final_answer", "short_answer", "response", "result", "output")
 _INNER_KEYS = ("text", "value", "name")
 _ANSWER_KEY = re.compile(r"answer[\"']\s*:\s*\Z", re.I)
 _LONGEST_KEY = 40
-_CITED = re.compile(r"(?:(?:passage|fact|evidence|source|document)s?\b|[\s\[\],;#&]|and\b|\d{1,4})*+", re.IGNORECASE)
-_CITATION_KEYS = ("citations", "citation", "cites", "cite", "sources", "source", "references")
+_CITED = re.compile(
+    r"(?:(?:passage|fact|evidence|source|document)s?\b|[\s\[\],;#&]|and\b|\d{1,4})*+",
+    re.IGNORECASE,
+)
+_CITATION_KEYS = (
+    "citations",
+    "citation",
+    "cites",
+    "cite",
+    "sources",
+    "source",
+    "references",
+)
 _TEX = r"\\(?:boxed|fbox|text(?:bf|it|rm)?|math(?:rm|bf|it))"
-_BOXED = re.compile(rf"(?<!\$)\$*+{_TEX}\{{(?:{_TEX}\{{([^{{}}]*+)\}}|([^{{}}]*+))\}}\$*+")
+_BOXED = re.compile(
+    rf"(?<!\$)\$*+{_TEX}\{{(?:{_TEX}\{{([^{{}}]*+)\}}|([^{{}}]*+))\}}\$*+"
+)
 _BOX_TOKENS = re.compile(r"<\|(?:begin|end)_of_box\|>")
-_INLINE_TAG = re.compile(r"</?(?:b|i|em|strong|u|span|p|br|div|mark|code|sub|root)(?:\s[^<>]*+)?+/?>", FLAGS)
+_INLINE_TAG = re.compile(
+    r"</?(?:b|i|em|strong|u|span|p|br|div|mark|code|sub|root)(?:\s[^<>]*+)?+/?>", FLAGS
+)
 _CITING_TAG = re.compile(
-    r"<(?:sup>\s*+\[|(?:cite|citations?|source|ref)>\s*+\[?)(\d{1,4}(?:\s*+,\s*+\d{1,4})*+)\]?\s*+</\w++>", FLAGS
+    r"<(?:sup>\s*+\[|(?:cite|citations?|source|ref)>\s*+\[?)(\d{1,4}(?:\s*+,\s*+\d{1,4})*+)\]?\s*+</\w++>",
+    FLAGS,
 )
 # [^1], [[1]], 【1†source】 and [1](#passage) cite, too; other links are their text
 _CITING = re.compile(
     r"\[\^(\d{1,4})\]|\[\[(\d{1,4})\]\](?:\([^()\s]*+\))?+|【(\d{1,4})†[^【】\n]{0,60}+】|\[(\d{1,4})\]\([#/h][^()\s]*+\)"
 )
 _LINK = re.compile(r"\[([^\[\]\n]{1,200}+)\]\((?:https?:/)?+[#/][^()\s]*+\)")
-_HOPE = re.compile(r"\.?\s++I hope (?:it|this) is correct\W*\Z", re.IGNORECASE)  # Minerva's last words
+_HOPE = re.compile(
+    r"\.?\s++I hope (?:it|this) is correct\W*\Z", re.IGNORECASE
+)  # Minerva's last words
 _MATHS = re.compile(r"\\[()\[\]]")
-_ANGLES = re.compile(r"\A<([^<>/\n]+)>")  # around the answer, as the instructions show it
+_ANGLES = re.compile(
+    r"\A<([^<>/\n]+)>"
+)  # around the answer, as the instructions show it
 _UNKNOWN_WORD = str(UNKNOWN).strip("[]")
 # the word alone in its capitals, but not as it is in data, where it has look-alikes of brackets
 _ABSTAINS = re.compile(rf"\W*(?i:{UNKNOWN.live})|[^\w‹›]*+{_UNKNOWN_WORD}[^\w‹›]*+\Z")
@@ -79,7 +109,9 @@ _VERDICT = re.compile(
     r"\W*(?:(?:the|this) (?:statement|claim|answer) is (?:therefore )?)?(?:(not) (?=true|false))?(true|false|yes|no)\b",
     re.IGNORECASE,
 )
-_CHOSEN = re.compile(r"\W*(?:option\s+)?([A-Za-z]|\d{1,2})(?:[).:,]|\W*\Z)", re.IGNORECASE)
+_CHOSEN = re.compile(
+    r"\W*(?:option\s+)?([A-Za-z]|\d{1,2})(?:[).:,]|\W*\Z)", re.IGNORECASE
+)
 _NUMBERS = r"(?: ?\[\d{1,3}\]){0,6}"
 _SCHEMA = {
     "type": "object",
@@ -90,14 +122,20 @@ _SCHEMA = {
     "required": ["answer", "citations"],
     "additionalProperties": False,
 }
-_ANSWER_BEGINS = re.compile(rf"\W*(?:the |my )?(?:final |correct )?{ANSWER_IS.live}\W*", FLAGS)
+_ANSWER_BEGINS = re.compile(
+    rf"\W*(?:the |my )?(?:final |correct )?{ANSWER_IS.live}\W*", FLAGS
+)
 _LIST_MARK = re.compile(r"(?:[-*•]|\(?(?:[A-Za-z]|\d{1,2})[.)])\s+")
 _YES_OR_NO = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
 _ASKS_YES_OR_NO = re.compile(
-    r"\W*(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|should|may|might)(?:n['’]?t)?\b", re.I
+    r"\W*(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|should|may|might)(?:n['’]?t)?\b",
+    re.I,
 )
 _FACT = re.compile(rf"\W*{SUBJECT.live}", FLAGS)
-_NO_ANSWER = re.compile(r"[(\[<]\s*(?:S>|SUBQ|SUFF|NO_|/?passage|/?facts)|\b[SPO]> |[:?]\s*\Z", re.IGNORECASE)
+_NO_ANSWER = re.compile(
+    r"[(\[<]\s*(?:S>|SUBQ|SUFF|NO_|/?passage|/?facts)|\b[SPO]> |[:?]\s*\Z",
+    re.IGNORECASE,
+)
 _WRAPPING = ' \t\n*_`"“”'
 _ONE_LINER = 200
 
@@ -129,10 +167,15 @@ class AnswerForm:
             return None
         answer = f"(?:{self.pattern}){_NUMBERS}"
         unknown = str(UNKNOWN).replace("[", r"\[").replace("]", r"\]")
-        return ReplyForm(f"{ANSWER} (?:{unknown}|{answer})" if may_abstain else f"{ANSWER} {answer}", _SCHEMA)
+        return ReplyForm(
+            f"{ANSWER} (?:{unknown}|{answer})" if may_abstain else f"{ANSWER} {answer}",
+            _SCHEMA,
+        )
 
 
-def answer_part(reply: str, *, prose: bool, finished: bool = True, listed: bool = False) -> str:
+def answer_part(
+    reply: str, *, prose: bool, finished: bool = True, listed: bool = False
+) -> str:
     """Return the part of a reply behind "Answer:"; "" for none.
 
     In prose that is everything behind the first "Answer:". Else it is the rest of the line behind the last one, since
@@ -183,8 +226,14 @@ def first_words(reply: str, question: str) -> str:
     if verdict and _ASKS_YES_OR_NO.match(question):
         return verdict[1].capitalize()
     first = text.partition("\n")[0]
-    sentence = next((first[start:end] for start, end in sentence_spans(first)), "").strip()
-    if key_words(sentence) <= key_words(question) or _NO_ANSWER.search(sentence) or refuses(sentence):
+    sentence = next(
+        (first[start:end] for start, end in sentence_spans(first)), ""
+    ).strip()
+    if (
+        key_words(sentence) <= key_words(question)
+        or _NO_ANSWER.search(sentence)
+        or refuses(sentence)
+    ):
         return ""
     return sentence
 
@@ -389,11 +438,20 @@ def _label(answer: str, question: str) -> str:
 
 _ALONE = "the answer alone, then its numbers"
 _SHORT = r"[^\n\[\]]{1,120}"
-_LONG_EXAMPLE = f"{ANSWER} Verdi was born in Le Roncole [1]. The village lies near Busseto [2]."
+_LONG_EXAMPLE = (
+    f"{ANSWER} Verdi was born in Le Roncole [1]. The village lies near Busseto [2]."
+)
 _CITING_EXAMPLE = f"{ANSWER} Le Roncole\nNodes:\n- Giuseppe Verdi\nEdges:\n- (Giuseppe Verdi; was born in; Le Roncole)"
 
 FORMS: dict[AnswerStyle, AnswerForm] = {
-    "short": AnswerForm("answer-short", _ALONE, f"{ANSWER} Le Roncole [1][3]", False, _as_it_is, pattern=_SHORT),
+    "short": AnswerForm(
+        "answer-short",
+        _ALONE,
+        f"{ANSWER} Le Roncole [1][3]",
+        False,
+        _as_it_is,
+        pattern=_SHORT,
+    ),
     "choice": AnswerForm(
         "answer-choice",
         "the label of one option, then its numbers",
@@ -410,9 +468,27 @@ FORMS: dict[AnswerStyle, AnswerForm] = {
         _verdict,
         pattern="True|False|Yes|No",
     ),
-    "long": AnswerForm("answer-long", "one to three paragraphs with their numbers", _LONG_EXAMPLE, True, _prose),
-    "citing": AnswerForm(
-        "answer-citing", "the answer alone, then Nodes: and Edges:", _CITING_EXAMPLE, True, _prose, True
+    "long": AnswerForm(
+        "answer-long",
+        "one to three paragraphs with their numbers",
+        _LONG_EXAMPLE,
+        True,
+        _prose,
     ),
-    "reader": AnswerForm("reader", _ALONE, f"{ANSWER} Le Roncole [1][3]", False, _as_it_is, pattern=_SHORT),
+    "citing": AnswerForm(
+        "answer-citing",
+        "the answer alone, then Nodes: and Edges:",
+        _CITING_EXAMPLE,
+        True,
+        _prose,
+        True,
+    ),
+    "reader": AnswerForm(
+        "reader",
+        _ALONE,
+        f"{ANSWER} Le Roncole [1][3]",
+        False,
+        _as_it_is,
+        pattern=_SHORT,
+    ),
 }

@@ -17,7 +17,14 @@ from ras_agent.prompts.fit import Evidence, fit, fit_version
 from ras_agent.prompts.templates import examples_in
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
-from ras_agent.records import Answer, AnswerStyle, EvidenceLayout, Failure, Passage, Step
+from ras_agent.records import (
+    Answer,
+    AnswerStyle,
+    EvidenceLayout,
+    Failure,
+    Passage,
+    Step,
+)
 from ras_agent.text.unusable import copies, echoes
 from ras_agent.tools.answer.citations import NumberedEvidence, read_citations
 from ras_agent.tools.answer.forms import (
@@ -94,7 +101,9 @@ class LLMAnswerer:
         form: FormUse = "auto",
     ) -> None:
         if style not in FORMS:
-            raise ValueError(f"unknown answer style {style!r}; known: {', '.join(FORMS)}")
+            raise ValueError(
+                f"unknown answer style {style!r}; known: {', '.join(FORMS)}"
+            )
         if layout not in _SHOWN:
             raise ValueError(f"unknown layout {layout!r}; known: {', '.join(_SHOWN)}")
         self._chat = as_chat(model, settings)
@@ -140,7 +149,13 @@ class LLMAnswerer:
     def name(self) -> str:
         return self._chat.name
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+    def answer(
+        self,
+        question: str,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        steps: Sequence[Step],
+    ) -> Answer:
         """Return the answer, also as AnswerToken events where events are streamed.
 
         Without any evidence the model answers from its own knowledge. It is not asked if something was found and the
@@ -158,7 +173,11 @@ class LLMAnswerer:
         )
 
     async def aanswer(
-        self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
+        self,
+        question: str,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        steps: Sequence[Step],
     ) -> Answer:
         """Do the same as `answer`, for coroutines."""
         return await aconverse(
@@ -172,7 +191,11 @@ class LLMAnswerer:
         )
 
     def _dialogue(
-        self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
+        self,
+        question: str,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        steps: Sequence[Step],
     ) -> Dialogue[Answer]:
         everything = NumberedEvidence.laid_out(
             self._layout,
@@ -285,7 +308,9 @@ class LLMAnswerer:
                     evidence,
                 )
                 if not answer.failed:
-                    problem = f"{problem}, so the first reply's first words are the answer"
+                    problem = (
+                        f"{problem}, so the first reply's first words are the answer"
+                    )
         if problem:
             message = EMPTY_REPLY if problem == _IS_EMPTY else problem
             failures.append(_failure(message, reply.text))
@@ -305,7 +330,11 @@ class LLMAnswerer:
         )
 
     def _asked_again(
-        self, asking: Asking, asked: tuple[Request, Reply], problem: str, render: Callable[[Asking, int], Request]
+        self,
+        asking: Asking,
+        asked: tuple[Request, Reply],
+        problem: str,
+        render: Callable[[Asking, int], Request],
     ) -> Dialogue[Reply]:
         """Ask again, since a reply could not be read; about an answer that is not allowed, in a conversation."""
         if problem.startswith(str(UNKNOWN)):
@@ -326,7 +355,9 @@ class LLMAnswerer:
         )
         return reply
 
-    def _read(self, reply: Reply, question: str, evidence: NumberedEvidence) -> tuple[Answer, str]:
+    def _read(
+        self, reply: Reply, question: str, evidence: NumberedEvidence
+    ) -> tuple[Answer, str]:
         """Parse a reply into an answer and a description of the reply's problem, "" if it has none."""
         if not reply.text.strip():
             return _no_answer("the model's reply was empty"), _IS_EMPTY
@@ -339,7 +370,9 @@ class LLMAnswerer:
             part = without_thinking(reply.text).strip()
         return self._answer_in(part, question, evidence)
 
-    def _fall_back(self, first: Answer, reply: Reply, question: str, evidence: NumberedEvidence) -> Answer:
+    def _fall_back(
+        self, first: Answer, reply: Reply, question: str, evidence: NumberedEvidence
+    ) -> Answer:
         """Return the answer in the first words of the first reply, where the second has no answer either."""
         if not first.failed:
             return first
@@ -351,12 +384,16 @@ class LLMAnswerer:
         )
         return first if problem else answer
 
-    def _answer_in(self, part: str, question: str, evidence: NumberedEvidence) -> tuple[Answer, str]:
+    def _answer_in(
+        self, part: str, question: str, evidence: NumberedEvidence
+    ) -> tuple[Answer, str]:
         """Return the answer that the answering part of a reply gives, and the reply's problem, "" if it has none."""
         if abstains(part):
             if self._may_abstain:
                 return Answer(I_DO_NOT_KNOW, abstained=True), ""
-            return Answer(part), f"{UNKNOWN} is no answer. {self._on_evidence.abstention}"
+            return Answer(
+                part
+            ), f"{UNKNOWN} is no answer. {self._on_evidence.abstention}"
         cited = read_citations(part, evidence.passage_ids())
         if not bare_words(cited.bare) or self._is_echo(
             cited.bare,
@@ -371,7 +408,10 @@ class LLMAnswerer:
         )
         if not citations:
             citations = evidence.supporting(cited.bare, question)
-        failures = [_failure(f"cited [{number}], which is no evidence shown", part) for number in cited.invented]
+        failures = [
+            _failure(f"cited [{number}], which is no evidence shown", part)
+            for number in cited.invented
+        ]
         text = self._form.read(cited.text(self._form), question)
         answer = Answer(
             text or cited.bare.strip(),
@@ -438,7 +478,10 @@ _SHOWN: dict[EvidenceLayout, str] = {
 
 
 # worked examples in another layout than "evidence"; the reader, which is IRCoT's, has only the plain ones
-_EXAMPLES: dict[EvidenceLayout, str] = {"chain": "-few-shot-chain", "chain-of-text": "-few-shot-text"}
+_EXAMPLES: dict[EvidenceLayout, str] = {
+    "chain": "-few-shot-chain",
+    "chain-of-text": "-few-shot-text",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,7 +492,9 @@ class _Instructions:
     abstention: str
 
     @classmethod
-    def load(cls, evidence: str, abstention: str, prompts_dir: str | Path | None) -> Self:
+    def load(
+        cls, evidence: str, abstention: str, prompts_dir: str | Path | None
+    ) -> Self:
         return cls(
             evidence=fragment(evidence, prompts_dir),
             abstention=fragment(abstention, prompts_dir),

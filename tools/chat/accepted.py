@@ -32,7 +32,12 @@ from ras_agent.tools.chat.refusals import (
 from ras_agent.tools.chat.reply_limits import capped, longest_reply
 from ras_agent.tools.chat.runnables import chat_models_in, our_model
 from ras_agent.tools.chat.sizes import Sizes
-from ras_agent.tools.chat.window import estimate_turns, is_overflow, smaller_window, window_in
+from ras_agent.tools.chat.window import (
+    estimate_turns,
+    is_overflow,
+    smaller_window,
+    window_in,
+)
 
 _VARIED = 0.5  # the temperature of a reply that is to differ from the likeliest
 _TAKES_CONTINUATION = ("vllm", "sglang")
@@ -59,7 +64,9 @@ class Accepted:
     left out, so that a run is replayed whatever was learnt when.
     """
 
-    def __init__(self, model: Any, name: str, sizes: Sizes, added: Mapping[str, Any]) -> None:
+    def __init__(
+        self, model: Any, name: str, sizes: Sizes, added: Mapping[str, Any]
+    ) -> None:
         """Take the fields that a user added to each request, whose refusal is noted in the run."""
         self._model = model
         self._name = name
@@ -84,7 +91,9 @@ class Accepted:
             try:
                 async with deadline.one_try():
                     with uncounted():
-                        message = await ask(sent.model, sent.request, streamed=sent.streamed)
+                        message = await ask(
+                            sent.model, sent.request, streamed=sent.streamed
+                        )
                 reply = reply_in(message, time.perf_counter() - started, self._model)
             except Exception as error:
                 self._known.refused.discard(guess)
@@ -96,7 +105,9 @@ class Accepted:
                 if not part and not guess:
                     raise
                 self._known.refused.add(part or guess)
-                if part in self._sent(asked, options | form).parts:  # no copy can be made that leaves it out
+                if (
+                    part in self._sent(asked, options | form).parts
+                ):  # no copy can be made that leaves it out
                     raise
             else:
                 self._has_replied = True
@@ -104,11 +115,18 @@ class Accepted:
 
     def keeps(self, form: ReplyForm | None) -> bool:
         """Return whether the server may hold a reply to a form: it is sent one, and has refused none."""
-        return form is not None and self._server is not None and self._known.refused.isdisjoint(FORM_FIELDS)
+        return (
+            form is not None
+            and self._server is not None
+            and self._known.refused.isdisjoint(FORM_FIELDS)
+        )
 
     def _variation(self, request: Request) -> dict[str, Any]:
         """Return the temperature of a request that is to vary, of a model whose own is 0."""
-        certain = any(getattr(one, "temperature", None) == 0 for one in chat_models_in(self._model))
+        certain = any(
+            getattr(one, "temperature", None) == 0
+            for one in chat_models_in(self._model)
+        )
         return {"temperature": _VARIED} if request.varied and certain else {}
 
     async def _continuation(self, request: Request) -> dict[str, Any]:
@@ -151,7 +169,9 @@ class Accepted:
             model = with_tools(model, request.tools)
         model = without_fields(with_options(model, options), refused)
         turns = accepted_turns(request.turns, refused)
-        return _Sent(model, replace(request, turns=turns), wants_stream and STREAM not in refused)
+        return _Sent(
+            model, replace(request, turns=turns), wants_stream and STREAM not in refused
+        )
 
     def _learn_refusal(self, error: Exception, sent: _Sent) -> str:
         """Take note of what a server refuses; return the part of the request, or "" where it refuses none."""
@@ -166,12 +186,19 @@ class Accepted:
             return MOST
         part = refused_part(error, sent.parts, self._added)
         if part in self._added:
-            current_ledger().note(f"{self._name} refuses {part}, which is left out of its requests from now on")
+            current_ledger().note(
+                f"{self._name} refuses {part}, which is left out of its requests from now on"
+            )
         return part
 
     def _guess(self, error: Exception, sent: _Sent) -> str:
         """Return the system's role where a server that has never replied fails without a word, and once; else ""."""
-        if self._has_replied or self._known.has_guessed or ROLES not in sent.parts or not says_nothing(error):
+        if (
+            self._has_replied
+            or self._known.has_guessed
+            or ROLES not in sent.parts
+            or not says_nothing(error)
+        ):
             return ""
         self._known.has_guessed = True
         return ROLES

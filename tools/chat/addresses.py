@@ -13,7 +13,11 @@ _OPENAI = "https://api.openai.com/v1"
 
 def openai_url() -> str:
     """Return the address that `openai:NAME` is asked at."""
-    return os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE") or _OPENAI
+    return (
+        os.environ.get("OPENAI_BASE_URL")
+        or os.environ.get("OPENAI_API_BASE")
+        or _OPENAI
+    )
 
 
 def server_key() -> str:
@@ -28,7 +32,9 @@ def server_address(address: str, form: str) -> tuple[str, str, str]:
     """
     urls, name = server_addresses(address, form)
     if len(urls) != 1:
-        raise SettingsError(f"{printable(f'{form}{address}')!r} has {len(urls)} addresses, and one is taken here")
+        raise SettingsError(
+            f"{printable(f'{form}{address}')!r} has {len(urls)} addresses, and one is taken here"
+        )
     return urls[0], name, server_key()
 
 

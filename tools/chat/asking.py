@@ -76,7 +76,9 @@ class _InThread:
         self._model = model
 
     async def ainvoke(self, messages: list[Any], **options: Any) -> Any:
-        return await asyncio.wrap_future(in_thread(partial(self._model.invoke, messages, **options)))
+        return await asyncio.wrap_future(
+            in_thread(partial(self._model.invoke, messages, **options))
+        )
 
     async def astream(self, messages: list[Any], **options: Any) -> AsyncIterator[Any]:
         loop = asyncio.get_running_loop()
@@ -108,7 +110,9 @@ class _InThread:
 class _Gathered:
     """Gathers a reply, which may come in pieces, and calls `on_text` with its text so far, without secrets."""
 
-    def __init__(self, on_text: Callable[[str], None] | None, secrets: HeldSecrets) -> None:
+    def __init__(
+        self, on_text: Callable[[str], None] | None, secrets: HeldSecrets
+    ) -> None:
         self.chunks: list[Any] = []
         self._on_text = on_text
         self._secrets = secrets
@@ -159,17 +163,33 @@ def _malformed_replies_named(model: Any) -> Iterator[None]:
     try:
         yield
     except _UNREADABLE as error:
-        if not _is_chat_openai(model) or _NO_STREAM in str(error) or isinstance(error, json.JSONDecodeError):
+        if (
+            not _is_chat_openai(model)
+            or _NO_STREAM in str(error)
+            or isinstance(error, json.JSONDecodeError)
+        ):
             raise
-        reason = error.args[0] if error.args else str(error)  # pydantic's has no arguments
+        reason = (
+            error.args[0] if error.args else str(error)
+        )  # pydantic's has no arguments
         if isinstance(reason, Mapping):
-            kind = RefusedReply if reason.get("code") == "insufficient_quota" else BrokenReply
-            raise kind(f"the server replied with an error: {reason.get('message', reason)}") from error
-        raise BrokenReply(f"the reply does not have the form of one: {reason}") from error
+            kind = (
+                RefusedReply
+                if reason.get("code") == "insufficient_quota"
+                else BrokenReply
+            )
+            raise kind(
+                f"the server replied with an error: {reason.get('message', reason)}"
+            ) from error
+        raise BrokenReply(
+            f"the reply does not have the form of one: {reason}"
+        ) from error
 
 
 def _is_chat_openai(model: Any) -> bool:
-    kinds = [base.__name__ for one in chat_models_in(model) for base in type(one).__mro__]
+    kinds = [
+        base.__name__ for one in chat_models_in(model) for base in type(one).__mro__
+    ]
     return "BaseChatOpenAI" in kinds
 
 
@@ -203,6 +223,9 @@ def _message(turn: Turn) -> Any:
     if turn.role == "tool":
         call = turn.calls[0]
         return ToolMessage(text, tool_call_id=call.id, name=call.name)
-    calls = [{"name": call.name, "args": call.arguments, "id": call.id} for call in turn.calls]
+    calls = [
+        {"name": call.name, "args": call.arguments, "id": call.id}
+        for call in turn.calls
+    ]
     thoughts = {THOUGHTS_KEY: turn.thoughts} if turn.thoughts else {}
     return AIMessage(text, tool_calls=calls, additional_kwargs=thoughts)

@@ -42,8 +42,13 @@ class BalancedChat(OpenAIChat):
     def model_post_init(self, context: Any, /) -> None:
         """Prepare for the servers; nothing is asked."""
         super().model_post_init(context)
-        endpoints = [Endpoint.with_key(url, key.get_secret_value(), **self.default_headers) for url, key in self.places]
-        self._endpoint = BalancedEndpoint(self.base_url, places=tuple(map(_Place, endpoints)))
+        endpoints = [
+            Endpoint.with_key(url, key.get_secret_value(), **self.default_headers)
+            for url, key in self.places
+        ]
+        self._endpoint = BalancedEndpoint(
+            self.base_url, places=tuple(map(_Place, endpoints))
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -69,7 +74,9 @@ class BalancedEndpoint(Endpoint):
     places: tuple[_Place, ...] = ()
     now: Callable[[], float] = time.monotonic
     _lock: Any = field(default_factory=threading.Lock, repr=False, compare=False)
-    _calls: Iterator[int] = field(default_factory=lambda: count(1), repr=False, compare=False)
+    _calls: Iterator[int] = field(
+        default_factory=lambda: count(1), repr=False, compare=False
+    )
 
     async def about(self, model: str) -> Mapping[str, Any]:
         """Return what the first place that lists the model says of it; {} for nothing."""
@@ -79,7 +86,13 @@ class BalancedEndpoint(Endpoint):
                 return about
         return {}
 
-    async def post(self, path: str, body: Any, seconds: float | None = None, most: int | None = None) -> Any:
+    async def post(
+        self,
+        path: str,
+        body: Any,
+        seconds: float | None = None,
+        most: int | None = None,
+    ) -> Any:
         """Return the reply of the first place that has one. Raises as an Endpoint's does, where none has."""
         failed: dict[_Place, Exception] = {}
         for place in self._in_turn():
@@ -87,7 +100,9 @@ class BalancedEndpoint(Endpoint):
                 return await place.endpoint.post(path, body, seconds, most)
         raise _first_to_be_back(failed)
 
-    async def events(self, path: str, body: Any, seconds: float | None = None) -> AsyncIterator[Any]:
+    async def events(
+        self, path: str, body: Any, seconds: float | None = None
+    ) -> AsyncIterator[Any]:
         """Yield the events of the first place that begins a reply. Raises as an Endpoint's does, where none does."""
         failed: dict[_Place, Exception] = {}
         for place in self._in_turn():
@@ -160,4 +175,6 @@ def _is_of_the_place(error: Exception) -> bool:
     if isinstance(error, NoConnection):
         return True
     status = status_of(error)
-    return status is not None and (status >= 500 or status in _REFUSES_ALL | _REFUSES_NOW)
+    return status is not None and (
+        status >= 500 or status in _REFUSES_ALL | _REFUSES_NOW
+    )

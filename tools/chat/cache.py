@@ -44,15 +44,28 @@ class ReplyCache:
         """Make the cache where there is none. Raises SettingsError for a file of another format."""
         self._stored = open_cache(place, _KIND, _PATIENCE)
 
-    def get(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> dict[str, Any] | None:
+    def get(
+        self, parameters: Mapping[str, Any], turns: Sequence[Turn]
+    ) -> dict[str, Any] | None:
         """Return the cached reply to a request, or None."""
         return self.slot(parameters, turns).get(dict)
 
-    def put(self, parameters: Mapping[str, Any], turns: Sequence[Turn], reply: Mapping[str, Any]) -> None:
+    def put(
+        self,
+        parameters: Mapping[str, Any],
+        turns: Sequence[Turn],
+        reply: Mapping[str, Any],
+    ) -> None:
         """Store a reply, a mapping of JSON values."""
         self.slot(parameters, turns).put(reply)
 
-    def slot(self, parameters: Mapping[str, Any], turns: Sequence[Turn], role: str = "", hop: int = 0) -> ReplySlot:
+    def slot(
+        self,
+        parameters: Mapping[str, Any],
+        turns: Sequence[Turn],
+        role: str = "",
+        hop: int = 0,
+    ) -> ReplySlot:
         """Return the slot of a request's reply, filled or not. role, hop: who asks, and when; no part of the key."""
         request = {
             "parameters": dict(parameters),
@@ -67,7 +80,14 @@ class ReplyCache:
         recordings = []
         for request, reply in self._stored.entries():
             if request:
-                recordings.append({"role": "", "hop": 0, **json.loads(request), "reply": json.loads(reply)})
+                recordings.append(
+                    {
+                        "role": "",
+                        "hop": 0,
+                        **json.loads(request),
+                        "reply": json.loads(reply),
+                    }
+                )
         return recordings
 
     def record(self, recording: JSON) -> None:
@@ -91,7 +111,9 @@ class RecordedCalls:
     def __init__(self, place: str | Path | Address) -> None:
         """Open the cache. Raises SettingsError for a file that is not there, or of another format."""
         if not isinstance(place, Address) and not Path(place).is_file():
-            raise SettingsError(f"there are no replies at {place}; name the place that the run had under --cache")
+            raise SettingsError(
+                f"there are no replies at {place}; name the place that the run had under --cache"
+            )
         self._stored = StoredCache(place, _KIND, _PATIENCE)
 
     def call(self, key: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -124,7 +146,9 @@ class ReplySlot:
     def get(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
         """Return what `parse` makes of the reply; None if there is none, or none that can be read."""
         try:
-            return read_value(self.stored, self.key, lambda reply: parse(json.loads(reply)))
+            return read_value(
+                self.stored, self.key, lambda reply: parse(json.loads(reply))
+            )
         except StoreError as error:
             _warn(str(error))
             return None
@@ -152,7 +176,11 @@ def _json(value: JSON) -> str:
 @cache
 def _warn(problem: str) -> None:
     """Warn of a problem, once in a process."""
-    warnings.warn(f"{problem}; replies are asked for without it meanwhile", RuntimeWarning, stacklevel=3)
+    warnings.warn(
+        f"{problem}; replies are asked for without it meanwhile",
+        RuntimeWarning,
+        stacklevel=3,
+    )
 
 
 class SingleFlight(Generic[T]):

@@ -84,7 +84,11 @@ class Cached:
 
     async def _known(self, request: Request, slot: ReplySlot) -> Reply | None:
         """Return a cached reply. Raises PromptTooLong if the server refused the prompt when it was asked."""
-        found = slot.get(_replayed) if slot.is_local else await asyncio.to_thread(slot.get, _replayed)
+        found = (
+            slot.get(_replayed)
+            if slot.is_local
+            else await asyncio.to_thread(slot.get, _replayed)
+        )
         if not isinstance(found, int):
             return found
         if self._believes_sizes:  # the server may have another window by now
@@ -93,15 +97,21 @@ class Cached:
         asked = f"{self._sizes.name} refused a prompt of about {estimate_turns(request.turns):,} tokens as too long"
         raise PromptTooLong(f"{asked}, by the replies in {self._place}")
 
-    async def _fresh(self, request: Request, slot: ReplySlot, deadline: Deadline) -> Reply:
+    async def _fresh(
+        self, request: Request, slot: ReplySlot, deadline: Deadline
+    ) -> Reply:
         if self._replay:
             raise await asyncio.to_thread(self._not_recorded, slot)
         try:
             reply = await self._model.ask(request, deadline)
-        except PromptTooLong:  # kept, as a replayed run asks for the same prompts as the first
+        except (
+            PromptTooLong
+        ):  # kept, as a replayed run asks for the same prompts as the first
             await asyncio.to_thread(slot.put, {_REFUSED: self._sizes.window})
             raise
-        except ModelCallError as error:  # kept only for replays: a run that goes on asks again
+        except (
+            ModelCallError
+        ) as error:  # kept only for replays: a run that goes on asks again
             await asyncio.to_thread(slot.of_failure.put, {FAILED: str(error)})
             raise
         await asyncio.to_thread(slot.put, _to_json(reply))
@@ -129,7 +139,9 @@ class Cached:
             more["stop"] = list(request.stop)
         parameters = self._parameters or sampling_parameters(self._asked)
         ledger = current_ledger()
-        return self._cache.slot(parameters | more, request.turns, ledger.role, ledger.hop)
+        return self._cache.slot(
+            parameters | more, request.turns, ledger.role, ledger.hop
+        )
 
 
 def _replayed(cached: dict[str, Any]) -> Reply | int:
@@ -142,7 +154,9 @@ def _replayed(cached: dict[str, Any]) -> Reply | int:
         cached[name] = tuple(ToolCall(**call) for call in cached.get(name, ()))
     reply = Reply(**cached, replayed=True)
     tokens = (reply.input_tokens, reply.output_tokens, reply.cached_tokens)
-    if not isinstance(reply.text, str) or not all(isinstance(count, int) for count in tokens):
+    if not isinstance(reply.text, str) or not all(
+        isinstance(count, int) for count in tokens
+    ):
         raise TypeError("a reply is a text with numbers of tokens")
     return reply
 

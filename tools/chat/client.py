@@ -69,7 +69,9 @@ class ChatSettings:
     def of(cls, settings: Settings) -> ChatSettings:
         """Return how the settings of a run want models to be called; a setting that is not set is left to the model."""
         chosen = settings.model_fields_set
-        rates = Rates(settings.requests_per_minute, settings.tokens_per_minute, settings.in_flight)
+        rates = Rates(
+            settings.requests_per_minute, settings.tokens_per_minute, settings.in_flight
+        )
         retry = RetryPolicy(settings.retries + 1, patience=settings.patience)
         return cls(
             temperature=settings.temperature,
@@ -93,7 +95,11 @@ class Chat:
     """
 
     def __init__(
-        self, model: Any, name: str = "", settings: ChatSettings | None = None, limiter: Limiter | None = None
+        self,
+        model: Any,
+        name: str = "",
+        settings: ChatSettings | None = None,
+        limiter: Limiter | None = None,
     ) -> None:
         """Take a chat model of LangChain's, or a runnable around some."""
         settings = settings or ChatSettings()
@@ -101,10 +107,22 @@ class Chat:
         self.name = name or model_name(model)
         self.endpoint = endpoint_of(model)
         self.settings = settings
-        self.limiter = limiter or shared_limiter(self.endpoint, settings.rates, settings.clock)
-        self.sizes = Sizes(model, self.name, self.endpoint, settings.context_window, settings.evidence_tokens)
+        self.limiter = limiter or shared_limiter(
+            self.endpoint, settings.rates, settings.clock
+        )
+        self.sizes = Sizes(
+            model,
+            self.name,
+            self.endpoint,
+            settings.context_window,
+            settings.evidence_tokens,
+        )
         self._server = our_model(model)
-        own_retries = RetryPolicy(attempts=1, patience=0.0) if retries_itself(model) else RetryPolicy()
+        own_retries = (
+            RetryPolicy(attempts=1, patience=0.0)
+            if retries_itself(model)
+            else RetryPolicy()
+        )
         self.policy = settings.retry or own_retries
         self.a_try = settings.timeout or inf
         self._accepted = Accepted(model, self.name, self.sizes, settings.request.body)
@@ -124,7 +142,9 @@ class Chat:
 
     async def acomplete(self, request: Request) -> Reply:
         """Do the same as `complete`, for coroutines."""
-        deadline = Deadline.of(current_ledger(), self.settings.clock, self.a_try, self.policy.attempts)
+        deadline = Deadline.of(
+            current_ledger(), self.settings.clock, self.a_try, self.policy.attempts
+        )
         return await self._asked.ask(request, deadline)
 
     def keeps(self, form: ReplyForm | None) -> bool:
@@ -146,12 +166,24 @@ class Chat:
 
     @property
     def _wants_size(self) -> bool:
-        return self._server is not None and not self.settings.cache and self.sizes.wants_parameters
+        return (
+            self._server is not None
+            and not self.settings.cache
+            and self.sizes.wants_parameters
+        )
 
     def _tried(self) -> Model:
         slotted = Slotted(self._accepted, self.limiter)
         pause = self.limiter.pause
-        return Tried(slotted, self.policy, self.settings.clock, pause, self.name, self.endpoint, self.model)
+        return Tried(
+            slotted,
+            self.policy,
+            self.settings.clock,
+            pause,
+            self.name,
+            self.endpoint,
+            self.model,
+        )
 
     def _kept(self, model: Model) -> Model:
         """Return the model with a cache around it, where the settings name one."""

@@ -88,23 +88,37 @@ def _handler() -> Any:
         def __init__(self) -> None:
             self._open: dict[UUID, _Open] = {}
 
-        def on_chat_model_start(self, serialized: Any, messages: Any, *, run_id: UUID, **about: Any) -> None:
-            self._begin([str(message.text) for turns in messages for message in turns], run_id, about)
+        def on_chat_model_start(
+            self, serialized: Any, messages: Any, *, run_id: UUID, **about: Any
+        ) -> None:
+            self._begin(
+                [str(message.text) for turns in messages for message in turns],
+                run_id,
+                about,
+            )
 
-        def on_llm_start(self, serialized: Any, prompts: list[str], *, run_id: UUID, **about: Any) -> None:
+        def on_llm_start(
+            self, serialized: Any, prompts: list[str], *, run_id: UUID, **about: Any
+        ) -> None:
             self._begin(prompts, run_id, about)
 
         def _begin(self, texts: list[str], run_id: UUID, about: dict[str, Any]) -> None:
-            if _counter.get() is not None:  # else this handler came down from a caller further up
+            if (
+                _counter.get() is not None
+            ):  # else this handler came down from a caller further up
                 metadata = about.get("metadata") or {}
-                self._open[run_id] = _opened(texts, str(metadata.get("ls_model_name") or "unknown model"))
+                self._open[run_id] = _opened(
+                    texts, str(metadata.get("ls_model_name") or "unknown model")
+                )
 
         def on_llm_end(self, response: Any, *, run_id: UUID, **about: Any) -> None:
             opened = self._open.pop(run_id, None)
             if opened is not None:
                 opened.end(response)
 
-        def on_llm_error(self, error: BaseException, *, run_id: UUID, **about: Any) -> None:
+        def on_llm_error(
+            self, error: BaseException, *, run_id: UUID, **about: Any
+        ) -> None:
             opened = self._open.pop(run_id, None)
             if opened is not None:
                 opened.ledger.release(opened.reserved)

@@ -65,7 +65,9 @@ class Deadline:
     turn: Turn = field(default_factory=Turn)
 
     @classmethod
-    def of(cls, ledger: Ledger, clock: Clock, a_try: float = inf, tries: int | None = None) -> Deadline:
+    def of(
+        cls, ledger: Ledger, clock: Clock, a_try: float = inf, tries: int | None = None
+    ) -> Deadline:
         """Return the moment when the time of the ledger's running role is over."""
         at = clock.now() + ledger.seconds_left()
         return cls(ledger, clock, at, a_try, tries)

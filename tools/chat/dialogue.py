@@ -18,7 +18,11 @@ from ras_agent.prompts import Prompt, Turn
 from ras_agent.text.tokens import cut_to_tokens
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat
-from ras_agent.tools.chat.thoughts import has_unmarked_thoughts, is_thinking, without_thinking
+from ras_agent.tools.chat.thoughts import (
+    has_unmarked_thoughts,
+    is_thinking,
+    without_thinking,
+)
 from ras_agent.tools.chat.window import SHOWN_TOKENS, fit_into
 
 T = TypeVar("T")
@@ -85,12 +89,16 @@ def in_parts(
             yield from read(part, request, reply)
 
 
-def repair(request: Request, reply: Reply, prompt: Prompt, problem: str, example: str) -> Request:
+def repair(
+    request: Request, reply: Reply, prompt: Prompt, problem: str, example: str
+) -> Request:
     """Return the request that asks again: the conversation so far, the problem with its reply, and a reply in form.
 
     Of a long reply the beginning is shown. It is sampled otherwise: many models repeat what they said.
     """
-    shown = cut_to_tokens(without_thinking(reply.text).strip(), SHOWN_TOKENS) or "(no text)"
+    shown = (
+        cut_to_tokens(without_thinking(reply.text).strip(), SHOWN_TOKENS) or "(no text)"
+    )
     fields = {"form": example}
     if "problem" in prompt.variables:
         fields["problem"] = problem
@@ -184,15 +192,21 @@ def converse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int) -> 
     """Run several dialogues, at most `at_once` at the same time, and return their results in order."""
     if len(dialogues) <= 1:
         return [converse(chat, dialogue) for dialogue in dialogues]
-    with ThreadPoolExecutor(min(at_once, len(dialogues)), thread_name_prefix="ras-agent-model") as pool:
+    with ThreadPoolExecutor(
+        min(at_once, len(dialogues)), thread_name_prefix="ras-agent-model"
+    ) as pool:
         running = []
         for dialogue in dialogues:
-            context = copy_context()  # holds the ledger and LangChain's callbacks; each thread needs its own
+            context = (
+                copy_context()
+            )  # holds the ledger and LangChain's callbacks; each thread needs its own
             running.append(pool.submit(context.run, converse, chat, dialogue))
         return [future.result() for future in running]
 
 
-async def aconverse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int) -> list[T]:
+async def aconverse_all(
+    chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int
+) -> list[T]:
     """Do the same as `converse_all`, for coroutines."""
     free = asyncio.Semaphore(at_once)
 

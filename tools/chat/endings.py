@@ -39,7 +39,9 @@ _PLACES = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 _TWICE = re.compile(r"(.+?)\1*", re.DOTALL)
 
 _CUT_OFF = "the reply was cut off at its token limit"
-_REPEATED = "the reply repeated itself, and was ended where a line came for the third time"
+_REPEATED = (
+    "the reply repeated itself, and was ended where a line came for the third time"
+)
 _SHOWN = 200  # characters of a reply in a message
 EMPTY_REPLY = (
     "the model's reply was empty: where it thinks, let it think less (reasoning_effort, chat_template_kwargs) or start "

@@ -38,7 +38,9 @@ class RequestFields:
         chosen = {name: getattr(settings, name) for name in FIELDS}
         named = {name: value for name, value in chosen.items() if value is not None}
         keys = settings.api_keys.split(",") if settings.api_keys else ()
-        return cls(named, settings.extra_body or {}, settings.headers or {}, tuple(keys))
+        return cls(
+            named, settings.extra_body or {}, settings.headers or {}, tuple(keys)
+        )
 
     @property
     def body(self) -> dict[str, Any]:
@@ -69,7 +71,9 @@ class RequestFields:
                 )
         return tuple(os.environ[name] for name in self.keys)
 
-    def options_of(self, kind: type, *, asked: bool = True) -> tuple[dict[str, Any], list[str]]:
+    def options_of(
+        self, kind: type, *, asked: bool = True
+    ) -> tuple[dict[str, Any], list[str]]:
         """Return the arguments by which a class of LangChain's takes these, and the names of what it does not take."""
         fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
         options: dict[str, Any] = {}
@@ -91,7 +95,9 @@ class RequestFields:
         if headers:
             place = _place_of_headers(fields)
             if place:
-                options[place] = {"headers": headers} if place == _OF_CLIENT else headers
+                options[place] = (
+                    {"headers": headers} if place == _OF_CLIENT else headers
+                )
             else:
                 left_out.append("headers")
         return options, left_out

@@ -74,7 +74,9 @@ def as_grammar(pattern: str) -> str:
         if _is_count(token):
             parts[-1] += token[0]
         else:
-            parts.append("[0-9]" if token["class"] else "(" if token["group"] else token[0])
+            parts.append(
+                "[0-9]" if token["class"] else "(" if token["group"] else token[0]
+            )
     end_literal()
     return " ".join(parts)
 

@@ -13,7 +13,14 @@ import os
 import re
 import ssl
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Coroutine, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Coroutine,
+    Iterator,
+    Mapping,
+)
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -32,13 +39,24 @@ MOST_BYTES_OF_VECTORS = 8 * MOST_BYTES
 """The largest reply of an embedder: a thousand texts have some ten million digits."""
 
 _LIST_WITHIN = 10.0  # seconds
-_NOT_ENDED = (None, "", "null", "none", False, 0)  # what servers have for a finish reason in pieces before the last
+_NOT_ENDED = (
+    None,
+    "",
+    "null",
+    "none",
+    False,
+    0,
+)  # what servers have for a finish reason in pieces before the last
 _NOT_FOUND = 404
 _VERSION = re.compile(r"/v\d")
 # the end of an address that somebody has copied whole
-_OWN_PATH = re.compile(r"/chat/completions\Z|(?<=/v1)/(?:chat|models|completions|responses|embeddings)\Z")
+_OWN_PATH = re.compile(
+    r"/chat/completions\Z|(?<=/v1)/(?:chat|models|completions|responses|embeddings)\Z"
+)
 _BOM = b"\xef\xbb\xbf"
-_AFTER_THE_END = 5.0  # seconds in which a stream may tell its usage after its last piece
+_AFTER_THE_END = (
+    5.0  # seconds in which a stream may tell its usage after its last piece
+)
 _TO_END = 2.0  # seconds that the end of the process waits for connections to close
 
 
@@ -73,9 +91,15 @@ class ErrorStatus(Exception):
         whole = told if isinstance(told, dict) else {}
         error = whole.get("error", told)
         self.body: dict[str, Any] = error if isinstance(error, dict) else whole
-        message = self.body.get("message") or (error if isinstance(error, str) else text)
+        message = self.body.get("message") or (
+            error if isinstance(error, str) else text
+        )
         super().__init__(f"Error code: {status} - {message}")
-        self.status_code, self.headers, self.code = status, headers, self.body.get("code")
+        self.status_code, self.headers, self.code = (
+            status,
+            headers,
+            self.body.get("code"),
+        )
 
 
 _listed: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -96,7 +120,11 @@ class Endpoint:
     @classmethod
     def with_key(cls, url: str, key: str, **more: str) -> Endpoint:
         """Return the endpoint that is sent `key`; where its address holds a user's name, that is sent instead."""
-        own = {} if "@" in urlsplit(url).netloc or not key else {"Authorization": f"Bearer {key}"}
+        own = (
+            {}
+            if "@" in urlsplit(url).netloc or not key
+            else {"Authorization": f"Bearer {key}"}
+        )
         return cls(url, own | more)
 
     async def about(self, model: str) -> Mapping[str, Any]:
@@ -107,17 +135,36 @@ class Endpoint:
         key = self.url, model
         if key not in _listed:
             try:
-                async with self._response("GET", "/models", None, _LIST_WITHIN) as response:
-                    models = [dict(one) for one in _parsed(await _whole(response))["data"]]
+                async with self._response(
+                    "GET", "/models", None, _LIST_WITHIN
+                ) as response:
+                    models = [
+                        dict(one) for one in _parsed(await _whole(response))["data"]
+                    ]
                 named = [one for one in models if one["id"] == model]
-                _listed[key] = next(iter(named or models if len(models) == 1 else named), {})
-            except (ErrorStatus, BrokenReply, RefusedReply, LookupError, TypeError, ValueError):
+                _listed[key] = next(
+                    iter(named or models if len(models) == 1 else named), {}
+                )
+            except (
+                ErrorStatus,
+                BrokenReply,
+                RefusedReply,
+                LookupError,
+                TypeError,
+                ValueError,
+            ):
                 _listed[key] = {}
             except (ConnectionError, TimeoutError):
                 return {}
         return _listed[key]
 
-    async def post(self, path: str, body: Any, seconds: float | None = None, most: int | None = None) -> Any:
+    async def post(
+        self,
+        path: str,
+        body: Any,
+        seconds: float | None = None,
+        most: int | None = None,
+    ) -> Any:
         """Return the JSON that the server replies to `body`, of at most `most` bytes.
 
         Raises ErrorStatus, BrokenReply, RefusedReply, NoConnection, and TimeoutError for a reply that is not there, to
@@ -126,7 +173,9 @@ class Endpoint:
         async with self._response("POST", path, body, seconds) as response:
             return _parsed(await _whole(response, most))
 
-    async def events(self, path: str, body: Any, seconds: float | None = None) -> AsyncIterator[Any]:
+    async def events(
+        self, path: str, body: Any, seconds: float | None = None
+    ) -> AsyncIterator[Any]:
         """Yield the JSON of each event of a streamed reply; of a server that does not stream, its whole reply.
 
         Raises as `post` does, and BrokenReply for a stream that ends before a finish reason and without "[DONE]". What
@@ -140,7 +189,9 @@ class Endpoint:
             lines = _lines(response)
             while True:
                 try:
-                    line = await asyncio.wait_for(anext(lines, None), _AFTER_THE_END if finished else None)
+                    line = await asyncio.wait_for(
+                        anext(lines, None), _AFTER_THE_END if finished else None
+                    )
                     if line is None:
                         break
                     field, _, data = line.partition(b":")
@@ -190,7 +241,11 @@ class Endpoint:
 
         session = await _session()
         # lone surrogates, which no request can hold, become question marks
-        data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        data = (
+            None
+            if body is None
+            else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        )
         try:
             async with session.request(
                 method,
@@ -213,20 +268,41 @@ class Endpoint:
                     )
                 yield response
         except aiohttp.ClientPayloadError as error:
-            raise BrokenReply(f"the reply broke off or cannot be decompressed: {error}") from error
+            raise BrokenReply(
+                f"the reply broke off or cannot be decompressed: {error}"
+            ) from error
         except aiohttp.ClientResponseError as error:
             if "content-encoding" in error.message.lower():
-                raise RefusedReply(f"the reply is compressed, and nobody asked for that: {error.message}") from error
-            raise BrokenReply(f"the reply is not one of HTTP: {error.message}") from error
+                raise RefusedReply(
+                    f"the reply is compressed, and nobody asked for that: {error.message}"
+                ) from error
+            raise BrokenReply(
+                f"the reply is not one of HTTP: {error.message}"
+            ) from error
         except (aiohttp.ClientError, OSError) as error:
-            if isinstance(error, TimeoutError):  # as all of asyncio's; this client's says more than is told
-                raise TimeoutError(f"no whole reply within {seconds:g} seconds" if seconds else str(error)) from error
+            if isinstance(
+                error, TimeoutError
+            ):  # as all of asyncio's; this client's says more than is told
+                raise TimeoutError(
+                    f"no whole reply within {seconds:g} seconds"
+                    if seconds
+                    else str(error)
+                ) from error
             # what the system or the TLS library said, in place of the client's words around it
-            reason = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
-            if url.startswith("https:") and isinstance(reason, (ConnectionResetError, ConnectionAbortedError)):
-                reason = ssl.SSLEOFError(ssl.SSL_ERROR_EOF, "the server ended the connection in the TLS handshake")
+            reason = getattr(error, "certificate_error", None) or getattr(
+                error, "os_error", None
+            )
+            if url.startswith("https:") and isinstance(
+                reason, (ConnectionResetError, ConnectionAbortedError)
+            ):
+                reason = ssl.SSLEOFError(
+                    ssl.SSL_ERROR_EOF,
+                    "the server ended the connection in the TLS handshake",
+                )
             reason = reason or error
-            raise NoConnection(f"no connection to {_shown(url)}: {reason}", url) from reason
+            raise NoConnection(
+                f"no connection to {_shown(url)}: {reason}", url
+            ) from reason
 
     def _at(self, path: str) -> str:
         parts = urlsplit(self.url)
@@ -244,7 +320,11 @@ class Endpoint:
 
     @cached_property
     def _headers(self) -> dict[str, str]:
-        return {"Content-Type": "application/json", "Accept-Encoding": "identity", **self.headers}
+        return {
+            "Content-Type": "application/json",
+            "Accept-Encoding": "identity",
+            **self.headers,
+        }
 
     @cached_property
     def _proxy(self) -> str | None:
@@ -252,7 +332,11 @@ class Endpoint:
 
         parts = urlsplit(self.url)
         proxies = getproxies()
-        return None if proxy_bypass(parts.netloc.rpartition("@")[2]) else proxies.get(parts.scheme, proxies.get("all"))
+        return (
+            None
+            if proxy_bypass(parts.netloc.rpartition("@")[2])
+            else proxies.get(parts.scheme, proxies.get("all"))
+        )
 
 
 def _shown(url: str) -> str:
@@ -267,7 +351,9 @@ async def _pieces(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[
     async for piece in response.content.iter_any():
         size += len(piece)
         if size > most:
-            raise RefusedReply(f"the reply is larger than {most // 2**20} MB, which is the most that is read")
+            raise RefusedReply(
+                f"the reply is larger than {most // 2**20} MB, which is the most that is read"
+            )
         yield piece
 
 
@@ -307,7 +393,9 @@ def ends(choice: Mapping[str, Any]) -> bool:
 
 # ---- one session for each event loop
 
-_sessions: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[Any, None]]] = {}
+_sessions: dict[
+    asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[Any, None]]
+] = {}
 
 
 async def _session() -> aiohttp.ClientSession:
@@ -319,13 +407,17 @@ async def _session() -> aiohttp.ClientSession:
     return _sessions[loop][0]
 
 
-async def _open_session(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[aiohttp.ClientSession, None]:
+async def _open_session(
+    loop: asyncio.AbstractEventLoop,
+) -> AsyncGenerator[aiohttp.ClientSession, None]:
     import aiohttp
 
     # limits of our own say how many calls are in flight; names are looked up by the system, whose errors say why not
     connector = aiohttp.TCPConnector(limit=0, resolver=aiohttp.ThreadedResolver())
     try:
-        async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
+        async with aiohttp.ClientSession(
+            connector=connector, cookie_jar=aiohttp.DummyCookieJar()
+        ) as session:
             yield session
     finally:
         _sessions.pop(loop, None)
@@ -391,20 +483,29 @@ def _background() -> asyncio.AbstractEventLoop:
     with _lock:
         if _shared is None:
             began: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-            thread = threading.Thread(target=asyncio.run, args=(_serve(began),), name="ras-agent-calls", daemon=True)
+            thread = threading.Thread(
+                target=asyncio.run,
+                args=(_serve(began),),
+                name="ras-agent-calls",
+                daemon=True,
+            )
             thread.start()
             _shared, ended = began.result()
             atexit.register(_end, _shared, ended, thread)
         return _shared
 
 
-async def _serve(began: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]) -> None:
+async def _serve(
+    began: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]],
+) -> None:
     ended = asyncio.Event()
     began.set_result((asyncio.get_running_loop(), ended))
     await ended.wait()
 
 
-def _end(loop: asyncio.AbstractEventLoop, ended: asyncio.Event, thread: threading.Thread) -> None:
+def _end(
+    loop: asyncio.AbstractEventLoop, ended: asyncio.Event, thread: threading.Thread
+) -> None:
     loop.call_soon_threadsafe(ended.set)
     thread.join(_TO_END)
 

@@ -27,7 +27,9 @@ _SAY_EVERY = 2.0  # seconds that a call waits before a stream of the run says so
 _REPLIES_TO_WIDEN = 20
 _TOGETHER = 1.0  # seconds; a server may begin with any of the calls that it was sent within so short a time
 # by the names of their classes, as providers' clients share none
-_TIMEOUTS = frozenset(("TimeoutError", "Timeout", "TimeoutException", "APITimeoutError"))
+_TIMEOUTS = frozenset(
+    ("TimeoutError", "Timeout", "TimeoutException", "APITimeoutError")
+)
 
 
 class ServerSilent(Exception):
@@ -39,7 +41,9 @@ class _Call:
     """Call that waits for its slot, or that was sent."""
 
     deadline: Deadline
-    ticket: Future[None] = field(default_factory=Future)  # threads and coroutines wait in one queue
+    ticket: Future[None] = field(
+        default_factory=Future
+    )  # threads and coroutines wait in one queue
     has_slot: bool = False
 
     @property
@@ -50,7 +54,9 @@ class _Call:
     def silence(self) -> ServerSilent:
         remedy = "raise timeout if it is slow, or lower in_flight; else look what it is doing"
         tries = self.deadline.tries
-        return ServerSilent(f"the server let {tries} tries in a row time out and replied to none; {remedy}")
+        return ServerSilent(
+            f"the server let {tries} tries in a row time out and replied to none; {remedy}"
+        )
 
 
 class Limiter:
@@ -83,7 +89,9 @@ class Limiter:
         return min(self.rates.in_flight or inf, self._width)
 
     @asynccontextmanager
-    async def hold(self, tokens: int, deadline: Deadline | None = None) -> AsyncIterator[Booking]:
+    async def hold(
+        self, tokens: int, deadline: Deadline | None = None
+    ) -> AsyncIterator[Booking]:
         """Wait for a slot and for the rates, then hold the slot during the block. `tokens` is an estimate.
 
         Raises BudgetExceeded if the call cannot start before the deadline, as soon as that is known, and ServerSilent
@@ -193,7 +201,10 @@ class Limiter:
             self._width = in_flight // 2
             self._narrowed += 1
         for waiting in self._waiting:
-            if self._is_given_up(waiting) and waiting.ticket.set_running_or_notify_cancel():
+            if (
+                self._is_given_up(waiting)
+                and waiting.ticket.set_running_or_notify_cancel()
+            ):
                 waiting.ticket.set_exception(waiting.silence)
 
     def _is_given_up(self, call: _Call) -> bool:
@@ -246,7 +257,9 @@ def _is_timeout(error: BaseException) -> bool:
 _limiters: dict[str, Limiter] = {}
 
 
-def shared_limiter(endpoint: str, rates: Rates | None = None, clock: Clock | None = None) -> Limiter:
+def shared_limiter(
+    endpoint: str, rates: Rates | None = None, clock: Clock | None = None
+) -> Limiter:
     """Return the one limiter of an endpoint. Later rates replace earlier ones; the first clock stays."""
     limiter = _limiters.setdefault(endpoint, Limiter(clock=clock))
     if rates is not None:

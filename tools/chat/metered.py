@@ -39,7 +39,9 @@ class Metered:
             return reply
 
     @contextmanager
-    def _reserved(self, ledger: Ledger, request: Request) -> Iterator[tuple[Request, int]]:
+    def _reserved(
+        self, ledger: Ledger, request: Request
+    ) -> Iterator[tuple[Request, int]]:
         """Reserve a call in the ledger; yield the request with its grant, and the tokens that are reserved."""
         reserved = 0
         if ledger.tokens_left() == inf:

@@ -74,14 +74,18 @@ def _given(**options: Any) -> dict[str, Any]:
 
 def _client_options(provider: str, timeout: float) -> dict[str, Any]:
     """Return the options by which each provider's class turns its own retries off and limits a call's time."""
-    if provider == "ollama":  # it takes calls in turn, and a call's time begins with its turn
+    if (
+        provider == "ollama"
+    ):  # it takes calls in turn, and a call's time begins with its turn
         return {"client_kwargs": {"timeout": _TURNS * timeout}}
     if provider.startswith("bedrock"):
         return {}
     return {"timeout": timeout, "max_retries": 0}
 
 
-def _providers_chat(spec: str, options: dict[str, Any], key: str, request: RequestFields) -> Any:
+def _providers_chat(
+    spec: str, options: dict[str, Any], key: str, request: RequestFields
+) -> Any:
     """Return a model of LangChain's, with the fields and headers of requests that its class takes."""
     keys = list(_key_options(spec, key, request))
     model = _first_built(spec, options, keys)
@@ -91,12 +95,16 @@ def _providers_chat(spec: str, options: dict[str, Any], key: str, request: Reque
         warnings.warn(message, RuntimeWarning, stacklevel=2)
     if not more:
         return model
-    for name in more.keys() & options.keys():  # the client's arguments: its time, and headers
+    for name in (
+        more.keys() & options.keys()
+    ):  # the client's arguments: its time, and headers
         more[name] = options[name] | more[name]
     return _first_built(spec, options | more, keys)
 
 
-def _first_built(spec: str, options: Mapping[str, Any], keys: Sequence[Mapping[str, Any]]) -> Any:
+def _first_built(
+    spec: str, options: Mapping[str, Any], keys: Sequence[Mapping[str, Any]]
+) -> Any:
     """Return the model by the first of the key's options that its class takes. Raises the first error."""
     from langchain.chat_models import init_chat_model
 
@@ -109,7 +117,9 @@ def _first_built(spec: str, options: Mapping[str, Any], keys: Sequence[Mapping[s
     raise first_error or AssertionError("there is a way to give the key")
 
 
-def _key_options(spec: str, key: str, request: RequestFields) -> Iterator[dict[str, Any]]:
+def _key_options(
+    spec: str, key: str, request: RequestFields
+) -> Iterator[dict[str, Any]]:
     """Yield the arguments for a model's key: its class takes it by one of two names, and may refuse the other.
 
     Raises SettingsError for several keys, which only our own client takes.
@@ -117,7 +127,9 @@ def _key_options(spec: str, key: str, request: RequestFields) -> Iterator[dict[s
     if request.keys:
         keys = request.sent_keys(asked=not key)
         if len(keys) != 1:
-            raise SettingsError(f"{printable(spec)} takes one key; several are for openai:NAME and vllm:URL#NAME")
+            raise SettingsError(
+                f"{printable(spec)} takes one key; several are for openai:NAME and vllm:URL#NAME"
+            )
         key = keys[0]
     else:
         yield {}
@@ -131,14 +143,20 @@ def _reason(provider: str, error: str) -> str:
     """Return the words of an error, with our remedy for an unknown provider, as LangChain's is an argument."""
     if "model_provider" not in error:
         return error.rstrip(".")
-    supported = [line.rstrip(".") for line in error.splitlines() if line.startswith("Supported providers")]
+    supported = [
+        line.rstrip(".")
+        for line in error.splitlines()
+        if line.startswith("Supported providers")
+    ]
     known = " ".join(supported).replace(",", " ").split()
     meant = did_you_mean(provider, ["vllm", *known])
     remedy = f"{meant} write {_FORMS}" if meant else f"write {_FORMS}"
     return ". ".join([f"no known provider: {remedy}", *supported])
 
 
-def _our_chat(provider: str, name: str, options: dict[str, Any], key: str, request: RequestFields) -> Any:
+def _our_chat(
+    provider: str, name: str, options: dict[str, Any], key: str, request: RequestFields
+) -> Any:
     """Return the model of this package for an address that speaks OpenAI's protocol."""
     keys = request.sent_keys(asked=not key)
     headers = request.sent_headers(asked=not key)
@@ -146,7 +164,13 @@ def _our_chat(provider: str, name: str, options: dict[str, Any], key: str, reque
         options["model_kwargs"] = request.body
     if provider == "vllm":
         urls, name = server_addresses(name, "vllm:")
-        return _at_places(urls, keys or (server_key(),), default_headers=headers, model=name, **options)
+        return _at_places(
+            urls,
+            keys or (server_key(),),
+            default_headers=headers,
+            model=name,
+            **options,
+        )
     key = os.environ.get("OPENAI_API_KEY", key)
     if not keys and not key:
         raise SettingsError(
@@ -157,13 +181,24 @@ def _our_chat(provider: str, name: str, options: dict[str, Any], key: str, reque
         options |= {"limit_name": OPENAI_LIMITS[0], "profile": _profile(name)}
     else:  # a server of the user's own may know the older name of the limit, and no usage of streams
         options["stream_usage"] = False
-    return _at_places((url,), keys or (key,), default_headers=_account() | headers, model=name, **options)
+    return _at_places(
+        (url,),
+        keys or (key,),
+        default_headers=_account() | headers,
+        model=name,
+        **options,
+    )
 
 
 def _account() -> dict[str, str]:
     """Return the headers of OpenAI's organisation and project that the environment names."""
-    organisation = os.environ.get("OPENAI_ORG_ID") or os.environ.get("OPENAI_ORGANIZATION")
-    named = {"OpenAI-Organization": organisation, "OpenAI-Project": os.environ.get("OPENAI_PROJECT_ID")}
+    organisation = os.environ.get("OPENAI_ORG_ID") or os.environ.get(
+        "OPENAI_ORGANIZATION"
+    )
+    named = {
+        "OpenAI-Organization": organisation,
+        "OpenAI-Project": os.environ.get("OPENAI_PROJECT_ID"),
+    }
     return {header: value for header, value in named.items() if value}
 
 
@@ -189,7 +224,9 @@ def _at_places(urls: Sequence[str], keys: Sequence[str], **options: Any) -> Any:
         )
     places = tuple((url, SecretStr(key)) for url, key in zip(urls, keys, strict=True))
     base_url = ",".join(dict.fromkeys(urls))
-    return BalancedChat(base_url=base_url, api_key=places[0][1], places=places, **options)
+    return BalancedChat(
+        base_url=base_url, api_key=places[0][1], places=places, **options
+    )
 
 
 def _profile(name: str) -> Any:
@@ -241,6 +278,8 @@ class _MissingProvider(MissingExtra):
         package = named[1] if named else f"langchain-{provider}"
         if provider in _OURS:
             package = "'ras-agent[openai]'"
-        ImportError.__init__(self, f"chat models from {provider!r} need a package: pip install {package}")
+        ImportError.__init__(
+            self, f"chat models from {provider!r} need a package: pip install {package}"
+        )
         self.feature = provider
         self.extra = provider

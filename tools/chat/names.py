@@ -5,12 +5,34 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ras_agent.tools.chat.runnables import bound_arguments, chat_models_in, described, is_plain
+from ras_agent.tools.chat.runnables import (
+    bound_arguments,
+    chat_models_in,
+    described,
+    is_plain,
+)
 from ras_agent.tools.chat.secrets import URL_ATTRIBUTES, printable
 
 _SAMPLING_ATTRIBUTES = (
-    *("temperature", "top_p", "top_k", "n", "seed", "stop", "stop_sequences", "max_tokens", "max_completion_tokens"),
-    *("num_predict", "num_ctx", "frequency_penalty", "presence_penalty", "repeat_penalty", "reasoning_effort"),
+    *(
+        "temperature",
+        "top_p",
+        "top_k",
+        "n",
+        "seed",
+        "stop",
+        "stop_sequences",
+        "max_tokens",
+        "max_completion_tokens",
+    ),
+    *(
+        "num_predict",
+        "num_ctx",
+        "frequency_penalty",
+        "presence_penalty",
+        "repeat_penalty",
+        "reasoning_effort",
+    ),
     *("reasoning", "thinking", "model_kwargs", "extra_body"),
 )
 
@@ -72,7 +94,10 @@ def sampling_parameters(model: Any, *, where: bool = True) -> dict[str, Any]:
 
 
 def _sampling(model: Any, *, where: bool) -> dict[str, Any]:
-    parameters = {"class": type(model).__name__, "endpoint": endpoint_of(model) if where else None}
+    parameters = {
+        "class": type(model).__name__,
+        "endpoint": endpoint_of(model) if where else None,
+    }
     for name in _SAMPLING_ATTRIBUTES:
         value = getattr(model, name, None)
         if value is not None:

@@ -7,7 +7,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Se
 from math import inf
 from typing import Any, ClassVar, cast
 
-from langchain_core.callbacks import AsyncCallbackManager, AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks import (
+    AsyncCallbackManager,
+    AsyncCallbackManagerForLLMRun,
+    CallbackManagerForLLMRun,
+)
 from langchain_core.globals import get_llm_cache
 from langchain_core.language_models.base import LangSmithParams, LanguageModelInput
 from langchain_core.language_models.chat_models import BaseChatModel
@@ -19,7 +23,12 @@ from langchain_core.messages import (
     message_chunk_to_message,
 )
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.messages.tool import ToolCallChunk, invalid_tool_call, tool_call, tool_call_chunk
+from langchain_core.messages.tool import (
+    ToolCallChunk,
+    invalid_tool_call,
+    tool_call,
+    tool_call_chunk,
+)
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config
@@ -44,7 +53,9 @@ _THOUGHTS = ("thinking", "reasoning")  # parts of a message that are none of its
 _LONG_PIECE = 20  # characters; a shorter last piece may say again what is said so far
 _ROLES = {"human": "user", "ai": "assistant", "system": "system"}
 # what a caller may bind or give with a call, beside what the model's fields say
-_NOT_SENT = frozenset(("ls_structured_output_format", "structured_output_format", "strict_tools"))
+_NOT_SENT = frozenset(
+    ("ls_structured_output_format", "structured_output_format", "strict_tools")
+)
 
 
 class OpenAIChat(BaseChatModel):
@@ -77,7 +88,9 @@ class OpenAIChat(BaseChatModel):
     def model_post_init(self, context: Any, /) -> None:
         """Prepare for the server; nothing is asked."""
         super().model_post_init(context)
-        self._endpoint = Endpoint.with_key(self.base_url, self.api_key.get_secret_value(), **self.default_headers)
+        self._endpoint = Endpoint.with_key(
+            self.base_url, self.api_key.get_secret_value(), **self.default_headers
+        )
 
     @property
     def _llm_type(self) -> str:
@@ -85,10 +98,17 @@ class OpenAIChat(BaseChatModel):
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
-        return {"model_name": self.model_name, "base_url": self.base_url} | self._sampling()
+        return {
+            "model_name": self.model_name,
+            "base_url": self.base_url,
+        } | self._sampling()
 
-    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
-        return LangSmithParams(**{**super()._get_ls_params(stop, **kwargs), "ls_provider": "openai"})
+    def _get_ls_params(
+        self, stop: list[str] | None = None, **kwargs: Any
+    ) -> LangSmithParams:
+        return LangSmithParams(
+            **{**super()._get_ls_params(stop, **kwargs), "ls_provider": "openai"}
+        )
 
     async def about(self) -> Mapping[str, Any]:
         """Return what the server's list says of this model, such as "owned_by"; {} for nothing. It is asked once."""
@@ -99,7 +119,11 @@ class OpenAIChat(BaseChatModel):
         return str((await self.about()).get("owned_by") or "")
 
     def bind_tools(
-        self, tools: Sequence[Any], *, tool_choice: str | dict[str, Any] | bool | None = None, **kwargs: Any
+        self,
+        tools: Sequence[Any],
+        *,
+        tool_choice: str | dict[str, Any] | bool | None = None,
+        **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Return the model with tools that it may call. tool_choice: "auto", "none", "any", or the name of one."""
         strict = kwargs.pop("strict", None)
@@ -109,11 +133,20 @@ class OpenAIChat(BaseChatModel):
         return super().bind(tools=known, **kwargs)
 
     async def ainvoke(
-        self, input: LanguageModelInput, config: RunnableConfig | None = None, *, stop: Any = None, **kwargs: Any
+        self,
+        input: LanguageModelInput,
+        config: RunnableConfig | None = None,
+        *,
+        stop: Any = None,
+        **kwargs: Any,
     ) -> AIMessage:
         """Return the reply. Where no callback listens, LangChain's bookkeeping for them is left out."""
         config = ensure_config(config)
-        plain = self.cache in (None, False) and get_llm_cache() is None and self.rate_limiter is None
+        plain = (
+            self.cache in (None, False)
+            and get_llm_cache() is None
+            and self.rate_limiter is None
+        )
         if not plain or self.output_version == "v1" or self._callbacks(config):
             return await super().ainvoke(input, config, stop=stop, **kwargs)
         body = self._body(self._convert_input(input).to_messages(), stop, kwargs)
@@ -121,7 +154,9 @@ class OpenAIChat(BaseChatModel):
 
     def _callbacks(self, config: RunnableConfig) -> list[Any]:
         """Return the handlers that a call would tell of itself: those of the caller, and those of the process."""
-        return AsyncCallbackManager.configure(config.get("callbacks"), self.callbacks, self.verbose).handlers
+        return AsyncCallbackManager.configure(
+            config.get("callbacks"), self.callbacks, self.verbose
+        ).handlers
 
     def _generate(
         self,
@@ -166,7 +201,9 @@ class OpenAIChat(BaseChatModel):
 
     async def _whole(self, body: dict[str, Any]) -> AIMessage:
         """Return the reply to a request for a whole one, which some servers stream all the same."""
-        events = [event async for event in self._endpoint.events(_PATH, body, self.timeout)]
+        events = [
+            event async for event in self._endpoint.events(_PATH, body, self.timeout)
+        ]
         if len(events) == 1:
             return _message(events[0])
         gathered = AIMessageChunk(content="")
@@ -175,13 +212,21 @@ class OpenAIChat(BaseChatModel):
         return cast(AIMessage, message_chunk_to_message(gathered))
 
     def _body(
-        self, messages: Sequence[BaseMessage], stop: list[str] | None, options: Mapping[str, Any]
+        self,
+        messages: Sequence[BaseMessage],
+        stop: list[str] | None,
+        options: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Return a request."""
         sent = {name: value for name, value in options.items() if name not in _NOT_SENT}
         if stop:
             sent["stop"] = stop
-        return {"model": self.model_name, "messages": _as_sent(messages), **self._sampling(), **sent}
+        return {
+            "model": self.model_name,
+            "messages": _as_sent(messages),
+            **self._sampling(),
+            **sent,
+        }
 
     def _sampling(self) -> dict[str, Any]:
         given: dict[str, Any] = dict(self.model_kwargs)
@@ -203,10 +248,18 @@ def _tool_choice(choice: str | dict[str, Any] | bool) -> str | dict[str, Any]:
 
 def _as_sent(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
     """Return messages as OpenAI's protocol has them."""
-    if all(type(message.content) is str and message.type in _ROLES for message in messages) and not any(
-        getattr(message, "tool_calls", None) or message.name or message.additional_kwargs for message in messages
+    if all(
+        type(message.content) is str and message.type in _ROLES for message in messages
+    ) and not any(
+        getattr(message, "tool_calls", None)
+        or message.name
+        or message.additional_kwargs
+        for message in messages
     ):
-        return [{"role": _ROLES[message.type], "content": message.content} for message in messages]
+        return [
+            {"role": _ROLES[message.type], "content": message.content}
+            for message in messages
+        ]
     sent = convert_to_openai_messages(messages)
     for message, told in zip(messages, sent, strict=True):
         if thoughts := message.additional_kwargs.get(THOUGHTS_KEY):
@@ -232,13 +285,25 @@ def _message(reply: Any) -> AIMessage:
         raise BrokenReply(f"{_NO_REPLY}: it has no choices")
     choice = choices[0]
     try:
-        said = next(choice[name] for name in ("message", "delta", "text") if choice.get(name) is not None)
+        said = next(
+            choice[name]
+            for name in ("message", "delta", "text")
+            if choice.get(name) is not None
+        )
         calls, unread = calls_in_message(said) if isinstance(said, dict) else ([], [])
         return AIMessage(
             content=_text_in(said),
-            tool_calls=[tool_call(name=call.name, args=call.arguments, id=call.id) for call in calls],
+            tool_calls=[
+                tool_call(name=call.name, args=call.arguments, id=call.id)
+                for call in calls
+            ],
             invalid_tool_calls=[
-                invalid_tool_call(name=call.name, args=call.arguments["raw"], id=call.id, error="no JSON object")
+                invalid_tool_call(
+                    name=call.name,
+                    args=call.arguments["raw"],
+                    id=call.id,
+                    error="no JSON object",
+                )
                 for call in unread
             ],
             usage_metadata=_usage(reply.get("usage")),
@@ -278,7 +343,9 @@ class _Reading:
         self.begun = self.ended = False
         self.usage: UsageMetadata | None = None
         self._text = ""
-        self._first: Any = None  # number of the choice that is read; a server may send others
+        self._first: Any = (
+            None  # number of the choice that is read; a server may send others
+        )
 
     def piece(self, event: Any) -> AIMessageChunk | None:
         """Return what an event adds to the reply; None for nothing."""
@@ -302,7 +369,9 @@ class _Reading:
                 return choice
         return None
 
-    def _piece_of(self, event: dict[str, Any], choice: dict[str, Any]) -> AIMessageChunk | None:
+    def _piece_of(
+        self, event: dict[str, Any], choice: dict[str, Any]
+    ) -> AIMessageChunk | None:
         ends_now = ends(choice) and not self.ended
         self.ended |= ends_now
         if choice.get("message") and not choice.get("delta"):
@@ -328,7 +397,9 @@ class _Reading:
         if not self.begun:
             return AIMessageChunk(**whole.model_dump(exclude={"type"}))
         text = whole.text
-        return AIMessageChunk(content=text[len(self._text) :] if text.startswith(self._text) else "")
+        return AIMessageChunk(
+            content=text[len(self._text) :] if text.startswith(self._text) else ""
+        )
 
     def _delta_of(self, choice: dict[str, Any]) -> AIMessageChunk | None:
         """Return the piece in a choice; None for none."""
@@ -350,7 +421,9 @@ def _check_error(reply: dict[str, Any]) -> None:
     if isinstance(error, dict):
         if not any(error.values()):
             return
-        kind = RefusedReply if error.get("code") == "insufficient_quota" else BrokenReply
+        kind = (
+            RefusedReply if error.get("code") == "insufficient_quota" else BrokenReply
+        )
         raise kind(f"the server replied with an error: {error.get('message', error)}")
     if error:
         raise BrokenReply(f"{_NO_REPLY}: {error}")
@@ -371,7 +444,9 @@ def _text_in(said: Any) -> str:
         raise TypeError(f"its text is {type(said).__name__}")
     if str(said.get("type")).startswith(_THOUGHTS):
         return ""
-    text = next((said[name] for name in ("content", "text", "value") if said.get(name)), "")
+    text = next(
+        (said[name] for name in ("content", "text", "value") if said.get(name)), ""
+    )
     return _text_in(text)
 
 
@@ -379,8 +454,13 @@ def _beside_text(said: Any) -> dict[str, str]:
     """Return a message's refusal, and its thoughts, which servers have under one of two names."""
     if not isinstance(said, dict):
         return {}
-    texts = {"refusal": said.get("refusal"), THOUGHTS_KEY: said.get(THOUGHTS_KEY) or said.get("reasoning")}
-    return {name: text for name, text in texts.items() if isinstance(text, str) and text}
+    texts = {
+        "refusal": said.get("refusal"),
+        THOUGHTS_KEY: said.get(THOUGHTS_KEY) or said.get("reasoning"),
+    }
+    return {
+        name: text for name, text in texts.items() if isinstance(text, str) and text
+    }
 
 
 def _call_pieces(said: Any) -> Iterator[ToolCallChunk]:
@@ -409,7 +489,9 @@ def _usage(usage: Any) -> UsageMetadata | None:
     read, written = _number(usage, "prompt_tokens"), _number(usage, "completion_tokens")
     if not read and not written:
         return None
-    counted = UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
+    counted = UsageMetadata(
+        input_tokens=read, output_tokens=written, total_tokens=read + written
+    )
     if cached := _number(usage.get("prompt_tokens_details"), "cached_tokens"):
         counted["input_token_details"] = {"cache_read": cached}
     if thought := _number(usage.get("completion_tokens_details"), "reasoning_tokens"):
@@ -426,7 +508,13 @@ def _number(usage: Any, name: str) -> int:
 
 
 def _metadata(reply: Mapping[str, Any], choice: Mapping[str, Any]) -> dict[str, Any]:
-    about = {"finish_reason": choice.get("finish_reason"), "model_name": reply.get("model"), "id": reply.get("id")}
+    about = {
+        "finish_reason": choice.get("finish_reason"),
+        "model_name": reply.get("model"),
+        "id": reply.get("id"),
+    }
     if choice.get("logprobs"):
         about["logprobs"] = choice["logprobs"]
-    return {"model_provider": "openai"} | {name: value for name, value in about.items() if value is not None}
+    return {"model_provider": "openai"} | {
+        name: value for name, value in about.items() if value is not None
+    }

@@ -22,7 +22,9 @@ class Rates:
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             if value is not None and value < 1:
-                raise ValueError(f"Rates.{name} must be positive or None, got {value!r}")
+                raise ValueError(
+                    f"Rates.{name} must be positive or None, got {value!r}"
+                )
 
 
 @dataclass(slots=True)
@@ -44,7 +46,9 @@ class LastMinute:
         """Book no call before a time."""
         self._not_before = max(self._not_before, until)
 
-    def book(self, tokens: int, rates: Rates, deadline: Deadline, now: float) -> Booking:
+    def book(
+        self, tokens: int, rates: Rates, deadline: Deadline, now: float
+    ) -> Booking:
         """Book the first time that the rates allow. A call of more tokens than a minute's waits for an empty window.
 
         Raises BudgetExceeded, and books nothing, where that is after the deadline.

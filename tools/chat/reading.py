@@ -9,7 +9,15 @@ from ras_agent.prompts import ToolCall
 from ras_agent.prompts.templates import THOUGHTS_KEY
 from ras_agent.text.repeats import repeated_at
 from ras_agent.tools.chat.call import Reply
-from ras_agent.tools.chat.endings import LENGTH, REFUSAL, REPEATED, kind_of, reason_in, refusal_in, shortfall
+from ras_agent.tools.chat.endings import (
+    LENGTH,
+    REFUSAL,
+    REPEATED,
+    kind_of,
+    reason_in,
+    refusal_in,
+    shortfall,
+)
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.names import answering_model
 from ras_agent.tools.chat.secrets import HeldSecrets, secrets_of
@@ -97,13 +105,17 @@ def text_of(message: Any) -> str:
         return message
     if hasattr(message, "text"):
         return str(message.text)
-    raise RefusedReply(f"a model has to reply with a message or a text, and this one did with {type(message).__name__}")
+    raise RefusedReply(
+        f"a model has to reply with a message or a text, and this one did with {type(message).__name__}"
+    )
 
 
 def bounded(text: str) -> str:
     """Return a reply's text. Raises RefusedReply for one that is too long."""
     if len(text) > MOST_CHARACTERS:
-        raise RefusedReply(f"the reply has more than {MOST_CHARACTERS:,} characters, which is the most that is read")
+        raise RefusedReply(
+            f"the reply has more than {MOST_CHARACTERS:,} characters, which is the most that is read"
+        )
     return text
 
 

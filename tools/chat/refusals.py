@@ -28,7 +28,11 @@ _GO_ON = Turn("user", "Go on with your last message where it ends. Do not repeat
 _READ = 1000  # characters of a complaint; some servers send the whole request back
 _LEAST_LIMIT = 16  # tokens; a smaller number in a complaint is no limit of a reply
 _BY_THE_REQUEST = frozenset((400, 402, 422, 500, 501))
-_BY_THE_MODEL = (TypeError, ValueError, NotImplementedError)  # a class of LangChain's that knows no such option
+_BY_THE_MODEL = (
+    TypeError,
+    ValueError,
+    NotImplementedError,
+)  # a class of LangChain's that knows no such option
 _REFUSES = re.compile(
     r"\bnot\b|n't\b|un(?:supported|recogni[sz]ed|known|available)|expected|extra|invalid|illegal|\bmust\b|should|\bonly\b"
     r"|cannot|remove|fail(?:ed|s)? to|deprecated|forbidden|disabled|incompatible|range|between|greater|less|strictly"
@@ -57,7 +61,9 @@ class Part:
 
 def _field(name: str) -> Part:
     """Return the part that is a field of the request, whose name some servers write in other ways."""
-    return Part(name, rf"(?<![a-z_]){re.escape(name).replace('_', '[_ -]?')}s?(?![a-z_])")
+    return Part(
+        name, rf"(?<![a-z_]){re.escape(name).replace('_', '[_ -]?')}s?(?![a-z_])"
+    )
 
 
 # no system role (Gemma, Mistral 7B, o1-mini, Bedrock's Titan), or none but user and assistant in turn
@@ -70,7 +76,16 @@ _SYSTEM = (
     r"even index|first message\b.{0,40}\buser\b|only user\b.{0,30}\bassistant\b",
 )
 _FIELDS = (
-    *("temperature", "top_p", "top_k", "min_p", "seed", "presence_penalty", "frequency_penalty", "repetition_penalty"),
+    *(
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "seed",
+        "presence_penalty",
+        "frequency_penalty",
+        "repetition_penalty",
+    ),
     *("reasoning_effort", "chat_template_kwargs"),
     *("tool_choice", "parallel_tool_calls", "logprobs"),
     *("continue_final_message", "add_generation_prompt"),
@@ -83,8 +98,14 @@ _FORMS = {
     "regex": r"regex|grammar",
 }
 _OWN_FIELDS = ("stop", *_FIELDS, *_FORMS)
-_MORE = ("model_kwargs", "extra_body")  # where a model of LangChain's holds further fields of its requests
-_LIMIT = re.compile(r"max(?:imum)?[_ -]?(?:(?:new|output|completion)[_ -]?)?tokens|num_predict", re.IGNORECASE)
+_MORE = (
+    "model_kwargs",
+    "extra_body",
+)  # where a model of LangChain's holds further fields of its requests
+_LIMIT = re.compile(
+    r"max(?:imum)?[_ -]?(?:(?:new|output|completion)[_ -]?)?tokens|num_predict",
+    re.IGNORECASE,
+)
 PARTS = (
     Part(PREFILL, r"prefill|must end with a user|last role\b"),
     Part(ROLES, "|".join(_SYSTEM)),
@@ -118,7 +139,9 @@ def complaint_of(error: BaseException) -> str:
     return " ; ".join(complaints)
 
 
-def refused_part(error: BaseException, sent: Collection[str], added: Collection[str] = ()) -> str:
+def refused_part(
+    error: BaseException, sent: Collection[str], added: Collection[str] = ()
+) -> str:
     """Return which of the parts that were sent an error refuses; "" for none.
 
     added: fields that a user added, which no row of the table need know.
@@ -162,12 +185,21 @@ def longest_allowed(error: BaseException, asked: int) -> int | None:
 def misses_limit(error: BaseException) -> bool:
     """Return whether an error says that a request has to limit its reply."""
     complaint = complaint_of(error)
-    return _MISSES.search(complaint) is not None and _LIMIT.search(complaint) is not None
+    return (
+        _MISSES.search(complaint) is not None and _LIMIT.search(complaint) is not None
+    )
 
 
 def says_nothing(error: BaseException) -> bool:
     """Return whether a server failed without a word, as SGLang does where its chat template refuses a role."""
-    return re.fullmatch(r"Error code: 500 - \W*(?:internal server error)?\W*", str(error), re.IGNORECASE) is not None
+    return (
+        re.fullmatch(
+            r"Error code: 500 - \W*(?:internal server error)?\W*",
+            str(error),
+            re.IGNORECASE,
+        )
+        is not None
+    )
 
 
 def parts_sent(model: Any, turns: Sequence[Turn], streamed: bool) -> set[str]:
@@ -221,7 +253,11 @@ def accepted_turns(turns: Sequence[Turn], refused: Collection[str]) -> tuple[Tur
         if turn.role == "system":
             turn = replace(turn, role="user")
         before = alternating[-1] if alternating else None
-        if before is not None and before.role == turn.role != "tool" and not before.calls:
+        if (
+            before is not None
+            and before.role == turn.role != "tool"
+            and not before.calls
+        ):
             alternating[-1] = replace(turn, text=f"{before.text}\n\n{turn.text}")
         else:
             alternating.append(turn)

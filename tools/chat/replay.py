@@ -22,9 +22,17 @@ _CONTEXT = 40  # characters shown on either side of a difference
 def check_recorded(place: object) -> None:
     """Raise SettingsError where a replay has no cache, or a file that does not exist, which would be made anew."""
     if place is None:
-        raise SettingsError("replay answers from stored replies: name them, --cache FILE")
-    if not str(place).startswith(REMOTE) and isinstance(place, str | Path) and not Path(place).exists():
-        remedy = "record them by a run without --replay, or name those of one, --cache FILE"
+        raise SettingsError(
+            "replay answers from stored replies: name them, --cache FILE"
+        )
+    if (
+        not str(place).startswith(REMOTE)
+        and isinstance(place, str | Path)
+        and not Path(place).exists()
+    ):
+        remedy = (
+            "record them by a run without --replay, or name those of one, --cache FILE"
+        )
         raise SettingsError(f"replay: there are no replies at {place}; {remedy}")
 
 
@@ -33,13 +41,21 @@ def miss_of(slot: ReplySlot, place: str | Path | Address | None) -> ReplayMiss:
     request: JSON = json.loads(slot.request)
     asks = f"{request['role'] or 'a call'} asks at hop {request['hop']}"
     remedy = "without --replay the model is asked, and its reply recorded"
-    nearest = nearest_request(request, ReplyCache(place).recordings() if place is not None else ())
+    nearest = nearest_request(
+        request, ReplyCache(place).recordings() if place is not None else ()
+    )
     if nearest is None:
-        return ReplayMiss(f"replay: {place} holds no replies, so none to what the {asks}; {remedy}")
+        return ReplayMiss(
+            f"replay: {place} holds no replies, so none to what the {asks}; {remedy}"
+        )
     where = f"{nearest.get('role') or 'of no role'}, hop {nearest.get('hop', '?')}"
-    difference = first_difference(nearest, request) or "is equal, but its reply cannot be used"
+    difference = (
+        first_difference(nearest, request) or "is equal, but its reply cannot be used"
+    )
     nearest_there = f"The nearest request there ({where}) {difference}"
-    return ReplayMiss(f"replay: no reply in {Path(str(place)).name} to what the {asks}. {nearest_there}; {remedy}")
+    return ReplayMiss(
+        f"replay: no reply in {Path(str(place)).name} to what the {asks}. {nearest_there}; {remedy}"
+    )
 
 
 def nearest_request(request: JSON, recorded: Iterable[JSON]) -> JSON | None:
@@ -87,7 +103,9 @@ def _difference(number: int, old: Sequence[Any], new: Sequence[Any]) -> str:
 
 
 def _words(request: JSON) -> Counter[str]:
-    return Counter(word for message in request["messages"] for word in message[1].split())
+    return Counter(
+        word for message in request["messages"] for word in message[1].split()
+    )
 
 
 def _excerpt(text: str, place: int) -> str:

@@ -33,7 +33,10 @@ def _capped(model: Any, most: int | None, refused: Collection[str]) -> Any:
         return model
     own = getattr(model, name)
     if "limit_name" in fields:  # the model of this package
-        update = {"max_tokens": _least(most, own), "limit_name": _name_sent(model.base_url, refused)}
+        update = {
+            "max_tokens": _least(most, own),
+            "limit_name": _name_sent(model.base_url, refused),
+        }
     elif _is_chat_openai(model):
         update = _openai_update(model, most, refused)
     else:
@@ -42,7 +45,9 @@ def _capped(model: Any, most: int | None, refused: Collection[str]) -> Any:
     return model.model_copy(update=update) if update else model
 
 
-def _openai_update(model: Any, most: int | None, refused: Collection[str]) -> dict[str, Any]:
+def _openai_update(
+    model: Any, most: int | None, refused: Collection[str]
+) -> dict[str, Any]:
     """Return the fields by which ChatOpenAI limits its reply. It sends its own by the newer name, to any server."""
     body = dict(model.extra_body or {})
     least = _least(most, model.max_tokens, body.pop(_OLDER, None))

@@ -20,13 +20,17 @@ _TRANSIENT_STATUS = frozenset({408, 409, 425, 429, *range(500, 600)})
 # what a proxy says whose server is gone, and a server that is still loading its model
 _GONE_STATUS = frozenset({502, 503})
 # Clients of different providers share no base class; these names cover httpx, the SDKs built on it, and requests.
-_TRANSIENT_NAMES = frozenset({"APIConnectionError", "APITimeoutError", "TransportError", "Timeout"})
+_TRANSIENT_NAMES = frozenset(
+    {"APIConnectionError", "APITimeoutError", "TransportError", "Timeout"}
+)
 _FINAL = (RefusedReply, ssl.SSLError, OverflowError)
 _PASSING = (TimeoutError, ConnectionError, json.JSONDecodeError)
 _TRIES_OF_AN_ABSENT_SERVER = 2
 _LOOK_EVERY = 5.0  # seconds at most between tries of a server that is gone
 _RATE_LIMITED = 429
-_LONGER_AT_A_LIMIT = 8.0  # times as long as after other failures, as most rates are those of a minute
+_LONGER_AT_A_LIMIT = (
+    8.0  # times as long as after other failures, as most rates are those of a minute
+)
 _IN_A_STREAM = "APIError"  # the base class of OpenAI's errors, raised itself where a stream holds an error
 _NO_SUCH_HOST = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
@@ -52,7 +56,9 @@ class RetryPolicy:
         """Return whether the call is worth another try after `error`."""
         return is_transient(error) and (retry_after(error) or 0) <= self.max_wait
 
-    def decides(self, *, has_replied: bool, now: Callable[[], float]) -> Callable[[BaseException], bool]:
+    def decides(
+        self, *, has_replied: bool, now: Callable[[], float]
+    ) -> Callable[[BaseException], bool]:
         """Return what says after each failure of a call whether it is worth another try.
 
         has_replied: whether the server has replied to an earlier call. If not, nothing is there where nothing listens
@@ -94,7 +100,9 @@ class RetryPolicy:
 
 def is_transient(error: BaseException) -> bool:
     """Return whether the same request may succeed later: after a rate limit, server error, timeout or broken reply."""
-    if getattr(error, "code", None) == "insufficient_quota":  # comes as a 429, but waiting does not refill an account
+    if (
+        getattr(error, "code", None) == "insufficient_quota"
+    ):  # comes as a 429, but waiting does not refill an account
         return False
     chain = list(causes(error))
     if any(isinstance(link, _FINAL) for link in chain):
@@ -113,7 +121,9 @@ def is_transient(error: BaseException) -> bool:
 
 def is_gone(error: BaseException) -> bool:
     """Return whether a server, if it was there before, is not there now: it or its proxy says so, or nobody does."""
-    return unreachable(error) or (status_of(error) in _GONE_STATUS and retry_after(error) is None)
+    return unreachable(error) or (
+        status_of(error) in _GONE_STATUS and retry_after(error) is None
+    )
 
 
 def unreachable(error: BaseException) -> bool:
@@ -134,7 +144,9 @@ def diagnosis(error: BaseException, endpoint: str = "") -> str:
     where = _address(chain) or endpoint
     for link in chain:
         if _refuses(link):
-            return f"nothing listens at {where}; start the server, or correct its address"
+            return (
+                f"nothing listens at {where}; start the server, or correct its address"
+            )
         if _has_no_host(link):
             return f"there is no host of that name: {where}; start the server, or correct its address"
         if isinstance(link, ssl.SSLCertVerificationError):
@@ -171,7 +183,9 @@ def _refuses(error: BaseException, inside: frozenset[int] = frozenset()) -> bool
     if id(error) in inside:
         return False
     groups = inside | {id(error)}
-    refused = [any(_refuses(link, groups) for link in causes(one)) for one in error.exceptions]
+    refused = [
+        any(_refuses(link, groups) for link in causes(one)) for one in error.exceptions
+    ]
     return all(refused)
 
 
@@ -183,10 +197,17 @@ def _address(chain: list[BaseException]) -> str:
     """Return scheme, host and port of the failed request, "" if no error of the chain holds them."""
     for error in chain:
         try:
-            address = error.url if isinstance(error, NoConnection) else error.request.url  # type: ignore[attr-defined]
+            if isinstance(error, NoConnection):
+                address = error.url
+            else:
+                address = error.request.url  # type: ignore[attr-defined]
             url = urlsplit(str(address))
             port = f":{url.port}" if url.port else ""
-        except (AttributeError, RuntimeError, ValueError):  # httpx raises RuntimeError where it has no request
+        except (
+            AttributeError,
+            RuntimeError,
+            ValueError,
+        ):  # httpx raises RuntimeError where it has no request
             continue
         if url.hostname:
             return f"{url.scheme}://{url.hostname}{port}"

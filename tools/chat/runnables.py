@@ -22,14 +22,21 @@ def is_chat_model(thing: object) -> bool:
     A function as a runnable counts too, and another library's runnable that binds tools, such as ART's; whatever these
     ask cannot be seen. Without LangChain loaded nothing is either.
     """
-    known = _is(thing, "BaseChatModel", "RunnableLambda", "_ConfigurableModel") or plays_a_model(thing)
+    known = _is(
+        thing, "BaseChatModel", "RunnableLambda", "_ConfigurableModel"
+    ) or plays_a_model(thing)
     return known or any(map(is_chat_model, _inner(thing)))
 
 
 def plays_a_model(thing: object) -> bool:
     """Return whether `thing` is another library's runnable that stands for a chat model: it binds tools as one does."""
     own = type(thing).__module__.startswith(("langchain_core.", "langchain."))
-    return not own and _is(thing, "Runnable") and not _is(thing, "BaseChatModel") and hasattr(thing, "bind_tools")
+    return (
+        not own
+        and _is(thing, "Runnable")
+        and not _is(thing, "BaseChatModel")
+        and hasattr(thing, "bind_tools")
+    )
 
 
 def chat_models_in(thing: object) -> tuple[Any, ...]:
@@ -44,9 +51,9 @@ def chat_models_in(thing: object) -> tuple[Any, ...]:
 
 def is_plain(thing: object) -> bool:
     """Return whether one model answers whatever is asked: no fallback, no choice by configuration."""
-    return not _is(thing, "RunnableWithFallbacks", "_ConfigurableModel", "DynamicRunnable") and all(
-        map(is_plain, _inner(thing))
-    )
+    return not _is(
+        thing, "RunnableWithFallbacks", "_ConfigurableModel", "DynamicRunnable"
+    ) and all(map(is_plain, _inner(thing)))
 
 
 def bound_arguments(thing: object) -> Iterator[Mapping[str, Any]]:
@@ -79,7 +86,11 @@ def our_model(thing: Any) -> Any:
 Change = Callable[[Any], Any]
 
 
-def changed(thing: Any, change: Change, bound: Callable[[Mapping[str, Any]], dict[str, Any]] = dict) -> Any:
+def changed(
+    thing: Any,
+    change: Change,
+    bound: Callable[[Mapping[str, Any]], dict[str, Any]] = dict,
+) -> Any:
     """Return a copy of a runnable in which `change` has replaced each chat model; what cannot be copied stays.
 
     bound: returns what replaces the arguments that are bound to a model.
@@ -90,9 +101,15 @@ def changed(thing: Any, change: Change, bound: Callable[[Mapping[str, Any]], dic
     if _is(thing, "RunnableBindingBase"):
         update["kwargs"] = bound(thing.kwargs)
     for name in _PLACES:
-        value = getattr(thing, name, None) if name in getattr(type(thing), "model_fields", {}) else None
+        value = (
+            getattr(thing, name, None)
+            if name in getattr(type(thing), "model_fields", {})
+            else None
+        )
         if isinstance(value, Mapping):
-            update[name] = {key: changed(one, change, bound) for key, one in value.items()}
+            update[name] = {
+                key: changed(one, change, bound) for key, one in value.items()
+            }
         elif isinstance(value, (list, tuple)):
             update[name] = [changed(one, change, bound) for one in value]
         elif value is not None:
@@ -100,7 +117,9 @@ def changed(thing: Any, change: Change, bound: Callable[[Mapping[str, Any]], dic
     return thing.model_copy(update=update) if update else thing
 
 
-def described(thing: object, describe: Callable[[Any], Mapping[str, Any]]) -> dict[str, Any]:
+def described(
+    thing: object, describe: Callable[[Any], Mapping[str, Any]]
+) -> dict[str, Any]:
     """Return JSON that tells a runnable from others: what `describe` says of each model, and what is wrapped around it.
 
     Bound arguments and the other steps of a chain are hashed, for they may hold a key.
@@ -110,7 +129,11 @@ def described(thing: object, describe: Callable[[Any], Mapping[str, Any]]) -> di
     inner = [described(one, describe) for one in _inner(thing)]
     if _is(thing, "RunnableBindingBase"):
         arguments = dict(getattr(thing, "kwargs", None) or {})
-        return inner[0] | ({"bound": [_digest(arguments), *inner[0].get("bound", ())]} if arguments else {})
+        return inner[0] | (
+            {"bound": [_digest(arguments), *inner[0].get("bound", ())]}
+            if arguments
+            else {}
+        )
     if _is(thing, "_ConfigurableModel", "DynamicRunnable") and inner:
         return inner[0]
     about: dict[str, Any] = {"class": type(thing).__name__}
@@ -118,7 +141,16 @@ def described(thing: object, describe: Callable[[Any], Mapping[str, Any]]) -> di
 
 
 # where LangChain's wrappers hold what they wrap: bindings and retries; fallbacks; chains; configurable fields
-_PLACES = ("bound", "runnable", "fallbacks", "first", "middle", "last", "default", "alternatives")
+_PLACES = (
+    "bound",
+    "runnable",
+    "fallbacks",
+    "first",
+    "middle",
+    "last",
+    "default",
+    "alternatives",
+)
 _WRAPPERS = ("RunnableBindingBase", "RunnableWithFallbacks", "RunnableSequence")
 
 
@@ -149,7 +181,13 @@ def _configured(thing: Any) -> tuple[Any, ...]:
 def _listed(value: Any) -> tuple[Any, ...]:
     if isinstance(value, Mapping):
         value = tuple(value.values())
-    return tuple(value) if isinstance(value, (list, tuple)) else () if value is None else (value,)
+    return (
+        tuple(value)
+        if isinstance(value, (list, tuple))
+        else ()
+        if value is None
+        else (value,)
+    )
 
 
 def _is(thing: object, *names: str) -> bool:
@@ -161,7 +199,9 @@ def _is(thing: object, *names: str) -> bool:
 @lru_cache(maxsize=1024)
 def _langchain_classes(kind: type) -> frozenset[str]:
     return frozenset(
-        base.__name__ for base in kind.__mro__ if base.__module__.startswith(("langchain_core.", "langchain."))
+        base.__name__
+        for base in kind.__mro__
+        if base.__module__.startswith(("langchain_core.", "langchain."))
     )
 
 
@@ -170,7 +210,11 @@ def _digest(value: object) -> str:
     try:
         from langchain_core.load import dumpd
 
-        text = json.dumps(value if isinstance(value, dict) else dumpd(value), sort_keys=True, default=dumpd)
+        text = json.dumps(
+            value if isinstance(value, dict) else dumpd(value),
+            sort_keys=True,
+            default=dumpd,
+        )
     except (TypeError, ValueError):
         text = repr(value)
     return hashlib.sha256(_ADDRESS.sub("", text).encode()).hexdigest()[:16]

@@ -23,7 +23,13 @@ SHORTEST = 8
 """A shorter secret is the dummy of a local server, as in OPENAI_API_KEY=x, and would be found in every word."""
 PART = 12
 """Letters of a secret in a row that are masked as the whole is."""
-URL_ATTRIBUTES = ("openai_api_base", "base_url", "anthropic_api_url", "azure_endpoint", "endpoint_url")
+URL_ATTRIBUTES = (
+    "openai_api_base",
+    "base_url",
+    "anthropic_api_url",
+    "azure_endpoint",
+    "endpoint_url",
+)
 """Where chat models of LangChain's providers hold their address"""
 BETWEEN_URLS = re.compile(r",\s*(?=https?://)")
 # of base64, the characters that also depend on the bytes before the secret, by how many these are beyond threes
@@ -43,8 +49,16 @@ _QUERY = re.compile(r"\?[^#\s]*")
 # how credentials look, and their replacements
 _LOOKS = (
     (_USERINFO, f"{MASK}@"),
-    (re.compile(r"(?i)([?&][\w.-]{0,40}(?:key|token|secret|password|signature|sig)=)[^&#\s\"'<>]+"), rf"\1{MASK}"),
-    (re.compile(r"(?i)\b(bearer\s+|api[_-]?key[\"']?\s*[:=]\s*[\"']?)[^\s\"',}]+"), rf"\1{MASK}"),
+    (
+        re.compile(
+            r"(?i)([?&][\w.-]{0,40}(?:key|token|secret|password|signature|sig)=)[^&#\s\"'<>]+"
+        ),
+        rf"\1{MASK}",
+    ),
+    (
+        re.compile(r"(?i)\b(bearer\s+|api[_-]?key[\"']?\s*[:=]\s*[\"']?)[^\s\"',}]+"),
+        rf"\1{MASK}",
+    ),
     (re.compile(r"\b(?:sk|pk|xai|gsk|hf)[-_][\w*-]{8,}"), MASK),
 )
 

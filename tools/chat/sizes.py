@@ -106,7 +106,9 @@ class Sizes:
 
     def with_room_for_thoughts(self, request: Request) -> Request:
         """Return a request whose reply may be as long as thoughts and a reply are together."""
-        return replace(request, max_tokens=max(request.max_tokens or 0, self.for_thoughts))
+        return replace(
+            request, max_tokens=max(request.max_tokens or 0, self.for_thoughts)
+        )
 
     @property
     def may_think_unmarked(self) -> bool:

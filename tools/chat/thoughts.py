@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from ras_agent.marks import FLAGS, THOUGHT_MARKS, TURN_OPENINGS
 
 _THOUGHTS = tuple(
-    (marks, re.compile(marks.opening, FLAGS), re.compile(marks.closing, FLAGS)) for marks in THOUGHT_MARKS
+    (marks, re.compile(marks.opening, FLAGS), re.compile(marks.closing, FLAGS))
+    for marks in THOUGHT_MARKS
 )
 _TURN_BEGINS = re.compile(rf"(?:\s*+(?:{'|'.join(TURN_OPENINGS)}))++")
 _TURN_ENDS = re.compile(

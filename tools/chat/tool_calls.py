@@ -16,7 +16,15 @@ from ras_agent.prompts import ToolCall
 from ras_agent.text.loose_json import json_objects
 
 # the keys under which servers and models have the arguments of a call, and its name
-_ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "kwargs", "tool_input", "action_input")
+_ARGUMENT_KEYS = (
+    "arguments",
+    "parameters",
+    "args",
+    "input",
+    "kwargs",
+    "tool_input",
+    "action_input",
+)
 _NAME_KEYS = ("name", "tool_name", "function", "tool", "recipient_name", "action")
 _INNER_KEYS = ("function", "custom")
 _LABEL_KEYS = (*_NAME_KEYS, "type", "id")
@@ -35,19 +43,20 @@ _PARAMETER = re.compile(
     re.DOTALL,
 )
 _CALL_TAGS = re.compile(
-    r"<\|?(?:tool|function)_?calls?\|?>(?P<call>.*?)(?=</?\|?(?:tool|function)_?calls?\|?>|\Z)", re.DOTALL | re.I
+    r"<\|?(?:tool|function)_?calls?\|?>(?P<call>.*?)(?=</?\|?(?:tool|function)_?calls?\|?>|\Z)",
+    re.DOTALL | re.I,
 )
 # Gemma's calls: call:search{query:<escape>text<escape>}, with other quotes in its fourth version
 _GEMMA_CALL = re.compile(r"\bcall:\w++\{[^{}]*+\}")
 _GEMMA_QUOTE = re.compile(r"<escape>|<\|\"\|>")
 _BARE_KEY = re.compile(r"([{,]\s*+)(\w++)(?=:)")
-_PYTHON_AROUND = re.compile(r"</?[|｜]?[a-z_]++[|｜]?>|```\w*|print(?=\()|\.call(?=\()", re.IGNORECASE)
+_PYTHON_AROUND = re.compile(
+    r"</?[|｜]?[a-z_]++[|｜]?>|```\w*|print(?=\()|\.call(?=\()", re.IGNORECASE
+)
 # what opens a call, in front of it
 _OPENED = re.compile(r"(?:<[^<>\n]*+>|\[TOOL_CALLS\]|```\w*+|functools|[\[\s])++\Z")
 # between a name and its object: tokens of templates, an opened fence, white space, the end of a tag
-_BETWEEN = (
-    r"(?:<[|｜][^<>{}]{0,40}[|｜]>|\[ARGS\]|\[CALL_ID\]\w*+|```(?:json)?|json\b|commentary\b|Action Input:|[\s\"'>:])*+"
-)
+_BETWEEN = r"(?:<[|｜][^<>{}]{0,40}[|｜]>|\[ARGS\]|\[CALL_ID\]\w*+|```(?:json)?|json\b|commentary\b|Action Input:|[\s\"'>:])*+"
 
 
 def arguments_in(raw: object) -> list[dict[str, Any]]:
@@ -231,7 +240,9 @@ def named_call(text: str) -> tuple[str, object]:
         name, held = _name_and_arguments(item)
         if name:
             return name, held
-    stated = _NAME.search(text)  # of an object that is broken off, or has a comma too many
+    stated = _NAME.search(
+        text
+    )  # of an object that is broken off, or has a comma too many
     name = stated[1] if stated else ""
     inner = items[0] if items else {}
     return name, inner
@@ -256,7 +267,9 @@ def _name_and_arguments(item: Mapping[str, Any]) -> tuple[str, object]:
 
 
 def _before_objects(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
-    before = re.compile(rf"\b(?:functions?[.:=])?({'|'.join(map(re.escape, names))})(?::\d++)?{_BETWEEN}(?=\{{)")
+    before = re.compile(
+        rf"\b(?:functions?[.:=])?({'|'.join(map(re.escape, names))})(?::\d++)?{_BETWEEN}(?=\{{)"
+    )
     for match in before.finditer(text):
         try:
             item, _ = _DECODER.raw_decode(text, match.end())
@@ -273,7 +286,9 @@ def _tagged(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
     )
     starts = list(opening.finditer(text))
     ends = [*(start.start() for start in starts[1:]), len(text)]
-    for start, end in zip(starts, ends, strict=False):  # without a start there is still one end
+    for start, end in zip(
+        starts, ends, strict=False
+    ):  # without a start there is still one end
         arguments = {}
         for parameter in _PARAMETER.finditer(text, start.end(), end):
             key = parameter["key"] or parameter["glm_key"]
@@ -293,6 +308,8 @@ def _pythonic(text: str, names: Sequence[str]) -> Iterator[ToolCall]:
         return
     for match in re.finditer(call, wrapped):
         arguments = {}
-        for key, value in re.findall(rf"(?:(\w+)\s*+=\s*+)?+({_QUOTED}|\d++)", match[2]):
+        for key, value in re.findall(
+            rf"(?:(\w+)\s*+=\s*+)?+({_QUOTED}|\d++)", match[2]
+        ):
             arguments[key] = re.sub(r"\\(.)", r"\1", value.strip("\"'"))
         yield ToolCall(match[1], arguments)

@@ -8,7 +8,13 @@ from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
-from ras_agent.errors import BudgetExceeded, ModelCallError, ModelRefused, PromptTooLong, RasError
+from ras_agent.errors import (
+    BudgetExceeded,
+    ModelCallError,
+    ModelRefused,
+    PromptTooLong,
+    RasError,
+)
 from ras_agent.tools.chat.call import Model, Reply, Request
 from ras_agent.tools.chat.deadline import Clock, Deadline
 from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, unreachable
@@ -70,7 +76,9 @@ class Tried:
         raise AssertionError("a call either returns or raises")
 
     def _retrying(self, deadline: Deadline) -> AsyncRetrying:
-        decide = self._policy.decides(has_replied=self._has_replied, now=self._clock.now)
+        decide = self._policy.decides(
+            has_replied=self._has_replied, now=self._clock.now
+        )
 
         def worth_it(error: BaseException) -> bool:
             in_time = (retry_after(error) or 0.0) < deadline.left()

@@ -27,10 +27,17 @@ _ASKED_IN_NUMBERS = re.compile(
 )
 # "per minute", "RPM", "20 requests in the last 30 seconds", "a window of 20 s"
 _WINDOW = re.compile(
-    rf"(?:per|/|every|each|within|last|window of|\ba)\s*(?:(\d+)[\s-]*)?({_UNIT})(?-i:(?![a-z]))", re.IGNORECASE
+    rf"(?:per|/|every|each|within|last|window of|\ba)\s*(?:(\d+)[\s-]*)?({_UNIT})(?-i:(?![a-z]))",
+    re.IGNORECASE,
 )
 _SHORT_WINDOW = re.compile(r"\b[RTQ]P([SMHD])\b")
-_CHINESE_WINDOWS = {"每秒": 1.0, "每分钟": 60.0, "每分鐘": 60.0, "每小时": 3600.0, "每小時": 3600.0}
+_CHINESE_WINDOWS = {
+    "每秒": 1.0,
+    "每分钟": 60.0,
+    "每分鐘": 60.0,
+    "每小时": 3600.0,
+    "每小時": 3600.0,
+}
 
 # a number of seconds is no moment before 2001, and no moment in milliseconds before 2001 either
 _FIRST_MOMENT = 1e9
@@ -70,7 +77,9 @@ def status_of(error: BaseException) -> int | None:
 
 
 def _in_retry_after(headers: Mapping[str, str]) -> float | None:
-    values = {str(name).lower().removeprefix("x-"): value for name, value in headers.items()}
+    values = {
+        str(name).lower().removeprefix("x-"): value for name, value in headers.items()
+    }
     milliseconds = values.get("retry-after-ms")
     value = values.get("retry-after")
     try:
@@ -157,7 +166,9 @@ def _duration(text: str) -> float:
 def _unit(name: str) -> float:
     """Return the seconds of a unit: a millisecond is written ms, or in full."""
     name = name.lower()
-    return _SECONDS["ms"] if name.startswith("mil") or name == "ms" else _SECONDS[name[0]]
+    return (
+        _SECONDS["ms"] if name.startswith("mil") or name == "ms" else _SECONDS[name[0]]
+    )
 
 
 def _asked_in(words: str) -> float | None:
@@ -171,7 +182,9 @@ def _asked_in(words: str) -> float | None:
 
 def _window_in(words: str) -> float | None:
     """Return the shortest time over which an error says that calls are counted."""
-    windows = [float(number or 1) * _unit(unit) for number, unit in _WINDOW.findall(words)]
+    windows = [
+        float(number or 1) * _unit(unit) for number, unit in _WINDOW.findall(words)
+    ]
     windows += [_unit(unit) for unit in _SHORT_WINDOW.findall(words)]
     windows += [seconds for name, seconds in _CHINESE_WINDOWS.items() if name in words]
     return min(windows, default=None)

@@ -29,10 +29,18 @@ SMALL_EVIDENCE = 2000
 _SMALL = 4e9  # parameters
 _LEAST_EVIDENCE = 4000
 _UNITS = {"m": 1e6, "b": 1e9}
-_SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)(m|b)(?![a-z0-9])", re.IGNORECASE)
+_SIZE = re.compile(
+    r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)(m|b)(?![a-z0-9])", re.IGNORECASE
+)
 
 # vLLM and SGLang, llama.cpp, OpenRouter and Together, Groq, Mistral
-_LISTED = ("max_model_len", "n_ctx", "context_length", "context_window", "max_context_length")
+_LISTED = (
+    "max_model_len",
+    "n_ctx",
+    "context_length",
+    "context_window",
+    "max_context_length",
+)
 _REPAIR_TOKENS = 512
 _LEAST = 512  # tokens; nobody serves less, so a smaller number was no window
 REPLY_SHARE = 8  # a prompt leaves an eighth of a small window for the reply at least
@@ -48,7 +56,9 @@ TOKENS_PER_TURN = 8
 def fit_into(turns: Iterable[Turn], room: int) -> bool:
     """Return whether a prompt has at most `room` tokens by the estimate, which is made only where it may matter."""
     turns = tuple(turns)
-    most = sum(most_tokens(turn.text + turn.thoughts) + TOKENS_PER_TURN for turn in turns)
+    most = sum(
+        most_tokens(turn.text + turn.thoughts) + TOKENS_PER_TURN for turn in turns
+    )
     return most <= room or estimate_turns(turns) <= room
 
 

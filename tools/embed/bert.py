@@ -94,7 +94,9 @@ class _Layer:
             )
             # (3, B, heads, 32, T), copied, so that its strides are those of only this text
             query, key, value = np.ascontiguousarray(parts)
-            weights = query.swapaxes(-1, -2) @ key  # (B, heads, T, T); the scale is folded into the query's map
+            weights = (
+                query.swapaxes(-1, -2) @ key
+            )  # (B, heads, T, T); the scale is folded into the query's map
             weights -= weights.max(axis=-1, keepdims=True)
             np.exp(weights, out=weights)
             weights /= weights.sum(axis=-1, keepdims=True)
@@ -128,7 +130,9 @@ class Bert:
         """Return how many tokens a panel holds at most."""
         return PANEL - 2 * self.margin
 
-    def states(self, panel: Sequence[Sequence[int]], firsts: Sequence[int] | None = None) -> tuple[Floats, list[Group]]:
+    def states(
+        self, panel: Sequence[Sequence[int]], firsts: Sequence[int] | None = None
+    ) -> tuple[Floats, list[Group]]:
         """Return the last states, a row for each column (columns, 384), and the columns of the texts of each length.
 
         panel: token id lists, sorted by length. firsts: how many tokens of each are of the first segment; all, if None.
@@ -137,7 +141,9 @@ class Bert:
         size = sum(lengths)
         margin = self.margin
         columns = -(-size // _TILE) * _TILE
-        if size < 2 * _TILE:  # such a product has no ends; a single question is read in half the time
+        if (
+            size < 2 * _TILE
+        ):  # such a product has no ends; a single question is read in half the time
             margin = 0
             columns = max(size, _TILE)
         words, places = words_and_places(self.words, panel)
@@ -156,7 +162,9 @@ class Bert:
         return np.ascontiguousarray(x.T), groups
 
 
-def words_and_places(words: Floats, panel: Sequence[Sequence[int]]) -> tuple[Floats, Ints]:
+def words_and_places(
+    words: Floats, panel: Sequence[Sequence[int]]
+) -> tuple[Floats, Ints]:
     """Return the word vectors of a panel's tokens, text after text, and each token's place in its text."""
     tokens = [np.asarray(text, dtype=np.int64) for text in panel]
     places = [np.arange(len(text)) for text in panel]

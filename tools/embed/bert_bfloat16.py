@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ras_agent.arrays import Floats
-from ras_agent.tools.embed.bert import HEADS, WIDTH, Bert, Group, Linear, Norm, groups_of, words_and_places
+from ras_agent.tools.embed.bert import (
+    HEADS,
+    WIDTH,
+    Bert,
+    Group,
+    Linear,
+    Norm,
+    groups_of,
+    words_and_places,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,7 +63,9 @@ class _Layer(NamedTuple):
                     4,
                 )
             )  # (3, B, heads, T, 32)
-            weights = torch.softmax(query @ key.transpose(-1, -2), dim=-1)  # (B, heads, T, T)
+            weights = torch.softmax(
+                query @ key.transpose(-1, -2), dim=-1
+            )  # (B, heads, T, T)
             of_group = (weights @ value).transpose(1, 2)
             context[group.columns] = of_group.reshape(-1, WIDTH)
         attended = linear(context, *self.attended)

@@ -19,7 +19,13 @@ from ras_agent.protocols import Embedder
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.chat.retry import diagnosis
 from ras_agent.tools.chat.secrets import without_secrets
-from ras_agent.tools.embed.served import PROVIDERS, ServedEmbedder, is_served, scaled_rows, server_of
+from ras_agent.tools.embed.served import (
+    PROVIDERS,
+    ServedEmbedder,
+    is_served,
+    scaled_rows,
+    server_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +35,13 @@ if TYPE_CHECKING:
 UNSCALED = "unscaled:"
 """Begins the name of an embedder whose vectors are as long as its model makes them."""
 _KNOWN = (
-    *("minilm", "st:<model or path>", "openai:<model>", "vllm:http://<host>:<port>/v1#<model>", "ollama:<model>"),
+    *(
+        "minilm",
+        "st:<model or path>",
+        "openai:<model>",
+        "vllm:http://<host>:<port>/v1#<model>",
+        "ollama:<model>",
+    ),
     *("<provider>:<model>", f"{UNSCALED}st:<model or path>"),
 )
 
@@ -52,7 +64,9 @@ def resolve_embedder(spec: object) -> Embedder:
     if _is_instance(spec, "sentence_transformers", "SentenceTransformer"):
         return SentenceTransformerEmbedder(spec)
     if isinstance(spec, type) or not (hasattr(spec, "name") and hasattr(spec, "embed")):
-        raise TypeError(f"an embedder has a name, a dimension and the method `embed(texts)`, got {spec!r:.200}")
+        raise TypeError(
+            f"an embedder has a name, a dimension and the method `embed(texts)`, got {spec!r:.200}"
+        )
     return cast(Embedder, spec)
 
 
@@ -75,7 +89,9 @@ def reopened_embedder(name: str, dimension: int, index: str) -> Embedder:
 
 def of_unit_length(embedder: Embedder) -> Embedder:
     """Return an embedder whose vectors have length 1: the same one, or the scaled form of one that leaves lengths."""
-    if isinstance(embedder, SentenceTransformerEmbedder | LangChainEmbedder | ServedEmbedder):
+    if isinstance(
+        embedder, SentenceTransformerEmbedder | LangChainEmbedder | ServedEmbedder
+    ):
         return embedder.scaled()
     return embedder
 
@@ -112,7 +128,12 @@ class SentenceTransformerEmbedder:
     """Embedder with a sentence-transformers model and its query and document prompts. Loads at the first text."""
 
     def __init__(
-        self, model: str | Path | Any, *, name: str = "", batch_size: int = 64, unit_length: bool = True
+        self,
+        model: str | Path | Any,
+        *,
+        name: str = "",
+        batch_size: int = 64,
+        unit_length: bool = True,
     ) -> None:
         """Take a model's name, a folder, or a SentenceTransformer; `name` is the name that indexes store.
 
@@ -182,7 +203,9 @@ class SentenceTransformerEmbedder:
 class LangChainEmbedder:
     """Embedder with any LangChain Embeddings object."""
 
-    def __init__(self, embeddings: Embeddings, *, name: str = "", unit_length: bool = True) -> None:
+    def __init__(
+        self, embeddings: Embeddings, *, name: str = "", unit_length: bool = True
+    ) -> None:
         """Wrap the object; `name` is the name that indexes store, by default its class and model.
 
         unit_length: whether vectors are scaled to length 1.
@@ -204,7 +227,9 @@ class LangChainEmbedder:
         """Return the embedder of this model whose vectors have length 1."""
         if self._unit_length:
             return self
-        return LangChainEmbedder(self._embeddings, name=self.name.removeprefix(UNSCALED))
+        return LangChainEmbedder(
+            self._embeddings, name=self.name.removeprefix(UNSCALED)
+        )
 
     @property
     def dimension(self) -> int:
@@ -231,8 +256,12 @@ class LangChainEmbedder:
             return getattr(self._embeddings, method)(argument)
         except Exception as error:
             why = diagnosis(error)
-            message = without_secrets(f"{error}: {why}" if why else str(error), self._embeddings)
-            raise ModelCallError(f"embedder {self.name!r} failed: {type(error).__name__}: {message}") from None
+            message = without_secrets(
+                f"{error}: {why}" if why else str(error), self._embeddings
+            )
+            raise ModelCallError(
+                f"embedder {self.name!r} failed: {type(error).__name__}: {message}"
+            ) from None
 
 
 def _named(name: str, unit_length: bool) -> str:
@@ -264,9 +293,13 @@ def _embedder_of(spec: str) -> Embedder:
         embeddings = init_embeddings(plain)
         return LangChainEmbedder(embeddings, name=spec, unit_length=unit_length)
     except ImportError as error:
-        raise SettingsError(f"embedder {spec!r} needs its provider's package: {error}") from error
+        raise SettingsError(
+            f"embedder {spec!r} needs its provider's package: {error}"
+        ) from error
     except Exception as error:
-        raise SettingsError(f"cannot set up the embedder {spec!r}: {without_secrets(str(error))}") from None
+        raise SettingsError(
+            f"cannot set up the embedder {spec!r}: {without_secrets(str(error))}"
+        ) from None
 
 
 def _is_instance(thing: object, module: str, name: str) -> bool:
@@ -296,4 +329,6 @@ def _load(path: str) -> Any:
     try:
         return SentenceTransformer(path)
     except Exception as error:
-        raise SettingsError(f"cannot load the sentence-transformers model {path!r}: {error}") from error
+        raise SettingsError(
+            f"cannot load the sentence-transformers model {path!r}: {error}"
+        ) from error

@@ -77,7 +77,11 @@ class MiniLMEmbedder:
         clean = list(map(encodable, texts))
         distinct = list(dict.fromkeys(clean))
         tokens = [encoding.ids for encoding in network.tokenizer.encode_batch(distinct)]
-        if sum(map(len, tokens)) >= _MANY and multiplies_bfloat16() and find_spec("torch"):
+        if (
+            sum(map(len, tokens)) >= _MANY
+            and multiplies_bfloat16()
+            and find_spec("torch")
+        ):
             network = _network_for_many()
         vectors = np.empty((len(distinct), WIDTH), dtype=np.float32)
         for rows in panels(tokens, network.bert.columns):

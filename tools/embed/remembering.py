@@ -15,7 +15,9 @@ class RememberingEmbedder:
 
     def __init__(self, embedder: Embedder, size: int = 1024) -> None:
         self._embedder = embedder
-        self._cached_vector = lru_cache(size)(lambda query: query_vector(embedder, query))
+        self._cached_vector = lru_cache(size)(
+            lambda query: query_vector(embedder, query)
+        )
 
     @property
     def name(self) -> str:

@@ -20,7 +20,14 @@ from tenacity import Retrying, retry_if_exception
 
 from ras_agent.arrays import Floats, unit_rows
 from ras_agent.budget import current_ledger
-from ras_agent.errors import IndexMismatch, MissingExtra, ModelCallError, ModelRefused, RasError, SettingsError
+from ras_agent.errors import (
+    IndexMismatch,
+    MissingExtra,
+    ModelCallError,
+    ModelRefused,
+    RasError,
+    SettingsError,
+)
 from ras_agent.tools.chat.addresses import server_address
 from ras_agent.tools.chat.deadline import Clock
 from ras_agent.tools.chat.http import MOST_BYTES_OF_VECTORS, BrokenReply, Endpoint, run
@@ -34,7 +41,9 @@ _SECONDS, _AT_LEAST = 60.0, 0.1  # for a request; a run or a search may allow le
 # TEI takes no more than 32 texts in a request unless it is told to; OpenAI takes 300,000 tokens
 _MOST_TEXTS, _MOST_CHARACTERS = 32, 200_000
 _AT_ONCE = 4
-_SPLIT = frozenset((400, 413, 422))  # the replies of servers to a batch that is too large for them
+_SPLIT = frozenset(
+    (400, 413, 422)
+)  # the replies of servers to a batch that is too large for them
 _TOO_LONG = (
     "context length",
     "maximum input length",
@@ -65,7 +74,11 @@ def same_model(name: str, other: str) -> bool:
     """Tell whether two names of embedders mean one model; the address of its server does not count."""
     if name == other:
         return True
-    return is_served(name) and is_served(other) and _model_in(name) == _model_in(other) != ""
+    return (
+        is_served(name)
+        and is_served(other)
+        and _model_in(name) == _model_in(other) != ""
+    )
 
 
 def server_of(spec: str, index: str = "") -> Server:
@@ -95,10 +108,16 @@ def server_of(spec: str, index: str = "") -> Server:
         )
     if provider == "ollama":
         return Server(
-            ollama_url(os.environ.get("OLLAMA_HOST", "")), name, SecretStr("ollama"), "OLLAMA_API_KEY", "OLLAMA_HOST"
+            ollama_url(os.environ.get("OLLAMA_HOST", "")),
+            name,
+            SecretStr("ollama"),
+            "OLLAMA_API_KEY",
+            "OLLAMA_HOST",
         )
     moved = os.environ.get("VLLM_BASE_URL", "") if index else ""
-    url, name, key = server_address(f"{moved}#{_model_in(spec)}" if moved else name, "vllm:")
+    url, name, key = server_address(
+        f"{moved}#{_model_in(spec)}" if moved else name, "vllm:"
+    )
     if "@" in urlsplit(url).netloc or urlsplit(url).query:
         raise SettingsError(
             f"embedder {printable(spec)!r}: the address is stored in the index, so it must hold no password: put the "
@@ -200,7 +219,12 @@ class ServedEmbedder:
                 in _SPLIT
             ):
                 half = len(texts) // 2
-                return np.concatenate([self._batch_vectors(texts[:half]), self._batch_vectors(texts[half:])])
+                return np.concatenate(
+                    [
+                        self._batch_vectors(texts[:half]),
+                        self._batch_vectors(texts[half:]),
+                    ]
+                )
             raise self._to_error(error, texts) from None
         self._has_replied = True
         width = self._width = self._width or vectors.shape[1]
@@ -247,7 +271,9 @@ class ServedEmbedder:
         status = getattr(error, "status_code", None)
         is_unreachable = unreachable(error)
         # as in ras_agent.tools.chat.client
-        unusable = (is_unreachable or status in (401, 403, 404)) and not self._has_replied
+        unusable = (
+            is_unreachable or status in (401, 403, 404)
+        ) and not self._has_replied
         self._has_replied &= not is_unreachable
         message = without_secrets(str(error), self)
         why = diagnosis(error, _origin(server.url)) or ""
@@ -277,12 +303,16 @@ def _vectors(reply: Any, count: int) -> Floats:
         for item in reply["data"]:
             rows[item["index"]] = _numbers(item["embedding"])
         if len(reply["data"]) != count or set(rows) != set(range(count)):
-            raise BrokenReply(f"the reply has {len(reply['data'])} vectors for {count} texts")
+            raise BrokenReply(
+                f"the reply has {len(reply['data'])} vectors for {count} texts"
+            )
         vectors = np.array([rows[place] for place in range(count)], dtype=np.float32)
     except (LookupError, TypeError, ValueError) as error:
         raise BrokenReply(f"the reply holds no vectors: {error}") from error
     if vectors.ndim != 2 or not vectors.shape[1] or not np.isfinite(vectors).all():
-        raise BrokenReply("the reply holds vectors of different widths, or with values that are no numbers")
+        raise BrokenReply(
+            "the reply holds vectors of different widths, or with values that are no numbers"
+        )
     return vectors
 
 
@@ -297,7 +327,9 @@ def _batches(texts: Sequence[str]) -> list[list[str]]:
     batches: list[list[str]] = [[]]
     characters = 0
     for text in texts:
-        if batches[-1] and (len(batches[-1]) == _MOST_TEXTS or characters + len(text) > _MOST_CHARACTERS):
+        if batches[-1] and (
+            len(batches[-1]) == _MOST_TEXTS or characters + len(text) > _MOST_CHARACTERS
+        ):
             batches.append([])
             characters = 0
         batches[-1].append(text)
@@ -327,14 +359,18 @@ def ollama_url(address: str) -> str:
     try:
         port = parts.port or 11434
     except ValueError as error:
-        raise SettingsError(f"OLLAMA_HOST={address!r}: {error}; write it as 127.0.0.1:11434") from None
+        raise SettingsError(
+            f"OLLAMA_HOST={address!r}: {error}; write it as 127.0.0.1:11434"
+        ) from None
     host = parts.hostname or "127.0.0.1"
     # 0.0.0.0 is an address that a server listens on, and no address to ask
     host = {
         "0.0.0.0": "127.0.0.1",
         "::": "[::1]",
     }.get(host, f"[{host}]" if ":" in host else host)
-    return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/').removesuffix('/v1')}/v1"
+    return (
+        f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/').removesuffix('/v1')}/v1"
+    )
 
 
 def _origin(url: str) -> str:

@@ -58,7 +58,9 @@ def load_weights(file: Path) -> dict[str, Floats]:
     try:
         stored = load_file(file)
     except (OSError, SafetensorError) as error:
-        raise WeightsError(f"{file}: the weights cannot be read ({error}); install ras-agent again") from error
+        raise WeightsError(
+            f"{file}: the weights cannot be read ({error}); install ras-agent again"
+        ) from error
     weights: dict[str, Floats] = {}
     for name, array in stored.items():
         if not name.endswith(_FACTORS):

@@ -56,7 +56,10 @@ class ScoreHead:
         """Take the two layers `name`.0 and `name`.2, whose inputs are state, query and, if any, the node's vector."""
         import torch
 
-        state, query, *node = (part.t().contiguous() for part in torch.split(weights[f"{name}.0.weight"], width, 1))
+        state, query, *node = (
+            part.t().contiguous()
+            for part in torch.split(weights[f"{name}.0.weight"], width, 1)
+        )
         output = weights[f"{name}.2.weight"][0].contiguous()
         output_bias = float(weights[f"{name}.2.bias"])
         return cls(
@@ -114,12 +117,16 @@ class GraphCache:
         return size
 
 
-def layer_weights(weights: Mapping[str, Tensor], dtype: dtype) -> Iterator[LayerWeights]:
+def layer_weights(
+    weights: Mapping[str, Tensor], dtype: dtype
+) -> Iterator[LayerWeights]:
     """Yield the weights layer by layer, the matrices as `dtype`."""
     for number in range(layer_count(weights)):
         at = f"entity_model.layers.{number}"
         matrix = weights[f"{at}.linear.weight"]
-        of_state, of_total = (half.t().contiguous().to(dtype) for half in matrix.chunk(2, dim=1))
+        of_state, of_total = (
+            half.t().contiguous().to(dtype) for half in matrix.chunk(2, dim=1)
+        )
         norm_weight = weights[f"{at}.layer_norm.weight"]
         norm_bias = weights[f"{at}.layer_norm.bias"]
         yield LayerWeights(
@@ -135,7 +142,9 @@ def norm_and_rectify(mixed: Tensor, layer: LayerWeights) -> Tensor:
     """Return rectify(layer norm(`mixed`)), (rows, d), which is added to the states. mixed: a linear map's output."""
     from torch.nn.functional import layer_norm
 
-    return layer_norm(mixed, mixed.shape[-1:], layer.norm_weight, layer.norm_bias).relu_()
+    return layer_norm(
+        mixed, mixed.shape[-1:], layer.norm_weight, layer.norm_bias
+    ).relu_()
 
 
 def build_cache(
@@ -193,7 +202,10 @@ def build_cache(
                 graph, layer, state, relation_states[-1], half_cache, nodes, following
             )
             # what entered the layer makes room for what leaves the next, unless it is the caller's
-            following, state = (None if nodes is not None and state is nodes.initial else state), following
+            following, state = (
+                (None if nodes is not None and state is nodes.initial else state),
+                following,
+            )
             pre_norm.append(output)
             deviations.append(deviation)
             bytes_left -= count * row
@@ -210,7 +222,9 @@ def build_cache(
         state = state.expand(count, width)
         for begin in range(0, count, ROWS_AT_ONCE):
             block = slice(begin, begin + ROWS_AT_ONCE)
-            score_hidden.write(begin, background_share(head, state[block], nodes, block))
+            score_hidden.write(
+                begin, background_share(head, state[block], nodes, block)
+            )
     del state
     if alike:
         # no background is made of the first layer's relation states, so they take memory when the states have left it
@@ -255,7 +269,8 @@ class _RelationStates:
 
         at = f"entity_model.layers.{layer}.relation_projection"
         first, bias, second, last = (
-            self._weights[f"{at}.{name}"] for name in ("0.weight", "0.bias", "2.weight", "2.bias")
+            self._weights[f"{at}.{name}"]
+            for name in ("0.weight", "0.bias", "2.weight", "2.bias")
         )
         if self._composed:
             bias = bias + first @ self._weights["rel_mlp.bias"]
@@ -271,7 +286,9 @@ class _RelationStates:
                 rows = self._inputs[block]
             hidden = rows @ first
             if self._negated:
-                states.write(count + begin, torch.addmm(last, (bias - hidden).relu_(), second))
+                states.write(
+                    count + begin, torch.addmm(last, (bias - hidden).relu_(), second)
+                )
             states.write(begin, torch.addmm(last, hidden.add_(bias).relu_(), second))
 
 
@@ -287,7 +304,9 @@ def deviation_of(rows: Tensor) -> Tensor:
     return (variance + NORM_EPSILON).sqrt_()
 
 
-def background_share(head: ScoreHead, state: Tensor, nodes: NodeInputs | None, block: slice) -> Tensor:
+def background_share(
+    head: ScoreHead, state: Tensor, nodes: NodeInputs | None, block: slice
+) -> Tensor:
     """Return (rows, h): what the states of the entities `block` and their vectors add to the score's hidden layer."""
     share = state @ head.state_weight
     if nodes is not None and head.node_weight is not None:
@@ -346,7 +365,9 @@ def _background_layer(
                 layer.total_weight,
             )
         else:
-            mixed = torch.addmm(layer.bias, sums, layer.total_weight).addmm_(block_states, layer.state_weight)
+            mixed = torch.addmm(layer.bias, sums, layer.total_weight).addmm_(
+                block_states, layer.state_weight
+            )
         normed, _, inverse = torch.native_layer_norm(
             mixed,
             [width],

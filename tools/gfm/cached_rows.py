@@ -44,8 +44,12 @@ class CachedRows:
 
         if not self.values.is_floating_point():
             return self.scales * _LARGEST
-        blocks = torch.split(self.values, max(1, _NUMBERS_AT_ONCE // max(1, self.values.shape[1])))
-        return torch.cat([block.abs().amax(dim=1) for block in blocks])  # four times as fast as torch's norm
+        blocks = torch.split(
+            self.values, max(1, _NUMBERS_AT_ONCE // max(1, self.values.shape[1]))
+        )
+        return torch.cat(
+            [block.abs().amax(dim=1) for block in blocks]
+        )  # four times as fast as torch's norm
 
     def write(self, begin: int, rows: Tensor) -> None:
         """Write float32 `rows` (rows, d) to those from number `begin` on."""
@@ -60,7 +64,9 @@ class CachedRows:
             block = rows[low : low + step]
             scales = block.abs().amax(dim=1).clamp_(min=1e-30) / _LARGEST
             at = slice(begin + low, begin + low + len(block))
-            self.values[at] = torch.div(block, scales[:, None], out=scaled[: len(block)]).round_()
+            self.values[at] = torch.div(
+                block, scales[:, None], out=scaled[: len(block)]
+            ).round_()
             self.scales[at] = scales
 
 

@@ -87,7 +87,9 @@ class MovableGFM:
                     raise MemoryError(reason)
                 self._network = self._on_cpu()
                 torch.cuda.empty_cache()
-                warnings.warn(f"GFM moves to the CPU: {reason}.", RuntimeWarning, stacklevel=3)
+                warnings.warn(
+                    f"GFM moves to the CPU: {reason}.", RuntimeWarning, stacklevel=3
+                )
         return work(self._network)
 
 
@@ -137,10 +139,15 @@ def gfm_scorer(
             if device == "auto":
                 return MovableGFM(network, on_cpu)
             return network
-        except (RuntimeError, SettingsError) as error:  # torch's, for whatever fails there; a graph too large
+        except (
+            RuntimeError,
+            SettingsError,
+        ) as error:  # torch's, for whatever fails there; a graph too large
             reason = str(error).splitlines()[0]
             if device != "auto":
-                raise SettingsError(f"GFM gives no scores on {on} ({reason}): device='cpu' needs no GPU") from error
+                raise SettingsError(
+                    f"GFM gives no scores on {on} ({reason}): device='cpu' needs no GPU"
+                ) from error
             warnings.warn(
                 f"GFM stays on the CPU: {reason}. Choose device='cpu' to ask for the CPU without this warning.",
                 RuntimeWarning,
@@ -156,13 +163,20 @@ def _check_memory(weights: Mapping[str, Tensor], graph: GFMGraph) -> None:
     free = torch.cuda.mem_get_info(0)[0]
     needed = bytes_needed(weights, graph)
     if needed > free:
-        raise RuntimeError(f"it needs about {needed / 1e9:.1f} GB on cuda:0, of which {free / 1e9:.1f} GB are free")
+        raise RuntimeError(
+            f"it needs about {needed / 1e9:.1f} GB on cuda:0, of which {free / 1e9:.1f} GB are free"
+        )
 
 
 def _try_out(network: DeviceGFM) -> None:
     """Score a question without entities, so that a device that gives no scores fails here."""
     nothing = GFMStart(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
-    network.scores(np.zeros((1, network.weights["question_mlp.weight"].shape[1]), dtype=np.float32), [nothing])
+    network.scores(
+        np.zeros(
+            (1, network.weights["question_mlp.weight"].shape[1]), dtype=np.float32
+        ),
+        [nothing],
+    )
 
 
 def cuda_device(device: str) -> str | None:
@@ -173,8 +187,12 @@ def cuda_device(device: str) -> str | None:
     import torch
 
     name, colon, number = device.partition(":")
-    if device not in ("auto", "cpu", "cuda") and not (name == "cuda" and colon and number.isdecimal()):
-        raise SettingsError(f"device {device!r}: known are auto, cpu, cuda and cuda:<number>")
+    if device not in ("auto", "cpu", "cuda") and not (
+        name == "cuda" and colon and number.isdecimal()
+    ):
+        raise SettingsError(
+            f"device {device!r}: known are auto, cpu, cuda and cuda:<number>"
+        )
     if device == "cpu":
         return None
     if torch.cuda.is_available():
@@ -187,7 +205,9 @@ def cuda_device(device: str) -> str | None:
         return None
     if count <= int(number or 0):
         if count:
-            devices = f"the {count} that torch {torch.__version__} sees are numbered from 0"
+            devices = (
+                f"the {count} that torch {torch.__version__} sees are numbered from 0"
+            )
         else:
             devices = "torch sees none"
         raise SettingsError(f"device {device!r} is not here ({devices}): {_REMEDY}")

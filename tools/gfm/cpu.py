@@ -29,9 +29,21 @@ from ras_agent.tools.gfm.cache import (
     norm_and_rectify,
 )
 from ras_agent.tools.gfm.cached_rows import CachedRows
-from ras_agent.tools.gfm.cpu_kernels import on_one_thread, propagate, score_background, score_changed, update_changes
+from ras_agent.tools.gfm.cpu_kernels import (
+    on_one_thread,
+    propagate,
+    score_background,
+    score_changed,
+    update_changes,
+)
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart, OutgoingMessages
-from ras_agent.tools.gfm.reach import layer_bounds, possible_changes, reached_entities, spectral_norms, worth_scoring
+from ras_agent.tools.gfm.reach import (
+    layer_bounds,
+    possible_changes,
+    reached_entities,
+    spectral_norms,
+    worth_scoring,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -87,7 +99,9 @@ class FastGFM:
         import torch
 
         if not 0 <= tolerance < 1:
-            raise SettingsError(f"a tolerance of probabilities is at least 0 and below 1, got {tolerance}; 0 is exact")
+            raise SettingsError(
+                f"a tolerance of probabilities is at least 0 and below 1, got {tolerance}; 0 is exact"
+            )
 
         self.graph = graph
         self.weights = weights
@@ -162,7 +176,9 @@ class FastGFM:
 
         with torch.inference_mode():
             query = self._queries(question[None])
-            background = self._background_scores(query @ self._head.query_weight + self._head.bias)[0]
+            background = self._background_scores(
+                query @ self._head.query_weight + self._head.bias
+            )[0]
             steps = self._changed_layers(
                 query[0],
                 start,
@@ -209,9 +225,13 @@ class FastGFM:
 
         order = np.argsort(start.entities, kind="stable")
         weights = torch.from_numpy(np.asarray(start.weights, dtype=np.float32)[order])
-        return np.asarray(start.entities, dtype=np.int64)[order], weights[:, None] * query
+        return np.asarray(start.entities, dtype=np.int64)[order], weights[
+            :, None
+        ] * query
 
-    def _changed_layers(self, query: Tensor, start: GFMStart, background: Floats) -> Iterator[GFMLayerStep]:
+    def _changed_layers(
+        self, query: Tensor, start: GFMStart, background: Floats
+    ) -> Iterator[GFMLayerStep]:
         import torch
 
         sources, changes = question_entities, initial = self._initial(query, start)
@@ -239,13 +259,19 @@ class FastGFM:
                     self._tolerance,
                 )
             step = GFMLayerStep(
-                sources, reached, *self._next_changes(number, reached, sources, changes, question_entities, initial)
+                sources,
+                reached,
+                *self._next_changes(
+                    number, reached, sources, changes, question_entities, initial
+                ),
             )
             yield step
             sources = step.changed
             changes = step.changes
 
-    def _score(self, query: Tensor, part: Tensor, start: GFMStart, scores: Floats) -> None:
+    def _score(
+        self, query: Tensor, part: Tensor, start: GFMStart, scores: Floats
+    ) -> None:
         """Write the logits of the entities that the question changes over the background's in `scores` (N,)."""
         changed, changes = question_entities, initial = self._initial(query, start)
         for step in self._changed_layers(query, start, scores):
@@ -274,7 +300,13 @@ class FastGFM:
             scores[entities] = logits + np.float32(self._head.output_bias)
 
     def _next_changes(
-        self, number: int, reached: Ints, sources: Ints, changes: Tensor, question_entities: Ints, initial: Tensor
+        self,
+        number: int,
+        reached: Ints,
+        sources: Ints,
+        changes: Tensor,
+        question_entities: Ints,
+        initial: Tensor,
     ) -> tuple[Ints, Tensor]:
         """Return which of `reached` (H,) change by more than a negligible length, (C,), and their changes (C, d).
 
@@ -322,7 +354,9 @@ class FastGFM:
             own_row = row_of[targets]
             state_rows = own_row[own_row >= 0]
             # the sources are ascending; unless some are no targets, those among this block's targets are adjacent
-            low, high = (state_rows[0], state_rows[-1] + 1) if len(state_rows) else (0, 0)
+            low, high = (
+                (state_rows[0], state_rows[-1] + 1) if len(state_rows) else (0, 0)
+            )
             adjacent = high - low == len(state_rows)
             if adjacent:
                 state_changes = changes[low:high]
@@ -357,7 +391,12 @@ class FastGFM:
         return np.concatenate(remaining) if remaining else reached, following[:count]
 
     def _score_everyone(
-        self, part: Tensor, changed: Ints, changes: Tensor, question_entities: Ints, initial: Tensor
+        self,
+        part: Tensor,
+        changed: Ints,
+        changes: Tensor,
+        question_entities: Ints,
+        initial: Tensor,
     ) -> Floats:
         """Return the logits (N,) where not all layers are cached: the other layers are computed for every entity.
 
@@ -385,7 +424,9 @@ class FastGFM:
                     total,
                 )
                 low, high = np.searchsorted(question_entities, (begin, end))
-                total[torch.from_numpy(question_entities[low:high] - begin)] += initial[low:high]
+                total[torch.from_numpy(question_entities[low:high] - begin)] += initial[
+                    low:high
+                ]
                 if self._nodes is not None:
                     total += self._nodes.initial[begin:end]
                 mixed = self._product(total, layer.total_weight).add_(layer.bias)
@@ -399,11 +440,19 @@ class FastGFM:
         scores = np.empty(len(state), dtype=np.float32)
         for begin in range(0, len(state), self._rows):
             block = slice(begin, begin + self._rows)
-            hidden = background_share(self._head, state[block], self._nodes, block).add_(part).relu_()
-            scores[block] = (hidden @ self._head.output).numpy() + np.float32(self._head.output_bias)
+            hidden = (
+                background_share(self._head, state[block], self._nodes, block)
+                .add_(part)
+                .relu_()
+            )
+            scores[block] = (hidden @ self._head.output).numpy() + np.float32(
+                self._head.output_bias
+            )
         return scores
 
-    def _product(self, rows: Tensor, matrix: Tensor, out: Tensor | None = None) -> Tensor:
+    def _product(
+        self, rows: Tensor, matrix: Tensor, out: Tensor | None = None
+    ) -> Tensor:
         """Multiply `rows` by `matrix` in the precision of the products; returns float32."""
         import torch
 

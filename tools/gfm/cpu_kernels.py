@@ -29,7 +29,11 @@ T = TypeVar("T")
 ROWS_AT_ONCE = 1024  # a block of rows of width 512 is 2 MB and stays in the cache
 _FEW_ROWS = 256  # one thread does so many as fast as two
 _SETTING = Lock()
-_REORDERED_SUMS = {"reassoc", "nsz", "contract"}  # not "nnan": what is not a number stays so
+_REORDERED_SUMS = {
+    "reassoc",
+    "nsz",
+    "contract",
+}  # not "nnan": what is not a number stays so
 
 
 @lru_cache(maxsize=1)
@@ -42,17 +46,24 @@ def has_numba() -> bool:
     return True
 
 
-def compile_loop(function: Callable[..., Any], *, reorder: bool = False) -> Callable[..., Any]:
+def compile_loop(
+    function: Callable[..., Any], *, reorder: bool = False
+) -> Callable[..., Any]:
     """Compile `function` with numba to machine code that releases the GIL.
 
     The code is cached on disk where a folder is writable. reorder: allow sums in another order, which is faster.
     """
     from numba import njit
 
-    options: dict[str, Any] = {"nogil": True, **({"fastmath": _REORDERED_SUMS} if reorder else {})}
+    options: dict[str, Any] = {
+        "nogil": True,
+        **({"fastmath": _REORDERED_SUMS} if reorder else {}),
+    }
     try:
         compiled = njit(cache=True, **options)(function)
-    except RuntimeError:  # neither the package's folder nor the user's can be written to
+    except (
+        RuntimeError
+    ):  # neither the package's folder nor the user's can be written to
         compiled = njit(**options)(function)
     loop: Callable[..., Any] = compiled
     return loop
@@ -69,7 +80,10 @@ def run_in_threads(rows: int, work: Callable[[int, int], T]) -> list[T]:
     if parts == 1:
         return [work(0, rows)]
     ends = [rows * part // parts for part in range(parts + 1)]
-    return [future.result() for future in [_pool().submit(work, low, high) for low, high in pairwise(ends)]]
+    return [
+        future.result()
+        for future in [_pool().submit(work, low, high) for low, high in pairwise(ends)]
+    ]
 
 
 class CpuLoop:
@@ -95,7 +109,9 @@ class CpuLoop:
         arguments: tensors on the CPU among them become arrays. Returns what each part's loop returns.
         """
         arrays = [one.numpy() if hasattr(one, "numpy") else one for one in arguments]
-        return run_in_threads(rows, lambda begin, end: self.compiled(*arrays, begin, end))
+        return run_in_threads(
+            rows, lambda begin, end: self.compiled(*arrays, begin, end)
+        )
 
 
 def cpu_loop(*, reorder: bool = False) -> Callable[[Callable[..., Any]], CpuLoop]:
@@ -142,7 +158,12 @@ def _pool() -> ThreadPoolExecutor:
 
 
 def propagate(
-    graph: GFMGraph, targets: Ints, row_of: Ints, states: Tensor, relation_states: CachedRows, total: Tensor
+    graph: GFMGraph,
+    targets: Ints,
+    row_of: Ints,
+    states: Tensor,
+    relation_states: CachedRows,
+    total: Tensor,
 ) -> None:
     """Write to `total` (H, d), for each of the entities `targets` (H,), the sum of its messages. All on the CPU.
 
@@ -170,7 +191,12 @@ def propagate(
 
 
 def _propagate_in_blocks(
-    graph: GFMGraph, targets: Ints, row_of: Ints, states: Tensor, relation_states: CachedRows, total: Tensor
+    graph: GFMGraph,
+    targets: Ints,
+    row_of: Ints,
+    states: Tensor,
+    relation_states: CachedRows,
+    total: Tensor,
 ) -> None:
     import torch
 
@@ -232,7 +258,9 @@ def _propagate_rows(
             message += 1
             for column in range(len(sums)):
                 product = state[column] * (np.float32(value[column]) * scale)
-                sums[column] += product + state2[column] * (np.float32(value2[column]) * scale2)
+                sums[column] += product + state2[column] * (
+                    np.float32(value2[column]) * scale2
+                )
 
 
 def update_changes(
@@ -273,10 +301,14 @@ def update_changes(
     row = torch.from_numpy(own_row[own_row >= 0])
     change[changed] += state_part[row]
     before = background.rows(torch.from_numpy(background_row))
-    after = layer_norm(before + change, norm_weight.shape, norm_weight, norm_bias, NORM_EPSILON).relu_()
+    after = layer_norm(
+        before + change, norm_weight.shape, norm_weight, norm_bias, NORM_EPSILON
+    ).relu_()
     torch.sub(
         after,
-        layer_norm(before, norm_weight.shape, norm_weight, norm_bias, NORM_EPSILON).relu_(),
+        layer_norm(
+            before, norm_weight.shape, norm_weight, norm_bias, NORM_EPSILON
+        ).relu_(),
         out=change,
     )
     change[changed] += state_change[row]
@@ -321,12 +353,20 @@ def _update_rows(
             square_before += centred * centred
             centred = before + change[row, column] - mean_after
             square_after += centred * centred
-        of_before = np.float32(1) / np.sqrt(square_before / np.float32(width) + np.float32(NORM_EPSILON))
-        of_after = np.float32(1) / np.sqrt(square_after / np.float32(width) + np.float32(NORM_EPSILON))
+        of_before = np.float32(1) / np.sqrt(
+            square_before / np.float32(width) + np.float32(NORM_EPSILON)
+        )
+        of_after = np.float32(1) / np.sqrt(
+            square_after / np.float32(width) + np.float32(NORM_EPSILON)
+        )
         for column in range(width):
             before = np.float32(values[at, column]) * scale
-            old = (before - mean_before) * of_before * norm_weight[column] + norm_bias[column]
-            new = (before + change[row, column] - mean_after) * of_after * norm_weight[column] + norm_bias[column]
+            old = (before - mean_before) * of_before * norm_weight[column] + norm_bias[
+                column
+            ]
+            new = (before + change[row, column] - mean_after) * of_after * norm_weight[
+                column
+            ] + norm_bias[column]
             change[row, column] = max(new, np.float32(0)) - max(old, np.float32(0))
         if place >= 0:
             for column in range(width):
@@ -353,11 +393,15 @@ def score_background(background: CachedRows, parts: Tensor, output: Tensor) -> F
     for begin in range(0, scores.shape[1], ROWS_AT_ONCE):
         block = background.rows(slice(begin, begin + ROWS_AT_ONCE))
         for row, part in enumerate(parts):
-            scores[row, begin : begin + ROWS_AT_ONCE] = ((block + part).relu_() @ output).numpy()
+            scores[row, begin : begin + ROWS_AT_ONCE] = (
+                (block + part).relu_() @ output
+            ).numpy()
     return scores
 
 
-def score_changed(hidden: Tensor, background: CachedRows, entities: Ints, part: Tensor, output: Tensor) -> Floats:
+def score_changed(
+    hidden: Tensor, background: CachedRows, entities: Ints, part: Tensor, output: Tensor
+) -> Floats:
     """Return the scores (H,) of `entities` (H,) for one question that changed their hidden layer by `hidden` (H, h).
 
     background, output: as in `score_background`. part: (h,), the question's share of the hidden layer.
@@ -377,26 +421,40 @@ def score_changed(hidden: Tensor, background: CachedRows, entities: Ints, part: 
             scores,
         )
         return scores
-    logits: Floats = ((background.rows(torch.from_numpy(entities)) + hidden + part).relu_() @ output).numpy()
+    logits: Floats = (
+        (background.rows(torch.from_numpy(entities)) + hidden + part).relu_() @ output
+    ).numpy()
     return logits
 
 
 @cpu_loop(reorder=True)
-def _score_background_rows(values: Any, scales: Any, parts: Any, output: Any, scores: Any, low: int, high: int) -> None:
+def _score_background_rows(
+    values: Any, scales: Any, parts: Any, output: Any, scores: Any, low: int, high: int
+) -> None:
     """Write to `scores` (B, N); see score_background."""
     for row in range(low, high):
         scale = scales[row]
         for question in range(len(parts)):
             score = np.float32(0)
             for column in range(len(output)):
-                hidden = np.float32(values[row, column]) * scale + parts[question, column]
+                hidden = (
+                    np.float32(values[row, column]) * scale + parts[question, column]
+                )
                 score += max(hidden, np.float32(0)) * output[column]
             scores[question, row] = score
 
 
 @cpu_loop(reorder=True)
 def _score_changed_rows(
-    changes: Any, values: Any, scales: Any, entities: Any, part: Any, output: Any, scores: Any, low: int, high: int
+    changes: Any,
+    values: Any,
+    scales: Any,
+    entities: Any,
+    part: Any,
+    output: Any,
+    scores: Any,
+    low: int,
+    high: int,
 ) -> None:
     """Write to `scores` (H,); see score_changed."""
     for row in range(low, high):
@@ -404,6 +462,10 @@ def _score_changed_rows(
         scale = scales[entities[row]]
         score = np.float32(0)
         for column in range(len(output)):
-            hidden = changes[row, column] + np.float32(values[at, column]) * scale + part[column]
+            hidden = (
+                changes[row, column]
+                + np.float32(values[at, column]) * scale
+                + part[column]
+            )
             score += max(hidden, np.float32(0)) * output[column]
         scores[row] = score

@@ -31,8 +31,12 @@ from ras_agent.tools.gfm.network import (
 if TYPE_CHECKING:
     from torch import Tensor, device
 
-BATCH_BYTES = 4_000_000_000  # for the states of the questions that are computed together
-ROWS_PER_BLOCK = 131_072  # entities and messages, times questions: steps that keep a device busy
+BATCH_BYTES = (
+    4_000_000_000  # for the states of the questions that are computed together
+)
+ROWS_PER_BLOCK = (
+    131_072  # entities and messages, times questions: steps that keep a device busy
+)
 
 
 class DeviceGFM:
@@ -67,7 +71,10 @@ class DeviceGFM:
         self._relation = torch.from_numpy(graph.relation).to(self.device)
         self._counts = torch.from_numpy(np.diff(graph.indptr)).to(self.device)
         # outside of inference mode: explaining takes gradients through them
-        self.weights = {name: tensor.detach().to(self.device, torch.float32) for name, tensor in weights.items()}
+        self.weights = {
+            name: tensor.detach().to(self.device, torch.float32)
+            for name, tensor in weights.items()
+        }
         with torch.inference_mode():
             self.relation_states = self._relation_states()
 
@@ -94,7 +101,9 @@ class DeviceGFM:
         one_question = 2 * 4 * self.graph.entities * width
         batch = max(1, self._batch_bytes // max(1, one_question))
         with self._turn, torch.inference_mode():
-            vectors = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32)).to(self.device)
+            vectors = torch.from_numpy(
+                np.ascontiguousarray(questions, dtype=np.float32)
+            ).to(self.device)
             queries = linear(
                 vectors,
                 self.weights["question_mlp.weight"],
@@ -131,7 +140,9 @@ class DeviceGFM:
                 )
                 first, last = np.searchsorted(start_rows, (low * batch, high * batch))
                 # the initial states enter every sum; no row twice
-                total.view(-1, width)[at[first:last] - low * batch] += initial[first:last]
+                total.view(-1, width)[at[first:last] - low * batch] += initial[
+                    first:last
+                ]
                 following[low:high] = update(
                     self.weights,
                     layer,
@@ -158,7 +169,10 @@ class DeviceGFM:
         room = max(1, self._rows // batch)
         low = 0
         while low < self.graph.entities:
-            high = int(np.searchsorted(self._work, self._work[low] + room, side="right")) - 1
+            high = (
+                int(np.searchsorted(self._work, self._work[low] + room, side="right"))
+                - 1
+            )
             high = max(high, low + 1)  # an entity of many messages is a block by itself
             yield low, high
             low = high
@@ -182,14 +196,22 @@ class DeviceGFM:
         )
         return sums.view(high - low, *states.shape[1:])
 
-    def _initial(self, queries: Tensor, starts: Sequence[GFMStart]) -> tuple[Ints, Tensor]:
+    def _initial(
+        self, queries: Tensor, starts: Sequence[GFMStart]
+    ) -> tuple[Ints, Tensor]:
         """Return the rows (K,) of the questions' entities among all states, ascending, and their states (K, d)."""
         import torch
 
         batch = len(starts)
-        question = np.repeat(np.arange(batch), [len(start.entities) for start in starts])
-        entities = np.concatenate([np.asarray(start.entities, dtype=np.int64) for start in starts])
-        weights = np.concatenate([np.asarray(start.weights, dtype=np.float32) for start in starts])
+        question = np.repeat(
+            np.arange(batch), [len(start.entities) for start in starts]
+        )
+        entities = np.concatenate(
+            [np.asarray(start.entities, dtype=np.int64) for start in starts]
+        )
+        weights = np.concatenate(
+            [np.asarray(start.weights, dtype=np.float32) for start in starts]
+        )
         rows: Ints = entities * batch + question
         order = np.argsort(rows, kind="stable")
         share = torch.from_numpy(weights[order]).to(self.device)
@@ -201,10 +223,15 @@ class DeviceGFM:
         import torch
 
         blocks = torch.split(torch.from_numpy(self.graph.vectors), RELATIONS_AT_ONCE)
-        inputs = torch.cat([relation_inputs(self.weights, block.to(self.device)) for block in blocks])
+        inputs = torch.cat(
+            [relation_inputs(self.weights, block.to(self.device)) for block in blocks]
+        )
         ones = torch.ones(1, device=self.device)
         layers = range(layer_count(self.weights))
-        return tuple(CachedRows(project_relations_in_blocks(self.weights, layer, inputs), ones) for layer in layers)
+        return tuple(
+            CachedRows(project_relations_in_blocks(self.weights, layer, inputs), ones)
+            for layer in layers
+        )
 
 
 def bytes_needed(weights: Mapping[str, Tensor], graph: GFMGraph) -> int:
@@ -213,6 +240,8 @@ def bytes_needed(weights: Mapping[str, Tensor], graph: GFMGraph) -> int:
     weight_numbers = sum(tensor.numel() for tensor in weights.values())
     lasting = layer_count(weights) * graph.relations * width + weight_numbers
     states = 2 * graph.entities * width
-    messages = int(np.diff(graph.indptr).max(initial=0))  # of the entity with most, which are never cut
+    messages = int(
+        np.diff(graph.indptr).max(initial=0)
+    )  # of the entity with most, which are never cut
     block = 8 * max(ROWS_PER_BLOCK, messages) * width
     return int(4 * (lasting + states + block) + 24 * (graph.messages + graph.entities))

@@ -52,7 +52,11 @@ class GFMGraph:
         vectors = np.empty((len(relations), given.shape[1]), dtype=np.float32)
         vectors[~later] = given[relations[~later]]
         inverses = relations[later] - len(given)
-        vectors[later] = -given[inverses] if self.inverse_vectors is None else self.inverse_vectors[inverses]
+        vectors[later] = (
+            -given[inverses]
+            if self.inverse_vectors is None
+            else self.inverse_vectors[inverses]
+        )
         return vectors
 
     @property
@@ -91,12 +95,22 @@ class GFMGraph:
         if len(facts) and (facts.min() < 0 or max(head.max(), tail.max()) >= entities):
             raise ValueError(f"edges name entities outside of 0..{entities - 1}")
         inverses = vectors if inverse is None else inverse
-        if vectors.shape != inverses.shape or (len(facts) and relation.max() >= len(vectors)):
-            raise ValueError(f"{len(vectors)} relation vectors and {len(inverses)} inverse ones do not fit the edges")
-        target = np.concatenate((head, tail) if message_target == "head" else (tail, head))
-        source = np.concatenate((tail, head) if message_target == "head" else (head, tail))
+        if vectors.shape != inverses.shape or (
+            len(facts) and relation.max() >= len(vectors)
+        ):
+            raise ValueError(
+                f"{len(vectors)} relation vectors and {len(inverses)} inverse ones do not fit the edges"
+            )
+        target = np.concatenate(
+            (head, tail) if message_target == "head" else (tail, head)
+        )
+        source = np.concatenate(
+            (tail, head) if message_target == "head" else (head, tail)
+        )
         relations = np.concatenate((relation, relation + len(vectors)))
-        order = np.lexsort((relations, target * entities + source))  # two sorts in place of three
+        order = np.lexsort(
+            (relations, target * entities + source)
+        )  # two sorts in place of three
         indptr = np.zeros(entities + 1, dtype=np.int64)
         np.cumsum(np.bincount(target, minlength=entities), out=indptr[1:])
         return cls(
@@ -147,4 +161,6 @@ def row_entries(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
     """
     counts = indptr[rows + 1] - indptr[rows]
     row = np.repeat(np.arange(len(rows), dtype=np.int64), counts)
-    return np.arange(len(row)) + np.repeat(indptr[rows] - (np.cumsum(counts) - counts), counts), row
+    return np.arange(len(row)) + np.repeat(
+        indptr[rows] - (np.cumsum(counts) - counts), counts
+    ), row

@@ -52,7 +52,9 @@ class GraphTensors:
     vectors: Tensor
 
     @classmethod
-    def of(cls, graph: GFMGraph, device: str = "cpu", *, vectors: bool = True) -> GraphTensors:
+    def of(
+        cls, graph: GFMGraph, device: str = "cpu", *, vectors: bool = True
+    ) -> GraphTensors:
         """Copy the arrays of `graph` to a device; the vectors only if `vectors`, else there are none."""
         import torch
 
@@ -66,14 +68,18 @@ class GraphTensors:
             graph.target,
             given,
         )
-        return cls(graph.entities, *(torch.from_numpy(array).to(device) for array in arrays))
+        return cls(
+            graph.entities, *(torch.from_numpy(array).to(device) for array in arrays)
+        )
 
     def sums(self, initial: Tensor, states: Tensor, factors: Tensor) -> Tensor:
         """Return each entity's initial state plus the sum of its messages, (N, B, d).
 
         initial, states: (N, B, d). factors: (R, d), the relations' states.
         """
-        return self.weighted_sums(initial, states, factors.index_select(0, self.relation))
+        return self.weighted_sums(
+            initial, states, factors.index_select(0, self.relation)
+        )
 
     def weighted_sums(self, initial: Tensor, states: Tensor, factors: Tensor) -> Tensor:
         """Do as `sums`, of factors (M, d) of each message."""
@@ -95,7 +101,9 @@ def aggregate(initial: Tensor, target: Tensor, messages: Tensor) -> Tensor:
     )
 
 
-def update(weights: Mapping[str, Tensor], layer: int, state: Tensor, total: Tensor) -> Tensor:
+def update(
+    weights: Mapping[str, Tensor], layer: int, state: Tensor, total: Tensor
+) -> Tensor:
     """Return the next states (..., d) of states (..., d) and aggregated messages (..., d): eq. 9."""
     import torch
     from torch.nn.functional import layer_norm, linear, relu
@@ -149,14 +157,24 @@ def plain_scores(
     return entity_logits(weights, state, query).t()
 
 
-def entity_logits(weights: Mapping[str, Tensor], states: Tensor, queries: Tensor) -> Tensor:
+def entity_logits(
+    weights: Mapping[str, Tensor], states: Tensor, queries: Tensor
+) -> Tensor:
     """Return the logits (N, B) of entities' last states (N, B, d), for the questions' states (B, d): eq. 10."""
     import torch
     from torch.nn.functional import linear, relu
 
     features = torch.cat((states, queries.expand_as(states)), dim=-1)  # (N, B, 2d)
-    hidden = relu(linear(features, weights["entity_model.mlp.0.weight"], weights["entity_model.mlp.0.bias"]))
-    return linear(hidden, weights["entity_model.mlp.2.weight"], weights["entity_model.mlp.2.bias"]).squeeze(-1)
+    hidden = relu(
+        linear(
+            features,
+            weights["entity_model.mlp.0.weight"],
+            weights["entity_model.mlp.0.bias"],
+        )
+    )
+    return linear(
+        hidden, weights["entity_model.mlp.2.weight"], weights["entity_model.mlp.2.bias"]
+    ).squeeze(-1)
 
 
 def last_states(
@@ -209,7 +227,9 @@ def isolated_scores(weights: Mapping[str, Tensor], questions: Tensor) -> Tensor:
         none,
         questions[:0],
     )
-    return plain_scores(weights, graph, questions, questions.new_zeros(len(questions), 1))[:, 0]
+    return plain_scores(
+        weights, graph, questions, questions.new_zeros(len(questions), 1)
+    )[:, 0]
 
 
 def layer_count(weights: Mapping[str, Tensor]) -> int:
@@ -228,7 +248,9 @@ def relation_inputs(weights: Mapping[str, Tensor], vectors: Tensor) -> Tensor:
     )
 
 
-def project_relations(weights: Mapping[str, Tensor], layer: int, inputs: Tensor) -> Tensor:
+def project_relations(
+    weights: Mapping[str, Tensor], layer: int, inputs: Tensor
+) -> Tensor:
     """Return the relation states g(h_r) of one layer (R, d), of relation inputs (R, d): eq. 8."""
     from torch.nn.functional import linear, relu
 
@@ -241,7 +263,9 @@ def project_relations(weights: Mapping[str, Tensor], layer: int, inputs: Tensor)
     )
 
 
-def project_relations_in_blocks(weights: Mapping[str, Tensor], layer: int, inputs: Tensor) -> Tensor:
+def project_relations_in_blocks(
+    weights: Mapping[str, Tensor], layer: int, inputs: Tensor
+) -> Tensor:
     """Do as `project_relations`, in blocks, for a graph of many relations."""
     import torch
 

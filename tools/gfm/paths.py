@@ -60,7 +60,10 @@ def message_gradients(
     dense = torch.zeros(1, graph.entities)
     dense[0, torch.from_numpy(start.entities)] = torch.from_numpy(start.weights)
     with torch.enable_grad():
-        ones = [torch.ones(graph.messages, requires_grad=True, device=device) for _ in range(layer_count(weights))]
+        ones = [
+            torch.ones(graph.messages, requires_grad=True, device=device)
+            for _ in range(layer_count(weights))
+        ]
         vectors = torch.from_numpy(question)[None].to(device)
         tensors = GraphTensors.of(
             graph,
@@ -87,12 +90,22 @@ def message_gradients(
                 relation_states,
                 ones,
             )
-        by_target = [torch.autograd.grad(logits[0, target], ones, retain_graph=True) for target in targets]
-    return [[gradient.cpu().numpy() for gradient in gradients] for gradients in by_target]
+        by_target = [
+            torch.autograd.grad(logits[0, target], ones, retain_graph=True)
+            for target in targets
+        ]
+    return [
+        [gradient.cpu().numpy() for gradient in gradients] for gradients in by_target
+    ]
 
 
 def heaviest_paths(
-    graph: GFMGraph, gradients: Sequence[Floats], starts: Sequence[int], goal: int, count: int = 3, beam: int = 10
+    graph: GFMGraph,
+    gradients: Sequence[Floats],
+    starts: Sequence[int],
+    goal: int,
+    count: int = 3,
+    beam: int = 10,
 ) -> list[MessagePath]:
     """Return the `count` heaviest paths from any of `starts` to `goal`, heaviest first, each chain of messages once.
 
@@ -122,7 +135,12 @@ def heaviest_paths(
 
 
 def published_paths(
-    graph: GFMGraph, gradients: Sequence[Floats], starts: Sequence[int], goal: int, count: int = 3, beam: int = 10
+    graph: GFMGraph,
+    gradients: Sequence[Floats],
+    starts: Sequence[int],
+    goal: int,
+    count: int = 3,
+    beam: int = 10,
 ) -> list[MessagePath]:
     """Return the `count` paths of the highest mean derivative, as the published code ranks them.
 
@@ -134,10 +152,13 @@ def published_paths(
     complete: list[_Partial] = []
     for length, gradient in enumerate(gradients, 1):
         longer: dict[int, list[_Partial]] = {}
-        for message in np.flatnonzero(np.isin(graph.source, [entity for entity in paths if entity != goal])).tolist():
+        for message in np.flatnonzero(
+            np.isin(graph.source, [entity for entity in paths if entity != goal])
+        ).tolist():
             step = float(gradient[message])
             longer.setdefault(int(target[message]), []).extend(
-                (weight + step, (*path, message)) for weight, path in paths[int(graph.source[message])]
+                (weight + step, (*path, message))
+                for weight, path in paths[int(graph.source[message])]
             )
         paths = {entity: _heaviest(partial, beam) for entity, partial in longer.items()}
         complete += [(weight / length, path) for weight, path in paths.get(goal, [])]
@@ -173,7 +194,8 @@ def best_paths(
     starts = start.entities.tolist()
     ranked = published_paths if published else heaviest_paths
     return [
-        ranked(graph, gradient, starts, goal, count, beam) for gradient, goal in zip(gradients, targets, strict=True)
+        ranked(graph, gradient, starts, goal, count, beam)
+        for gradient, goal in zip(gradients, targets, strict=True)
     ]
 
 
@@ -182,4 +204,7 @@ def _heaviest(paths: list[_Partial], beam: int) -> list[_Partial]:
     best: dict[tuple[int, ...], float] = {}
     for weight, path in paths:
         best[path] = max(best.get(path, weight), weight)
-    return sorted(((weight, path) for path, weight in best.items()), key=lambda entry: (-entry[0], entry[1]))[:beam]
+    return sorted(
+        ((weight, path) for path, weight in best.items()),
+        key=lambda entry: (-entry[0], entry[1]),
+    )[:beam]

@@ -47,13 +47,21 @@ def layer_bounds(cache: GraphCache, layers: Sequence[LayerWeights]) -> list[Laye
     import torch
 
     bounds = []
-    for relation_states, deviation, layer in zip(cache.relation_states, cache.deviation, layers, strict=False):
+    for relation_states, deviation, layer in zip(
+        cache.relation_states, cache.deviation, layers, strict=False
+    ):
         gain = relation_states.largest()
         # the norm divides by the deviation of its input, and subtracting the mean lengthens nothing
         halves = torch.stack((layer.total_weight, layer.state_weight)).float()
         of_total, of_state = spectral_norms(halves) * layer.norm_weight.abs().max()
         # the state itself is added to the update
-        bounds.append(LayerBound(gain.numpy(), (of_total / deviation).numpy(), (1 + of_state / deviation).numpy()))
+        bounds.append(
+            LayerBound(
+                gain.numpy(),
+                (of_total / deviation).numpy(),
+                (1 + of_state / deviation).numpy(),
+            )
+        )
     return bounds
 
 
@@ -65,7 +73,9 @@ def spectral_norms(matrices: Tensor) -> Tensor:
     return squares.clamp_(min=0).sqrt_()
 
 
-def possible_changes(outgoing: OutgoingMessages, sources: Ints, lengths: Tensor, bound: LayerBound) -> Doubles:
+def possible_changes(
+    outgoing: OutgoingMessages, sources: Ints, lengths: Tensor, bound: LayerBound
+) -> Doubles:
     """Return (N,): a bound of how far each entity's next state changes, in length, by the messages of changed states.
 
     sources: (T,), the entities whose states changed. lengths: (T,), the lengths of their changes.
@@ -73,8 +83,12 @@ def possible_changes(outgoing: OutgoingMessages, sources: Ints, lengths: Tensor,
     linear map.
     """
     messages, source = row_entries(outgoing.indptr, sources)
-    message_lengths = lengths.numpy()[source] * bound.message_gain[outgoing.relation[messages]]
-    sums: Doubles = np.bincount(outgoing.target[messages], message_lengths, len(outgoing.indptr) - 1).astype(np.float64)
+    message_lengths = (
+        lengths.numpy()[source] * bound.message_gain[outgoing.relation[messages]]
+    )
+    sums: Doubles = np.bincount(
+        outgoing.target[messages], message_lengths, len(outgoing.indptr) - 1
+    ).astype(np.float64)
     possible: Doubles = sums * bound.update_gain.astype(np.float64)
     possible[sources] += lengths.numpy() * (
         bound.state_gain[sources] if len(bound.state_gain) > 1 else bound.state_gain
@@ -82,7 +96,9 @@ def possible_changes(outgoing: OutgoingMessages, sources: Ints, lengths: Tensor,
     return possible
 
 
-def reached_entities(possible: Doubles, sources: Ints, always: Ints, negligible: float) -> Ints:
+def reached_entities(
+    possible: Doubles, sources: Ints, always: Ints, negligible: float
+) -> Ints:
     """Return (H,), ascending: `sources`, `always`, and all whose `possible` change (N,) is longer than `negligible`.
 
     sources: (T,), the entities whose states changed.
@@ -93,7 +109,9 @@ def reached_entities(possible: Doubles, sources: Ints, always: Ints, negligible:
     return np.flatnonzero(reached)
 
 
-def worth_scoring(reached: Ints, always: Ints, background: Floats, possible: Doubles, tolerance: float) -> Ints:
+def worth_scoring(
+    reached: Ints, always: Ints, background: Floats, possible: Doubles, tolerance: float
+) -> Ints:
     """Return `always` and those of `reached` (H,) whose score matters, ascending.
 
     Those are the entities whose probability may move by more than `tolerance`, and those that may get among the BEST.

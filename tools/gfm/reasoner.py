@@ -26,7 +26,12 @@ from ras_agent.tools.gfm.cached_rows import CachedRows
 from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE, FastGFM
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 from ras_agent.tools.gfm.network import GraphTensors, last_states
-from ras_agent.tools.gfm.weights import GFMConfig, read_config, read_weights, retriever_of
+from ras_agent.tools.gfm.weights import (
+    GFMConfig,
+    read_config,
+    read_weights,
+    retriever_of,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -87,7 +92,9 @@ class ReasonerConfig:
         return {"use_ent_emb": FUSION, **asdict(self)}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], where: str = "config.json") -> ReasonerConfig:
+    def from_dict(
+        cls, data: Mapping[str, Any], where: str = "config.json"
+    ) -> ReasonerConfig:
         """Read this package's config.json, or the one that comes with published weights, whose nulls are defaults.
 
         Raises WeightsError for a field that is missing, or whose value this package does not support.
@@ -103,7 +110,9 @@ class ReasonerConfig:
                 return cls._published(data, where)
             return cls(**own)
         except (AttributeError, KeyError, TypeError, IndexError) as error:
-            raise WeightsError(f"{where}: not a G-reasoner network's configuration: {error!r}") from error
+            raise WeightsError(
+                f"{where}: not a G-reasoner network's configuration: {error!r}"
+            ) from error
 
     @classmethod
     def _published(cls, data: Mapping[str, Any], where: str) -> ReasonerConfig:
@@ -111,22 +120,38 @@ class ReasonerConfig:
         dataset = data.get("dataset_config") or {}
         entity = model["entity_model"]
         if model.get("use_ent_emb") != FUSION:
-            raise WeightsError(f"{where}: use_ent_emb is {model['use_ent_emb']!r}; only {FUSION!r} is supported")
-        encoder = data.get("text_emb_model_config") or dataset.get("text_emb_model_cfgs") or {}
-        for part, expected in ((entity, _ENTITY_MODEL), (dataset, _DATASET), (encoder, {"normalize": True})):
+            raise WeightsError(
+                f"{where}: use_ent_emb is {model['use_ent_emb']!r}; only {FUSION!r} is supported"
+            )
+        encoder = (
+            data.get("text_emb_model_config")
+            or dataset.get("text_emb_model_cfgs")
+            or {}
+        )
+        for part, expected in (
+            (entity, _ENTITY_MODEL),
+            (dataset, _DATASET),
+            (encoder, {"normalize": True}),
+        ):
             for field, value in expected.items():
                 if part.get(field) not in (value, None):
-                    raise WeightsError(f"{where}: {field} is {part[field]!r}; only {value!r} is supported")
+                    raise WeightsError(
+                        f"{where}: {field} is {part[field]!r}; only {value!r} is supported"
+                    )
         if not entity.get("return_hidden"):
             raise WeightsError(f"{where}: return_hidden has to be true for {FUSION}")
-        inverse = {"text": "text", "inverse": "negated"}.get(dataset.get("inverse_relation_feat") or "text")
+        inverse = {"text": "text", "inverse": "negated"}.get(
+            dataset.get("inverse_relation_feat") or "text"
+        )
         if inverse is None:
             raise WeightsError(
                 f"{where}: inverse_relation_feat is {dataset['inverse_relation_feat']!r}; 'text' or 'inverse' is known"
             )
         widths = {entity["input_dim"], *entity["hidden_dims"]}
         if len(widths) != 1:
-            raise WeightsError(f"{where}: input_dim and hidden_dims have to be one width, got {sorted(widths)}")
+            raise WeightsError(
+                f"{where}: input_dim and hidden_dims have to be one width, got {sorted(widths)}"
+            )
         return cls(
             text_width=model["feat_dim"],
             width=widths.pop(),
@@ -143,7 +168,9 @@ def load_reasoner(folder: Path) -> tuple[ReasonerConfig, dict[str, Tensor]]:
 
     Raises WeightsError where a file is missing, damaged or of another shape; MissingExtra without torch.
     """
-    config = ReasonerConfig.from_dict(read_config(folder / "config.json"), str(folder / "config.json"))
+    config = ReasonerConfig.from_dict(
+        read_config(folder / "config.json"), str(folder / "config.json")
+    )
     return config, read_weights(folder, config.shapes())
 
 
@@ -168,7 +195,9 @@ def plain_reasoner_scores(
         weights["question_mlp.weight"],
         weights["question_mlp.bias"],
     )  # (B, d)
-    node = linear(nodes, weights["ent_mlp.weight"], weights["ent_mlp.bias"])[:, None].expand(
+    node = linear(nodes, weights["ent_mlp.weight"], weights["ent_mlp.bias"])[
+        :, None
+    ].expand(
         -1,
         len(query),
         -1,
@@ -192,7 +221,9 @@ def plain_reasoner_scores(
 def _two_layers(weights: Mapping[str, Tensor], name: str, inputs: Tensor) -> Tensor:
     from torch.nn.functional import linear, relu
 
-    hidden = relu(linear(inputs, weights[f"{name}.0.weight"], weights[f"{name}.0.bias"]))
+    hidden = relu(
+        linear(inputs, weights[f"{name}.0.weight"], weights[f"{name}.0.bias"])
+    )
     return linear(
         hidden,
         weights[f"{name}.2.weight"],
@@ -234,11 +265,16 @@ class FastReasoner(FastGFM):
     def _node_inputs(self) -> NodeInputs:
         import torch
 
-        blocks = [self._fused(torch.from_numpy(block)) for block in _blocks(self.texts, self._rows)]
+        blocks = [
+            self._fused(torch.from_numpy(block))
+            for block in _blocks(self.texts, self._rows)
+        ]
         vectors, initial = (torch.cat(parts) for parts in zip(*blocks, strict=True))
         return NodeInputs(vectors, initial)
 
-    def _fused(self, texts: Tensor, query: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def _fused(
+        self, texts: Tensor, query: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Return nodes' own vectors (k, d) and the states that they start with (k, d), for texts (k, text width).
 
         query: (k, d), of a question's nodes; None for nodes that no question starts from.
@@ -255,7 +291,9 @@ class FastReasoner(FastGFM):
             question_part = torch.zeros_like(node)
         else:
             question_part = query
-        return node, _two_layers(self.weights, "early_fuse_mlp", torch.cat((question_part, node), dim=-1))
+        return node, _two_layers(
+            self.weights, "early_fuse_mlp", torch.cat((question_part, node), dim=-1)
+        )
 
     def _initial(self, query: Tensor, start: GFMStart) -> tuple[Ints, Tensor]:
         import torch
@@ -264,9 +302,14 @@ class FastReasoner(FastGFM):
         entities = np.asarray(start.entities, dtype=np.int64)[order]
         marks = torch.from_numpy(np.asarray(start.weights, dtype=np.float32)[order])
         texts = torch.from_numpy(np.asarray(self.texts[entities], dtype=np.float32))
-        return entities, self._fused(texts, marks[:, None] * query)[1] - self._fused(texts)[1]
+        return entities, self._fused(texts, marks[:, None] * query)[1] - self._fused(
+            texts
+        )[1]
 
 
 def _blocks(rows: Floats, size: int) -> list[Floats]:
     """Cut `rows` into blocks of `size`; no rows give one empty block."""
-    return [np.ascontiguousarray(rows[begin : begin + size]) for begin in range(0, max(1, len(rows)), size)]
+    return [
+        np.ascontiguousarray(rows[begin : begin + size])
+        for begin in range(0, max(1, len(rows)), size)
+    ]

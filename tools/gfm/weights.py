@@ -35,11 +35,22 @@ _DEFAULTS: dict[str, object] = {
     "return_hidden": False,
 }
 _MODEL: dict[str, object] = {"init_nodes_type": "document"}
-_DATASET: dict[str, object] = {"class_name": "GraphIndexDatasetV1", "target_type": "entity", "use_relation_feat": True}
+_DATASET: dict[str, object] = {
+    "class_name": "GraphIndexDatasetV1",
+    "target_type": "entity",
+    "use_relation_feat": True,
+}
 _INVERSE = {"text": "text", "inverse": "negated"}
 _RANKERS = {"TopKRanker": "one", "IDFWeightedTopKRanker": "rarity"}
 _SAME_MODEL = {"minilm": "all-minilm-l6-v2"}
-_UNIT_LENGTH = frozenset(("all-mpnet-base-v2", "all-minilm-l6-v2", "all-minilm-l12-v2", "all-distilroberta-v1"))
+_UNIT_LENGTH = frozenset(
+    (
+        "all-mpnet-base-v2",
+        "all-minilm-l6-v2",
+        "all-minilm-l12-v2",
+        "all-distilroberta-v1",
+    )
+)
 """Encoders that scale their vectors to length 1 themselves, so that `normalize: false` changes nothing."""
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _FILES = ("config.json", "model.safetensors", "model.pth")
@@ -77,9 +88,13 @@ class GFMConfig:
 
     def __post_init__(self) -> None:
         if min(self.text_width, self.width, self.layers) < 1:
-            raise WeightsError(f"a GFM network's widths and layers have to be at least 1, got {self}")
+            raise WeightsError(
+                f"a GFM network's widths and layers have to be at least 1, got {self}"
+            )
         if self.message_target not in ("head", "tail"):
-            raise WeightsError(f"message_target is 'head' or 'tail', got {self.message_target!r}")
+            raise WeightsError(
+                f"message_target is 'head' or 'tail', got {self.message_target!r}"
+            )
         if self.inverse not in ("text", "negated"):
             raise WeightsError(f"inverse is 'text' or 'negated', got {self.inverse!r}")
 
@@ -90,7 +105,10 @@ class GFMConfig:
         shapes: dict[str, tuple[int, ...]] = {}
 
         def linear(name: str, outputs: int, inputs: int) -> None:
-            shapes[f"{name}.weight"], shapes[f"{name}.bias"] = (outputs, inputs), (outputs,)
+            shapes[f"{name}.weight"], shapes[f"{name}.bias"] = (
+                (outputs, inputs),
+                (outputs,),
+            )
 
         linear("rel_mlp", d, text)
         linear("question_mlp", d, text)
@@ -113,7 +131,9 @@ class GFMConfig:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], where: str = "config.json") -> GFMConfig:
+    def from_dict(
+        cls, data: Mapping[str, Any], where: str = "config.json"
+    ) -> GFMConfig:
         """Read this package's config.json, or the one that comes with published weights.
 
         Raises WeightsError for a field that is missing or unknown, or for another architecture.
@@ -128,24 +148,38 @@ class GFMConfig:
                 return cls._published(data, where)
             return cls(**data)
         except (AttributeError, KeyError, TypeError, IndexError) as error:
-            raise WeightsError(f"{where}: not a GFM network's configuration: {error}") from error
+            raise WeightsError(
+                f"{where}: not a GFM network's configuration: {error}"
+            ) from error
 
     @classmethod
     def _published(cls, data: Mapping[str, Any], where: str) -> GFMConfig:
         model = _without_nulls(data["model_config"])
         dataset = _without_nulls(data.get("dataset_config"))
         entity = {**_DEFAULTS, **_without_nulls(model["entity_model"])}
-        for part, supported in ((entity, {**_FIXED, **_DEFAULTS}), (dataset, _DATASET), (model, _MODEL)):
+        for part, supported in (
+            (entity, {**_FIXED, **_DEFAULTS}),
+            (dataset, _DATASET),
+            (model, _MODEL),
+        ):
             for field, value in supported.items():
                 if part.get(field, value) != value:
-                    raise WeightsError(f"{where}: {field} is {part[field]!r}; only {value!r} is supported")
+                    raise WeightsError(
+                        f"{where}: {field} is {part[field]!r}; only {value!r} is supported"
+                    )
         widths = {entity["input_dim"], *entity["hidden_dims"]}
         if len(widths) != 1:
-            raise WeightsError(f"{where}: input_dim and hidden_dims have to be one width, got {sorted(widths)}")
+            raise WeightsError(
+                f"{where}: input_dim and hidden_dims have to be one width, got {sorted(widths)}"
+            )
         inverse = dataset.get("inverse_relation_feat", "text")
         if inverse not in _INVERSE:
-            raise WeightsError(f"{where}: inverse_relation_feat is {inverse!r}; known: {', '.join(_INVERSE)}")
-        encoder = _without_nulls(dataset.get("text_emb_model_cfgs") or data.get("text_emb_model_config"))
+            raise WeightsError(
+                f"{where}: inverse_relation_feat is {inverse!r}; known: {', '.join(_INVERSE)}"
+            )
+        encoder = _without_nulls(
+            dataset.get("text_emb_model_cfgs") or data.get("text_emb_model_config")
+        )
         name = encoder.get("text_emb_model_name", "")
         if name and not encoder.get("normalize", False):
             _check_length(name, where)
@@ -224,10 +258,14 @@ def weights_folder(name: str | Path) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
-        raise MissingExtra(f"there is no folder {name}; weights of the Hugging Face hub", "embeddings") from error
+        raise MissingExtra(
+            f"there is no folder {name}; weights of the Hugging Face hub", "embeddings"
+        ) from error
     try:
         return Path(snapshot_download(name, allow_patterns=list(_FILES)))
-    except Exception as error:  # the client has many error types, and its network library more
+    except (
+        Exception
+    ) as error:  # the client has many error types, and its network library more
         if str(error).strip():
             reason = str(error).strip().splitlines()[0]
         else:
@@ -259,7 +297,9 @@ def initial_weights(config: NetworkConfig, seed: int) -> dict[str, Tensor]:
     weights = {}
     for name, shape in shapes.items():
         if ".layer_norm." in name:
-            weights[name] = torch.ones(shape) if name.endswith("weight") else torch.zeros(shape)
+            weights[name] = (
+                torch.ones(shape) if name.endswith("weight") else torch.zeros(shape)
+            )
         else:
             bound = shapes[f"{name.rpartition('.')[0]}.weight"][1] ** -0.5
             weights[name] = (2 * torch.rand(shape, generator=generator) - 1) * bound
@@ -271,32 +311,50 @@ def load_gfm(folder: Path) -> tuple[GFMConfig, dict[str, Tensor]]:
 
     Raises WeightsError where a file is missing, damaged or of another shape; MissingExtra without torch.
     """
-    config = GFMConfig.from_dict(read_config(folder / "config.json"), str(folder / "config.json"))
+    config = GFMConfig.from_dict(
+        read_config(folder / "config.json"), str(folder / "config.json")
+    )
     return config, read_weights(folder, config.shapes())
 
 
-def read_weights(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
+def read_weights(
+    folder: Path, shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, Tensor]:
     """Read a folder's weights as float32. shapes: the names and shapes that they must have.
 
     Raises WeightsError where a file is missing, damaged or of another shape; MissingExtra without torch.
     """
-    for name, reader in (("model.safetensors", _read_safetensors), ("model.pth", _read_pickled)):
+    for name, reader in (
+        ("model.safetensors", _read_safetensors),
+        ("model.pth", _read_pickled),
+    ):
         if (path := folder / name).is_file():
             return _check_weights(reader(path), shapes, path)
     raise WeightsError(f"{folder}: there is neither model.safetensors nor model.pth")
 
 
-def save_gfm(folder: Path, config: NetworkConfig, weights: Mapping[str, Tensor], half: bool = False) -> None:
+def save_gfm(
+    folder: Path,
+    config: NetworkConfig,
+    weights: Mapping[str, Tensor],
+    half: bool = False,
+) -> None:
     """Write config.json and model.safetensors into `folder`, as float16 if `half`."""
     import torch
     from safetensors.torch import save
 
     folder.mkdir(parents=True, exist_ok=True)
     dtype = torch.float16 if half else torch.float32
-    plain = {name: tensor.detach().to("cpu", dtype).contiguous() for name, tensor in weights.items()}
+    plain = {
+        name: tensor.detach().to("cpu", dtype).contiguous()
+        for name, tensor in weights.items()
+    }
     config_json = json.dumps(config.to_dict(), indent=1) + "\n"
     # replaced whole, so that a kill leaves the old file or the new one
-    for name, data in (("model.safetensors", save(plain)), ("config.json", config_json.encode())):
+    for name, data in (
+        ("model.safetensors", save(plain)),
+        ("config.json", config_json.encode()),
+    ):
         (folder / f"{name}.new").write_bytes(data)
         (folder / f"{name}.new").replace(folder / name)
 
@@ -306,7 +364,9 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise WeightsError(f"{path}: cannot be read ({error.strerror}); a GFM folder holds config.json") from error
+        raise WeightsError(
+            f"{path}: cannot be read ({error.strerror}); a GFM folder holds config.json"
+        ) from error
     except ValueError as error:
         raise WeightsError(f"{path}: not JSON: {error}") from error
     if not isinstance(data, dict):
@@ -337,20 +397,30 @@ def _read_pickled(path: Path) -> dict[str, Tensor]:
             weights_only=True,
         )
     except Exception as error:  # whatever the unpickler refuses or stumbles over
-        raise WeightsError(f"{path}: not a file of plain tensors: {str(error).splitlines()[0]}") from error
+        raise WeightsError(
+            f"{path}: not a file of plain tensors: {str(error).splitlines()[0]}"
+        ) from error
     if isinstance(stored, dict) and isinstance(stored.get("model"), dict):
         stored = stored["model"]
     if not isinstance(stored, dict):
-        raise WeightsError(f"{path}: expected names and tensors, got {type(stored).__name__}")
+        raise WeightsError(
+            f"{path}: expected names and tensors, got {type(stored).__name__}"
+        )
     return stored
 
 
 def _check_weights(
     tensors: Mapping[str, Any], expected: Mapping[str, tuple[int, ...]], path: Path
 ) -> dict[str, Tensor]:
-    shapes = {name: tuple(getattr(tensor, "shape", ())) for name, tensor in tensors.items()}
+    shapes = {
+        name: tuple(getattr(tensor, "shape", ())) for name, tensor in tensors.items()
+    }
     if shapes != expected:
-        names = sorted(name for name in {*shapes, *expected} if shapes.get(name) != expected.get(name))
+        names = sorted(
+            name
+            for name in {*shapes, *expected}
+            if shapes.get(name) != expected.get(name)
+        )
         first = names[0]
         shape = shapes.get(first, "nothing")
         raise WeightsError(
@@ -359,5 +429,7 @@ def _check_weights(
         )
     for name in expected:
         if not tensors[name].isfinite().all():
-            raise WeightsError(f"{path}: {name} holds numbers that are not finite; download or train the weights again")
+            raise WeightsError(
+                f"{path}: {name} holds numbers that are not finite; download or train the weights again"
+            )
     return {name: tensors[name].float() for name in expected}

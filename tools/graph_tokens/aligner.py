@@ -31,7 +31,12 @@ from ras_agent.errors import SettingsError, WeightsError
 from ras_agent.graph_batch import GraphBatch, GraphFeatures
 from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.embedders import query_vector, resolve_embedder
-from ras_agent.tools.graph_tokens.encoders import EncoderConfig, MessagePassing, build_encoder, pool
+from ras_agent.tools.graph_tokens.encoders import (
+    EncoderConfig,
+    MessagePassing,
+    build_encoder,
+    pool,
+)
 from ras_agent.tools.graph_tokens.features import Fact, GraphVectors
 from ras_agent.tools.index.ties import best_places
 
@@ -70,10 +75,17 @@ class AlignerConfig:
                 "an aligner maps graphs and texts by one MLP: its encoder is as wide as a text's vector, "
                 f"{self.encoder.input}, not {self.encoder.width}"
             )
-        if min(self.hidden, self.projected) < 1 or min(self.temperature, self.contrast) <= 0:
-            raise SettingsError(f"an aligner's widths are at least 1 and its temperatures above 0, got {self}")
+        if (
+            min(self.hidden, self.projected) < 1
+            or min(self.temperature, self.contrast) <= 0
+        ):
+            raise SettingsError(
+                f"an aligner's widths are at least 1 and its temperatures above 0, got {self}"
+            )
         if not (self.align_nodes or self.align_graphs):
-            raise SettingsError("an aligner learns from nodes, from graphs or from both: leave one of them in")
+            raise SettingsError(
+                "an aligner learns from nodes, from graphs or from both: leave one of them in"
+            )
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -123,10 +135,14 @@ class GraphAligner(nn.Module):
         )
         self.train(False)
 
-    def example(self, facts: Sequence[Fact], question: str, reasoning: str) -> AlignedGraph:
+    def example(
+        self, facts: Sequence[Fact], question: str, reasoning: str
+    ) -> AlignedGraph:
         """Return a training example made of texts."""
         return AlignedGraph(
-            self.vectors.of_facts(facts), query_vector(self.embedder, question), self.vectors.of_texts([reasoning])[0]
+            self.vectors.of_facts(facts),
+            query_vector(self.embedder, question),
+            self.vectors.of_texts([reasoning])[0],
         )
 
     def forward(self, graphs: Sequence[GraphFeatures]) -> tuple[Tensor, GraphBatch]:
@@ -143,7 +159,9 @@ class GraphAligner(nn.Module):
 
         states: (N, d), the encoder's. nodes: (N, d), the vectors of their texts. questions: (N, d), each node's.
         """
-        scores: Tensor = self.node_head(torch.cat([states, questions], dim=1)).squeeze(1)
+        scores: Tensor = self.node_head(torch.cat([states, questions], dim=1)).squeeze(
+            1
+        )
         if self.config.likeness:
             scores = (
                 scores
@@ -159,8 +177,12 @@ class GraphAligner(nn.Module):
     def losses(self, examples: Sequence[AlignedGraph]) -> tuple[Tensor, Tensor]:
         """Return the loss of the nodes (eq. 6) and that of the representations (eq. 10) of a batch."""
         states, batch = self([example.graph for example in examples])
-        questions = torch.as_tensor(np.stack([example.question for example in examples])).to(self._device)
-        reasoning = torch.as_tensor(np.stack([example.reasoning for example in examples])).to(self._device)
+        questions = torch.as_tensor(
+            np.stack([example.question for example in examples])
+        ).to(self._device)
+        reasoning = torch.as_tensor(
+            np.stack([example.reasoning for example in examples])
+        ).to(self._device)
         owner = batch.graph[batch.group]
         scores = self.judged(
             states,
@@ -195,7 +217,9 @@ class GraphAligner(nn.Module):
     def loss(self, batch: Sequence[AlignedGraph]) -> Tensor:
         """Return the sum of the losses that count."""
         nodes, representations = self.losses(batch)
-        return nodes * self.config.align_nodes + representations * self.config.align_graphs
+        return (
+            nodes * self.config.align_nodes + representations * self.config.align_graphs
+        )
 
     @torch.no_grad()
     def likeness(self, graphs: Sequence[GraphFeatures], texts: Floats) -> Floats:
@@ -204,7 +228,10 @@ class GraphAligner(nn.Module):
         texts: (B, d).
         """
         states, batch = self(graphs)
-        mapped = self.shared(pool(states, batch)), self.shared(torch.as_tensor(texts).to(self._device))
+        mapped = (
+            self.shared(pool(states, batch)),
+            self.shared(torch.as_tensor(texts).to(self._device)),
+        )
         array: Floats = nn.functional.cosine_similarity(*mapped, dim=1).cpu().numpy()
         return array
 
@@ -216,18 +243,26 @@ class GraphAligner(nn.Module):
         """
         states, batch = self([graph])
         rows = torch.as_tensor(questions).to(self._device)
-        logits = [self.judged(states, batch.nodes, row.expand_as(states)) for row in rows]
+        logits = [
+            self.judged(states, batch.nodes, row.expand_as(states)) for row in rows
+        ]
         array: Floats = torch.stack(logits).cpu().numpy()
         return array
 
-    def prune(self, graph: GraphFeatures, question: str, n_seed: int = 25) -> tuple[Ints, Ints]:
+    def prune(
+        self, graph: GraphFeatures, question: str, n_seed: int = 25
+    ) -> tuple[Ints, Ints]:
         """Return the places of the nodes and of the edges that stay, both ascending (section 3.2.4).
 
         They are the `n_seed` best nodes, their neighbours, and the edges that touch one of the best.
         """
-        places = _node_places(self.scores(graph, query_vector(self.embedder, question)[None])[0])
+        places = _node_places(
+            self.scores(graph, query_vector(self.embedder, question)[None])[0]
+        )
         edges = np.flatnonzero((places[graph.edge_index] < n_seed).any(axis=0))
-        nodes = np.union1d(np.flatnonzero(places < n_seed), graph.edge_index[:, edges].ravel())
+        nodes = np.union1d(
+            np.flatnonzero(places < n_seed), graph.edge_index[:, edges].ravel()
+        )
         return nodes.astype(np.int64), edges.astype(np.int64)
 
     def best(self, facts: Sequence[Fact], question: str, most: int) -> list[int]:
@@ -235,19 +270,27 @@ class GraphAligner(nn.Module):
 
         Facts of the best node come first, then those of the next; a node's facts are in the order of their other ends.
         """
-        places: list[int] = np.lexsort(self._places(facts, question)[::-1])[:most].tolist()
+        places: list[int] = np.lexsort(self._places(facts, question)[::-1])[
+            :most
+        ].tolist()
         return places
 
     def _places(self, facts: Sequence[Fact], question: str) -> npt.NDArray[np.int64]:
         graph = self.vectors.of_facts(facts)
-        return fact_places(graph, self.scores(graph, query_vector(self.embedder, question)[None])[0])
+        return fact_places(
+            graph, self.scores(graph, query_vector(self.embedder, question)[None])[0]
+        )
 
     def save(self, folder: str | Path, about: dict[str, Any] | None = None) -> None:
         """Write weights and configuration into `folder`, which is made. about: how they were trained, plain JSON."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         save_file(
-            {name: value.detach().cpu().contiguous() for name, value in self.state_dict().items()}, folder / WEIGHTS
+            {
+                name: value.detach().cpu().contiguous()
+                for name, value in self.state_dict().items()
+            },
+            folder / WEIGHTS,
         )
         text = {
             "format": FORMAT,
@@ -279,7 +322,14 @@ class GraphAligner(nn.Module):
         return next(self.parameters()).device
 
 
-def node_alignment(scores: Tensor, reference: Tensor, owner: Tensor, size: int, *, per_node: bool = False) -> Tensor:
+def node_alignment(
+    scores: Tensor,
+    reference: Tensor,
+    owner: Tensor,
+    size: int,
+    *,
+    per_node: bool = False,
+) -> Tensor:
     """Return KL(softmax of `reference` || softmax of `scores`) over each graph's nodes, mean over graphs (eq. 5, 6).
 
     scores, reference: (N,). owner: (N,), the graph of each node, below `size`. per_node: divide a graph's divergence by
@@ -299,21 +349,34 @@ def node_alignment(scores: Tensor, reference: Tensor, owner: Tensor, size: int, 
     return parts.sum() / (counts > 0).sum().clamp(min=1)
 
 
-def representation_alignment(graphs: Tensor, texts: Tensor, temperature: float) -> Tensor:
+def representation_alignment(
+    graphs: Tensor, texts: Tensor, temperature: float
+) -> Tensor:
     """Return the contrastive loss that draws row i of `graphs` (N, t) to row i of `texts` (N, t), away from others.
 
     It is the mean of both directions, graphs to texts and texts to graphs (eq. 9 and 10).
     """
     if not len(graphs):
         return graphs.sum()
-    alike = nn.functional.normalize(graphs, dim=1) @ nn.functional.normalize(texts, dim=1).T / temperature
+    alike = (
+        nn.functional.normalize(graphs, dim=1)
+        @ nn.functional.normalize(texts, dim=1).T
+        / temperature
+    )
     diagonal = torch.arange(len(alike), device=alike.device)
-    return (nn.functional.cross_entropy(alike, diagonal) + nn.functional.cross_entropy(alike.T, diagonal)) / 2
+    return (
+        nn.functional.cross_entropy(alike, diagonal)
+        + nn.functional.cross_entropy(alike.T, diagonal)
+    ) / 2
 
 
-def fact_places(graph: GraphFeatures, scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def fact_places(
+    graph: GraphFeatures, scores: npt.NDArray[Any]
+) -> npt.NDArray[np.int64]:
     """Return (2, E): the ranks of each edge's better and worse node. Rank 0 is the highest score, ties by number."""
-    ends: npt.NDArray[np.int64] = np.sort(_node_places(scores)[graph.edge_index], axis=0)
+    ends: npt.NDArray[np.int64] = np.sort(
+        _node_places(scores)[graph.edge_index], axis=0
+    )
     return ends
 
 
@@ -336,11 +399,17 @@ def align_encoder(encoder: MessagePassing, folder: str | Path) -> None:
     """
     there = read_config(Path(folder)).encoder
     if there != encoder.config:
-        raise SettingsError(f"the aligner in {folder} has the encoder {there}, and this model {encoder.config}")
+        raise SettingsError(
+            f"the aligner in {folder} has the encoder {there}, and this model {encoder.config}"
+        )
     with _naming_unfit_weights(Path(folder)):
         weights = load_file(Path(folder) / WEIGHTS)
         encoder.load_state_dict(
-            {name.removeprefix("encoder."): value for name, value in weights.items() if name.startswith("encoder.")}
+            {
+                name.removeprefix("encoder."): value
+                for name, value in weights.items()
+                if name.startswith("encoder.")
+            }
         )
 
 
@@ -362,13 +431,19 @@ def read_config(folder: Path) -> AlignerConfig:
     try:
         data = json.loads(path.read_text("utf-8"))
         if (data.get("format"), data.get("version")) != (FORMAT, VERSION):
-            raise WeightsError(f"{path}: expected '{FORMAT}' version {VERSION}: train it anew")
+            raise WeightsError(
+                f"{path}: expected '{FORMAT}' version {VERSION}: train it anew"
+            )
         return AlignerConfig.from_dict(data["config"])
     except FileNotFoundError as error:
         command = "python -m ras_agent.train.aligner.train"
-        raise WeightsError(f"{path}: there is no aligner in this folder; {command} makes one") from error
+        raise WeightsError(
+            f"{path}: there is no aligner in this folder; {command} makes one"
+        ) from error
     except (ValueError, KeyError, TypeError, AttributeError, SettingsError) as error:
-        raise WeightsError(f"{path}: no configuration of an aligner: {error}") from error
+        raise WeightsError(
+            f"{path}: no configuration of an aligner: {error}"
+        ) from error
 
 
 def _log_softmax(scores: Tensor, owner: Tensor, size: int) -> Tensor:

@@ -16,7 +16,14 @@ from ras_agent.graph_batch import GraphFeatures
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.endings import kind_of, shortfall
 from ras_agent.tools.chat.http import BrokenReply
-from ras_agent.tools.graph_tokens.graph_llm import ADAPTER, MERGE, Generated, GraphLLM, base_model, served_layers
+from ras_agent.tools.graph_tokens.graph_llm import (
+    ADAPTER,
+    MERGE,
+    Generated,
+    GraphLLM,
+    base_model,
+    served_layers,
+)
 
 _RANKS = (16, 32, 64, 128, 256, 320, 512)  # which vLLM has room for
 
@@ -48,7 +55,9 @@ class GraphLLMBatches:
                 1,
                 str(folder / ADAPTER),
             )
-            rank = next((room for room in _RANKS if room >= config.lora.rank), config.lora.rank)
+            rank = next(
+                (room for room in _RANKS if room >= config.lora.rank), config.lora.rank
+            )
             layers = list(served_layers(folder / ADAPTER))
             engine = {
                 "enable_lora": True,
@@ -85,14 +94,20 @@ class GraphLLMBatches:
 
         if not prompts:
             return []
-        vectors = [self._reader.prompt_embeddings(*pair) for pair in zip(prompts, graphs, strict=True)]
+        vectors = [
+            self._reader.prompt_embeddings(*pair)
+            for pair in zip(prompts, graphs, strict=True)
+        ]
         outputs = self._engine.generate(
             [{"prompt_embeds": rows} for rows in vectors],
             SamplingParams(temperature=temperature, max_tokens=max_new_tokens),
             use_tqdm=False,
             lora_request=self._adapter,
         )
-        return [_generated(output.outputs[0], len(rows)) for output, rows in zip(outputs, vectors, strict=True)]
+        return [
+            _generated(output.outputs[0], len(rows))
+            for output, rows in zip(outputs, vectors, strict=True)
+        ]
 
 
 def _generated(output: Any, input_tokens: int) -> Generated:

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from ras_agent.graph_batch import GraphFeatures
     from ras_agent.tools.graph_tokens.graph_llm import Generated, GraphLLM
 
-_ROLES: dict[str, Literal["system", "user", "assistant"]] = {"system": "system", "human": "user", "ai": "assistant"}
+_ROLES: dict[str, Literal["system", "user", "assistant"]] = {
+    "system": "system",
+    "human": "user",
+    "ai": "assistant",
+}
 _MOST_TOKENS = 512
 
 
@@ -48,7 +52,9 @@ class GraphLLMChat(BaseChatModel):
     _graph_llm: Any = PrivateAttr()
     _lock: Any = PrivateAttr()
 
-    def __init__(self, graph_llm: GraphLLM, model: str = "graphllm", **options: Any) -> None:
+    def __init__(
+        self, graph_llm: GraphLLM, model: str = "graphllm", **options: Any
+    ) -> None:
         """Wrap a GraphLLM under a name."""
         fields = {
             "model": model,
@@ -102,9 +108,15 @@ class GraphLLMChat(BaseChatModel):
         """Reply to messages. graph: the facts of each sub-query. stop: not supported, the model ends its replies."""
         turns, features = self._inputs(messages, graph)
         seconds = self._seconds()
-        with self._lock:  # a model that generates in two threads at once would need the memory twice
+        with (
+            self._lock
+        ):  # a model that generates in two threads at once would need the memory twice
             (reply,) = self.graph_llm.generate(
-                [turns], [features], self.max_tokens, self.temperature, None if seconds == inf else seconds
+                [turns],
+                [features],
+                self.max_tokens,
+                self.temperature,
+                None if seconds == inf else seconds,
             )
         return self._result(reply)
 
@@ -112,8 +124,13 @@ class GraphLLMChat(BaseChatModel):
         self, messages: Sequence[BaseMessage], graph: Iterable[Sequence[Triple]]
     ) -> tuple[list[Turn], GraphFeatures | None]:
         """Return messages and facts as the GraphLLM takes them."""
-        turns = [Turn(_ROLES.get(message.type, "user"), str(message.text)) for message in messages]
-        return turns, self.graph_llm.vectors.of_steps(map(_texts, graph)) if self.reads_graphs else None
+        turns = [
+            Turn(_ROLES.get(message.type, "user"), str(message.text))
+            for message in messages
+        ]
+        return turns, self.graph_llm.vectors.of_steps(
+            map(_texts, graph)
+        ) if self.reads_graphs else None
 
     def _seconds(self) -> float:
         """Return how many seconds a reply may take from now on."""
@@ -135,7 +152,9 @@ class GraphLLMChat(BaseChatModel):
 def usage_of(input_tokens: int, output_tokens: int) -> UsageMetadata:
     """Return the counts of tokens in the prompt and in the reply as LangChain's UsageMetadata."""
     return UsageMetadata(
-        input_tokens=input_tokens, output_tokens=output_tokens, total_tokens=input_tokens + output_tokens
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        total_tokens=input_tokens + output_tokens,
     )
 
 
@@ -151,4 +170,6 @@ def _load_once(folder: Path) -> tuple[GraphLLM, Lock]:
         from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
     except ImportError as error:
         raise MissingExtra("a GraphLLM", "llm") from error
-    return GraphLLM.load(folder).to("cuda" if torch.cuda.is_available() else "cpu"), Lock()
+    return GraphLLM.load(folder).to(
+        "cuda" if torch.cuda.is_available() else "cpu"
+    ), Lock()

@@ -22,7 +22,9 @@ EncoderKind = Literal["graph-transformer", "gat", "gcn"]
 Norm = Literal["batch", "layer"]
 _EPSILON = 1e-5  # torch's; the second is the share of a batch in the running statistics
 _MOMENTUM = 0.1
-_MOST_FACTOR = 3.0  # how far running statistics may lead away from the batch's (arXiv:1702.03275)
+_MOST_FACTOR = (
+    3.0  # how far running statistics may lead away from the batch's (arXiv:1702.03275)
+)
 _MOST_SHIFT = 5.0
 
 
@@ -43,9 +45,14 @@ class EncoderConfig:
     norm: Norm = "batch"
 
     def __post_init__(self) -> None:
-        for what, value, known in (("graph encoder", self.kind, EncoderKind), ("norm", self.norm, Norm)):
+        for what, value, known in (
+            ("graph encoder", self.kind, EncoderKind),
+            ("norm", self.norm, Norm),
+        ):
             if value not in get_args(known):
-                raise SettingsError(f"unknown {what} {value!r}; known: {', '.join(get_args(known))}")
+                raise SettingsError(
+                    f"unknown {what} {value!r}; known: {', '.join(get_args(known))}"
+                )
         if (
             min(
                 self.layers,
@@ -56,7 +63,9 @@ class EncoderConfig:
             < 1
             or self.width % self.heads
         ):
-            raise SettingsError(f"an encoder's numbers are at least 1 and its heads divide its width, got {self}")
+            raise SettingsError(
+                f"an encoder's numbers are at least 1 and its heads divide its width, got {self}"
+            )
 
 
 class NodeBatchNorm(nn.Module):
@@ -86,7 +95,9 @@ class NodeBatchNorm(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """Return the normalised states, shape (N, width). In training every process has to call it equally often."""
         mean, variance = (
-            self._update(states.detach().float()) if self.training else (self.running_mean, self.running_var)
+            self._update(states.detach().float())
+            if self.training
+            else (self.running_mean, self.running_var)
         )
         if not self.training or len(states) < 2:
             return nn.functional.batch_norm(
@@ -104,8 +115,12 @@ class NodeBatchNorm(nn.Module):
         )
         deviation = (variance + _EPSILON).sqrt()
         own_deviation = (own_variance + _EPSILON).sqrt()
-        factor = (own_deviation.detach() / deviation).clamp(1 / _MOST_FACTOR, _MOST_FACTOR)
-        shift = ((own_mean.detach() - mean) / deviation).clamp(-_MOST_SHIFT, _MOST_SHIFT)
+        factor = (own_deviation.detach() / deviation).clamp(
+            1 / _MOST_FACTOR, _MOST_FACTOR
+        )
+        shift = ((own_mean.detach() - mean) / deviation).clamp(
+            -_MOST_SHIFT, _MOST_SHIFT
+        )
         normal = (states - own_mean) / own_deviation * factor + shift
         return normal * self.weight + self.bias
 
@@ -128,7 +143,9 @@ class NodeBatchNorm(nn.Module):
         rows = [own]
         rank = 0
         if torch.distributed.is_available() and torch.distributed.is_initialized():
-            rows = [torch.empty_like(own) for _ in range(torch.distributed.get_world_size())]
+            rows = [
+                torch.empty_like(own) for _ in range(torch.distributed.get_world_size())
+            ]
             torch.distributed.all_gather(rows, own)
             rank = torch.distributed.get_rank()
         after = []
@@ -154,13 +171,19 @@ class MessagePassing(nn.Module):
         super().__init__()
         self.config = config
         widths = [config.input, *[config.width] * config.layers]
-        self.layers = nn.ModuleList(_convolution(config, inputs) for inputs in widths[:-1])
+        self.layers = nn.ModuleList(
+            _convolution(config, inputs) for inputs in widths[:-1]
+        )
         if config.kind == "graph-transformer":
             own = []
         else:
             own = widths[:-1]
-        self.own = nn.ModuleList(nn.Linear(inputs, config.width, bias=False) for inputs in own)
-        norm: type[nn.Module] = NodeBatchNorm if config.norm == "batch" else nn.LayerNorm
+        self.own = nn.ModuleList(
+            nn.Linear(inputs, config.width, bias=False) for inputs in own
+        )
+        norm: type[nn.Module] = (
+            NodeBatchNorm if config.norm == "batch" else nn.LayerNorm
+        )
         self.norms = nn.ModuleList(norm(config.width) for _ in self.layers)
         self.dropout = nn.Dropout(config.dropout)
 
@@ -173,7 +196,9 @@ class MessagePassing(nn.Module):
         """Return the nodes' states, shape (N, width)."""
         if not len(batch.nodes):
             states = batch.nodes.new_zeros(0, self.width)
-            for norm in self.norms:  # the other processes wait for this one's part in the statistics
+            for norm in (
+                self.norms
+            ):  # the other processes wait for this one's part in the statistics
                 states = norm(states)
             return states
         states = batch.nodes
@@ -228,7 +253,9 @@ def _means(rows: Tensor, owner: Tensor, count: int) -> Tensor:
         owner,
         rows,
     )
-    return sums / torch.bincount(owner, minlength=count).clamp(min=1).to(rows.dtype).unsqueeze(1)
+    return sums / torch.bincount(owner, minlength=count).clamp(min=1).to(
+        rows.dtype
+    ).unsqueeze(1)
 
 
 def _convolution(config: EncoderConfig, inputs: int) -> nn.Module:

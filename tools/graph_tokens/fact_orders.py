@@ -34,7 +34,9 @@ class FactPruner:
         self._order = order
         self._size = size
 
-    def prune(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> QuestionGraph:
+    def prune(
+        self, question: str, graph: QuestionGraph, steps: Sequence[Step]
+    ) -> QuestionGraph:
         """Return the graph with the best `size` facts visible, and those that contradict one of them."""
         if len(graph) <= self._size:
             return graph
@@ -65,16 +67,26 @@ def fact_order(spec: str, embedder: Embedder | None = None) -> FactOrder:
     raise UnknownName("order of facts", spec, _ORDERS)
 
 
-def _by_use(question: str, graph: QuestionGraph, subqueries: Sequence[str]) -> list[str]:
+def _by_use(
+    question: str, graph: QuestionGraph, subqueries: Sequence[str]
+) -> list[str]:
     return [fact.id for fact in facts_by_use(graph, (question, *subqueries))]
 
 
 def _by_likeness(vectors: GraphVectors) -> FactOrder:
-    def order(question: str, graph: QuestionGraph, subqueries: Sequence[str]) -> list[str]:
+    def order(
+        question: str, graph: QuestionGraph, subqueries: Sequence[str]
+    ) -> list[str]:
         names = sorted(graph.by_id)  # ties by content, not by what was read first
-        texts = [f"{fact.subject} {fact.predicate} {fact.object}" for fact in map(graph.by_id.__getitem__, names)]
+        texts = [
+            f"{fact.subject} {fact.predicate} {fact.object}"
+            for fact in map(graph.by_id.__getitem__, names)
+        ]
         scores = vectors.of_texts(texts) @ query_vector(vectors.embedder, question)
-        return [names[place] for place in best_places(np.asarray(scores), len(names), relative=False)]
+        return [
+            names[place]
+            for place in best_places(np.asarray(scores), len(names), relative=False)
+        ]
 
     return order
 
@@ -84,9 +96,14 @@ def _by_aligner(folder: str, embedder: Embedder | None) -> FactOrder:
 
     aligner = GraphAligner.load(folder, embedder)
 
-    def order(question: str, graph: QuestionGraph, subqueries: Sequence[str]) -> list[str]:
+    def order(
+        question: str, graph: QuestionGraph, subqueries: Sequence[str]
+    ) -> list[str]:
         names = sorted(graph.by_id)
-        facts = [(triple.subject, triple.predicate, triple.object) for triple in map(graph.by_id.__getitem__, names)]
+        facts = [
+            (triple.subject, triple.predicate, triple.object)
+            for triple in map(graph.by_id.__getitem__, names)
+        ]
         return [names[place] for place in aligner.best(facts, question, len(facts))]
 
     return order

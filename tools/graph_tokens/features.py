@@ -52,7 +52,9 @@ class GraphVectors:
             edges.append((source, predicate, target))
         return self.of_graph(list(labels.values()), edges)
 
-    def of_graph(self, nodes: Sequence[str], edges: Sequence[tuple[int, str, int]]) -> GraphFeatures:
+    def of_graph(
+        self, nodes: Sequence[str], edges: Sequence[tuple[int, str, int]]
+    ) -> GraphFeatures:
         """Return the features of a graph whose nodes have texts; an edge is (source's place, text, target's place)."""
         sources = [source for source, _, _ in edges]
         targets = [target for _, _, target in edges]

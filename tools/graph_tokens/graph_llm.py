@@ -112,7 +112,9 @@ class Generated:
 class GraphTokens(nn.Module):
     """Network that turns graphs into soft tokens: encoder, mean pooling, projector to the language model's width."""
 
-    def __init__(self, encoder: EncoderConfig, tokens: int, hidden: int, width: int) -> None:
+    def __init__(
+        self, encoder: EncoderConfig, tokens: int, hidden: int, width: int
+    ) -> None:
         super().__init__()
         self.encoder = build_encoder(encoder)
         self.projector: nn.Module = nn.Identity()
@@ -169,13 +171,17 @@ class GraphLLM(nn.Module):
     Raises MissingExtra without the packages of the extra `llm`.
     """
 
-    def __init__(self, config: GraphLLMConfig, language_model: Any, tokenizer: Any) -> None:
+    def __init__(
+        self, config: GraphLLMConfig, language_model: Any, tokenizer: Any
+    ) -> None:
         super().__init__()
         self.config = config
         self.language_model = language_model
         self.tokenizer = tokenizer
         self.vectors = GraphVectors(resolve_embedder(config.embedder))
-        width = language_model.get_input_embeddings().weight.shape[1]  # an adapter's layer says it no other way
+        width = language_model.get_input_embeddings().weight.shape[
+            1
+        ]  # an adapter's layer says it no other way
         self.graph_tokens: GraphTokens | TrainedTokens
         if config.encoder is None:
             self.graph_tokens = TrainedTokens(config.graph_tokens, width)
@@ -188,7 +194,9 @@ class GraphLLM(nn.Module):
             )
         if config.tuning == "frozen":
             language_model.requires_grad_(False)
-        self.fingerprint = ""  # of the graph part's weights, where they were read from a file
+        self.fingerprint = (
+            ""  # of the graph part's weights, where they were read from a file
+        )
         self.train(False)
 
     @classmethod
@@ -215,7 +223,9 @@ class GraphLLM(nn.Module):
     @property
     def device(self) -> torch.device:
         """Return the device that the model's word vectors are on."""
-        return cast(torch.device, self.language_model.get_input_embeddings().weight.device)
+        return cast(
+            torch.device, self.language_model.get_input_embeddings().weight.device
+        )
 
     @property
     def window(self) -> int:
@@ -245,7 +255,10 @@ class GraphLLM(nn.Module):
         return len(self._plain_tokens(text))
 
     def forward(
-        self, prompts: Sequence[Sequence[Turn]], graphs: Sequence[GraphFeatures], targets: Sequence[str]
+        self,
+        prompts: Sequence[Sequence[Turn]],
+        graphs: Sequence[GraphFeatures],
+        targets: Sequence[str],
     ) -> Tensor:
         """Return the mean cross-entropy of the targets' tokens, end tokens included; each target follows its prompt."""
         logits, labels = self.target_logits(
@@ -256,11 +269,17 @@ class GraphLLM(nn.Module):
         return nn.functional.cross_entropy(logits.float(), labels)
 
     def target_logits(
-        self, prompts: Sequence[Sequence[Turn]], graphs: Sequence[GraphFeatures], targets: Sequence[str]
+        self,
+        prompts: Sequence[Sequence[Turn]],
+        graphs: Sequence[GraphFeatures],
+        targets: Sequence[str],
     ) -> tuple[Tensor, Tensor]:
         """Return the logits of all targets' tokens, shape (n, vocabulary), and those tokens, shape (n,)."""
         ends = self.tokenizer.eos_token_id
-        replies = [[*self._plain_tokens(target), *([] if ends is None else [ends])] for target in targets]
+        replies = [
+            [*self._plain_tokens(target), *([] if ends is None else [ends])]
+            for target in targets
+        ]
         vectors = []
         labels = []
         for prompt, reply in zip(
@@ -269,9 +288,13 @@ class GraphLLM(nn.Module):
             strict=True,
         ):
             vectors.append(torch.cat([prompt, self._words(reply)]))
-            labels.append(torch.tensor([_IGNORED] * len(prompt) + reply, device=self.device))
+            labels.append(
+                torch.tensor([_IGNORED] * len(prompt) + reply, device=self.device)
+            )
         padded = nn.utils.rnn.pad_sequence(vectors, batch_first=True)  # (B, T, width)
-        mask = nn.utils.rnn.pad_sequence([torch.ones(len(row)) for row in vectors], batch_first=True)
+        mask = nn.utils.rnn.pad_sequence(
+            [torch.ones(len(row)) for row in vectors], batch_first=True
+        )
         # the place in front of a token predicts it
         next_ = nn.utils.rnn.pad_sequence(
             labels,
@@ -281,7 +304,10 @@ class GraphLLM(nn.Module):
         # prompts are long and vocabularies large: logits are computed only where some row has a target
         places = (next_ != _IGNORED).any(dim=0).nonzero().squeeze(1)
         output = self.language_model(
-            inputs_embeds=padded, attention_mask=mask.to(self.device), logits_to_keep=places, use_cache=False
+            inputs_embeds=padded,
+            attention_mask=mask.to(self.device),
+            logits_to_keep=places,
+            use_cache=False,
         )
         next_ = next_[:, places]
         return output.logits[next_ != _IGNORED], next_[next_ != _IGNORED]
@@ -304,8 +330,14 @@ class GraphLLM(nn.Module):
         rows = self._inputs(prompts, graphs)
         longest = max(map(len, rows))
         # padding is in front, so that every reply begins in the same column
-        padded = torch.stack([nn.functional.pad(row, (0, 0, longest - len(row), 0)) for row in rows])
-        mask = torch.stack([torch.arange(longest) >= longest - len(row) for row in rows]).long().to(self.device)
+        padded = torch.stack(
+            [nn.functional.pad(row, (0, 0, longest - len(row), 0)) for row in rows]
+        )
+        mask = (
+            torch.stack([torch.arange(longest) >= longest - len(row) for row in rows])
+            .long()
+            .to(self.device)
+        )
         if temperature > 0:
             sampling = {"do_sample": True, "temperature": temperature}
         else:
@@ -320,10 +352,15 @@ class GraphLLM(nn.Module):
             pad_token_id=pad if pad is not None else ends if ends is not None else 0,
             **sampling,
         )
-        return [self._generated(tokens, len(row)) for tokens, row in zip(outputs.tolist(), rows, strict=True)]
+        return [
+            self._generated(tokens, len(row))
+            for tokens, row in zip(outputs.tolist(), rows, strict=True)
+        ]
 
     @torch.no_grad()
-    def prompt_embeddings(self, turns: Sequence[Turn], graph: GraphFeatures | None) -> Tensor:
+    def prompt_embeddings(
+        self, turns: Sequence[Turn], graph: GraphFeatures | None
+    ) -> Tensor:
         """Return the vectors that the language model reads, shape (T, width), for a server that takes them."""
         return self._inputs([turns], [graph])[0]
 
@@ -338,12 +375,19 @@ class GraphLLM(nn.Module):
             config = replace(config, language_model=LANGUAGE_MODEL)
         elif config.tuning == "lora":
             # peft would look into the hub for the base model's vocabulary
-            self.language_model.save_pretrained(folder / ADAPTER, save_embedding_layers=False)
+            self.language_model.save_pretrained(
+                folder / ADAPTER, save_embedding_layers=False
+            )
         save_file(
-            {name: tensor.contiguous() for name, tensor in self.graph_tokens.state_dict().items()},
+            {
+                name: tensor.contiguous()
+                for name, tensor in self.graph_tokens.state_dict().items()
+            },
             folder / GRAPH_WEIGHTS,
         )
-        (folder / CONFIG).write_text(json.dumps(config.to_dict(), indent=2) + "\n", encoding="utf-8")
+        (folder / CONFIG).write_text(
+            json.dumps(config.to_dict(), indent=2) + "\n", encoding="utf-8"
+        )
 
     @classmethod
     def load(cls, folder: str | Path, *, words_only: bool = False) -> Self:
@@ -390,7 +434,9 @@ class GraphLLM(nn.Module):
         It is one that was trained whole, and writes the same. Raises SettingsError where there is no adapter.
         """
         if self.config.tuning != "lora":
-            raise SettingsError(f"there is no adapter to merge: the GraphLLM's tuning is {self.config.tuning!r}")
+            raise SettingsError(
+                f"there is no adapter to merge: the GraphLLM's tuning is {self.config.tuning!r}"
+            )
         merged = type(self)(
             replace(self.config, tuning="full"),
             self.language_model.merge_and_unload(),
@@ -399,7 +445,9 @@ class GraphLLM(nn.Module):
         merged.graph_tokens.load_state_dict(self.graph_tokens.state_dict())
         return merged
 
-    def _inputs(self, prompts: Sequence[Sequence[Turn]], graphs: Sequence[GraphFeatures | None]) -> list[Tensor]:
+    def _inputs(
+        self, prompts: Sequence[Sequence[Turn]], graphs: Sequence[GraphFeatures | None]
+    ) -> list[Tensor]:
         """Return what the language model reads for each prompt, (T, width): its graph's tokens, then the text's.
 
         A token that begins every text of the model stays the first.
@@ -435,11 +483,15 @@ class GraphLLM(nn.Module):
         return cast(Tensor, self.language_model.get_input_embeddings()(ids))
 
     def _plain_tokens(self, text: str) -> list[int]:
-        return cast("list[int]", self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        return cast(
+            "list[int]", self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        )
 
     def _generated(self, tokens: list[int], input_tokens: int) -> Generated:
         ends = _ends(self.language_model, self.tokenizer)
-        stop = next((place for place, token in enumerate(tokens) if token in ends), None)
+        stop = next(
+            (place for place, token in enumerate(tokens) if token in ends), None
+        )
         text = self.tokenizer.decode(tokens[:stop], skip_special_tokens=True)
         output_tokens = len(tokens) if stop is None else stop + 1
         return Generated(
@@ -457,9 +509,13 @@ def read_config(folder: Path) -> GraphLLMConfig:
         return GraphLLMConfig.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
         command = "python -m ras_agent.train.graphllm.train"
-        raise WeightsError(f"{path}: there is no GraphLLM in this folder; {command} makes one") from error
+        raise WeightsError(
+            f"{path}: there is no GraphLLM in this folder; {command} makes one"
+        ) from error
     except (json.JSONDecodeError, TypeError, AttributeError, SettingsError) as error:
-        raise WeightsError(f"{path}: no configuration of a GraphLLM: {error}") from error
+        raise WeightsError(
+            f"{path}: no configuration of a GraphLLM: {error}"
+        ) from error
 
 
 def base_model(folder: Path, config: GraphLLMConfig) -> str:
@@ -485,7 +541,9 @@ def load_language_model(name: str) -> tuple[Any, Any]:
         return model, AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:
         why = str(error).strip().partition("\n")[0]
-        raise WeightsError(f"cannot load the language model {name!r}, a folder or a hub name: {why}") from error
+        raise WeightsError(
+            f"cannot load the language model {name!r}, a folder or a hub name: {why}"
+        ) from error
 
 
 def served_layers(adapter: Path) -> tuple[str, ...]:
@@ -500,7 +558,9 @@ def served_layers(adapter: Path) -> tuple[str, ...]:
         named = json.loads(file.read_text(encoding="utf-8"))["target_modules"]
         names = tuple(sorted({str(name).rpartition(".")[2] for name in named}))
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise WeightsError(f"{file}: no configuration of an adapter ({error}): train it anew") from error
+        raise WeightsError(
+            f"{file}: no configuration of an adapter ({error}): train it anew"
+        ) from error
     if words := [name for name in names if "embed" in name or name == "lm_head"]:
         raise SettingsError(
             f"{adapter} changes word vectors ({', '.join(words)}), which ends vLLM's engine where prompts overlap: "
@@ -571,4 +631,6 @@ def _ends(language_model: Any, tokenizer: Any) -> frozenset[int]:
         None,
     )
     listed = ids if isinstance(ids, list) else [ids]
-    return frozenset(token for token in (*listed, tokenizer.eos_token_id) if token is not None)
+    return frozenset(
+        token for token in (*listed, tokenizer.eos_token_id) if token is not None
+    )

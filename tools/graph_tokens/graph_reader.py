@@ -63,9 +63,17 @@ class GraphView:
     reply_tokens: int = 32
 
     def __post_init__(self) -> None:
-        numbers = self.top_nodes, self.top_edges, self.edge_cost, self.n_seed, self.graph_text_tokens
+        numbers = (
+            self.top_nodes,
+            self.top_edges,
+            self.edge_cost,
+            self.n_seed,
+            self.graph_text_tokens,
+        )
         if min(numbers) < 0 or self.reply_tokens < 1:
-            raise SettingsError(f"a view of a graph has no number below 0, and replies have a token; got {self}")
+            raise SettingsError(
+                f"a view of a graph has no number below 0, and replies have a token; got {self}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +105,9 @@ class GraphPrompts:
         Raises SettingsError for a view that prunes without an aligner.
         """
         if view.n_seed and aligner is None:
-            raise SettingsError(f"pruning to {view.n_seed} nodes takes an aligner, and there is none")
+            raise SettingsError(
+                f"pruning to {view.n_seed} nodes takes an aligner, and there is none"
+            )
         self.view = view
         self._vectors = vectors
         self._count = count
@@ -112,7 +122,9 @@ class GraphPrompts:
         else:
             rows = []
         turns = self.prompt.fill(
-            graph=as_data("".join(self._fitting(rows)).strip()), task=self.view.task, question=as_data(question)
+            graph=as_data("".join(self._fitting(rows)).strip()),
+            task=self.view.task,
+            question=as_data(question),
         )
         return GraphInput(turns, *part.texts())
 
@@ -166,7 +178,9 @@ class GraphReader:
         self.model = model
         self.prompts = prompts
 
-    def replies(self, questions: Sequence[tuple[str, Graph]], batch: int = 8) -> list[Generated]:
+    def replies(
+        self, questions: Sequence[tuple[str, Graph]], batch: int = 8
+    ) -> list[Generated]:
         """Write a reply to each question about its graph, `batch` of them at once."""
         replies: list[Generated] = []
         for first in range(
@@ -174,7 +188,9 @@ class GraphReader:
             len(questions),
             batch,
         ):
-            inputs = [self.prompts.input(*pair) for pair in questions[first : first + batch]]
+            inputs = [
+                self.prompts.input(*pair) for pair in questions[first : first + batch]
+            ]
             graphs = [self.model.features(item) for item in inputs]
             replies += self.model.generate(
                 [item.turns for item in inputs],
@@ -202,8 +218,12 @@ class GraphReader:
             encoding="utf-8",
         )
         (folder / PROMPTS).mkdir(exist_ok=True)
-        turns = "\n".join(f"--- {turn.role}\n{turn.text}" for turn in self.prompts.prompt.turns)
-        (folder / PROMPTS / f"{self.prompts.prompt.name}.txt").write_text(f"{turns}\n", encoding="utf-8")
+        turns = "\n".join(
+            f"--- {turn.role}\n{turn.text}" for turn in self.prompts.prompt.turns
+        )
+        (folder / PROMPTS / f"{self.prompts.prompt.name}.txt").write_text(
+            f"{turns}\n", encoding="utf-8"
+        )
         if aligner is not None and self.prompts.view.n_seed:
             from ras_agent.tools.graph_tokens.aligner import CONFIG, WEIGHTS
 
@@ -246,10 +266,16 @@ def _read_view(file: Path) -> GraphView:
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
         if (data.get("format"), data.get("version")) != (_FORMAT, _VERSION):
-            raise WeightsError(f"{file}: expected '{_FORMAT}' version {_VERSION}: train it anew")
+            raise WeightsError(
+                f"{file}: expected '{_FORMAT}' version {_VERSION}: train it anew"
+            )
         return GraphView(**data["view"])
     except FileNotFoundError as error:
         command = "python -m ras_agent.train.graphqa.train"
-        raise WeightsError(f"{file}: this folder has no model that reads graphs; {command} makes one") from error
+        raise WeightsError(
+            f"{file}: this folder has no model that reads graphs; {command} makes one"
+        ) from error
     except (ValueError, KeyError, TypeError, AttributeError, SettingsError) as error:
-        raise WeightsError(f"{file}: says not what the model is shown: {error}") from error
+        raise WeightsError(
+            f"{file}: says not what the model is shown: {error}"
+        ) from error

@@ -15,7 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_DTYPES = (torch.float32, torch.bfloat16, torch.float16)  # vLLM before 0.22 refuses all others
+_DTYPES = (
+    torch.float32,
+    torch.bfloat16,
+    torch.float16,
+)  # vLLM before 0.22 refuses all others
 
 
 def encoded(vectors: Tensor) -> str:
@@ -25,7 +29,13 @@ def encoded(vectors: Tensor) -> str:
     """
     buffer = io.BytesIO()
     # copied: torch.save writes the whole storage behind a view
-    torch.save(_check_vectors(vectors).detach().cpu().clone(memory_format=torch.contiguous_format), buffer)
+    torch.save(
+        _check_vectors(vectors)
+        .detach()
+        .cpu()
+        .clone(memory_format=torch.contiguous_format),
+        buffer,
+    )
     return b64encode(buffer.getvalue()).decode("ascii")
 
 
@@ -62,7 +72,9 @@ def completion_request(
 
 def _check_vectors(vectors: Tensor) -> Tensor:
     if vectors.ndim != 2 or not len(vectors):
-        raise ValueError(f"a prompt's vectors have the shape (tokens, width), and these {tuple(vectors.shape)}")
+        raise ValueError(
+            f"a prompt's vectors have the shape (tokens, width), and these {tuple(vectors.shape)}"
+        )
     if vectors.dtype in _DTYPES:
         return vectors
     return vectors.float()

@@ -19,7 +19,13 @@ PROMPTS = "prompts"
 class _OnGraphLLM:
     """Mixin that gives a role on a chat model the soft tokens of a GraphLLM."""
 
-    def __init__(self, model: GraphLLMChat, *, settings: ChatSettings | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        model: GraphLLMChat,
+        *,
+        settings: ChatSettings | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(_chat(model, settings), **_defaults(model, options))  # type: ignore[call-arg]
         self._made_of = (
             model,
@@ -87,7 +93,9 @@ def _model(spec: str, settings: ChatSettings) -> GraphLLMChat:
         "temperature": settings.temperature,
         "timeout": settings.timeout,
     }
-    options: dict[str, Any] = {name: value for name, value in of_calls.items() if value is not None}
+    options: dict[str, Any] = {
+        name: value for name, value in of_calls.items() if value is not None
+    }
     folder, served, address = spec.partition("@http")
     if not served:
         return GraphLLMChat.in_folder(folder, **options)
@@ -110,5 +118,6 @@ def _defaults(model: GraphLLMChat, options: dict[str, Any]) -> dict[str, Any]:
     return {
         **options,
         "layout": options.get("layout") or model.graph_llm.config.layout,
-        "prompts_dir": options.get("prompts_dir") or (trained if trained.is_dir() else None),
+        "prompts_dir": options.get("prompts_dir")
+        or (trained if trained.is_dir() else None),
     }

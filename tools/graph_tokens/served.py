@@ -11,7 +11,10 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForLLMRun,
+    CallbackManagerForLLMRun,
+)
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from pydantic import PrivateAttr, SecretStr
@@ -19,7 +22,13 @@ from pydantic import PrivateAttr, SecretStr
 from ras_agent.errors import MissingExtra, ModelRefused
 from ras_agent.records import Triple
 from ras_agent.tools.chat.endings import kind_of, shortfall
-from ras_agent.tools.chat.http import BrokenReply, Endpoint, ErrorStatus, run, run_iterator
+from ras_agent.tools.chat.http import (
+    BrokenReply,
+    Endpoint,
+    ErrorStatus,
+    run,
+    run_iterator,
+)
 from ras_agent.tools.chat.secrets import printable
 from ras_agent.tools.graph_tokens.chat import GraphLLMChat, usage_of
 
@@ -52,7 +61,15 @@ class ServedGraphLLM(GraphLLMChat):
     timeout: float | None = _TIMEOUT
     _endpoint: Endpoint = PrivateAttr()
 
-    def __init__(self, graph_llm: GraphLLM, model: str, base_url: str, served: str, key: str, **options: Any) -> None:
+    def __init__(
+        self,
+        graph_llm: GraphLLM,
+        model: str,
+        base_url: str,
+        served: str,
+        key: str,
+        **options: Any,
+    ) -> None:
         """Take the GraphLLM that makes the prompts. key: the API key that the server asks for."""
         super().__init__(
             graph_llm,
@@ -67,7 +84,14 @@ class ServedGraphLLM(GraphLLMChat):
         self._endpoint = Endpoint.with_key(base_url, key)
 
     @classmethod
-    def at(cls, folder: str | Path, base_url: str, served: str, key: str = "EMPTY", **options: Any) -> ServedGraphLLM:
+    def at(
+        cls,
+        folder: str | Path,
+        base_url: str,
+        served: str,
+        key: str = "EMPTY",
+        **options: Any,
+    ) -> ServedGraphLLM:
         """Load the encoder, projector and word vectors of the GraphLLM in a folder, once for all who use it.
 
         Raises WeightsError for a folder without one, MissingExtra without the packages of the extras `llm` and
@@ -225,16 +249,22 @@ class ServedGraphLLM(GraphLLMChat):
                 raise
             if _FLAG in why:
                 remedy = f"start it with `vllm serve MODEL {_FLAG}`"
-                raise ModelRefused(f"the server at {where} takes no prompt embeddings; {remedy}") from error
+                raise ModelRefused(
+                    f"the server at {where} takes no prompt embeddings; {remedy}"
+                ) from error
             if "hidden_size" in why:
                 remedy = f"let it serve {self.graph_llm.config.language_model}"
-                raise ModelRefused(f"{where} is not the language model of {self.model}: {why}; {remedy}") from error
+                raise ModelRefused(
+                    f"{where} is not the language model of {self.model}: {why}; {remedy}"
+                ) from error
             raise
 
 
 def _form(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a request says of its reply's form."""
-    return {name: value for name, value in options.items() if name == "structured_outputs"}
+    return {
+        name: value for name, value in options.items() if name == "structured_outputs"
+    }
 
 
 class _Pieces:
@@ -253,11 +283,16 @@ class _Pieces:
             text = self._space + (choice["text"] if choice else "")
             ending = choice.get("finish_reason") if choice else None
             if usage:
-                tokens = (usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0)
+                tokens = (
+                    usage.get("prompt_tokens") or 0,
+                    usage.get("completion_tokens") or 0,
+                )
             else:
                 tokens = None
         except (AttributeError, LookupError, TypeError) as error:
-            raise BrokenReply(f"a piece of the reply does not have the form of one: {error}") from error
+            raise BrokenReply(
+                f"a piece of the reply does not have the form of one: {error}"
+            ) from error
         text = text if self._has_text else text.lstrip()
         stripped = text.rstrip()
         self._has_text = self._has_text or bool(stripped)
@@ -291,7 +326,9 @@ def _generated(completion: Any) -> Generated:
             ending == "length",
         )
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise BrokenReply(f"the reply does not have the form of one: {error}") from error
+        raise BrokenReply(
+            f"the reply does not have the form of one: {error}"
+        ) from error
 
 
 @cache

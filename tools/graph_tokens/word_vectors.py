@@ -29,7 +29,9 @@ class WordVectors(nn.Module):
         return self.embeddings
 
 
-def load_word_vectors(name: str, adapter: Path | None = None) -> tuple[WordVectors, Any]:
+def load_word_vectors(
+    name: str, adapter: Path | None = None
+) -> tuple[WordVectors, Any]:
     """Return the word vectors of the language model in a folder or of a hub name, and its tokenizer.
 
     Of a model's safetensors one tensor is read. Raises WeightsError where there is none, or where a low-rank adapter
@@ -47,11 +49,15 @@ def load_word_vectors(name: str, adapter: Path | None = None) -> tuple[WordVecto
         with init_empty_weights():
             model: Any = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
         embeddings = model.get_input_embeddings()
-        place = next(path for path, module in model.named_modules() if module is embeddings)
+        place = next(
+            path for path, module in model.named_modules() if module is embeddings
+        )
         weight = _tensor(name, f"{place}.weight", model.base_model_prefix)
     except (OSError, ValueError, SafetensorError) as error:
         why = str(error).strip().partition("\n")[0]
-        raise WeightsError(f"cannot load the word vectors of {name!r}, a folder or a hub name: {why}") from error
+        raise WeightsError(
+            f"cannot load the word vectors of {name!r}, a folder or a hub name: {why}"
+        ) from error
     if weight.shape != embeddings.weight.shape:
         expected_shape = tuple(embeddings.weight.shape)
         shape = tuple(weight.shape)
@@ -60,7 +66,9 @@ def load_word_vectors(name: str, adapter: Path | None = None) -> tuple[WordVecto
         )
     if adapter is not None:
         _check(adapter, place)
-    embeddings.weight = nn.Parameter(weight.to(config.dtype or weight.dtype), requires_grad=False)
+    embeddings.weight = nn.Parameter(
+        weight.to(config.dtype or weight.dtype), requires_grad=False
+    )
     return WordVectors(embeddings, config), tokenizer
 
 
@@ -70,7 +78,9 @@ def _check(adapter: Path, place: str) -> None:
         with safe_open(adapter / _ADAPTER, framework="pt") as tensors:
             keys = list(tensors.keys())
     except (OSError, SafetensorError) as error:
-        raise WeightsError(f"{adapter / _ADAPTER}: no weights of an adapter: {error}") from error
+        raise WeightsError(
+            f"{adapter / _ADAPTER}: no weights of an adapter: {error}"
+        ) from error
     if any(f"{place}." in key for key in keys):
         layer = place.rpartition(".")[2]
         raise WeightsError(
@@ -92,12 +102,16 @@ def _tensor(name: str, key: str, prefix: str) -> Tensor:
     else:
         path = _file(name, _WHOLE)
     if path is None:
-        raise WeightsError(f"{name}: there is no {_WHOLE} with the tensor {key}; save the model as safetensors")
+        raise WeightsError(
+            f"{name}: there is no {_WHOLE} with the tensor {key}; save the model as safetensors"
+        )
     with safe_open(path, framework="pt") as tensors:
         names = set(tensors.keys())
         stored_name = next((key for key in keys if key in names), None)
         if stored_name is None:
-            raise WeightsError(f"{path}: there is no tensor {key}, the word vectors, in this file")
+            raise WeightsError(
+                f"{path}: there is no tensor {key}, the word vectors, in this file"
+            )
         tensor: Tensor = tensors.get_tensor(stored_name)
         return tensor
 

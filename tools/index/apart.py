@@ -25,7 +25,15 @@ from weakref import finalize
 
 from ras_agent.calling import in_thread
 from ras_agent.tools.index.conversions import check_length, convert
-from ras_agent.tools.index.text_files import Converted, FileContent, HeldFile, NotText, OnRead, SheetRow, name_of
+from ras_agent.tools.index.text_files import (
+    Converted,
+    FileContent,
+    HeldFile,
+    NotText,
+    OnRead,
+    SheetRow,
+    name_of,
+)
 
 UPLOAD_SECONDS = 60.0
 """In which the documents of one upload have to be converted, all of them."""
@@ -35,7 +43,16 @@ _MEMORY = 2 << 30
 # seconds of the processor beyond those that this process waits for, so that it is the first to give up
 _SPARE = 10
 _SIGNAL_OF_PARENTS_DEATH = 1  # of Linux's prctl
-_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")
+_ENVIRONMENT = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "SYSTEMROOT",
+    "TMPDIR",
+    "OMP_NUM_THREADS",
+)
 
 
 class Apart:
@@ -66,7 +83,9 @@ class Apart:
             return path.converted
         if self._process is None:
             self._process = _started()
-            self._end = finalize(self, self._process.kill)  # where this program ends within the block, too
+            self._end = finalize(
+                self, self._process.kill
+            )  # where this program ends within the block, too
         process = self._process
         until = monotonic() + self._seconds if self._each else self._until
         seconds = max(until - monotonic(), 0)
@@ -80,7 +99,9 @@ class Apart:
             ) from None
         except (OSError, ValueError):
             self.__exit__()
-            raise NotText("needs more memory than a conversion may have; divide it, or save it as text") from None
+            raise NotText(
+                "needs more memory than a conversion may have; divide it, or save it as text"
+            ) from None
         if "problem" in reply:
             raise NotText(
                 reply["problem"],
@@ -98,15 +119,21 @@ def _row(found: dict[str, Any]) -> SheetRow:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    environment = {
+        name: os.environ[name] for name in _ENVIRONMENT if name in os.environ
+    }
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     program = f"from ras_agent.tools.index.apart import main; main({os.getpid()})"
     command = [sys.executable, "-P", "-c", program]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment)
+    return subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment
+    )
 
 
-def _ask(process: subprocess.Popen[bytes], name: str, data: bytes, seconds: float) -> Any:
+def _ask(
+    process: subprocess.Popen[bytes], name: str, data: bytes, seconds: float
+) -> Any:
     """Send a file, and return what the process says of it. Raises OSError or ValueError where it has ended."""
     assert process.stdin
     assert process.stdout
@@ -146,7 +173,9 @@ def _read(files: SimpleQueue[tuple[HeldFile, float]]) -> None:
     os._exit(0)
 
 
-def _reply(file: HeldFile, convert: Callable[[HeldFile], Converted] = convert) -> dict[str, Any]:
+def _reply(
+    file: HeldFile, convert: Callable[[HeldFile], Converted] = convert
+) -> dict[str, Any]:
     try:
         found = convert(file)
         check_length(len(found.text))

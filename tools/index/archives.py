@@ -25,7 +25,9 @@ def check_archive(data: bytes, *, may_define: bool) -> None:
     and for one that unpacks to too many bytes; zipfile.BadZipFile where it unpacks to more than it says.
     """
     if data.startswith(b"\xd0\xcf\x11\xe0"):
-        raise NotText("encrypted, or of an older Office; save it without a password in today's format")
+        raise NotText(
+            "encrypted, or of an older Office; save it without a password in today's format"
+        )
     with zipfile.ZipFile(BytesIO(data)) as archive:
         members = archive.infolist()
         unpacked = sum(member.file_size for member in members)
@@ -38,11 +40,21 @@ def check_archive(data: bytes, *, may_define: bool) -> None:
             name = name_of(member.filename)
             page = name.lower().endswith(_WRITTEN)
             if page and member.file_size > LARGEST_PART:
-                raise NotText(f"its part {name} is larger than {LARGEST_PART >> 20} MiB; divide the file")
-            with archive.open(member) as file:  # piece by piece: a false size ends in a false checksum
+                raise NotText(
+                    f"its part {name} is larger than {LARGEST_PART >> 20} MiB; divide the file"
+                )
+            with archive.open(
+                member
+            ) as file:  # piece by piece: a false size ends in a false checksum
                 piece = file.read(_PIECE)
-                if page and not may_define and b"<!DOCTYPE" in piece.replace(b"\0", b""):
-                    raise NotText(f"its part {name} defines a document type, as no Office file does; save it again")
+                if (
+                    page
+                    and not may_define
+                    and b"<!DOCTYPE" in piece.replace(b"\0", b"")
+                ):
+                    raise NotText(
+                        f"its part {name} defines a document type, as no Office file does; save it again"
+                    )
                 while piece:
                     piece = file.read(_PIECE)
 

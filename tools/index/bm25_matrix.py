@@ -35,7 +35,9 @@ class BM25Parameters:
 
     def __post_init__(self) -> None:
         if self.method not in get_args(Method):
-            raise ValueError(f"unknown BM25 variant {self.method!r}; known: {', '.join(get_args(Method))}")
+            raise ValueError(
+                f"unknown BM25 variant {self.method!r}; known: {', '.join(get_args(Method))}"
+            )
 
     def rarity(self, having: int, size: int) -> float:
         """Return the weight of a term that `having` of `size` passages have."""
@@ -47,7 +49,9 @@ class BM25Parameters:
             return log(size / having)
         return log((size + 1) / (having + 0.5 if self.method == "bm25l" else having))
 
-    def saturation(self, counts: npt.NDArray[Any], lengths: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def saturation(
+        self, counts: npt.NDArray[Any], lengths: npt.NDArray[Any]
+    ) -> npt.NDArray[np.float64]:
         """Return what `counts` occurrences weigh above none. lengths: of the passages, in mean lengths."""
         k1, delta = self.k1, self.delta
         norm = 1 - self.b + self.b * lengths
@@ -129,7 +133,11 @@ class BM25Matrix:
         return column
 
     def _weigh(self, term: str) -> tuple[Slots, Floats]:
-        key, all_slots, all_counts = term_hash(term), [np.empty(0, np.int32)], [np.empty(0, np.uint32)]
+        key, all_slots, all_counts = (
+            term_hash(term),
+            [np.empty(0, np.int32)],
+            [np.empty(0, np.uint32)],
+        )
         for base, postings in self._parts:
             slots, counts = postings.having(key)
             if len(slots):
@@ -143,11 +151,15 @@ class BM25Matrix:
             if not len(slots):
                 return slots, np.empty(0, np.float32)
             weights = self._parameters.saturation(counts, self._lengths[slots])
-        except IndexError as error:  # a large file is not compared whole when it is opened
+        except (
+            IndexError
+        ) as error:  # a large file is not compared whole when it is opened
             raise IndexMismatch(
                 f"the cache of an index is damaged ({error}): `ras-agent doctor --index INDEX` names the file"
             ) from error
-        return slots, (self._parameters.rarity(len(slots), self.size) * weights).astype(np.float32)
+        return slots, (self._parameters.rarity(len(slots), self.size) * weights).astype(
+            np.float32
+        )
 
 
 class _PartOfMatrix(BM25Matrix):
@@ -165,7 +177,11 @@ class _PartOfMatrix(BM25Matrix):
         """Return the passages that hold a term, ascending."""
         having = self._whole.having(term)
         places = np.searchsorted(self._chosen, having).clip(max=max(self.size - 1, 0))
-        there = self._chosen[places] == having if self.size else np.zeros(len(having), dtype=np.bool_)
+        there = (
+            self._chosen[places] == having
+            if self.size
+            else np.zeros(len(having), dtype=np.bool_)
+        )
         held: npt.NDArray[np.int32] = places[there].astype(np.int32)
         return held
 
@@ -174,7 +190,9 @@ class _PartOfMatrix(BM25Matrix):
         return _PartOfMatrix(self._whole, self._chosen[rows])
 
 
-def build_matrix(texts: Iterable[str], tokeniser: Tokeniser, parameters: BM25Parameters | None = None) -> BM25Matrix:
+def build_matrix(
+    texts: Iterable[str], tokeniser: Tokeniser, parameters: BM25Parameters | None = None
+) -> BM25Matrix:
     """Build the matrix of `texts`, one row each in their order."""
     blobs: list[bytes] = []
     lengths: list[int] = []
@@ -182,4 +200,9 @@ def build_matrix(texts: Iterable[str], tokeniser: Tokeniser, parameters: BM25Par
         blob, length = terms_of(text, tokeniser)
         blobs.append(blob)
         lengths.append(length)
-    return BM25Matrix([TermPart(0, Postings.of_terms(blobs))], np.array(lengths, dtype=np.int64), None, parameters)
+    return BM25Matrix(
+        [TermPart(0, Postings.of_terms(blobs))],
+        np.array(lengths, dtype=np.int64),
+        None,
+        parameters,
+    )

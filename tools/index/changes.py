@@ -61,10 +61,14 @@ def put(
     Raises ValueError for an id given twice, or already there unless `replace_existing`.
     """
     _check_distinct(passages)
-    existing = find_rows(snapshot.column("id"), hashes(passage.id for passage in passages))
+    existing = find_rows(
+        snapshot.column("id"), hashes(passage.id for passage in passages)
+    )
     old = np.flatnonzero(existing >= 0)
     stored: list[Passage | None] = [None] * len(passages)
-    for at, passage in zip(old.tolist(), snapshot.passages.take(existing[old]), strict=True):
+    for at, passage in zip(
+        old.tolist(), snapshot.passages.take(existing[old]), strict=True
+    ):
         stored[at] = passage
     _check_ids(passages, stored, replace_existing)
     lines = [passage_line(passage) for passage in passages]
@@ -73,8 +77,14 @@ def put(
         for at, (before, passage) in enumerate(zip(stored, passages, strict=True))
         if before is None or (before != passage and passage_line(before) != lines[at])
     ]
-    gone = _left_over(snapshot, passages, existing) if whole_documents else np.empty(0, dtype=np.int64)
-    replaced = existing[fresh][existing[fresh] >= 0] if fresh else np.empty(0, dtype=np.int64)
+    gone = (
+        _left_over(snapshot, passages, existing)
+        if whole_documents
+        else np.empty(0, dtype=np.int64)
+    )
+    replaced = (
+        existing[fresh][existing[fresh] >= 0] if fresh else np.empty(0, dtype=np.int64)
+    )
     changes = Changes(
         added=len(fresh) - len(replaced),
         replaced=len(replaced),
@@ -93,15 +103,39 @@ def put(
             place = int(place_of[existing[at]])
         else:
             place, places = places, places + 1
-        rows.append(row_of(passages[at], lines[at], state.cells + number, place, vector, snapshot.tokeniser))
+        rows.append(
+            row_of(
+                passages[at],
+                lines[at],
+                state.cells + number,
+                place,
+                vector,
+                snapshot.tokeniser,
+            )
+        )
     insert(connection, rows)
-    _erase(connection, snapshot, np.concatenate([replaced, gone]), keep=set(vectors.tolist()))
+    _erase(
+        connection,
+        snapshot,
+        np.concatenate([replaced, gone]),
+        keep=set(vectors.tolist()),
+    )
     more = changes.added - changes.deleted
-    _advance(connection, cells=len(rows), places=places - state.places, passages=more, vectors=len(new))
-    return Changes(changes.added, changes.replaced, changes.unchanged, changes.deleted, len(new))
+    _advance(
+        connection,
+        cells=len(rows),
+        places=places - state.places,
+        passages=more,
+        vectors=len(new),
+    )
+    return Changes(
+        changes.added, changes.replaced, changes.unchanged, changes.deleted, len(new)
+    )
 
 
-def delete(connection: Connection, snapshot: Snapshot, document_ids: Collection[str]) -> Changes:
+def delete(
+    connection: Connection, snapshot: Snapshot, document_ids: Collection[str]
+) -> Changes:
     """Delete the passages of documents. Passages without a document belong to none."""
     gone = _rows_of_documents(snapshot, set(document_ids) - {""})
     if len(gone):
@@ -115,13 +149,17 @@ def _check_distinct(passages: Sequence[Passage]) -> None:
     seen: set[str] = set()
     for passage in passages:
         if passage.id in seen:
-            raise ValueError(f"passage id {passage.id!r} is given twice: ids are unique in an index")
+            raise ValueError(
+                f"passage id {passage.id!r} is given twice: ids are unique in an index"
+            )
         seen.add(passage.id)
 
 
 def _already_there(passage_id: str) -> ValueError:
     """Return the error of adding a passage whose id is taken."""
-    return ValueError(f"passage id {passage_id!r} is already in the index: `upsert` replaces it")
+    return ValueError(
+        f"passage id {passage_id!r} is already in the index: `upsert` replaces it"
+    )
 
 
 def _embed(texts: list[str], embedder: Embedder, dimension: int) -> Floats:
@@ -139,12 +177,18 @@ def _embed(texts: list[str], embedder: Embedder, dimension: int) -> Floats:
     return vectors
 
 
-def _check_ids(passages: Sequence[Passage], stored: Sequence[Passage | None], replace_existing: bool) -> None:
+def _check_ids(
+    passages: Sequence[Passage],
+    stored: Sequence[Passage | None],
+    replace_existing: bool,
+) -> None:
     for passage, before in zip(passages, stored, strict=True):
         if before is None:
             continue
         if before.id != passage.id:
-            raise RasError(f"passage ids {before.id!r} and {passage.id!r} have the same hash: rename one of them")
+            raise RasError(
+                f"passage ids {before.id!r} and {passage.id!r} have the same hash: rename one of them"
+            )
         if not replace_existing:
             raise _already_there(passage.id)
 
@@ -159,7 +203,9 @@ def _left_over(snapshot: Snapshot, passages: Sequence[Passage], existing: Ints) 
     return np.setdiff1d(_rows_of_documents(snapshot, documents), existing)
 
 
-def _vectors(snapshot: Snapshot, passages: Sequence[Passage], embedder: Embedder | None) -> tuple[Ints, Floats]:
+def _vectors(
+    snapshot: Snapshot, passages: Sequence[Passage], embedder: Embedder | None
+) -> tuple[Ints, Floats]:
     """Return the number of each passage's vector, and those to be written, which begin at the state's next number.
 
     Equal texts share a vector, whether they are in the index already or come together.
@@ -173,29 +219,52 @@ def _vectors(snapshot: Snapshot, passages: Sequence[Passage], embedder: Embedder
     there = np.flatnonzero(same >= 0)
     numbers[there] = snapshot.column("vector")[same[there]]
     unseen = dict.fromkeys(texts[at] for at in np.flatnonzero(numbers < 0).tolist())
-    number_of = {text: snapshot.state.vectors + number for number, text in enumerate(unseen)}
+    number_of = {
+        text: snapshot.state.vectors + number for number, text in enumerate(unseen)
+    }
     for at in np.flatnonzero(numbers < 0).tolist():
         numbers[at] = number_of[texts[at]]
     wanted = list(unseen)
-    batches = [wanted[start : start + _EMBED_AT_ONCE] for start in range(0, len(wanted), _EMBED_AT_ONCE)]
+    batches = [
+        wanted[start : start + _EMBED_AT_ONCE]
+        for start in range(0, len(wanted), _EMBED_AT_ONCE)
+    ]
     found = [_embed(batch, embedder, identity.dimension) for batch in batches]
-    return numbers, np.concatenate([np.empty((0, identity.dimension), np.float32), *found])
+    return numbers, np.concatenate(
+        [np.empty((0, identity.dimension), np.float32), *found]
+    )
 
 
-def _erase(connection: Connection, snapshot: Snapshot, rows: Ints, keep: set[int]) -> None:
+def _erase(
+    connection: Connection, snapshot: Snapshot, rows: Ints, keep: set[int]
+) -> None:
     """Erase passages, and the vectors that no other passage has. keep: vectors of passages that are new."""
     if not len(rows):
         return
-    erase(connection, snapshot.column("cell")[rows].tolist(), snapshot.state.revision + 1)
+    erase(
+        connection, snapshot.column("cell")[rows].tolist(), snapshot.state.revision + 1
+    )
     all_vectors = snapshot.column("vector")
     stay = np.ones(len(all_vectors), dtype=bool)
     stay[rows] = False
-    numbers = np.setdiff1d(all_vectors[rows], all_vectors[stay & np.isin(all_vectors, all_vectors[rows])])
-    erase_vectors(connection, (one for one in numbers.tolist() if one != NO_VECTOR and one not in keep))
+    numbers = np.setdiff1d(
+        all_vectors[rows], all_vectors[stay & np.isin(all_vectors, all_vectors[rows])]
+    )
+    erase_vectors(
+        connection,
+        (one for one in numbers.tolist() if one != NO_VECTOR and one not in keep),
+    )
     leave_remains(connection)
 
 
-def _advance(connection: Connection, *, passages: int, cells: int = 0, places: int = 0, vectors: int = 0) -> None:
+def _advance(
+    connection: Connection,
+    *,
+    passages: int,
+    cells: int = 0,
+    places: int = 0,
+    vectors: int = 0,
+) -> None:
     connection.execute(
         "UPDATE index_state SET revision = revision + 1, cells = cells + ?, places = places + ?, "
         "passages = passages + ?, vectors = vectors + ?",

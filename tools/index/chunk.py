@@ -17,7 +17,15 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.index.load import Document
 from ras_agent.tools.index.markdown import Outline, headings_of
 from ras_agent.tools.index.stated_facts import STATED, metadata_of_pieces
-from ras_agent.tools.index.text_tables import TABLE, Record, TextRow, TextTable, headings_above, records_of, tables_in
+from ras_agent.tools.index.text_tables import (
+    TABLE,
+    Record,
+    TextRow,
+    TextTable,
+    headings_above,
+    records_of,
+    tables_in,
+)
 
 Span = tuple[int, int]
 
@@ -27,7 +35,9 @@ PIECE = re.compile(r"(.+)#(\d+)-[0-9a-f]{8}", re.DOTALL)
 _AFTER_WORD = re.compile(r"(?<=\S)(?=\s)")
 _AFTER_CLAUSE = re.compile(r"(?<=[,;:、，；：])")
 _JOINERS = "\u200d\ufe0e\ufe0f"
-_LONGEST_CHARACTER = 64  # code points of a letter with its marks, or of an emoji made of others
+_LONGEST_CHARACTER = (
+    64  # code points of a letter with its marks, or of an emoji made of others
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +62,17 @@ class Chunking:
     @classmethod
     def of(cls, size: int | None, overlap: int) -> Self:
         """Return the chunking of a setting `chunk_size`, which cuts records too where it is given."""
-        return cls(cls().size if size is None else size, overlap, cut_records=size is not None)
+        return cls(
+            cls().size if size is None else size, overlap, cut_records=size is not None
+        )
 
 
 DEFAULT_CHUNKING = Chunking()
 
 
-def passages_of(document: Document, chunking: Chunking = DEFAULT_CHUNKING) -> Iterator[Passage]:
+def passages_of(
+    document: Document, chunking: Chunking = DEFAULT_CHUNKING
+) -> Iterator[Passage]:
     """Yield the document's passages. A document that fits in one passage gives it its own id and its whole text.
 
     One of several pages has a passage a page at least. Other passages are called `document#number-hash`: the same text
@@ -162,7 +176,9 @@ class _TableCutter:
 class _CutTable:
     """Cuts a table into pieces of whole rows, and says each row in a sentence; a row of much text is prose."""
 
-    def __init__(self, document: Document, table: TextTable, number: int, size: int) -> None:
+    def __init__(
+        self, document: Document, table: TextTable, number: int, size: int
+    ) -> None:
         self._document = document
         self._table = table
         self._head = document.text[table.start : table.head_end]
@@ -265,18 +281,29 @@ def chunk_spans(text: str, chunking: Chunking = DEFAULT_CHUNKING) -> list[Span]:
     They begin and end where sentences do; a sentence longer than a whole span is cut between words, or between
     characters in scripts without spaces.
     """
-    pieces = [piece for span in sentence_spans(text) for piece in _pieces(text, span, chunking.size)]
+    pieces = [
+        piece
+        for span in sentence_spans(text)
+        for piece in _pieces(text, span, chunking.size)
+    ]
     spans: list[Span] = []
     first = last = 0
     while last < len(pieces):
-        while last + 1 < len(pieces) and pieces[last + 1][1] - pieces[first][0] <= chunking.size:
+        while (
+            last + 1 < len(pieces)
+            and pieces[last + 1][1] - pieces[first][0] <= chunking.size
+        ):
             last += 1
         spans.append((pieces[first][0], pieces[last][1]))
         end, last = pieces[last][1], last + 1
         if last == len(pieces):
             break
         # the next chunk starts with the most pieces of this one that fit the overlap and leave room for a new one
-        earliest = max(end - chunking.overlap, pieces[last][1] - chunking.size, pieces[first][0] + 1)
+        earliest = max(
+            end - chunking.overlap,
+            pieces[last][1] - chunking.size,
+            pieces[first][0] + 1,
+        )
         first = last
         while pieces[first - 1][0] >= earliest:
             first -= 1
@@ -299,11 +326,17 @@ def _cut(text: str, start: int, size: int) -> int:
     """Return the best cut within `size` characters: after a word, after a comma, else between two characters."""
     window = text[start : start + size + 1]
     for pattern in (_AFTER_WORD, _AFTER_CLAUSE):
-        places = [match.start() for match in pattern.finditer(window) if match.start() <= size]
+        places = [
+            match.start() for match in pattern.finditer(window) if match.start() <= size
+        ]
         if places:
             return start + places[-1]
     for cut in range(size, max(size - _LONGEST_CHARACTER, 0), -1):
-        if not (unicodedata.combining(window[cut]) or window[cut] in _JOINERS or window[cut - 1] == "\u200d"):
+        if not (
+            unicodedata.combining(window[cut])
+            or window[cut] in _JOINERS
+            or window[cut - 1] == "\u200d"
+        ):
             return start + cut
     return start + size
 

@@ -28,10 +28,23 @@ from ras_agent.tools.index.markdown import first_heading
 from ras_agent.tools.index.open_document import read_open_document
 from ras_agent.tools.index.page_tree import own_rows, prepare
 from ras_agent.tools.index.pdf_forms import fields_of_page
-from ras_agent.tools.index.pdf_pages import PageText, hidden_layers, read_page, texts_of_pages
+from ras_agent.tools.index.pdf_pages import (
+    PageText,
+    hidden_layers,
+    read_page,
+    texts_of_pages,
+)
 from ras_agent.tools.index.scripts import written_out
 from ras_agent.tools.index.slides import prepare_slides
-from ras_agent.tools.index.text_files import Converted, FileContent, NotText, OnRead, check_text, name_of, not_unicode
+from ras_agent.tools.index.text_files import (
+    Converted,
+    FileContent,
+    NotText,
+    OnRead,
+    check_text,
+    name_of,
+    not_unicode,
+)
 from ras_agent.tools.index.text_tables import written_table
 from ras_agent.tools.index.word_files import prepare_word, without_large_tables
 from ras_agent.tools.index.workbooks import read_workbook
@@ -61,7 +74,9 @@ _CHAPTERS = (".xhtml", ".html", ".htm", ".xml", ".opf")
 _WORD_STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh"
 _SLIDE = re.compile(r"^<!-- Slide number: \d+ -->$", re.MULTILINE)
 _PICTURE = re.compile(r"^!\[[^\]\n]*+\]\([^)\n]*+\)$", re.MULTILINE)
-_ABOUT = re.compile(r"\*\*(Title|Authors|Language|Publisher|Date|Description|Identifier):\*\* (.*+)")
+_ABOUT = re.compile(
+    r"\*\*(Title|Authors|Language|Publisher|Date|Description|Identifier):\*\* (.*+)"
+)
 _ADDRESS = re.compile(r"(?:file )?'<\S+ object at 0x[0-9a-f]+>' ")
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*+\n)++")
 
@@ -80,8 +95,12 @@ def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
         import_module(library)
     except ImportError as error:
         raise MissingExtra(f"reading {kind} files", extra) from error
-    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every oddity of a file it can read
-    logging.getLogger("bs4.dammit").setLevel(logging.ERROR)  # guesses at encodings are no news
+    logging.getLogger("pypdf").setLevel(
+        logging.ERROR
+    )  # it warns about every oddity of a file it can read
+    logging.getLogger("bs4.dammit").setLevel(
+        logging.ERROR
+    )  # guesses at encodings are no news
     data = path.read_bytes()
     on_read(len(data))
     if not data.strip():
@@ -95,8 +114,14 @@ def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
     except MemoryError as error:
         raise NotText("needs more memory than there is; divide it") from error
     except Exception as error:  # damaged files make the parsers raise nearly anything, RecursionError included
-        what = _ADDRESS.sub("", f"{type(error).__name__}: {error!s:.300}").strip(": ")[:200]
-        remedy = f"open it and save it again as {kind}, or as text" if kind != "HTML" else "save it as text"
+        what = _ADDRESS.sub("", f"{type(error).__name__}: {error!s:.300}").strip(": ")[
+            :200
+        ]
+        remedy = (
+            f"open it and save it again as {kind}, or as text"
+            if kind != "HTML"
+            else "save it as text"
+        )
         raise NotText(f"not a readable {kind} file ({what}); {remedy}") from error
     if reason := not_unicode(found.text):
         raise NotText(reason)
@@ -106,7 +131,9 @@ def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
     if found.text.strip():
         return found
     if found.left_out:
-        raise NotText("holds no text that a reader sees: all of it is hidden or struck out")
+        raise NotText(
+            "holds no text that a reader sees: all of it is hidden or struck out"
+        )
     raise NotText(
         f"holds no text; a {kind} file of pictures needs OCR first",
         pages=len(found.pages),
@@ -118,7 +145,9 @@ def _pdf(data: bytes) -> Converted:
 
     reader = PdfReader(BytesIO(data))
     if len(reader.pages) > MOST_PAGES:
-        raise NotText(f"has {len(reader.pages):,} pages; {MOST_PAGES:,} are the most: divide it")
+        raise NotText(
+            f"has {len(reader.pages):,} pages; {MOST_PAGES:,} are the most: divide it"
+        )
     layers = hidden_layers(reader)
     read: list[PageText] = []
     characters = 0
@@ -161,7 +190,9 @@ def _paged(pages: Sequence[str], title: str) -> Converted:
 
 def _html(data: bytes) -> Converted:
     if len(data) > LARGEST_PAGE:
-        raise NotText(f"larger than {LARGEST_PAGE >> 20} MiB; divide it, or save it as text")
+        raise NotText(
+            f"larger than {LARGEST_PAGE >> 20} MiB; divide it, or save it as text"
+        )
     pages = _Pages()
     text = pages.read(decoded_page(data))
     return Converted(
@@ -217,7 +248,9 @@ def _taken_out(soup: Any) -> dict[str, str]:
     for table in soup.find_all("table"):
         cells = len(table.find_all(["td", "th"], limit=_LARGE_TABLE))
         bodies = len(table.find_all("tbody", limit=_MOST_BODIES))
-        if (cells < _LARGE_TABLE and bodies < _MOST_BODIES) or table.find_parent("table") is not None:
+        if (cells < _LARGE_TABLE and bodies < _MOST_BODIES) or table.find_parent(
+            "table"
+        ) is not None:
             continue
         rows: list[list[str]] = []
         for row in own_rows(table):

@@ -9,11 +9,20 @@ import codecs
 
 from ras_agent.tools.index.text_files import CONVERT, NotText, check_text
 
-_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
 # XML without a mark begins with "<", which UTF-16 writes with a NUL
 _XML_STARTS = ((b"<\0", "utf-16-le"), (b"\0<", "utf-16-be"))
 # what the standard reads by these names is more than Python's codecs of the same names hold
-_WIDER = {"shift_jis": "cp932", "euc-kr": "cp949", "big5": "big5hkscs", "gbk": "gb18030"}
+_WIDER = {
+    "shift_jis": "cp932",
+    "euc-kr": "cp949",
+    "big5": "big5hkscs",
+    "gbk": "gb18030",
+}
 _ESCAPES = (b"\x1b$", b"\x1b(")
 _STATEFUL = "iso2022_jp"  # as Python calls it; its bytes are ASCII, and so UTF-8
 
@@ -55,8 +64,14 @@ def _declared(data: bytes) -> str:
     import webencodings
     from bs4.dammit import EncodingDetector
 
-    label = EncodingDetector.find_declared_encoding(data, is_html=True, search_entire_document=False)
+    label = EncodingDetector.find_declared_encoding(
+        data, is_html=True, search_entire_document=False
+    )
     found = webencodings.lookup(label or "")
-    if found is None or found.name.startswith("utf-") or found.name in ("replacement", "x-user-defined"):
+    if (
+        found is None
+        or found.name.startswith("utf-")
+        or found.name in ("replacement", "x-user-defined")
+    ):
         return ""
     return _WIDER.get(found.name) or codecs.lookup(found.codec_info.name).name

@@ -48,7 +48,11 @@ def fields_of(rules: FieldRules, inner: str) -> Fields:
     'note'
     """
     name = inner.rpartition("/")[2]
-    fitting = (fields for pattern, fields in rules.items() if fnmatchcase(inner if "/" in pattern else name, pattern))
+    fitting = (
+        fields
+        for pattern, fields in rules.items()
+        if fnmatchcase(inner if "/" in pattern else name, pattern)
+    )
     return next(fitting, USUAL_FIELDS)
 
 
@@ -61,18 +65,29 @@ class RememberedFields:
     def remember(self, root: Path) -> None:
         """Store the given rules for what is read from `root` on, before those that it has."""
         if self._given:
-            known = {pattern: one for pattern, one in self._known(root).items() if pattern not in self._given}
+            known = {
+                pattern: one
+                for pattern, one in self._known(root).items()
+                if pattern not in self._given
+            }
             rules = {**self._given, **known}
-            if ALL_FILES in rules:  # whatever came first, it is for the files that no other pattern fits
+            if (
+                ALL_FILES in rules
+            ):  # whatever came first, it is for the files that no other pattern fits
                 rules[ALL_FILES] = rules.pop(ALL_FILES)
-            self._journal.put_fields(root, json.dumps({name: asdict(fields) for name, fields in rules.items()}))
+            self._journal.put_fields(
+                root,
+                json.dumps({name: asdict(fields) for name, fields in rules.items()}),
+            )
 
     def of(self, root: Path, inner: str) -> Fields:
         """Return the fields of a file by the rules of its source, else of the nearest folder above that has some."""
         return fields_of(self._known(root), inner or root.name)
 
     def _known(self, root: Path) -> dict[str, Fields]:
-        stored = next(filter(None, map(self._journal.fields_at, (root, *root.parents))), "{}")
+        stored = next(
+            filter(None, map(self._journal.fields_at, (root, *root.parents))), "{}"
+        )
         return stored_rules(stored)
 
 

@@ -10,7 +10,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ras_agent.tools.index.load import Skipped
-from ras_agent.tools.index.text_files import Converted, FileContent, HeldFile, name_of, not_unicode, path_of
+from ras_agent.tools.index.text_files import (
+    Converted,
+    FileContent,
+    HeldFile,
+    name_of,
+    not_unicode,
+    path_of,
+)
 from ras_agent.tools.index.vision import PICTURES
 
 # a pipe or a device may be read without an end, or wait for one
@@ -38,7 +45,11 @@ class SourceFile:
     @property
     def content(self) -> FileContent:
         """Return what the file is read from."""
-        return self.path if self.data is None else HeldFile(self.path.name, self.data, self.converted)
+        return (
+            self.path
+            if self.data is None
+            else HeldFile(self.path.name, self.data, self.converted)
+        )
 
     @property
     def place(self) -> Path:
@@ -88,7 +99,9 @@ def find_files(
         else:
             named.append(Path(given))
     shared = Counter(_last_part(path) for path in {path.absolute() for path in named})
-    search = _Search(suffixes, _real(exclude) if exclude else None, follow_links, set(), as_text)
+    search = _Search(
+        suffixes, _real(exclude) if exclude else None, follow_links, set(), as_text
+    )
     found: dict[Path, str] = {}
     for path in named:
         name = _last_part(path)
@@ -99,7 +112,9 @@ def find_files(
                 continue
             place, real = _join(shown, item.inner), _real(item.path)
             if not_unicode(place):
-                yield Skipped(ascii(place), "the name of this file is not UTF-8; rename it")
+                yield Skipped(
+                    ascii(place), "the name of this file is not UTF-8; rename it"
+                )
             elif real in found:
                 yield Skipped(place, f"the same file as {found[real]}", error=False)
             else:
@@ -107,28 +122,36 @@ def find_files(
                 yield item
 
 
-def _under(path: Path, name: str, shown: str, search: _Search) -> Iterator[SourceFile | Skipped]:
+def _under(
+    path: Path, name: str, shown: str, search: _Search
+) -> Iterator[SourceFile | Skipped]:
     root = _real(path)
     try:
         folder = path.is_dir()
         there = path.exists()
         file = path.is_file()
     except OSError as error:
-        yield Skipped(name_of(path), f"cannot be read: {error.strerror}", hides=str(root))
+        yield Skipped(
+            name_of(path), f"cannot be read: {error.strerror}", hides=str(root)
+        )
         return
     if folder:
         yield from _walk(path, "", SourceFile(path, root, "", name), shown, search)
     elif not there:
         yield Skipped(name_of(path), "no such file or folder", hides=str(root))
     elif not file or _is_of_kernel(root):
-        yield Skipped(name_of(path), f"{_NO_FILE}: write what it gives into a file, and name that")
+        yield Skipped(
+            name_of(path), f"{_NO_FILE}: write what it gives into a file, and name that"
+        )
     elif not search.takes(path):
         yield Skipped(name_of(path), _unknown_kind(path.suffix, search.suffixes))
     else:
         yield SourceFile(path, root, "", name)
 
 
-def _walk(folder: Path, inside: str, source: SourceFile, shown: str, search: _Search) -> Iterator[SourceFile | Skipped]:
+def _walk(
+    folder: Path, inside: str, source: SourceFile, shown: str, search: _Search
+) -> Iterator[SourceFile | Skipped]:
     try:
         entries = sorted(folder.iterdir(), key=lambda path: path.name)
     except OSError as error:
@@ -145,22 +168,34 @@ def _walk(folder: Path, inside: str, source: SourceFile, shown: str, search: _Se
             yield Skipped(place, "hidden", error=False)
             continue
         try:
-            folder_inside, file_inside, link = path.is_dir(), path.is_file(), path.is_symlink()
-        except OSError as error:  # a folder may let its names be listed and nothing more
+            folder_inside, file_inside, link = (
+                path.is_dir(),
+                path.is_file(),
+                path.is_symlink(),
+            )
+        except (
+            OSError
+        ) as error:  # a folder may let its names be listed and nothing more
             yield _unreadable(place, _inside(source.root, inner), error)
             continue
         if folder_inside and _real(path) == search.exclude:
             yield Skipped(place, "the index itself", error=False)
         elif link and (folder_inside or file_inside) and not search.follow_links:
             what = "folder" if folder_inside else "file"
-            yield Skipped(place, f"a linked {what}; name it to index it, or give --follow-links", error=False)
+            yield Skipped(
+                place,
+                f"a linked {what}; name it to index it, or give --follow-links",
+                error=False,
+            )
         elif folder_inside:
             yield from _walk(path, inner, source, shown, search)
         elif not file_inside or _is_of_kernel(_real(path)):
             wrong = "a broken link" if link else _NO_FILE
             yield Skipped(place, wrong, hides=str(_inside(source.root, inner)))
         elif not search.takes(path, inner):
-            yield Skipped(place, _unknown_kind(path.suffix, search.suffixes), error=False)
+            yield Skipped(
+                place, _unknown_kind(path.suffix, search.suffixes), error=False
+            )
         else:
             yield SourceFile(path, source.root, inner, source.name)
 
@@ -183,7 +218,9 @@ def _unknown_kind(suffix: str, suffixes: Collection[str]) -> str:
 
 
 def _last_part(path: Path) -> str:
-    return name_of(Path(os.path.abspath(path)).name)  # `.` and `..` have names of their own
+    return name_of(
+        Path(os.path.abspath(path)).name
+    )  # `.` and `..` have names of their own
 
 
 def _join(first: str, second: str) -> str:

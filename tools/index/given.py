@@ -29,15 +29,23 @@ _LONGEST_NAME = 1_000
 """Characters that the path of a file has at most"""
 
 
-def given_passages(given: object, chunking: Chunking = DEFAULT_CHUNKING) -> Iterator[Passage]:
+def given_passages(
+    given: object, chunking: Chunking = DEFAULT_CHUNKING
+) -> Iterator[Passage]:
     """Yield the passages of a list of texts, of what `passage_of` takes, or of a mix of them.
 
     What comes with an id stays whole, as a corpus's passages do that were cut already; the rest is cut as files are.
     A Path is a file, or a folder of files, which is read as `ras-agent index` reads it.
     Texts that are the same in all they say are one. Raises IngestError for what is no list, or an item that is no text.
     """
-    if isinstance(given, str | bytes | Mapping | Passage) or not isinstance(given, Iterable) or _is_document(given):
-        raise IngestError(f"texts to search are given as a list, such as index=['...', '...'], got {given!r:.80}")
+    if (
+        isinstance(given, str | bytes | Mapping | Passage)
+        or not isinstance(given, Iterable)
+        or _is_document(given)
+    ):
+        raise IngestError(
+            f"texts to search are given as a list, such as index=['...', '...'], got {given!r:.80}"
+        )
     ids = set[str]()
     for number, item in enumerate(given, start=1):
         if isinstance(item, Passage):
@@ -51,10 +59,14 @@ def given_passages(given: object, chunking: Chunking = DEFAULT_CHUNKING) -> Iter
         if passage.id:
             yield passage
             continue
-        about = json.dumps([passage.title, passage.text, passage.metadata], sort_keys=True)
+        about = json.dumps(
+            [passage.title, passage.text, passage.metadata], sort_keys=True
+        )
         if (name := text_id(about)) not in ids:
             ids.add(name)
-            yield from passages_of(Document(name, passage.text, passage.title, passage.metadata), chunking)
+            yield from passages_of(
+                Document(name, passage.text, passage.title, passage.metadata), chunking
+            )
 
 
 def passage_of(item: object, name: str, place: str) -> Passage:
@@ -69,19 +81,29 @@ def passage_of(item: object, name: str, place: str) -> Passage:
         return item
     if isinstance(item, str):
         if _names_a_file(item):
-            raise IngestError(f"{place} is the name of a file, {item!r}: give its text, or Path({item!r}) to read it")
+            raise IngestError(
+                f"{place} is the name of a file, {item!r}: give its text, or Path({item!r}) to read it"
+            )
         return Passage(name, item)
     if _is_document(item):
         passage = passage_of_document(item)
-        return replace(passage, id=passage.id or name, metadata=_as_json(passage.metadata))
+        return replace(
+            passage, id=passage.id or name, metadata=_as_json(passage.metadata)
+        )
     if not isinstance(item, Mapping):
-        raise IngestError(f"{place} is no text, Passage, LangChain document or {{'text': '...'}}, got {item!r:.200}")
+        raise IngestError(
+            f"{place} is no text, Passage, LangChain document or {{'text': '...'}}, got {item!r:.200}"
+        )
     key = next((key for key in _TEXT_KEYS if isinstance(item.get(key), str)), None)
     if key is None:
         there = ", ".join(map(repr, item)) or "nothing"
-        raise IngestError(f"{place} has no key 'text' that holds a text, but {there}: name its text 'text'")
+        raise IngestError(
+            f"{place} has no key 'text' that holds a text, but {there}: name its text 'text'"
+        )
     inner = item.get("metadata")
-    about = {name: value for name, value in item.items() if name not in (key, *_OWN_KEYS)}
+    about = {
+        name: value for name, value in item.items() if name not in (key, *_OWN_KEYS)
+    }
     if STATED in about:
         facts, problems = read_facts(about[STATED], place)
         if problems:
@@ -147,7 +169,9 @@ def _names_a_file(text: str) -> bool:
 
 def text_id(text: str) -> str:
     """Return an id made of a text: the same text always has the same."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return hashlib.blake2b(
+        text.encode("utf-8", "surrogatepass"), digest_size=8
+    ).hexdigest()
 
 
 def _titled(passage: Passage) -> Passage:

@@ -28,11 +28,15 @@ def label_of(file: SourceFile, journal: Journal) -> str:
         return known.label
     name = journal.source_at(file.root)
     if name is None:
-        name = _unlike_others(file.name, file.root, not file.inner, journal, journal.has_source)
+        name = _unlike_others(
+            file.name, file.root, not file.inner, journal, journal.has_source
+        )
         journal.put_source(file.root, name)
     label = f"{name}/{file.inner}" if file.inner else name
     # a linked file may have this label from another place
-    return _unlike_others(label, file.place, True, journal, lambda name: journal.file(name) is not None)
+    return _unlike_others(
+        label, file.place, True, journal, lambda name: journal.file(name) is not None
+    )
 
 
 def document_id(own: str, label: str, journal: Journal) -> str:
@@ -43,10 +47,16 @@ def document_id(own: str, label: str, journal: Journal) -> str:
     if not _is_free(own, journal):
         journal.compare()
     longer = (f"{label}/{own}~{number}" for number in count(2))
-    return next(name for name in chain([own, f"{label}/{own}"], longer) if _is_free(name, journal))
+    return next(
+        name
+        for name in chain([own, f"{label}/{own}"], longer)
+        if _is_free(name, journal)
+    )
 
 
-def take_over_moved(files: Sequence[SourceFile], journal: Journal) -> list[tuple[Path, Path]]:
+def take_over_moved(
+    files: Sequence[SourceFile], journal: Journal
+) -> list[tuple[Path, Path]]:
     """Find the new sources that are known from another place: each keeps its name and documents. Return both places.
 
     A source was moved if it is gone, one with the same last part of its path is new, and the files that both have, at
@@ -90,7 +100,8 @@ def _same_files(old: Path, found: Sequence[SourceFile], journal: Journal) -> boo
     compared = [
         known.stamp.startswith(size_and_time(file.path) or "?")
         for file in found
-        if (known := journal.file_at(old / file.place.relative_to(file.root))) and known.stamp
+        if (known := journal.file_at(old / file.place.relative_to(file.root)))
+        and known.stamp
     ]
     return bool(compared) and all(compared)
 
@@ -112,15 +123,26 @@ def _is_free(name: str, journal: Journal) -> bool:
     piece = PIECE.fullmatch(name)
     if journal.document(name) or (piece and journal.document(piece[1])):
         return False
-    return not any(PIECE.fullmatch(other) for other in journal.ids_from(f"{name}#", f"{name}$"))
+    return not any(
+        PIECE.fullmatch(other) for other in journal.ids_from(f"{name}#", f"{name}$")
+    )
 
 
-def _unlike_others(name: str, path: Path, is_file: bool, journal: Journal, is_taken: Callable[[str], bool]) -> str:
+def _unlike_others(
+    name: str,
+    path: Path,
+    is_file: bool,
+    journal: Journal,
+    is_taken: Callable[[str], bool],
+) -> str:
     """Return the name, if need be with a few letters of a digest of `path`, before the suffix of a file."""
     if not is_taken(name):
         return name
     journal.compare()
     digest = hashlib.blake2b(os.fsencode(path), digest_size=16).hexdigest()
     suffix = PurePosixPath(name).suffix if is_file else ""
-    marked = (f"{name.removesuffix(suffix)}~{digest[:length]}{suffix}" for length in range(6, 33))
+    marked = (
+        f"{name.removesuffix(suffix)}~{digest[:length]}{suffix}"
+        for length in range(6, 33)
+    )
     return next(candidate for candidate in marked if not is_taken(candidate))

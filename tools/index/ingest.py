@@ -37,7 +37,13 @@ from ras_agent.tools.index.fields import (
     text_patterns,
 )
 from ras_agent.tools.index.find_files import SourceFile, find_files
-from ras_agent.tools.index.identity import document_id, gone_sources, label_of, size_and_time, take_over_moved
+from ras_agent.tools.index.identity import (
+    document_id,
+    gone_sources,
+    label_of,
+    size_and_time,
+    take_over_moved,
+)
 from ras_agent.tools.index.journal import Journal, JournalFile, open_journal
 from ras_agent.tools.index.language import check_language
 from ras_agent.tools.index.load import SUFFIXES, Convert, Document, Skipped, load
@@ -143,7 +149,9 @@ def ingest(
     """
     place = place_of(out)
     exclude = place if isinstance(place, Path) else None
-    rules = dict(fields or {}) if not isinstance(fields, Fields) else {ALL_FILES: fields}
+    rules = (
+        dict(fields or {}) if not isinstance(fields, Fields) else {ALL_FILES: fields}
+    )
     rules = {**dict.fromkeys(as_text, Fields(kind=TEXT)), **rules}
     known = PassageIndex.exists(place)
     patterns = {*as_text, *(_text_patterns(place) if known else ())}
@@ -156,27 +164,40 @@ def ingest(
     )
     found = tuple(files)
     some = bool(forget) or any(isinstance(item, SourceFile) for item in found)
-    problems = [item for item in found if isinstance(item, Skipped) and (item.error or not some)]
+    problems = [
+        item for item in found if isinstance(item, Skipped) and (item.error or not some)
+    ]
     if problems and (strict or not some):
         first = next((item for item in problems if item.error), problems[0])
         more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
         if first.error:
             raise IngestError(str(first))
-        raise IngestError(f"there is no file to index in what was named; left out: {first}{more}")
+        raise IngestError(
+            f"there is no file to index in what was named; left out: {first}{more}"
+        )
     if not some:
         raise IngestError("there is no file to index in the folders named")
 
     given = read_metadata(metadata or {})
     if strict:
         with _journal(place) as journal:
-            _IngestRun(None, journal, chunking, rules, given, strict=True, ocr=ocr, vision=vision).take(
-                found, prune=prune, forget=forget
-            )
+            _IngestRun(
+                None,
+                journal,
+                chunking,
+                rules,
+                given,
+                strict=True,
+                ocr=ocr,
+                vision=vision,
+            ).take(found, prune=prune, forget=forget)
     if known or not found:
         index = PassageIndex.open(place, embedder)
         check_language(index, language)
     else:
-        index = PassageIndex.create(place, embedder, tokeniser=Tokeniser(language or ENGLISH))
+        index = PassageIndex.create(
+            place, embedder, tokeniser=Tokeniser(language or ENGLISH)
+        )
     with open_journal(index.database) as journal:
         finished = journal.erasing()
         if not index.is_finished():
@@ -223,7 +244,9 @@ def dry_run(
 ) -> IngestReport:
     """Report what `ingest` would do with the same arguments, and write nothing."""
     with _journal(place_of(out)) as journal:
-        return _IngestRun(None, journal, chunking, fields, metadata).take(tuple(find_files(paths, SUFFIXES)))
+        return _IngestRun(None, journal, chunking, fields, metadata).take(
+            tuple(find_files(paths, SUFFIXES))
+        )
 
 
 @contextmanager
@@ -281,7 +304,11 @@ class _IngestRun:
         self._process = Apart(FILE_SECONDS, each=True)
 
     def take(
-        self, found: Sequence[SourceFile | Skipped], *, prune: bool = False, forget: Sequence[str] = ()
+        self,
+        found: Sequence[SourceFile | Skipped],
+        *,
+        prune: bool = False,
+        forget: Sequence[str] = (),
     ) -> IngestReport:
         """Remove what is to be forgotten and, with `prune`, what vanished; then index what was found."""
         files = [item for item in found if isinstance(item, SourceFile)]
@@ -300,15 +327,24 @@ class _IngestRun:
             self._fields.remember(root)
             self._given.remember(root)
         known_roots = self._journal.sources()
-        new = any(file.root not in known_roots and not self._journal.file_at(file.place) for file in files)
+        new = any(
+            file.root not in known_roots and not self._journal.file_at(file.place)
+            for file in files
+        )
         stranded = gone_sources(self._journal) if new else []
         places = {file.place for file in files}
         roots = {file.root for file in files}
-        known = {one.path: one.label for root in roots for one in self._journal.files_in(root)}
+        known = {
+            one.path: one.label
+            for root in roots
+            for one in self._journal.files_in(root)
+        }
         vanished = {path: label for path, label in known.items() if path not in places}
         if prune:
             # the files of a folder that cannot be read look as if they had vanished
-            hidden = {path: label for path, label in vanished.items() if self._is_hidden(path)}
+            hidden = {
+                path: label for path, label in vanished.items() if self._is_hidden(path)
+            }
             for path, label in vanished.items():
                 if path not in hidden:
                     self._forget_file(label)
@@ -379,7 +415,12 @@ class _IngestRun:
             self._skip(problem)
             bad += problem.error
             if bad == HOPELESS and not good:
-                self._skip(Skipped(label, f"its first {HOPELESS:,} records are all bad; the rest was not read"))
+                self._skip(
+                    Skipped(
+                        label,
+                        f"its first {HOPELESS:,} records are all bad; the rest was not read",
+                    )
+                )
                 break
         return not bad
 
@@ -387,8 +428,12 @@ class _IngestRun:
         """Write a document that is new or changed, unless its file had one with its id before it."""
         known = self._journal.document_of(file, document.id)
         if known and known.run == self._journal.run:
-            return Skipped(document.place, f"id {document.id!r} is already taken by {known.place}")
-        own = f"{file}/{document.id}" if self._apart and document.record else document.id
+            return Skipped(
+                document.place, f"id {document.id!r} is already taken by {known.place}"
+            )
+        own = (
+            f"{file}/{document.id}" if self._apart and document.record else document.id
+        )
         name = known.id if known else document_id(own, file, self._journal)
         digest = self._digest(document)
         if known and known.digest == digest:
@@ -396,10 +441,14 @@ class _IngestRun:
         else:
             # a record that names a file of its own, which it was made from, is cited by that
             about = {"file": file, **_known_values(document.metadata), **self._metadata}
-            self._new += passages_of(replace(document, id=name, metadata=about), self._chunking)
+            self._new += passages_of(
+                replace(document, id=name, metadata=about), self._chunking
+            )
             self._counts["documents_written"] += 1
             whole = document.record and not self._chunking.cut_records
-            self._counts["long_records"] += whole and len(document.text) > self._chunking.size
+            self._counts["long_records"] += (
+                whole and len(document.text) > self._chunking.size
+            )
         self._journal.put_document(name, file, document.id, document.place, digest)
         if len(self._new) >= self._batch and not self._at_once:
             self._flush()
@@ -415,7 +464,9 @@ class _IngestRun:
             self._journal.begin_erasing(name)
             for file in files:
                 self._forget_file(file.label)
-        elif name not in self._journal.erasing():  # else an interrupted run removed it, and this one erases it
+        elif (
+            name not in self._journal.erasing()
+        ):  # else an interrupted run removed it, and this one erases it
             remedy = "give a file as it is called there, its path, that of a folder, or an id"
             if self._index is not None and name in self._index.document_ids():
                 command, method = (
@@ -451,7 +502,11 @@ class _IngestRun:
             self._index.committed()
             if len(self._new) >= self._batch:
                 quick = monotonic() - began < BATCH_SECONDS
-                self._batch = min(2 * self._batch, LARGEST_BATCH) if quick else max(self._batch // 2, FIRST_BATCH)
+                self._batch = (
+                    min(2 * self._batch, LARGEST_BATCH)
+                    if quick
+                    else max(self._batch // 2, FIRST_BATCH)
+                )
             self._counts["passages_written"] += len(self._new)
             self._read(0)
         self._new, self._old = [], []
@@ -466,7 +521,9 @@ class _IngestRun:
         self._bytes += count
         if self._on_progress:
             written = self._counts["passages_written"]
-            self._on_progress(Progress(self._file, self._bytes, self._bytes_total, written))
+            self._on_progress(
+                Progress(self._file, self._bytes, self._bytes_total, written)
+            )
 
     def _stamp(self, file: SourceFile) -> str:
         """Return the file's size, time of change, and how it is loaded and cut; "" where it cannot be asked."""
@@ -479,8 +536,16 @@ class _IngestRun:
         return not places.isdisjoint([path, *path.parents])
 
     def _digest(self, document: Document) -> bytes:
-        parts = [document.text, document.title, document.metadata, document.pages, self._way]
-        return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).digest()
+        parts = [
+            document.text,
+            document.title,
+            document.metadata,
+            document.pages,
+            self._way,
+        ]
+        return hashlib.blake2b(
+            json.dumps(parts, sort_keys=True).encode(), digest_size=16
+        ).digest()
 
 
 def _known_values(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -495,7 +560,9 @@ def _known_values(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def _files_at(path: Path, journal: Journal) -> list[JournalFile]:
     """Return the files that came from a path, which may be a link that no longer leads there."""
-    return journal.files_in(Path(os.path.realpath(path))) or journal.files_in(Path(os.path.abspath(path)))
+    return journal.files_in(Path(os.path.realpath(path))) or journal.files_in(
+        Path(os.path.abspath(path))
+    )
 
 
 def _size(file: SourceFile) -> int:

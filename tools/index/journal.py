@@ -74,37 +74,58 @@ class Journal:
 
     def source_at(self, path: Path) -> str | None:
         """Return the name of the source at a path, None for an unknown one."""
-        row = self._connection.execute("SELECT name FROM sources WHERE path = ?", (os.fsencode(path),)).fetchone()
+        row = self._connection.execute(
+            "SELECT name FROM sources WHERE path = ?", (os.fsencode(path),)
+        ).fetchone()
         return row[0] if row else None
 
     def has_source(self, name: str) -> bool:
         """Return whether a source has that name."""
-        return self._connection.execute("SELECT 1 FROM sources WHERE name = ?", (name,)).fetchone() is not None
+        return (
+            self._connection.execute(
+                "SELECT 1 FROM sources WHERE name = ?", (name,)
+            ).fetchone()
+            is not None
+        )
 
     def put_source(self, path: Path, name: str) -> None:
-        self._connection.execute("INSERT INTO sources VALUES (?, ?)", (os.fsencode(path), name))
+        self._connection.execute(
+            "INSERT INTO sources VALUES (?, ?)", (os.fsencode(path), name)
+        )
 
     def move_source(self, old: Path, new: Path) -> None:
         """Record that what was at `old` is now at `new`, with all files and sources in it."""
         for table in ("sources", "files", "fields", "metadata"):
-            rows = self._connection.execute(f"SELECT path FROM {table} WHERE {_WITHIN}", _within(old)).fetchall()
+            rows = self._connection.execute(
+                f"SELECT path FROM {table} WHERE {_WITHIN}", _within(old)
+            ).fetchall()
             for (path,) in rows:
                 moved = os.fsencode(new) + path[len(os.fsencode(old)) :]
-                self._connection.execute(f"UPDATE {table} SET path = ? WHERE path = ?", (moved, path))
+                self._connection.execute(
+                    f"UPDATE {table} SET path = ? WHERE path = ?", (moved, path)
+                )
 
     def drop_empty_sources(self) -> None:
         """Forget the sources that no file is left of, so that their names are free, and what was given to them."""
         for path in self.sources():
             if not self._holds_files(path):
-                self._connection.execute("DELETE FROM sources WHERE path = ?", (os.fsencode(path),))
+                self._connection.execute(
+                    "DELETE FROM sources WHERE path = ?", (os.fsencode(path),)
+                )
         for table in ("fields", "metadata"):
-            for (path,) in self._connection.execute(f"SELECT path FROM {table}").fetchall():
+            for (path,) in self._connection.execute(
+                f"SELECT path FROM {table}"
+            ).fetchall():
                 if not self._holds_files(_path(path)):
-                    self._connection.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
+                    self._connection.execute(
+                        f"DELETE FROM {table} WHERE path = ?", (path,)
+                    )
 
     def fields_at(self, path: Path) -> str:
         """Return the rules for the fields of records that were stored for a folder or file, "" for none."""
-        row = self._connection.execute("SELECT rules FROM fields WHERE path = ?", (os.fsencode(path),)).fetchone()
+        row = self._connection.execute(
+            "SELECT rules FROM fields WHERE path = ?", (os.fsencode(path),)
+        ).fetchone()
         return row[0] if row else ""
 
     def all_fields(self) -> list[str]:
@@ -119,7 +140,9 @@ class Journal:
 
     def metadata_at(self, path: Path) -> str:
         """Return the metadata that was given to a folder or file, "" for none."""
-        row = self._connection.execute("SELECT given FROM metadata WHERE path = ?", (os.fsencode(path),)).fetchone()
+        row = self._connection.execute(
+            "SELECT given FROM metadata WHERE path = ?", (os.fsencode(path),)
+        ).fetchone()
         return row[0] if row else ""
 
     def put_metadata(self, path: Path, given: str) -> None:
@@ -149,8 +172,12 @@ class Journal:
 
     def put_file(self, label: str, path: Path, stamp: str) -> None:
         place = os.fsencode(path)
-        self._connection.execute("DELETE FROM files WHERE label = ? OR path = ?", (label, place))
-        self._connection.execute("INSERT INTO files VALUES (?, ?, ?)", (label, place, stamp))
+        self._connection.execute(
+            "DELETE FROM files WHERE label = ? OR path = ?", (label, place)
+        )
+        self._connection.execute(
+            "INSERT INTO files VALUES (?, ?, ?)", (label, place, stamp)
+        )
 
     def put_upload(self, path: Path, data: bytes) -> None:
         """Store the bytes of an uploaded file."""
@@ -165,14 +192,18 @@ class Journal:
     def drop_file(self, label: str) -> None:
         """Delete a file's entry, its own metadata and its bytes; its label is being erased from here on."""
         self._drop_upload(label)
-        own = "DELETE FROM metadata WHERE path = (SELECT path FROM files WHERE label = ?)"
+        own = (
+            "DELETE FROM metadata WHERE path = (SELECT path FROM files WHERE label = ?)"
+        )
         self._connection.execute(own, (label,))
         self._connection.execute("DELETE FROM files WHERE label = ?", (label,))
         self.begin_erasing(label)
 
     def document(self, name: str) -> JournalEntry | None:
         """Return the document of that id, None for an unknown one."""
-        row = self._connection.execute(f"SELECT {_ENTRY} FROM documents WHERE id = ?", (name,)).fetchone()
+        row = self._connection.execute(
+            f"SELECT {_ENTRY} FROM documents WHERE id = ?", (name,)
+        ).fetchone()
         return JournalEntry(*row) if row else None
 
     def document_of(self, file: str, own: str) -> JournalEntry | None:
@@ -183,10 +214,14 @@ class Journal:
 
     def ids_from(self, first: str, end: str) -> list[str]:
         """Return the ids of documents from `first` on, and before `end`."""
-        rows = self._connection.execute("SELECT id FROM documents WHERE id >= ? AND id < ?", (first, end))
+        rows = self._connection.execute(
+            "SELECT id FROM documents WHERE id >= ? AND id < ?", (first, end)
+        )
         return [name for (name,) in rows]
 
-    def put_document(self, name: str, file: str, own: str, place: str, digest: bytes) -> None:
+    def put_document(
+        self, name: str, file: str, own: str, place: str, digest: bytes
+    ) -> None:
         """Record that this run saw the document."""
         values = (name, file, own, place, digest, self.run)
         self._connection.execute(_PUT_DOCUMENT, values)
@@ -204,8 +239,12 @@ class Journal:
         self.drop_document(name)
         if known is None:
             return
-        if self._connection.execute("SELECT 1 FROM documents WHERE file = ? LIMIT 1", (known.file,)).fetchone():
-            self._connection.execute("UPDATE files SET stamp = '' WHERE label = ?", (known.file,))
+        if self._connection.execute(
+            "SELECT 1 FROM documents WHERE file = ? LIMIT 1", (known.file,)
+        ).fetchone():
+            self._connection.execute(
+                "UPDATE files SET stamp = '' WHERE label = ?", (known.file,)
+            )
         else:
             self.drop_file(known.file)
 
@@ -231,11 +270,18 @@ class Journal:
 
     def begin_erasing(self, name: str) -> None:
         """Record that something of that name was deleted, until `end_erasing`."""
-        self._connection.execute("INSERT INTO erasing VALUES (?) ON CONFLICT DO NOTHING", (name,))
+        self._connection.execute(
+            "INSERT INTO erasing VALUES (?) ON CONFLICT DO NOTHING", (name,)
+        )
 
     def erasing(self) -> tuple[str, ...]:
         """Return the names of deleted files and documents of which something may still be in a file of the index."""
-        return tuple(name for (name,) in self._connection.execute("SELECT name FROM erasing ORDER BY name"))
+        return tuple(
+            name
+            for (name,) in self._connection.execute(
+                "SELECT name FROM erasing ORDER BY name"
+            )
+        )
 
     def end_erasing(self) -> None:
         """Forget the names that were being erased, and leave nothing of them in the journal.
@@ -249,12 +295,18 @@ class Journal:
         self._database.rewrite(JOURNAL_TABLES)
         self._connection.execute("DELETE FROM erasing")
         # the names lie in the file until it is swept: whoever writes next does it, should this process end before
-        revision, remains = self._connection.execute("SELECT revision, remains FROM index_state").fetchone()
+        revision, remains = self._connection.execute(
+            "SELECT revision, remains FROM index_state"
+        ).fetchone()
         mark = revision + 1
-        self._connection.execute("UPDATE index_state SET remains = ? WHERE remains = 0", (mark,))
+        self._connection.execute(
+            "UPDATE index_state SET remains = ? WHERE remains = 0", (mark,)
+        )
         self.commit()
         if self._database.sweep() and not remains:
-            self._connection.execute("UPDATE index_state SET remains = 0 WHERE remains = ?", (mark,))
+            self._connection.execute(
+                "UPDATE index_state SET remains = 0 WHERE remains = ?", (mark,)
+            )
             self.commit()
 
     def begin(self) -> None:
@@ -329,7 +381,9 @@ def open_journal(database: Database | None) -> Iterator[Journal]:
         with database.writing() as connection:
             for statement in (*PASSAGES, *JOURNAL, *UPLOADS):
                 connection.execute(statement)
-            connection.execute("INSERT INTO index_state VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '')")
+            connection.execute(
+                "INSERT INTO index_state VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '')"
+            )
     with database.alone():
         journal = Journal(database)
         try:

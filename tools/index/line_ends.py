@@ -17,10 +17,14 @@ _DIVIDED = re.compile(
     rf"(?P<before>(?<!{_LETTER}){_LETTER}++)(?P<hyphen>[-\u2010{_SOFT}])[ \t]*+\r?\n[ \t]*+(?P<after>{_LETTER}++)"
 )
 # places where a word may be divided; in scripts without spaces, U+200B stands between words
-_BREAKS = re.compile("[\u00ad\u2060\ufeff]|(?<![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])\u200b")
+_BREAKS = re.compile(
+    "[\u00ad\u2060\ufeff]|(?<![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])\u200b"
+)
 _WORD = re.compile(rf"{_LETTER}++")
 _COMPOUND = re.compile(rf"(?<!{_LETTER}){_LETTER}++-{_LETTER}++")
-_ENDS_DIVIDED = re.compile(rf"(?P<before>(?<!{_LETTER}){_LETTER}++)(?P<hyphen>[-\u2010{_SOFT}])[ \t]*+\Z")
+_ENDS_DIVIDED = re.compile(
+    rf"(?P<before>(?<!{_LETTER}){_LETTER}++)(?P<hyphen>[-\u2010{_SOFT}])[ \t]*+\Z"
+)
 _BEGINS = re.compile(rf"[ \t]*+(?P<after>{_LETTER}++)(?P<rest>\S*+)[ \t]*+")
 # "Haupt- und Nebenfach", "pre- and postwar": the hyphen is the word's own
 _AND = word_set("and or to und oder bis et ou y o e en of")
@@ -152,7 +156,9 @@ def _joined_over_pages(pages: list[str], words: _WordsOf) -> list[str]:
     return ["\n".join(page) for page in lines]
 
 
-def _join_over(page: list[str], following: list[str], repeated: set[str], words: _WordsOf) -> None:
+def _join_over(
+    page: list[str], following: list[str], repeated: set[str], words: _WordsOf
+) -> None:
     """Put the whole of a word that two pages divide on the first of them."""
     last = _text_line(page, repeated, from_end=True)
     first = _text_line(following, repeated, from_end=False)
@@ -183,7 +189,9 @@ def _without_numbers(line: str) -> str:
     return _DIGITS.sub("", line).strip()
 
 
-def _text_line(page: Sequence[str], repeated: set[str], *, from_end: bool) -> int | None:
+def _text_line(
+    page: Sequence[str], repeated: set[str], *, from_end: bool
+) -> int | None:
     """Return the number of a page's first or last line that is its own, None without one."""
     numbers = list(range(len(page)))
     if from_end:

@@ -111,7 +111,11 @@ def load(
             else:
                 yield item
     except NotText as error:
-        yield Skipped(f"{label} line {error.line}" if error.line else label, str(error), error=not error.empty)
+        yield Skipped(
+            f"{label} line {error.line}" if error.line else label,
+            str(error),
+            error=not error.empty,
+        )
     except MissingExtra as error:
         yield Skipped(label, str(error))
     except OSError as error:
@@ -147,11 +151,15 @@ def _encoded_data(text: str) -> str:
     return f"no text: {within:,} of its {len(text):,} characters are words of over 1,000 letters, as of encoded data"
 
 
-def _load_text(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+def _load_text(
+    path: FileContent, label: str, fields: Fields, on_read: OnRead
+) -> Iterator[Document | Skipped]:
     yield Document(label, read_text(path, on_read), file_title(label), place=label)
 
 
-def _load_markdown(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+def _load_markdown(
+    path: FileContent, label: str, fields: Fields, on_read: OnRead
+) -> Iterator[Document | Skipped]:
     """Yield one document, titled by its front matter, else by its first heading, else after its file."""
     metadata, body = front_matter(read_text(path, on_read))
     named = metadata.get("title")
@@ -174,7 +182,9 @@ def _load_markdown(path: FileContent, label: str, fields: Fields, on_read: OnRea
         yield Skipped(label, "holds no text below its front matter", error=False)
 
 
-def _of_converted(found: Converted, suffix: str, label: str, fields: Fields) -> Iterator[Document | Skipped]:
+def _of_converted(
+    found: Converted, suffix: str, label: str, fields: Fields
+) -> Iterator[Document | Skipped]:
     """Yield one document, as Markdown, or one a row; a Skipped for each page without text and kind of text left out."""
     if found.rows:
         yield from _of_rows(found, fields, label)
@@ -182,10 +192,18 @@ def _of_converted(found: Converted, suffix: str, label: str, fields: Fields) -> 
     is_pdf = suffix == ".pdf"
     yield from _left_out(found, label)
     if is_pdf:
-        for number, (start, end) in enumerate(pairwise((*found.pages, len(found.text))), start=1):
+        for number, (start, end) in enumerate(
+            pairwise((*found.pages, len(found.text))), start=1
+        ):
             if start == end:
-                yield Skipped(f"{label} page {number}", "no text on this page", error=False)
-    title = found.title or ("" if is_pdf else first_heading(found.text)) or file_title(label)
+                yield Skipped(
+                    f"{label} page {number}", "no text on this page", error=False
+                )
+    title = (
+        found.title
+        or ("" if is_pdf else first_heading(found.text))
+        or file_title(label)
+    )
     yield Document(
         id=label,
         text=found.text,
@@ -201,7 +219,11 @@ def _left_out(found: Converted, label: str) -> Iterator[Skipped]:
     for reason, count in sorted(found.left_out.items()):
         if count:
             parts = "1 part" if count == 1 else f"{count:,} parts"
-            yield Skipped(label, f"text that no reader sees is left out: {parts} {reason}", error=False)
+            yield Skipped(
+                label,
+                f"text that no reader sees is left out: {parts} {reason}",
+                error=False,
+            )
 
 
 def _dated(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,7 +235,9 @@ def _dated(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return about
 
 
-def _of_rows(found: Converted, fields: Fields, label: str) -> Iterator[Document | Skipped]:
+def _of_rows(
+    found: Converted, fields: Fields, label: str
+) -> Iterator[Document | Skipped]:
     """Yield a document for each row of a workbook; the first row of a sheet that has several cells is its header."""
     yield from _left_out(found, label)
     columns: list[str] = []
@@ -249,7 +273,9 @@ def _distinct(columns: list[str]) -> list[str]:
     return names
 
 
-def _load_plain(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+def _load_plain(
+    path: FileContent, label: str, fields: Fields, on_read: OnRead
+) -> Iterator[Document | Skipped]:
     """Yield a text of another form as Markdown."""
     written = read_text(path, on_read)
     text, metadata = PLAIN_KINDS[path.suffix.lower()](written)
@@ -263,7 +289,9 @@ def _load_plain(path: FileContent, label: str, fields: Fields, on_read: OnRead) 
     )
 
 
-def _load_mail(path: FileContent, label: str, on_read: OnRead, convert: Convert) -> Iterator[Document | Skipped]:
+def _load_mail(
+    path: FileContent, label: str, on_read: OnRead, convert: Convert
+) -> Iterator[Document | Skipped]:
     """Yield an e-mail's own words, and what it quotes as another document; its attachments are reported."""
     data = path.read_bytes()
     on_read(len(data))
@@ -293,14 +321,20 @@ def _load_mail(path: FileContent, label: str, on_read: OnRead, convert: Convert)
     if not mail.own and not mail.quoted:
         yield Skipped(label, "holds no text", error=False)
     for name in mail.attachments:
-        yield Skipped(f"{label} attachment {name}", "attachments are not read; save it as a file", error=False)
+        yield Skipped(
+            f"{label} attachment {name}",
+            "attachments are not read; save it as a file",
+            error=False,
+        )
 
 
 def _read_already(count: int) -> None:
     """Take no notice of bytes that were counted with the mail."""
 
 
-def _load_json(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+def _load_json(
+    path: FileContent, label: str, fields: Fields, on_read: OnRead
+) -> Iterator[Document | Skipped]:
     """Yield a document for each object of a list, also of the only list that an object holds, else for the object."""
     text = read_text(path, on_read)
     try:
@@ -313,7 +347,9 @@ def _load_json(path: FileContent, label: str, fields: Fields, on_read: OnRead) -
         holds_list = len(inner) == 1 and isinstance(inner[0], list)
         value = inner[0] if holds_list else [value]
     if not isinstance(value, list):
-        yield Skipped(label, f"expected a list of objects or an object, got {value!r:.60}")
+        yield Skipped(
+            label, f"expected a list of objects or an object, got {value!r:.60}"
+        )
         return
     for number, record in enumerate(value, start=1):
         place = f"{label} record {number}"
@@ -322,13 +358,17 @@ def _load_json(path: FileContent, label: str, fields: Fields, on_read: OnRead) -
             said = any(map(str.strip, values.values()))
             if fields.text != USUAL_FIELDS.text or not said:
                 remedy = _remedy(label, "text")
-                yield Skipped(place, f"no key {fields.text!r}, and no value to read; {remedy}")
+                yield Skipped(
+                    place, f"no key {fields.text!r}, and no value to read; {remedy}"
+                )
                 continue
             record = _with_all_columns(values, fields, place)
         yield from _from_value(record, fields, label, number, place)
 
 
-def _load_jsonl(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+def _load_jsonl(
+    path: FileContent, label: str, fields: Fields, on_read: OnRead
+) -> Iterator[Document | Skipped]:
     """Yield a document for each line that is not blank; a bad line is skipped alone.
 
     A line may hold a list of records; a file that is one list over several lines is read as a whole.
@@ -353,10 +393,14 @@ def _from_array(text: str, fields: Fields, label: str) -> Iterator[Document | Sk
         yield Skipped(label, str(error))
         return
     for number, record in enumerate(records, start=1):
-        yield from _from_value(record, fields, label, number, f"{label} record {number}")
+        yield from _from_value(
+            record, fields, label, number, f"{label} record {number}"
+        )
 
 
-def _from_line(line: str, fields: Fields, label: str, number: int) -> Iterator[Document | Skipped]:
+def _from_line(
+    line: str, fields: Fields, label: str, number: int
+) -> Iterator[Document | Skipped]:
     place = f"{label} line {number}"
     if reason := not_unicode(line):
         yield Skipped(place, reason)
@@ -366,9 +410,19 @@ def _from_line(line: str, fields: Fields, label: str, number: int) -> Iterator[D
     except ValueError as error:
         yield Skipped(place, str(error))
         return
-    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(item, dict) for item in value)
+    ):
         for item_number, item in enumerate(value, start=1):
-            yield from _from_value(item, fields, label, f"{number}.{item_number}", f"{place} record {item_number}")
+            yield from _from_value(
+                item,
+                fields,
+                label,
+                f"{number}.{item_number}",
+                f"{place} record {item_number}",
+            )
         return
     yield from _from_value(value, fields, label, number, place)
 
@@ -377,7 +431,9 @@ def _from_value(
     record: object, fields: Fields, label: str, number: int | str, place: str
 ) -> Iterator[Document | Skipped]:
     if not isinstance(record, dict):
-        yield Skipped(place, f'expected an object such as {{"text": "..."}}, got {record!r:.60}')
+        yield Skipped(
+            place, f'expected an object such as {{"text": "..."}}, got {record!r:.60}'
+        )
         return
     # an escape such as \ud800 is JSON, but no character
     if reason := not_unicode(json.dumps(record, ensure_ascii=False)):
@@ -386,7 +442,9 @@ def _from_value(
     yield from _from_record(record, fields, f"{label}:{number}", place, "key")
 
 
-def _load_csv(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+def _load_csv(
+    path: FileContent, label: str, fields: Fields, on_read: OnRead
+) -> Iterator[Document | Skipped]:
     """Yield a document for each row; a bad row is skipped alone."""
     rows = iter(Rows(read_lines(path, on_read), is_tsv=path.suffix.lower() == ".tsv"))
     line, head = next(rows, (1, []))
@@ -405,12 +463,18 @@ def _load_csv(path: FileContent, label: str, fields: Fields, on_read: OnRead) ->
         if isinstance(row, csv.Error):
             yield Skipped(f"{label} line {line}", f"not CSV: {row}")
         elif row:
-            yield from _from_row(row, columns, fields, f"{label}:{line}", f"{label} line {line}")
+            yield from _from_row(
+                row, columns, fields, f"{label}:{line}", f"{label} line {line}"
+            )
 
 
 def _usual_names(columns: list[str], fields: Fields) -> list[str]:
     """Return the columns, in which one called "Text " has the name that is looked for where none has it exactly."""
-    wanted = {name.casefold(): name for name in (fields.text, fields.title, fields.id) if name and name not in columns}
+    wanted = {
+        name.casefold(): name
+        for name in (fields.text, fields.title, fields.id)
+        if name and name not in columns
+    }
     return [wanted.pop(column.strip().casefold(), column) for column in columns]
 
 
@@ -419,8 +483,14 @@ def _header_problem(columns: list[str], fields: Fields, label: str) -> str:
     if fields.text not in columns and fields.text != USUAL_FIELDS.text:
         return f"has no column {fields.text!r}, but {there}; {_remedy(label, 'text')}"
     if not any(map(str.strip, columns)):
-        return f"names no column, but {there}; give each column a name in the first line"
-    return f"repeats a column: {there}; rename one" if len(set(columns)) < len(columns) else ""
+        return (
+            f"names no column, but {there}; give each column a name in the first line"
+        )
+    return (
+        f"repeats a column: {there}; rename one"
+        if len(set(columns)) < len(columns)
+        else ""
+    )
 
 
 def _from_row(
@@ -430,7 +500,9 @@ def _from_row(
     if reason := not_unicode("\n".join(row)):
         yield Skipped(place, reason)
     elif len(row) != len(columns):
-        yield Skipped(place, f"expected {len(columns)} columns, got {len(row)}: {row!r:.80}")
+        yield Skipped(
+            place, f"expected {len(columns)} columns, got {len(row)}: {row!r:.80}"
+        )
     else:
         record = dict(zip(columns, row, strict=True))
         if fields.text not in record:
@@ -438,7 +510,9 @@ def _from_row(
         yield from _from_record(record, fields, name, place, "column")
 
 
-def _with_all_columns(row: dict[str, str], fields: Fields, place: str) -> dict[str, Any]:
+def _with_all_columns(
+    row: dict[str, str], fields: Fields, place: str
+) -> dict[str, Any]:
     """Return a row of a table without a column of text, with one that says them all, and with the facts that it states.
 
     What it is about is its title; without one, what its first column says that neither counts the rows nor names them.
@@ -486,7 +560,11 @@ def _from_record(
     name: the id of a record without one. what: "key" or "column", for messages.
     """
     document = _document_of(record, fields, name, place, what)
-    if isinstance(document, Skipped) or STATED not in document.metadata or what == "column":
+    if (
+        isinstance(document, Skipped)
+        or STATED not in document.metadata
+        or what == "column"
+    ):
         yield document
         return
     facts, problems = read_facts(document.metadata[STATED], place)
@@ -507,27 +585,44 @@ def _document_of(
     ):
         if name is not None and name != usual and name not in record:
             there = ", ".join(map(repr, record)) or "nothing"
-            return Skipped(place, f"no {what} {name!r}, it has {there}; {_remedy(label, role)}")
+            return Skipped(
+                place, f"no {what} {name!r}, it has {there}; {_remedy(label, role)}"
+            )
 
     text = record[fields.text]
     title = record.get(fields.title)
     own = record.get(fields.id) if fields.id else None
-    if isinstance(own, float) and own.is_integer():  # as pandas writes the ids of a column with gaps
+    if (
+        isinstance(own, float) and own.is_integer()
+    ):  # as pandas writes the ids of a column with gaps
         own = int(own)
     if not isinstance(text, str):
-        return Skipped(place, f"{what} {fields.text!r} must hold a text, got {_kind(text)}: {text!r:.60}")
+        return Skipped(
+            place,
+            f"{what} {fields.text!r} must hold a text, got {_kind(text)}: {text!r:.60}",
+        )
     if not text.strip():
         return Skipped(place, f"{what} {fields.text!r} is empty", error=False)
     if title is not None and not isinstance(title, str | int | float):
-        return Skipped(place, f"{what} {fields.title!r} must hold a text, got {_kind(title)}: {title!r:.60}")
-    if own is not None and (isinstance(own, bool) or not isinstance(own, str | int) or not str(own).strip()):
-        return Skipped(place, f"{what} {fields.id!r} must hold a name or a whole number, got {own!r:.60}")
+        return Skipped(
+            place,
+            f"{what} {fields.title!r} must hold a text, got {_kind(title)}: {title!r:.60}",
+        )
+    if own is not None and (
+        isinstance(own, bool) or not isinstance(own, str | int) or not str(own).strip()
+    ):
+        return Skipped(
+            place,
+            f"{what} {fields.id!r} must hold a name or a whole number, got {own!r:.60}",
+        )
     own_fields = (fields.text, fields.title, fields.id)
     return Document(
         id=given_name if own is None else str(own),
         text=text,
         title="" if title is None else str(title),
-        metadata=_dated({key: value for key, value in record.items() if key not in own_fields}),
+        metadata=_dated(
+            {key: value for key, value in record.items() if key not in own_fields}
+        ),
         place=place,
         record=own is not None,
     )
@@ -535,9 +630,7 @@ def _document_of(
 
 def _remedy(label: str, role: str) -> str:
     suffix = label.rpartition("/")[2].rpartition(".")[2]
-    return (
-        f"name the right one with --fields {role}=NAME, or with --fields '*.{suffix}:{role}=NAME' for such files alone"
-    )
+    return f"name the right one with --fields {role}=NAME, or with --fields '*.{suffix}:{role}=NAME' for such files alone"
 
 
 def _kind(value: object) -> str:

@@ -49,7 +49,10 @@ def read_mail(data: bytes, from_html: Callable[[bytes], str]) -> Mail:
             text = from_html(text.encode())
     check_text(text)
     own, quoted = _parted(text)
-    names = [part.get_filename() or part.get_content_type() for part in message.iter_attachments()]
+    names = [
+        part.get_filename() or part.get_content_type()
+        for part in message.iter_attachments()
+    ]
     return Mail(
         subject=str(message.get("subject", "")).strip(),
         own=own,
@@ -77,7 +80,9 @@ def _content(part: Any) -> str:
     try:
         return str(part.get_content())
     except (LookupError, UnicodeError) as error:
-        raise NotText(f"its text is in an encoding that is not known: {error}") from error
+        raise NotText(
+            f"its text is in an encoding that is not known: {error}"
+        ) from error
 
 
 def _parted(text: str) -> tuple[str, str]:

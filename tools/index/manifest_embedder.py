@@ -12,12 +12,17 @@ from ras_agent.tools.index.vector_index import VectorSettings
 
 
 def begin_manifest(
-    embedder: object, tokeniser: Tokeniser | None, bm25: BM25Parameters | None, vectors: VectorSettings | None
+    embedder: object,
+    tokeniser: Tokeniser | None,
+    bm25: BM25Parameters | None,
+    vectors: VectorSettings | None,
 ) -> tuple[Embedder | None, Manifest]:
     """Return the embedder of a new index, ready to use, and the manifest of the index while it is empty."""
     resolved = None if embedder is None else resolve_embedder(embedder)
     manifest = Manifest(
-        embedder=EmbedderIdentity(resolved.name, resolved.dimension) if resolved else None,
+        embedder=EmbedderIdentity(resolved.name, resolved.dimension)
+        if resolved
+        else None,
         vectors=vectors or VectorSettings(),
         bm25=bm25 or BM25Parameters(),
         tokeniser=(tokeniser or Tokeniser()).to_dict(),
@@ -44,7 +49,9 @@ def remembered_embedder(manifest: Manifest, where: str) -> Embedder:
     """Load the embedder that a manifest names. Raises IndexMismatch, which says how to give it."""
     assert manifest.embedder
     try:
-        embedder = reopened_embedder(manifest.embedder.name, manifest.embedder.dimension, where)
+        embedder = reopened_embedder(
+            manifest.embedder.name, manifest.embedder.dimension, where
+        )
     except RasError as error:
         raise IndexMismatch(
             f"{where} was built with embedder {manifest.embedder}, which could not be loaded by that name ({error}): "

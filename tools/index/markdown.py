@@ -10,8 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_FRONT = re.compile(r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
-_TOML = re.compile(r"\+\+\+[ \t]*\r?\n(.*?)^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+_FRONT = re.compile(
+    r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
+)
+_TOML = re.compile(
+    r"\+\+\+[ \t]*\r?\n(.*?)^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
+)
 _ENTRY = re.compile(r"([^\W\d][\w.-]*):(?:[ \t]+(.*))?")
 _ITEM = re.compile(r"[ \t]*-[ \t]+(.*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -23,7 +27,9 @@ _ZERO_WIDTH = "\u200b\u2060\ufeff\u00ad"
 _SETEXT = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
 _PLAIN = re.compile(r" {0,3}[^\s#>*+|`~-].*")
 
-_LONGEST_FRONT = 1 << 14  # characters; longer ones are read line by line, since YAML's reader is slow
+_LONGEST_FRONT = (
+    1 << 14
+)  # characters; longer ones are read line by line, since YAML's reader is slow
 _BLANKS = "\r\n\t \ufeff"
 _DEEPEST = 20  # levels of lists in lists
 
@@ -69,7 +75,9 @@ def _from_json(text: str) -> tuple[dict[str, Any], str]:
     except (ValueError, RecursionError):
         return {}, text
     below = text[end:]
-    is_front = isinstance(found, dict) and below.lstrip(" \t").startswith(("\n", "\r\n"))
+    is_front = isinstance(found, dict) and below.lstrip(" \t").startswith(
+        ("\n", "\r\n")
+    )
     if not is_front or not below.strip():
         return {}, text
     return found, below.lstrip()
@@ -82,11 +90,19 @@ def _from_yaml(block: str) -> dict[str, Any] | None:
         return None
     try:
         # an alias repeats what it names: some lines of them make gigabytes
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(block, yaml.BaseLoader)):
+        if any(
+            isinstance(event, yaml.AliasEvent)
+            for event in yaml.parse(block, yaml.BaseLoader)
+        ):
             return None
         # the base loader leaves every value a text: dates stay dates, 1.10 does not become 1.1
         found = yaml.load(block, yaml.BaseLoader)
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError):  # a list as a key is a TypeError
+    except (
+        yaml.YAMLError,
+        RecursionError,
+        ValueError,
+        TypeError,
+    ):  # a list as a key is a TypeError
         return None
     if found is None:
         return {}
@@ -101,8 +117,13 @@ def _is_plain(value: object, levels: int = _DEEPEST) -> bool:
     if not levels:
         return False
     if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_plain(item, levels - 1) for key, item in value.items())
-    return isinstance(value, list) and all(_is_plain(item, levels - 1) for item in value)
+        return all(
+            isinstance(key, str) and _is_plain(item, levels - 1)
+            for key, item in value.items()
+        )
+    return isinstance(value, list) and all(
+        _is_plain(item, levels - 1) for item in value
+    )
 
 
 def _from_lines(block: str) -> dict[str, Any] | None:
@@ -251,4 +272,8 @@ def _without_closing(heading: str) -> str:
 
 def _unquoted(value: str) -> str:
     value = value.strip()
-    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+    return (
+        value[1:-1]
+        if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+        else value
+    )

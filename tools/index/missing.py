@@ -12,7 +12,9 @@ _NEIGHBOURS = 1_000
 """How many entries of a folder are looked at for a name that was meant"""
 
 
-def index_not_found(place: Path | Address, remedy: str = "make one with `ras-agent index`") -> IndexNotFound:
+def index_not_found(
+    place: Path | Address, remedy: str = "make one with `ras-agent index`"
+) -> IndexNotFound:
     """Return the error for a place without an index.
 
     It names an index next to it whose name is nearly the same, and says where a folder holds documents of its own.
@@ -22,7 +24,9 @@ def index_not_found(place: Path | Address, remedy: str = "make one with `ras-age
         return IndexNotFound(f"{problem}: {remedy}")
     if place.is_dir() and any(place.iterdir()):
         command = f"ras-agent index {place} --out {place.name}.index"
-        return IndexNotFound(f"{problem}, a folder of other files: `{command}` makes one of the documents in it")
+        return IndexNotFound(
+            f"{problem}, a folder of other files: `{command}` makes one of the documents in it"
+        )
     meant = _nearly_named(place)
     if meant:
         return IndexNotFound(f"{problem}: did you mean {meant}? Else {remedy}")

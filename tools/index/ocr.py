@@ -9,7 +9,13 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-from ras_agent.tools.index.text_files import Converted, FileContent, HeldFile, NotText, OnRead
+from ras_agent.tools.index.text_files import (
+    Converted,
+    FileContent,
+    HeldFile,
+    NotText,
+    OnRead,
+)
 
 _SECONDS = 300
 """In which a page has to be read."""
@@ -38,7 +44,9 @@ def with_ocr(
     return read
 
 
-def _with_pages_read(command: Sequence[str], path: FileContent, found: Converted) -> Converted:
+def _with_pages_read(
+    command: Sequence[str], path: FileContent, found: Converted
+) -> Converted:
     borders = pairwise((*found.pages, len(found.text)))
     texts = [found.text[start:end].strip() for start, end in borders]
     if all(texts):
@@ -75,11 +83,21 @@ def _pages_read(command: Sequence[str], file: Path, texts: Sequence[str]) -> lis
 def _page(command: Sequence[str], file: Path, number: int) -> str:
     arguments = [*command, str(file.absolute()), str(number)]
     try:
-        ended = subprocess.run(arguments, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL)
+        ended = subprocess.run(
+            arguments,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
     except OSError as error:
-        raise NotText(f"--ocr {command[0]!r} cannot be run: {error.strerror}") from error
+        raise NotText(
+            f"--ocr {command[0]!r} cannot be run: {error.strerror}"
+        ) from error
     except subprocess.TimeoutExpired as error:
-        raise NotText(f"--ocr takes longer than {_SECONDS} s for page {number}") from error
+        raise NotText(
+            f"--ocr takes longer than {_SECONDS} s for page {number}"
+        ) from error
     if ended.returncode:
         said = ended.stderr.decode("utf-8", "replace").strip()[:200]
         raise NotText(f"--ocr failed on page {number} with {ended.returncode}: {said}")

@@ -21,7 +21,12 @@ _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 _FORM = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
-_UNREAD = {f"{_TEXT}tracked-changes", f"{_TEXT}sequence-decls", f"{_OFFICE}annotation", f"{_TEXT}note"}
+_UNREAD = {
+    f"{_TEXT}tracked-changes",
+    f"{_TEXT}sequence-decls",
+    f"{_OFFICE}annotation",
+    f"{_TEXT}note",
+}
 _STYLED = (f"{_TEXT}span", f"{_TEXT}p", f"{_TEXT}h", f"{_TEXT}section")
 _MOST_REPEATS = 100
 _ABOUT = ("title", "date", "creator", "language")

@@ -14,14 +14,30 @@ _BRACE = re.compile(r"[{}]")
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))([a-z%]*)")
 _SELECTOR = re.compile(r"(?:[a-z][a-z0-9]*)?(?:[.#][a-z_-][\w-]*)+", re.IGNORECASE)
 _PART = re.compile(r"[.#]?[^.#]+")
-_TURNED_AWAY = re.compile(r"scale(?:x|y|3d)?\(\s*0|translate\w{0,2}\([^)]*-\d{4,}|translate\w{0,2}\(\s*-?1\d\dv[wh]")
-_CLIPPED = re.compile(r"(?:rect|inset|circle|polygon)\(\s*(?:0|1px|50%|100%)(?:px|%)?[\s,)]")
-_INVISIBLE_COLOUR = re.compile(r"transparent|(?:rgba|hsla)\([^)]*,\s*0(?:\.0+)?\s*\)|(?:rgb|hsl)\([^)]*/\s*0%?\s*\)")
+_TURNED_AWAY = re.compile(
+    r"scale(?:x|y|3d)?\(\s*0|translate\w{0,2}\([^)]*-\d{4,}|translate\w{0,2}\(\s*-?1\d\dv[wh]"
+)
+_CLIPPED = re.compile(
+    r"(?:rect|inset|circle|polygon)\(\s*(?:0|1px|50%|100%)(?:px|%)?[\s,)]"
+)
+_INVISIBLE_COLOUR = re.compile(
+    r"transparent|(?:rgba|hsla)\([^)]*,\s*0(?:\.0+)?\s*\)|(?:rgb|hsl)\([^)]*/\s*0%?\s*\)"
+)
 _WHITE = re.compile(
     r"white|#fff(?:fff)?(?:f|ff)?|#f[d-f]f[d-f]f[d-f]|snow|ivory|ghostwhite|"
     r"rgba?\(\s*+25[3-5](?:\s*+,\s*+|\s++)25[3-5](?:\s*+,\s*+|\s++)25[3-5]\s*+(?:,\s*+1(?:\.0++)?\s*+)?\)"
 )
-_OF_A_LETTER = {"": 16.0, "px": 1.0, "pt": 1.3, "em": 16.0, "rem": 16.0, "ex": 8.0, "%": 0.16, "vw": 10.0, "vh": 8.0}
+_OF_A_LETTER = {
+    "": 16.0,
+    "px": 1.0,
+    "pt": 1.3,
+    "em": 16.0,
+    "rem": 16.0,
+    "ex": 8.0,
+    "%": 0.16,
+    "vw": 10.0,
+    "vh": 8.0,
+}
 _SMALLEST = 2.0  # pixels of a letter
 _FAR = -500.0  # pixels beyond the edge of a page
 _DECIDE = word_set(

@@ -15,7 +15,13 @@ from ras_agent.text.words import word_set
 from ras_agent.tools.index import scripts
 from ras_agent.tools.index.formulas import formula_text
 from ras_agent.tools.index.looks import count_left_out
-from ras_agent.tools.index.page_styles import StyleSheet, declarations, is_invisible, is_struck, is_white
+from ras_agent.tools.index.page_styles import (
+    StyleSheet,
+    declarations,
+    is_invisible,
+    is_struck,
+    is_white,
+)
 
 # what a reader of the page does not read as its text
 _UNREAD = word_set(
@@ -32,7 +38,9 @@ _BLOCK_DISPLAY = word_set("block flex grid table list-item flow-root")
 _NOTE_WORDS = ("noteref", "footnote", "endnote", "reference", "fn-ref", "fnref")
 _LOOKED_AT = 8  # elements within a raised text
 _MOST_PARENTS = 100
-_LONGEST_REPEATED = 200  # characters of a cell that is repeated in each row that it spans
+_LONGEST_REPEATED = (
+    200  # characters of a cell that is repeated in each row that it spans
+)
 _MOST_SPANNED = 1000
 _LONGEST_SPAN = 4  # digits
 
@@ -90,14 +98,19 @@ def _seen_elements(soup: Any, left_out: Counter[str]) -> list[Any]:
     return seen
 
 
-def _reason_to_leave_out(tag: Any, sheet: StyleSheet, *, has_own_colours: bool) -> str | None:
+def _reason_to_leave_out(
+    tag: Any, sheet: StyleSheet, *, has_own_colours: bool
+) -> str | None:
     """Return why an element is no text: "hidden", "struck out", or "" for what is none by its kind; None for text."""
     if tag.name in _UNREAD:
         return ""
     if tag.name in _STRUCK:
         return "struck out"
     about = tag.attrs
-    if not about or tag.name in ("html", "body"):  # some pages hide all of themselves until they are complete
+    if not about or tag.name in (
+        "html",
+        "body",
+    ):  # some pages hide all of themselves until they are complete
         return None
     style = str(about.get("style", ""))
     if is_struck(style):
@@ -208,7 +221,14 @@ def straighten(table: Any, soup: Any) -> None:
         carried |= _fill(line, rows[number], carried, width, rows_left, soup)
 
 
-def _fill(line: Any, cells: list[Any], carried: _Carried, width: int, rows_left: int, soup: Any) -> _Carried:
+def _fill(
+    line: Any,
+    cells: list[Any],
+    carried: _Carried,
+    width: int,
+    rows_left: int,
+    soup: Any,
+) -> _Carried:
     """Give a row the cells of earlier rows that reach into it; return its own that reach into the next ones."""
     begun: _Carried = {}
     spare = max(0, width - len(cells) - len(carried))

@@ -91,7 +91,9 @@ def find_rows(column: Hashes, wanted: Hashes) -> Ints:
     rows_of_values = np.full(len(values), -1, dtype=np.int64)
     if len(values):
         at = np.searchsorted(values, column).clip(max=len(values) - 1)
-        rows = np.flatnonzero(values[at] == column)[::-1]  # backwards, so that the first row is written last
+        rows = np.flatnonzero(values[at] == column)[
+            ::-1
+        ]  # backwards, so that the first row is written last
         rows_of_values[at[rows]] = rows
     return rows_of_values[inverse]
 
@@ -101,18 +103,35 @@ def passage_line(passage: Passage) -> bytes:
     try:
         line = json.dumps(passage.to_dict(), ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"passage {passage.id!r}: its metadata is not JSON: {error}") from error
-    return line.encode("utf-8", "surrogatepass")  # text may hold lone surrogates, which plain UTF-8 cannot
+        raise ValueError(
+            f"passage {passage.id!r}: its metadata is not JSON: {error}"
+        ) from error
+    return line.encode(
+        "utf-8", "surrogatepass"
+    )  # text may hold lone surrogates, which plain UTF-8 cannot
 
 
-def row_of(passage: Passage, line: bytes, cell: int, place: int, vector: int, tokeniser: Tokeniser) -> Row:
+def row_of(
+    passage: Passage,
+    line: bytes,
+    cell: int,
+    place: int,
+    vector: int,
+    tokeniser: Tokeniser,
+) -> Row:
     """Return the row of a passage. line: the passage as JSON."""
     text = indexed_text(passage)
     terms, length = terms_of(text, tokeniser)
     fields = np.array(sorted(_fields_of(passage)), dtype="<u8").tobytes()
     identity = hash_of(passage.id), hash_of(passage.document_id), hash_of(text)
     columns = cell, place, *identity, vector, length
-    return Row(*columns, _data_crc(line) | checksum(as_bytes(columns), terms, fields), line, terms, fields)
+    return Row(
+        *columns,
+        _data_crc(line) | checksum(as_bytes(columns), terms, fields),
+        line,
+        terms,
+        fields,
+    )
 
 
 def _fields_of(passage: Passage) -> set[int]:
@@ -125,14 +144,25 @@ def terms_of(text: str, tokeniser: Tokeniser) -> tuple[bytes, int]:
     terms = tokeniser.terms(text)
     counts = Counter(terms)
     keys = np.fromiter(map(term_hash, counts), dtype="<u8", count=len(counts))
-    return keys.tobytes() + np.fromiter(counts.values(), dtype="<u4", count=len(counts)).tobytes(), len(terms)
+    return keys.tobytes() + np.fromiter(
+        counts.values(), dtype="<u4", count=len(counts)
+    ).tobytes(), len(terms)
 
 
-def check_free(connection: Connection, database: Database, cell: int, vector: int) -> None:
+def check_free(
+    connection: Connection, database: Database, cell: int, vector: int
+) -> None:
     """Raise IndexMismatch if a cell or a vector's number from those on is taken, which come next."""
-    for table, name, number in (("passages", "cell", cell), ("vectors", "number", vector)):
-        if connection.execute(f"SELECT 1 FROM {table} WHERE {name} >= ?", (number,)).fetchone():
-            raise damaged(database, f"a row of {table} has a number that was never given")
+    for table, name, number in (
+        ("passages", "cell", cell),
+        ("vectors", "number", vector),
+    ):
+        if connection.execute(
+            f"SELECT 1 FROM {table} WHERE {name} >= ?", (number,)
+        ).fetchone():
+            raise damaged(
+                database, f"a row of {table} has a number that was never given"
+            )
 
 
 def insert(connection: Connection, rows: Sequence[Row]) -> None:
@@ -143,14 +173,19 @@ def insert(connection: Connection, rows: Sequence[Row]) -> None:
 def insert_vectors(connection: Connection, first: int, vectors: Floats) -> None:
     """Write vectors (n, d) under the numbers from `first` on."""
     data = [vector.tobytes() for vector in np.ascontiguousarray(vectors, dtype="<f4")]
-    rows = [(first + number, _vector_crc(first + number, one), one) for number, one in enumerate(data)]
+    rows = [
+        (first + number, _vector_crc(first + number, one), one)
+        for number, one in enumerate(data)
+    ]
     connection.executemany("INSERT INTO vectors VALUES (?, ?, ?)", rows)
 
 
 def erase(connection: Connection, cells: Iterable[int], revision: int) -> None:
     """List cells as dead, and overwrite what they hold."""
     listed = list(cells)
-    connection.executemany("INSERT INTO dead VALUES (?, ?)", [(cell, revision) for cell in listed])
+    connection.executemany(
+        "INSERT INTO dead VALUES (?, ?)", [(cell, revision) for cell in listed]
+    )
     blank = f"""UPDATE passages SET id = {ERASED}, document = {ERASED}, text = {ERASED}, crc = {ERASED},
         data = zeroblob(length(data)), terms = zeroblob(length(terms)), fields = zeroblob(length(fields))
         WHERE cell = ?"""
@@ -166,11 +201,19 @@ def erase_vectors(connection: Connection, numbers: Iterable[int]) -> None:
 def take_out_dead(connection: Connection, used: set[int]) -> None:
     """Delete the rows of dead cells, and the vectors whose numbers are not in `used`."""
     connection.execute("DELETE FROM passages WHERE cell IN (SELECT cell FROM dead)")
-    numbers = [number for (number,) in connection.execute("SELECT number FROM vectors") if number not in used]
-    connection.executemany("DELETE FROM vectors WHERE number = ?", [(number,) for number in numbers])
+    numbers = [
+        number
+        for (number,) in connection.execute("SELECT number FROM vectors")
+        if number not in used
+    ]
+    connection.executemany(
+        "DELETE FROM vectors WHERE number = ?", [(number,) for number in numbers]
+    )
 
 
-def rows_between(connection: Connection, first: int, end: int, database: Database) -> Iterator[tuple[Any, ...]]:
+def rows_between(
+    connection: Connection, first: int, end: int, database: Database
+) -> Iterator[tuple[Any, ...]]:
     """Yield the columns of COLUMNS, then terms and fields, of the living cells from `first` up to `end`.
 
     Raises IndexMismatch for a damaged row.
@@ -181,11 +224,19 @@ def rows_between(connection: Connection, first: int, end: int, database: Databas
     while rows := cursor.fetchmany(_AT_ONCE):
         for *columns, terms, fields, crc in rows:
             try:
-                whole = crc & _LOW == checksum(_PACKED.pack(*columns), terms, fields) & _LOW
-            except (struct.error, TypeError):  # a damaged page may hold what are no numbers
+                whole = (
+                    crc & _LOW == checksum(_PACKED.pack(*columns), terms, fields) & _LOW
+                )
+            except (
+                struct.error,
+                TypeError,
+            ):  # a damaged page may hold what are no numbers
                 whole = False
             if not whole:
-                raise damaged(database, f"the passage in cell {columns[0]:,} is not what was written")
+                raise damaged(
+                    database,
+                    f"the passage in cell {columns[0]:,} is not what was written",
+                )
             yield *columns, terms, fields
 
 
@@ -198,12 +249,17 @@ def read_passages(database: Database, cells: Sequence[int]) -> list[Passage | No
             query = f"SELECT cell, crc, data FROM passages WHERE cell IN ({', '.join('?' * len(part))})"
             for cell, crc, data in connection.execute(query, part):
                 if crc != ERASED and crc & ~_LOW != _data_crc(data):
-                    raise damaged(database, f"the passage in cell {cell:,} is not what was written")
+                    raise damaged(
+                        database,
+                        f"the passage in cell {cell:,} is not what was written",
+                    )
                 by_cell[cell] = None if crc == ERASED else passage_in(data)
     return [by_cell.get(cell) for cell in cells]
 
 
-def read_vectors(database: Database, numbers: Ints, dimension: int, epoch: int | None = None) -> Floats:
+def read_vectors(
+    database: Database, numbers: Ints, dimension: int, epoch: int | None = None
+) -> Floats:
     """Return vectors by number, (len(numbers), dimension). Raises IndexMismatch for a damaged one.
 
     epoch: that of the numbers; in a later one those that were erased are missing, and zeros as all that are erased.
@@ -220,7 +276,8 @@ def read_vectors(database: Database, numbers: Ints, dimension: int, epoch: int |
             part = listed[start : start + step]
             if dense:
                 found = connection.execute(
-                    "SELECT number, crc, data FROM vectors WHERE number BETWEEN ? AND ?", (part[0], part[-1])
+                    "SELECT number, crc, data FROM vectors WHERE number BETWEEN ? AND ?",
+                    (part[0], part[-1]),
                 )
             else:
                 query = f"SELECT number, crc, data FROM vectors WHERE number IN ({', '.join('?' * len(part))})"
@@ -228,12 +285,21 @@ def read_vectors(database: Database, numbers: Ints, dimension: int, epoch: int |
             for number, crc, data in found:
                 if number not in row:
                     continue
-                if crc != ERASED and (crc != _vector_crc(number, data) or len(data) != width):
-                    raise damaged(database, f"vector {number:,} is not what was written")
+                if crc != ERASED and (
+                    crc != _vector_crc(number, data) or len(data) != width
+                ):
+                    raise damaged(
+                        database, f"vector {number:,} is not what was written"
+                    )
                 if crc != ERASED:
                     vectors[row[number]] = np.frombuffer(data, "<f4")
                 del row[number]
-        if row and epoch is not None and connection.execute("SELECT epoch FROM index_state").fetchone() != (epoch,):
+        if (
+            row
+            and epoch is not None
+            and connection.execute("SELECT epoch FROM index_state").fetchone()
+            != (epoch,)
+        ):
             row = {}
     if row:
         raise damaged(database, f"vector {next(iter(row)):,} is missing")
@@ -243,19 +309,26 @@ def read_vectors(database: Database, numbers: Ints, dimension: int, epoch: int |
 def check_rows(database: Database) -> None:
     """Read all passages and vectors. Raises IndexMismatch for what is not what was written."""
     with database.reading() as connection:
-        cells = [cell for (cell,) in connection.execute("SELECT cell FROM passages ORDER BY cell")]
+        cells = [
+            cell
+            for (cell,) in connection.execute("SELECT cell FROM passages ORDER BY cell")
+        ]
         for start in range(0, len(cells), _AT_ONCE):
             read_passages(database, cells[start : start + _AT_ONCE])
         for _ in rows_between(connection, 0, _FULL, database):
             pass
-        for number, crc, data in connection.execute("SELECT number, crc, data FROM vectors"):
+        for number, crc, data in connection.execute(
+            "SELECT number, crc, data FROM vectors"
+        ):
             if crc != ERASED and crc != _vector_crc(number, data):
                 raise damaged(database, f"vector {number:,} is not what was written")
 
 
 def leave_remains(connection: Connection) -> None:
     """Have what was erased overwritten in the index's files, too, once this is committed."""
-    connection.execute("UPDATE index_state SET remains = revision + 1 WHERE remains = 0")
+    connection.execute(
+        "UPDATE index_state SET remains = revision + 1 WHERE remains = 0"
+    )
 
 
 def read_passage(database: Database, cell: int) -> Passage:

@@ -11,11 +11,27 @@ from dataclasses import dataclass, field, replace
 from math import hypot
 from typing import Any
 
-from ras_agent.tools.index.pdf_plane import SAME, Box, Matrix, holds, matrix_of, moved, numbers, place_of, times
+from ras_agent.tools.index.pdf_plane import (
+    SAME,
+    Box,
+    Matrix,
+    holds,
+    matrix_of,
+    moved,
+    numbers,
+    place_of,
+    times,
+)
 from ras_agent.tools.index.scripts import LOWERED, RAISED
 
 _SHOWS = (b"Tj", b"TJ", b"'", b'"')
-_COMPONENTS = {"/DeviceGray": 1, "/CalGray": 1, "/DeviceRGB": 3, "/CalRGB": 3, "/DeviceCMYK": 4}
+_COMPONENTS = {
+    "/DeviceGray": 1,
+    "/CalGray": 1,
+    "/DeviceRGB": 3,
+    "/CalRGB": 3,
+    "/DeviceCMYK": 4,
+}
 _CORNERS = ((0, 0), (1, 0), (0, 1), (1, 1))
 BEGIN_MARK = b"RasBegin"
 _WITHOUT_INK = (3, 7)
@@ -114,7 +130,9 @@ def entry_of(owner: Any, name: Any) -> Any:
 class Stream:
     """Looks through the operations of a page, or of a form that is drawn on it."""
 
-    def __init__(self, owner: Any, canvas: Canvas, ink: Ink, levels: int = _DEEPEST) -> None:
+    def __init__(
+        self, owner: Any, canvas: Canvas, ink: Ink, levels: int = _DEEPEST
+    ) -> None:
         self._owner = owner
         self._canvas = canvas
         self._ink = ink

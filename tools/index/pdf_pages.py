@@ -10,7 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ras_agent.tools.index.pdf_drawing import BEGIN_MARK, INVISIBLE, Canvas, Ink, Stream, entry_of
+from ras_agent.tools.index.pdf_drawing import (
+    BEGIN_MARK,
+    INVISIBLE,
+    Canvas,
+    Ink,
+    Stream,
+    entry_of,
+)
 from ras_agent.tools.index.pdf_plane import box_of
 from ras_agent.tools.index.scripts import END, written_out
 

@@ -32,8 +32,17 @@ class Postings(NamedTuple):
         """Make postings of equally long arrays, whose slots ascend for each key."""
         order = _order(keys)
         ordered = keys[order]
-        starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(keys)), np.bool_), ordered[1:] != ordered[:-1]]))
-        return cls(ordered[starts], np.append(starts, len(keys)).astype(np.int64), slots[order], counts[order])
+        starts = np.flatnonzero(
+            np.concatenate(
+                [np.ones(min(1, len(keys)), np.bool_), ordered[1:] != ordered[:-1]]
+            )
+        )
+        return cls(
+            ordered[starts],
+            np.append(starts, len(keys)).astype(np.int64),
+            slots[order],
+            counts[order],
+        )
 
     @classmethod
     def of_terms(cls, blobs: Sequence[bytes]) -> Self:
@@ -41,9 +50,13 @@ class Postings(NamedTuple):
         sizes = np.fromiter(map(len, blobs), np.int64, len(blobs)) // 12
         words = np.frombuffer(b"".join(blobs), "<u4")
         # of a row with n terms, 2n words are hashes, and then n are counts
-        hashed = np.repeat(np.tile([True, False], len(blobs)), np.stack([2 * sizes, sizes], 1).ravel())
+        hashed = np.repeat(
+            np.tile([True, False], len(blobs)), np.stack([2 * sizes, sizes], 1).ravel()
+        )
         keys, counts = words[hashed].view("<u8"), words[~hashed]
-        return cls.of(keys, np.repeat(np.arange(len(blobs), dtype=np.int32), sizes), counts)
+        return cls.of(
+            keys, np.repeat(np.arange(len(blobs), dtype=np.int32), sizes), counts
+        )
 
     @classmethod
     def of_keys(cls, blobs: Sequence[bytes]) -> Self:
@@ -56,7 +69,11 @@ class Postings(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence[tuple[Postings, Slots]]) -> Self:
         """Make one of several postings. With each comes the new slot of every old one, -1 for those to leave out."""
-        keys, slots, counts = [np.empty(0, np.uint64)], [np.empty(0, np.int32)], [np.empty(0, np.uint32)]
+        keys, slots, counts = (
+            [np.empty(0, np.uint64)],
+            [np.empty(0, np.int32)],
+            [np.empty(0, np.uint32)],
+        )
         for part, moved in parts:
             of_key = np.repeat(part.keys, np.diff(part.starts))
             to = moved[part.slots]
@@ -64,7 +81,9 @@ class Postings(NamedTuple):
             keys.append(of_key[stay])
             slots.append(to[stay])
             counts.append(part.counts[stay])
-        return cls.of(np.concatenate(keys), np.concatenate(slots), np.concatenate(counts))
+        return cls.of(
+            np.concatenate(keys), np.concatenate(slots), np.concatenate(counts)
+        )
 
     def having(self, key: int) -> tuple[Slots, Counts]:
         """Return the slots that have a key, ascending, and how often."""
@@ -78,7 +97,11 @@ class Postings(NamedTuple):
         """Return the numbers of the keys that nothing but `slots` has; reads all postings."""
         living = np.ones(int(self.slots.max(initial=-1)) + 1, dtype=bool)
         living[slots[slots < len(living)]] = False
-        total = np.add.reduceat(living[self.slots], self.starts[:-1]) if len(self.slots) else np.zeros(0)
+        total = (
+            np.add.reduceat(living[self.slots], self.starts[:-1])
+            if len(self.slots)
+            else np.zeros(0)
+        )
         return np.flatnonzero(total == 0)
 
 
@@ -88,7 +111,9 @@ def _order(keys: Hashes) -> Ints:
     Numbers alone are sorted ten times as fast as places by their numbers. So a key's last bits make room for its place.
     """
     places = np.uint64((1 << len(keys).bit_length()) - 1)
-    order = (np.sort(keys & ~places | np.arange(len(keys), dtype=np.uint64)) & places).astype(np.int64)
+    order = (
+        np.sort(keys & ~places | np.arange(len(keys), dtype=np.uint64)) & places
+    ).astype(np.int64)
     ordered = keys[order]
     if (ordered[1:] < ordered[:-1]).any():  # keys that differ in their last bits alone
         return np.argsort(keys, kind="stable")

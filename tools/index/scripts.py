@@ -15,7 +15,9 @@ RAISED, LOWERED, NOTE, END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
 
 _BEGINS = f"{RAISED}{LOWERED}{NOTE}"
 _MARKED = re.compile(f"([{_BEGINS}])([^{_BEGINS}{END}]*+){END}")
-_FRACTION = re.compile(rf"(\d?){RAISED}\s*+(\d++)\s*+{END}\s?[/\u2044]\s?{LOWERED}\s*+(\d++)\s*+{END}")
+_FRACTION = re.compile(
+    rf"(\d?){RAISED}\s*+(\d++)\s*+{END}\s?[/\u2044]\s?{LOWERED}\s*+(\d++)\s*+{END}"
+)
 _LEFT_OVER = re.compile(f"[{_BEGINS}{END}]")
 _DEEPEST = 5  # powers of powers
 _AROUND = 40  # characters before a mark that are looked at
@@ -23,9 +25,13 @@ _LAST_WORD = re.compile(r"[^\W\d_]+$")
 _YEAR = re.compile(r"(?<![\d.,])(?:1[5-9]|20)\d\d$")
 _NUMBERS = re.compile(r"\d{1,3}(?:\s?[,;\u2013-]\s?\d{1,3})*")
 _LETTER = re.compile(r"[a-z]|[ivx]{2,4}|[a-z](?:,\s?[a-z])+")
-_ORDINALS = word_set("st nd rd th er re e o a os as do ro to mo vo ère ème nde ste de º ª")
+_ORDINALS = word_set(
+    "st nd rd th er re e o a os as do ro to mo vo ère ème nde ste de º ª"
+)
 _ABBREVIATED = word_set("lle lles me mes gr r rs o os d t te ie ier iers cie st")
-_UNITS = word_set("m km cm mm dm nm um µm μm ft yd mi in s h sec kg log ln sin cos tan cot sec mc")
+_UNITS = word_set(
+    "m km cm mm dm nm um µm μm ft yd mi in s h sec kg log ln sin cos tan cot sec mc"
+)
 _SIGNS = {"TM": "™", "SM": "℠", "R": "®"}
 _BRACKETS = "()[]"
 

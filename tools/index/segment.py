@@ -34,7 +34,9 @@ SAVED_FROM = 256
 _FACTOR, _AT_ONCE = 4, 500
 _ARRAYS, _VECTORS = "arrays", "vectors"
 _NAME = re.compile(r"cells-(\d+)-(\d+)")
-_COLUMN_TYPES = {name: "<u8" if name in ("id", "document", "text") else "<i8" for name in COLUMNS}
+_COLUMN_TYPES = {
+    name: "<u8" if name in ("id", "document", "text") else "<i8" for name in COLUMNS
+}
 
 ReadVectors = Callable[[Ints], Floats]
 
@@ -111,7 +113,10 @@ class Segment:
 
         dead: all cells that are no passages any more; a term that only they have is overwritten too.
         """
-        if self.folder is None or not ((cells >= self.first) & (cells < self.end)).any():
+        if (
+            self.folder is None
+            or not ((cells >= self.first) & (cells < self.end)).any()
+        ):
             return
         # as it lies there: another process may have saved the same cells anew, with other slots
         saved = load(self.folder.parent, self.first, self.end)
@@ -121,14 +126,20 @@ class Segment:
             return
         slots = saved.slots_of(cells)
         path = self.folder / _ARRAYS
-        with writing(path), path.open("rb+") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        with (
+            writing(path),
+            path.open("rb+") as file,
+            mmap.mmap(file.fileno(), 0) as mapped,
+        ):
             arrays = array_file.arrays_in(mapped, path)
             for name in ("id", "document", "text"):
                 arrays[name][slots] = ERASED
             for name in ("terms", "fields"):
                 keys = arrays[f"{name}.keys"]
                 # a key that nothing has any more becomes the one before it, so that keys go on ascending
-                for number in getattr(saved, name).numbers_of(saved.slots_of(dead)).tolist():
+                for number in (
+                    getattr(saved, name).numbers_of(saved.slots_of(dead)).tolist()
+                ):
                     keys[number] = keys[number - 1] if number else 0
             del arrays, keys
             mapped.flush()
@@ -139,16 +150,23 @@ class Segment:
             return
         whole = _load_vectors(vectors, len(saved)) is not None
         if whole and VectorIndex.overwrite(vectors, slots, len(saved)):
-            array_file.sum_anew(vectors, whole=vectors.stat().st_size <= array_file.SMALL)
+            array_file.sum_anew(
+                vectors, whole=vectors.stat().st_size <= array_file.SMALL
+            )
         elif vectors.is_dir():  # it is made anew from the database
             shutil.rmtree(vectors)
         else:
             vectors.unlink()
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        arrays = {name: np.asarray(self.columns[name], dtype) for name, dtype in _COLUMN_TYPES.items()}
+        arrays = {
+            name: np.asarray(self.columns[name], dtype)
+            for name, dtype in _COLUMN_TYPES.items()
+        }
         for name, postings in (("terms", self.terms), ("fields", self.fields)):
-            arrays |= {f"{name}.{part}": array for part, array in postings._asdict().items()}
+            arrays |= {
+                f"{name}.{part}": array for part, array in postings._asdict().items()
+            }
         return arrays
 
 
@@ -164,7 +182,9 @@ def from_rows(first: int, end: int, rows: Iterable[Sequence[Any]]) -> Segment:
         name: np.array(column, dtype=dtype)
         for (name, dtype), column in zip(_COLUMN_TYPES.items(), columns, strict=True)
     }
-    return Segment(first, end, by_name, Postings.of_terms(terms), Postings.of_keys(fields))
+    return Segment(
+        first, end, by_name, Postings.of_terms(terms), Postings.of_keys(fields)
+    )
 
 
 def joined(
@@ -188,18 +208,38 @@ def joined(
         moves.append(np.where(mask, base + np.cumsum(mask) - 1, -1).astype(np.int32))
         base += int(mask.sum())
     columns = {
-        name: np.concatenate([one.columns[name][mask] for one, mask in zip(segments, living, strict=True)])
+        name: np.concatenate(
+            [
+                one.columns[name][mask]
+                for one, mask in zip(segments, living, strict=True)
+            ]
+        )
         for name in COLUMNS
     }
     terms, fields = (
-        Postings.joined([(getattr(one, name), moved) for one, moved in zip(segments, moves, strict=True)])
+        Postings.joined(
+            [
+                (getattr(one, name), moved)
+                for one, moved in zip(segments, moves, strict=True)
+            ]
+        )
         for name in ("terms", "fields")
     )
     whole = Segment(segments[0].first, segments[-1].end, columns, terms, fields)
-    at_hand = [one.vectors_at_hand() for one in segments] if settings is not None and read is not None else []
-    if settings is not None and read is not None and any(one is not None for one in at_hand):
+    at_hand = (
+        [one.vectors_at_hand() for one in segments]
+        if settings is not None and read is not None
+        else []
+    )
+    if (
+        settings is not None
+        and read is not None
+        and any(one is not None for one in at_hand)
+    ):
         vectors = [
-            made.vectors()[mask] if made is not None else read(one.columns["vector"][mask])
+            made.vectors()[mask]
+            if made is not None
+            else read(one.columns["vector"][mask])
             for one, made, mask in zip(segments, at_hand, living, strict=True)
         ]
         whole.take_vectors(VectorIndex.build(np.concatenate(vectors), settings))
@@ -235,12 +275,22 @@ def load(cache: Path, first: int, end: int) -> Segment | None:
         arrays, _ = array_file.read_arrays(folder / _ARRAYS)
         columns = {name: arrays[name] for name in COLUMNS}
         terms, fields = (
-            Postings(*(arrays[f"{name}.{part}"] for part in Postings._fields)) for name in ("terms", "fields")
+            Postings(*(arrays[f"{name}.{part}"] for part in Postings._fields))
+            for name in ("terms", "fields")
         )
         _check(columns, terms, fields, first, end)
         if len(terms.slots) < array_file.SMALL // 4:
             _check_slots(len(columns["cell"]), terms, fields)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError):
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        OverflowError,
+        RecursionError,
+    ):
         return None
     return Segment(first, end, columns, terms, fields, folder)
 
@@ -272,7 +322,11 @@ def _problem_of(vectors: Path, whole: Segment | None) -> str:
             return "its bytes are not those that were written"
     except (OSError, ValueError) as error:
         return str(error)
-    return "it cannot be read" if whole is not None and _load_vectors(vectors, len(whole)) is None else ""
+    return (
+        "it cannot be read"
+        if whole is not None and _load_vectors(vectors, len(whole)) is None
+        else ""
+    )
 
 
 def clear_away(cache: Path, keep: Iterable[Segment]) -> None:
@@ -280,10 +334,18 @@ def clear_away(cache: Path, keep: Iterable[Segment]) -> None:
     names = {one.folder.name for one in keep if one.folder is not None}
     for path in cache.iterdir() if cache.is_dir() else ():
         if path.name not in names:
-            shutil.rmtree(path, ignore_errors=True)  # in use, where files in use cannot be deleted: the next write
+            shutil.rmtree(
+                path, ignore_errors=True
+            )  # in use, where files in use cannot be deleted: the next write
 
 
-def _check(columns: Mapping[str, npt.NDArray[Any]], terms: Postings, fields: Postings, first: int, end: int) -> None:
+def _check(
+    columns: Mapping[str, npt.NDArray[Any]],
+    terms: Postings,
+    fields: Postings,
+    first: int,
+    end: int,
+) -> None:
     """Raise ValueError for arrays that do not fit together."""
     count = len(columns["cell"])
     if any(len(column) != count for column in columns.values()):
@@ -291,13 +353,18 @@ def _check(columns: Mapping[str, npt.NDArray[Any]], terms: Postings, fields: Pos
     if count and not first <= int(columns["cell"][0]) <= int(columns["cell"][-1]) < end:
         raise ValueError("other cells than its name says")
     for one in (terms, fields):
-        if len(one.starts) != len(one.keys) + 1 or not len(one.slots) == len(one.counts) == int(one.starts[-1]):
+        if len(one.starts) != len(one.keys) + 1 or not len(one.slots) == len(
+            one.counts
+        ) == int(one.starts[-1]):
             raise ValueError("postings that do not fit together")
 
 
 def _check_slots(count: int, terms: Postings, fields: Postings) -> None:
     for one in (terms, fields):
-        if len(one.slots) and not 0 <= int(one.slots.min()) <= int(one.slots.max()) < count:
+        if (
+            len(one.slots)
+            and not 0 <= int(one.slots.min()) <= int(one.slots.max()) < count
+        ):
             raise ValueError("postings of slots that are not there")
 
 

@@ -31,7 +31,11 @@ from ras_agent.tools.index.passages import (
 )
 from ras_agent.tools.index.segment import Segment, from_rows, load, saved_segments
 from ras_agent.tools.index.tokenise import Tokeniser
-from ras_agent.tools.index.vector_index import JoinedVectors, VectorIndex, VectorSettings
+from ras_agent.tools.index.vector_index import (
+    JoinedVectors,
+    VectorIndex,
+    VectorSettings,
+)
 from ras_agent.tools.store.database import Connection, Database
 from ras_agent.tools.store.schema import VERSION
 
@@ -60,12 +64,25 @@ def read_state(connection: Connection, database: Database) -> State:
     if found is None:
         raise IndexMismatch(f"{where} is damaged (it has no state): {anew}")
     if found[0] != VERSION:
-        raise IndexMismatch(f"{where} has version {found[0]}, this ras-agent reads version {VERSION}: {anew}")
-    epoch, revision, cells, places, passages, vectors, remains, manifest = connection.execute(
-        "SELECT epoch, revision, cells, places, passages, vectors, remains, manifest FROM index_state"
-    ).fetchone()
+        raise IndexMismatch(
+            f"{where} has version {found[0]}, this ras-agent reads version {VERSION}: {anew}"
+        )
+    epoch, revision, cells, places, passages, vectors, remains, manifest = (
+        connection.execute(
+            "SELECT epoch, revision, cells, places, passages, vectors, remains, manifest FROM index_state"
+        ).fetchone()
+    )
     try:
-        return State(epoch, revision, cells, places, passages, vectors, bool(remains), Manifest.from_json(manifest))
+        return State(
+            epoch,
+            revision,
+            cells,
+            places,
+            passages,
+            vectors,
+            bool(remains),
+            Manifest.from_json(manifest),
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise IndexMismatch(f"{where} is damaged ({error}): {anew}") from error
 
@@ -81,9 +98,16 @@ class Names:
         """Return for each cell its passage's `id` and `document_id`."""
         with self._lock:
             missing = [cell for cell in cells.tolist() if cell not in self._by_cell]
-            for cell, passage in zip(missing, read_passages(self._database, missing), strict=True):
-                if passage is not None:  # another may yet be written to that cell, by a transaction under way
-                    self._by_cell[cell] = {"id": passage.id, "document_id": passage.document_id}
+            for cell, passage in zip(
+                missing, read_passages(self._database, missing), strict=True
+            ):
+                if (
+                    passage is not None
+                ):  # another may yet be written to that cell, by a transaction under way
+                    self._by_cell[cell] = {
+                        "id": passage.id,
+                        "document_id": passage.document_id,
+                    }
             return [self._by_cell.get(cell, {}) for cell in cells.tolist()]
 
     def forget(self) -> None:
@@ -111,7 +135,12 @@ class Snapshot:
         tokeniser: Tokeniser,
     ) -> None:
         """Take segments of all cells. dead: the cells that are no passages any more, ascending."""
-        self.database, self.state, self.segments, self.dead = database, state, tuple(segments), dead
+        self.database, self.state, self.segments, self.dead = (
+            database,
+            state,
+            tuple(segments),
+            dead,
+        )
         self.names, self.tokeniser, self.manifest = names, tokeniser, state.manifest
         self._bases = np.cumsum([0, *map(len, self.segments)])
         self._lock = Lock()
@@ -123,7 +152,9 @@ class Snapshot:
         """Return the same passages with other segments of them; this snapshot, where they are its own."""
         if tuple(map(id, segments)) == tuple(map(id, self.segments)):
             return self
-        return Snapshot(self.database, self.state, segments, self.dead, self.names, self.tokeniser)
+        return Snapshot(
+            self.database, self.state, segments, self.dead, self.names, self.tokeniser
+        )
 
     def _order(self) -> Ints | None:
         """Return the slot of each passage in corpus order; None where that is simply every slot."""
@@ -140,7 +171,11 @@ class Snapshot:
         parts = [one.columns[name] for one in self.segments]
         if len(parts) == 1:
             return parts[0]
-        return np.concatenate(parts) if parts else np.empty(0, np.uint64 if name in _HASHED else np.int64)
+        return (
+            np.concatenate(parts)
+            if parts
+            else np.empty(0, np.uint64 if name in _HASHED else np.int64)
+        )
 
     def column(self, name: str) -> Any:
         """Return a column of the passages in corpus order: "cell", "id", "document", "text", "vector", or "length"."""
@@ -179,9 +214,14 @@ class Snapshot:
         with self._lock:
             if self._matrix is None:
                 parts = [
-                    TermPart(base, one.terms) for base, one in zip(self._bases.tolist(), self.segments, strict=False)
+                    TermPart(base, one.terms)
+                    for base, one in zip(
+                        self._bases.tolist(), self.segments, strict=False
+                    )
                 ]
-                self._matrix = BM25Matrix(parts, self._slots("length"), self.order, self.manifest.bm25)
+                self._matrix = BM25Matrix(
+                    parts, self._slots("length"), self.order, self.manifest.bm25
+                )
             return self._matrix
 
     def vectors(self) -> VectorIndex:
@@ -196,7 +236,9 @@ class Snapshot:
                 )
             if self._vectors is None:
                 rows = np.full(int(self._bases[-1]), -1, dtype=np.int64)
-                rows[slice(None) if self.order is None else self.order] = np.arange(len(self.passages))
+                rows[slice(None) if self.order is None else self.order] = np.arange(
+                    len(self.passages)
+                )
                 parts = []
                 for base, one in zip(self._bases.tolist(), self.segments, strict=False):
                     if len(one):
@@ -208,7 +250,9 @@ class Snapshot:
     def read_vectors(self, numbers: Ints) -> Floats:
         """Return vectors by number, (len(numbers), dimension), zeros for erased ones."""
         assert self.manifest.embedder
-        return read_vectors(self.database, numbers, self.manifest.embedder.dimension, self.state.epoch)
+        return read_vectors(
+            self.database, numbers, self.manifest.embedder.dimension, self.state.epoch
+        )
 
     def rows(self, filter: Filter) -> Ints:
         """Return the rows of the passages that `filter` admits, ascending."""
@@ -228,7 +272,12 @@ class Snapshot:
         slots = [np.empty(0, np.int64)]
         for base, one in zip(self._bases.tolist(), self.segments, strict=False):
             for text in condition.texts:
-                slots.append(one.fields.having(field_hash(condition.key, text))[0].astype(np.int64) + base)
+                slots.append(
+                    one.fields.having(field_hash(condition.key, text))[0].astype(
+                        np.int64
+                    )
+                    + base
+                )
         there = np.unique(np.concatenate(slots))
         if self.order is None:
             return there
@@ -261,7 +310,11 @@ class StoredPassages(Sequence[Passage]):
 
     def __iter__(self) -> Any:
         for start in range(0, len(self), 500):
-            yield from (one for one in self.take(np.arange(start, min(start + 500, len(self)))) if one is not None)
+            yield from (
+                one
+                for one in self.take(np.arange(start, min(start + 500, len(self))))
+                if one is not None
+            )
 
     def take(self, rows: Ints) -> list[Passage | None]:
         """Return the passages of some rows, None for each that is gone."""
@@ -272,8 +325,17 @@ class PartOfSnapshot(Snapshot):
     """Some `rows` of a snapshot, in their order. Words are weighed as in the whole."""
 
     def __init__(self, whole: Snapshot, rows: Ints) -> None:
-        self.database, self.state, self.segments, self.dead = whole.database, whole.state, whole.segments, whole.dead
-        self.names, self.tokeniser, self.manifest = whole.names, whole.tokeniser, whole.manifest
+        self.database, self.state, self.segments, self.dead = (
+            whole.database,
+            whole.state,
+            whole.segments,
+            whole.dead,
+        )
+        self.names, self.tokeniser, self.manifest = (
+            whole.names,
+            whole.tokeniser,
+            whole.manifest,
+        )
         self._bases, self._lock = whole._bases, Lock()
         self._matrix, self._vectors = None, None
         self.order = rows if whole.order is None else whole.order[rows]
@@ -287,23 +349,37 @@ class PartOfSnapshot(Snapshot):
         """Return the vector index, a number for each passage. Raises IndexMismatch for an index without vectors."""
         whole = self._whole.vectors()
         with self._lock:
-            if self._vectors is None and self.manifest.vectors.kind != "flat" and len(self._rows) <= _FEW:
+            if (
+                self._vectors is None
+                and self.manifest.vectors.kind != "flat"
+                and len(self._rows) <= _FEW
+            ):
                 # an approximate search visits few rows of a small part, and may find none of them
-                self._vectors = VectorIndex.build(self.read_vectors(self.column("vector")), VectorSettings())
+                self._vectors = VectorIndex.build(
+                    self.read_vectors(self.column("vector")), VectorSettings()
+                )
             elif self._vectors is None:
                 self._vectors = whole.of_rows(self._rows)
             return self._vectors
 
 
-def take_snapshot(database: Database, cache: Path | None, before: Snapshot | None = None) -> Snapshot:
+def take_snapshot(
+    database: Database, cache: Path | None, before: Snapshot | None = None
+) -> Snapshot:
     """Return the last commit, with the arrays that `before` and the cache have, and others made from the database.
 
     cache: the folder of caches, if there is one. Raises IndexNotFound, and IndexMismatch for a damaged index.
     """
     with database.reading() as connection:
         state = read_state(connection, database)
-        known = before if before is not None and before.state.epoch == state.epoch else None
-        if known is not None and known.state.revision == state.revision and known.state.cells == state.cells:
+        known = (
+            before if before is not None and before.state.epoch == state.epoch else None
+        )
+        if (
+            known is not None
+            and known.state.revision == state.revision
+            and known.state.cells == state.cells
+        ):
             return known
         segments: list[Segment] = []
         at_hand = {one.first: one for one in known.segments} if known else {}
@@ -312,18 +388,31 @@ def take_snapshot(database: Database, cache: Path | None, before: Snapshot | Non
         while at < state.cells:
             segment = _longest(at, state.cells, at_hand, saved, cache, state.epoch)
             if segment is None:
-                ahead = [first for first in (*at_hand, *saved) if at < first < state.cells]
+                ahead = [
+                    first for first in (*at_hand, *saved) if at < first < state.cells
+                ]
                 end = min(ahead, default=state.cells)
-                segment = from_rows(at, end, rows_between(connection, at, end, database))
+                segment = from_rows(
+                    at, end, rows_between(connection, at, end, database)
+                )
             segments.append(segment)
             at = segment.end
         since = known.state.revision if known else -1
-        fresh = [cell for (cell,) in connection.execute("SELECT cell FROM dead WHERE revision > ?", (since,))]
+        fresh = [
+            cell
+            for (cell,) in connection.execute(
+                "SELECT cell FROM dead WHERE revision > ?", (since,)
+            )
+        ]
     dead = np.array(sorted(fresh), dtype=np.int64)
     if known is not None:
         dead = np.union1d(known.dead, dead)
     same = before is not None and before.manifest == state.manifest
-    tokeniser = before.tokeniser if before is not None and same else Tokeniser.from_dict(state.manifest.tokeniser)
+    tokeniser = (
+        before.tokeniser
+        if before is not None and same
+        else Tokeniser.from_dict(state.manifest.tokeniser)
+    )
     names = known.names if known is not None else Names(database)
     snapshot = Snapshot(database, state, segments, dead, names, tokeniser)
     if len(snapshot) != state.passages:
@@ -340,7 +429,12 @@ def folder_of(cache: Path, epoch: int) -> Path:
 
 
 def _longest(
-    first: int, cells: int, at_hand: dict[int, Segment], saved: dict[int, list[int]], cache: Path | None, epoch: int
+    first: int,
+    cells: int,
+    at_hand: dict[int, Segment],
+    saved: dict[int, list[int]],
+    cache: Path | None,
+    epoch: int,
 ) -> Segment | None:
     """Return the segment from cell `first` on that reaches furthest, at hand or saved; None for none."""
     here = at_hand.get(first)

@@ -14,7 +14,11 @@ STATED = "facts"
 """The metadata key under which a passage lists its own facts, each [subject, predicate, object, place]."""
 
 
-_KEYS = (("subject", "head", "s"), ("predicate", "relation", "p"), ("object", "tail", "o"))
+_KEYS = (
+    ("subject", "head", "s"),
+    ("predicate", "relation", "p"),
+    ("object", "tail", "o"),
+)
 """The keys under which records and files of triples have a fact's parts."""
 
 
@@ -33,7 +37,9 @@ def read_facts(value: object, place: str) -> tuple[list[list[str]], list[str]]:
     for number, item in enumerate(value, start=1):
         parts = _parts_of(item)
         if parts is None:
-            problems.append(f"fact {number} is no [subject, predicate, object]: {item!r:.80}")
+            problems.append(
+                f"fact {number} is no [subject, predicate, object]: {item!r:.80}"
+            )
         else:
             facts.append([*parts[:3], parts[3] if len(parts) > 3 else place])
     return facts, problems
@@ -42,10 +48,14 @@ def read_facts(value: object, place: str) -> tuple[list[list[str]], list[str]]:
 def _parts_of(item: object) -> list[str] | None:
     """Return the texts of a fact, and of its place if it names one; None for what is no fact."""
     if isinstance(item, Mapping):
-        held = [next((item[key] for key in keys if key in item), None) for keys in _KEYS]
+        held = [
+            next((item[key] for key in keys if key in item), None) for keys in _KEYS
+        ]
         if item.get("place"):
             held.append(item["place"])
-    elif isinstance(item, Sequence) and not isinstance(item, str) and len(item) in (3, 4):
+    elif (
+        isinstance(item, Sequence) and not isinstance(item, str) and len(item) in (3, 4)
+    ):
         held = list(item)
         if len(held) == 4 and not str(held[3] or "").strip():
             held.pop()
@@ -53,7 +63,11 @@ def _parts_of(item: object) -> list[str] | None:
         return None
     texts = []
     for part in held:
-        if isinstance(part, bool) or not isinstance(part, str | int | float) or not str(part).strip():
+        if (
+            isinstance(part, bool)
+            or not isinstance(part, str | int | float)
+            or not str(part).strip()
+        ):
             return None
         texts.append(str(part).strip())
     return texts
@@ -80,14 +94,24 @@ def stated_facts(passage: Passage) -> tuple[Triple, ...] | None:
         end = start + len(sentence)
         if start < 0:
             text = fact_text(passage.text, passage.heading)
-            start, end = text.sentence(subject, predicate, object_) or (0, len(passage.text))
+            start, end = text.sentence(subject, predicate, object_) or (
+                0,
+                len(passage.text),
+            )
         facts.append(
-            Triple(subject, predicate, object_, (Source(passage.id, start, end, extractor=f"stated: {place}"),))
+            Triple(
+                subject,
+                predicate,
+                object_,
+                (Source(passage.id, start, end, extractor=f"stated: {place}"),),
+            )
         )
     return tuple(facts)
 
 
-def metadata_of_pieces(metadata: Mapping[str, Any], texts: Sequence[str]) -> list[dict[str, Any]]:
+def metadata_of_pieces(
+    metadata: Mapping[str, Any], texts: Sequence[str]
+) -> list[dict[str, Any]]:
     """Return the metadata of each piece of a text: the facts that it states, and everything else.
 
     A fact belongs to the pieces that hold its sentence, else to those that name both of its ends, else to the first.
@@ -116,12 +140,19 @@ def pieces_about(fact: Sequence[str], texts: Sequence[str]) -> list[int]:
 def mentions(text: str, name: str) -> bool:
     """Return whether a text holds a name, whatever its case and articles."""
     key = canonical_key(name)
-    return holds(text, name) if key.isascii() else key in canonical_key(text)  # scripts without spaces between words
+    return (
+        holds(text, name) if key.isascii() else key in canonical_key(text)
+    )  # scripts without spaces between words
 
 
 def _listed(metadata: Mapping[str, Any]) -> Sequence[Any] | None:
     listed = metadata.get(STATED)
-    if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed or not all(map(_is_fact, listed)):
+    if (
+        not isinstance(listed, Sequence)
+        or isinstance(listed, str)
+        or not listed
+        or not all(map(_is_fact, listed))
+    ):
         return None
     return listed
 
@@ -129,4 +160,6 @@ def _listed(metadata: Mapping[str, Any]) -> Sequence[Any] | None:
 def _is_fact(item: Any) -> bool:
     if isinstance(item, str | Mapping) or not isinstance(item, Sequence):
         return False
-    return len(item) == 4 and all(isinstance(field, str) and field.strip() for field in item)
+    return len(item) == 4 and all(
+        isinstance(field, str) and field.strip() for field in item
+    )

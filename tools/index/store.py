@@ -28,20 +28,41 @@ from ras_agent.tools.index import segment
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.changes import Changes, delete, put
 from ras_agent.tools.index.manifest import Manifest
-from ras_agent.tools.index.manifest_embedder import begin_manifest, check_embedder, remembered_embedder
+from ras_agent.tools.index.manifest_embedder import (
+    begin_manifest,
+    check_embedder,
+    remembered_embedder,
+)
 from ras_agent.tools.index.missing import index_not_found
 from ras_agent.tools.index.passages import hash_of, take_out_dead
 from ras_agent.tools.index.segment import Segment
-from ras_agent.tools.index.snapshot import PartOfSnapshot, Snapshot, folder_of, take_snapshot
+from ras_agent.tools.index.snapshot import (
+    PartOfSnapshot,
+    Snapshot,
+    folder_of,
+    take_snapshot,
+)
 from ras_agent.tools.index.tokenise import Tokeniser
-from ras_agent.tools.index.uploads import is_wasteful, read_upload, take_out_overwritten, uploaded_as
+from ras_agent.tools.index.uploads import (
+    is_wasteful,
+    read_upload,
+    take_out_overwritten,
+    uploaded_as,
+)
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
 from ras_agent.tools.kg import make
 from ras_agent.tools.kg.forget import erased_rows, forget_passages, take_out_erased
 from ras_agent.tools.store.database import Connection, Database
 from ras_agent.tools.store.postgres import PostgresDatabase, has_tables, make_tables
 from ras_agent.tools.store.schema import GRAPH, JOURNAL, PASSAGES, UPLOADS, VERSION
-from ras_agent.tools.store.sqlite import ANEW, FILE, LOCKS, NEW, SqliteDatabase, make_file
+from ras_agent.tools.store.sqlite import (
+    ANEW,
+    FILE,
+    LOCKS,
+    NEW,
+    SqliteDatabase,
+    make_file,
+)
 
 CACHE = "cache"
 _EARLIER = "index.json"
@@ -60,7 +81,9 @@ class PassageIndex:
     filter = ALL
     """admits all that this index shows; see `within`"""
 
-    def __init__(self, database: Database, embedder: Embedder | None, path: Path | None = None) -> None:
+    def __init__(
+        self, database: Database, embedder: Embedder | None, path: Path | None = None
+    ) -> None:
         """Open the index in a database. path: the folder that it is in, where it is in one."""
         self.database, self.path = database, path
         self.cache = path / CACHE if path else None
@@ -121,7 +144,9 @@ class PassageIndex:
 
     @classmethod
     def _at(cls, place: Path | Address, embedder: Embedder | None) -> Self:
-        return cls(database_at(place), embedder, place if isinstance(place, Path) else None)
+        return cls(
+            database_at(place), embedder, place if isinstance(place, Path) else None
+        )
 
     @classmethod
     def in_memory(
@@ -147,7 +172,11 @@ class PassageIndex:
     def exists(place: str | Path | Address) -> bool:
         """Return whether there is an index. Raises StoreError for a database that cannot be reached."""
         place = place_of(place)
-        return has_tables(place) if isinstance(place, Address) else (place / FILE).is_file()
+        return (
+            has_tables(place)
+            if isinstance(place, Address)
+            else (place / FILE).is_file()
+        )
 
     def __len__(self) -> int:
         return len(self.snapshot)
@@ -170,7 +199,9 @@ class PassageIndex:
         snapshot = self.snapshot
         rows = np.flatnonzero(snapshot.column("id") == np.uint64(hash_of(passage_id)))
         there = snapshot.passages.take(rows)
-        return next((passage for passage in there if passage and passage.id == passage_id), None)
+        return next(
+            (passage for passage in there if passage and passage.id == passage_id), None
+        )
 
     def uploaded(self, name: str) -> bytes | None:
         """Return a file that was sent to a server of this index, as it was sent, None for none of that name.
@@ -179,7 +210,9 @@ class PassageIndex:
         IndexMismatch for a damaged one, TypeError for a view, which shows passages alone.
         """
         if self._whole is not None:
-            raise TypeError("a view of an index shows passages alone: ask the index itself for an uploaded file")
+            raise TypeError(
+                "a view of an index shows passages alone: ask the index itself for an uploaded file"
+            )
         path = uploaded_as(name)
         return None if path is None else read_upload(self.database, path)
 
@@ -219,7 +252,9 @@ class PassageIndex:
         view.__dict__ |= self.__dict__
         view._whole, view._lock, view._opening = self._whole or self, RLock(), Lock()
         view.filter = self.filter.both(chosen)
-        view.snapshot = PartOfSnapshot(snapshot, snapshot.rows(chosen)) if chosen else snapshot
+        view.snapshot = (
+            PartOfSnapshot(snapshot, snapshot.rows(chosen)) if chosen else snapshot
+        )
         return view
 
     @property
@@ -238,7 +273,11 @@ class PassageIndex:
             return
         with self._opening:
             seen = self.database.state()
-            if seen == self._seen and seen is not None and self._rollbacks == self.database.rollbacks:
+            if (
+                seen == self._seen
+                and seen is not None
+                and self._rollbacks == self.database.rollbacks
+            ):
                 return
             now = self._take()
             if self.cache is None:  # else who wrote has joined and saved them
@@ -250,9 +289,13 @@ class PassageIndex:
         writing = self.database.is_writing()
         if self._rollbacks != self.database.rollbacks:
             self._rollbacks = self.database.rollbacks
-            self.snapshot = self._committed  # without what a transaction wrote that was taken back
+            self.snapshot = (
+                self._committed
+            )  # without what a transaction wrote that was taken back
             self._committed.names.forget()
-        now = take_snapshot(self.database, self.cache, self.snapshot if writing else self._committed)
+        now = take_snapshot(
+            self.database, self.cache, self.snapshot if writing else self._committed
+        )
         if now.manifest.embedder != self.snapshot.manifest.embedder:
             self._embedder = None
         self.snapshot = now
@@ -265,11 +308,18 @@ class PassageIndex:
         batch = list(passages)
         return self._write(
             lambda connection, now: put(
-                connection, now, batch, self._writing_embedder(), replace_existing=False, whole_documents=False
+                connection,
+                now,
+                batch,
+                self._writing_embedder(),
+                replace_existing=False,
+                whole_documents=False,
             )
         )
 
-    def upsert(self, passages: Iterable[Passage], *, whole_documents: bool = False) -> Changes:
+    def upsert(
+        self, passages: Iterable[Passage], *, whole_documents: bool = False
+    ) -> Changes:
         """Add passages, replacing those with the same id. Unchanged ones are not written, no text is embedded twice.
 
         whole_documents: the passages are all there is of their documents; others of the same documents are deleted.
@@ -277,7 +327,12 @@ class PassageIndex:
         batch = list(passages)
         return self._write(
             lambda connection, now: put(
-                connection, now, batch, self._writing_embedder(), replace_existing=True, whole_documents=whole_documents
+                connection,
+                now,
+                batch,
+                self._writing_embedder(),
+                replace_existing=True,
+                whole_documents=whole_documents,
             )
         )
 
@@ -312,7 +367,9 @@ class PassageIndex:
     def finish(self) -> None:
         """Join and save segments, save the graph's arrays, and overwrite what writes left of erased text."""
         if self._whole is not None:
-            raise TypeError("a view of an index cannot be written to: write to the index itself")
+            raise TypeError(
+                "a view of an index cannot be written to: write to the index itself"
+            )
         with self._lock:
             now = self._take()
             with self.database.reading() as connection:
@@ -320,17 +377,24 @@ class PassageIndex:
                 dead = max(len(now.dead), erased_rows(connection, self.database))
             if wasteful or dead > max(_COMPACT_FROM, len(now)):
                 self._compact()
-            with self.database.writing() as connection:  # one writer at a time, in the cache too
+            with (
+                self.database.writing() as connection
+            ):  # one writer at a time, in the cache too
                 self._tidy(connection)
             make.keep_graph(self.database, self.cache)
             if (remains := self._remains()) and self.database.sweep():
                 with self.database.writing() as connection:
-                    connection.execute("UPDATE index_state SET remains = 0 WHERE remains = ?", (remains,))
+                    connection.execute(
+                        "UPDATE index_state SET remains = 0 WHERE remains = ?",
+                        (remains,),
+                    )
 
     def _remains(self) -> int:
         """Return the first commit whose erasures may not have ended, 0 for none."""
         with self.database.reading() as connection:
-            (remains,) = connection.execute("SELECT remains FROM index_state").fetchone()
+            (remains,) = connection.execute(
+                "SELECT remains FROM index_state"
+            ).fetchone()
         return int(remains)
 
     def close(self) -> None:
@@ -343,12 +407,16 @@ class PassageIndex:
 
     def _write(self, change: Callable[[Connection, Snapshot], Changes]) -> Changes:
         if self._whole is not None:
-            raise TypeError("a view of an index cannot be written to: write to the index itself")
+            raise TypeError(
+                "a view of an index cannot be written to: write to the index itself"
+            )
         with self._lock:
             inside = self.database.is_writing()
             with self.database.writing() as connection:
                 if not inside:
-                    self.snapshot = self._committed  # without what a transaction wrote that was taken back
+                    self.snapshot = (
+                        self._committed
+                    )  # without what a transaction wrote that was taken back
                 before = self._take()
                 changes = change(connection, before)
                 if changes.replaced or changes.deleted:
@@ -368,13 +436,23 @@ class PassageIndex:
         segments = _joined(now)
         for number, one in enumerate(segments):
             # nothing that was erased is saved; where nothing is saved, making them anew would cost what is there
-            if self.cache is not None and one.folder is None and len(one.slots_of(now.dead)):
-                segments[number] = segment.joined([one], now.dead, settings, now.read_vectors)
+            if (
+                self.cache is not None
+                and one.folder is None
+                and len(one.slots_of(now.dead))
+            ):
+                segments[number] = segment.joined(
+                    [one], now.dead, settings, now.read_vectors
+                )
         self.snapshot = self._committed = now.with_segments(segments)
         if self.cache is None:
             return
         folder = folder_of(self.cache, now.state.epoch)
-        fresh = [one for one in segments if one.folder is None and len(one) >= segment.SAVED_FROM]
+        fresh = [
+            one
+            for one in segments
+            if one.folder is None and len(one) >= segment.SAVED_FROM
+        ]
         for one in fresh:
             if settings is not None:
                 one.vectors(settings, now.read_vectors)
@@ -387,7 +465,10 @@ class PassageIndex:
                     shutil.rmtree(other, ignore_errors=True)
         if remains:
             query = "SELECT cell FROM dead WHERE revision >= ? ORDER BY cell"
-            fresh_dead = np.array([cell for (cell,) in connection.execute(query, (remains,))], dtype=np.int64)
+            fresh_dead = np.array(
+                [cell for (cell,) in connection.execute(query, (remains,))],
+                dtype=np.int64,
+            )
             for one in segments:
                 one.forget(fresh_dead, now.dead)
 
@@ -399,7 +480,9 @@ class PassageIndex:
             take_out_dead(connection, used)
             take_out_erased(connection)
             take_out_overwritten(connection)
-            connection.execute("UPDATE index_state SET epoch = ?, remains = revision + 1", (_epoch(),))
+            connection.execute(
+                "UPDATE index_state SET epoch = ?, remains = revision + 1", (_epoch(),)
+            )
         self.database.compact()
 
     def _writing_embedder(self) -> Embedder | None:
@@ -411,7 +494,9 @@ class PassageIndex:
 
 def database_at(place: Path | Address) -> Database:
     """Return the database of the index in a folder or at an address, where there is one."""
-    return PostgresDatabase(place) if isinstance(place, Address) else SqliteDatabase(place)
+    return (
+        PostgresDatabase(place) if isinstance(place, Address) else SqliteDatabase(place)
+    )
 
 
 def _joined(snapshot: Snapshot) -> list[Segment]:
@@ -420,7 +505,11 @@ def _joined(snapshot: Snapshot) -> list[Segment]:
     start = segment.too_small(segments)
     if start < len(segments):
         settings = _vector_settings(snapshot)
-        segments[start:] = [segment.joined(segments[start:], snapshot.dead, settings, snapshot.read_vectors)]
+        segments[start:] = [
+            segment.joined(
+                segments[start:], snapshot.dead, settings, snapshot.read_vectors
+            )
+        ]
     return segments
 
 
@@ -437,12 +526,18 @@ def _check_free(path: Path) -> None:
     try:
         names = sorted(one.name for one in path.iterdir()) if path.exists() else []
     except OSError as error:
-        raise StoreError(f"{path} cannot be read ({error.strerror or error}): choose another place") from error
+        raise StoreError(
+            f"{path} cannot be read ({error.strerror or error}): choose another place"
+        ) from error
     ours = [name for name in names if name in _OURS]
     if ours and CACHE in ours and len(ours) == len(names):
-        raise IndexMismatch(f"{path / FILE} is missing beside {ours[0]!r}: {ANEW.format(folder=path)}")
+        raise IndexMismatch(
+            f"{path / FILE} is missing beside {ours[0]!r}: {ANEW.format(folder=path)}"
+        )
     if foreign := [name for name in names if name not in _OURS]:
-        raise IndexExists(f"{path} holds something else, {foreign[0]!r}: choose another place for the index")
+        raise IndexExists(
+            f"{path} holds something else, {foreign[0]!r}: choose another place for the index"
+        )
 
 
 def _beginning(manifest: Manifest) -> list[tuple[str, tuple[object, ...]]]:

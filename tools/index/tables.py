@@ -64,4 +64,7 @@ class Rows:
             self._again.append(head)
         if is_tsv:
             return {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "strict": True}
-        return {"delimiter": named[1] if named else max(SEPARATORS, key=head.count), "strict": True}
+        return {
+            "delimiter": named[1] if named else max(SEPARATORS, key=head.count),
+            "strict": True,
+        }

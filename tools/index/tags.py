@@ -6,7 +6,9 @@ import re
 from typing import NamedTuple
 
 # the flags of England, Scotland, Wales and the like are written with them: a black flag, and few tags
-_TAGS = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f|[\U000e0000-\U000e007f]+")
+_TAGS = re.compile(
+    "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f|[\U000e0000-\U000e007f]+"
+)
 _FLAG = "\U0001f3f4"
 
 

@@ -16,7 +16,9 @@ OnRead = Callable[[int], None]
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-_MOST_UNREADABLE = 0.02  # a few stand in texts about encodings, and where a byte was lost
+_MOST_UNREADABLE = (
+    0.02  # a few stand in texts about encodings, and where a byte was lost
+)
 CONVERT = (
     "convert the file from the encoding that it was saved in, iconv -f ENCODING -t UTF-8; on Windows that is mostly "
     "WINDOWS-1252 in the west of Europe, GBK in China, SHIFT_JIS in Japan"
@@ -79,7 +81,9 @@ class NotText(Exception):
     line: where, 0 for the whole file. pages: how many it has, where none has a text.
     """
 
-    def __init__(self, reason: str, line: int = 0, *, empty: bool = False, pages: int = 0) -> None:
+    def __init__(
+        self, reason: str, line: int = 0, *, empty: bool = False, pages: int = 0
+    ) -> None:
         super().__init__(reason)
         self.line, self.empty = line, empty
         self.pages = pages
@@ -102,7 +106,11 @@ def read_text(path: FileContent, on_read: OnRead) -> str:
     """Return the whole file without its byte order mark, line ends unchanged. Raises NotText, OSError."""
     data = path.read_bytes()
     on_read(len(data))
-    text = _of_utf16(data) if data.startswith(_UTF16) else _decoded(data.removeprefix(_BYTE_ORDER_MARK))
+    text = (
+        _of_utf16(data)
+        if data.startswith(_UTF16)
+        else _decoded(data.removeprefix(_BYTE_ORDER_MARK))
+    )
     if reason := not_unicode(text):
         raise NotText(reason, _line_of(text, _first_bad(text)))
     check_text(text)
@@ -127,7 +135,9 @@ def _of_utf16(data: bytes) -> str:
     try:
         return data.decode("utf-16")
     except UnicodeDecodeError as error:
-        raise NotText(f"begins as UTF-16 and is not: byte {error.start + 1:,} cannot be read") from error
+        raise NotText(
+            f"begins as UTF-16 and is not: byte {error.start + 1:,} cannot be read"
+        ) from error
 
 
 def read_lines(path: FileContent, on_read: OnRead = lambda _: None) -> Iterator[str]:
@@ -154,7 +164,9 @@ def not_unicode(text: str) -> str:
     # surrogateescape keeps an undecodable byte b as the code point 0xdc00 + b
     if 0xDC80 <= code <= 0xDCFF:
         column = at - text.rfind("\n", 0, at)
-        return f"not UTF-8: byte 0x{code - 0xDC00:02x} at character {column}; " + CONVERT
+        return (
+            f"not UTF-8: byte 0x{code - 0xDC00:02x} at character {column}; " + CONVERT
+        )
     return f"holds half of a surrogate pair, \\u{code:04x}, which is no character"
 
 
@@ -164,7 +176,9 @@ def parse_line(line: str) -> Any:
         value = json.loads(line)
     except json.JSONDecodeError as error:
         around = line[max(0, error.pos - 20) : error.pos + 20]
-        raise ValueError(f"not JSON: {error.msg} at character {error.pos + 1}: {around!r}") from error
+        raise ValueError(
+            f"not JSON: {error.msg} at character {error.pos + 1}: {around!r}"
+        ) from error
     except ValueError as error:  # a whole number of thousands of digits
         raise ValueError(f"cannot be read: {error}") from error
     except RecursionError as error:
@@ -192,5 +206,11 @@ def _line_of(text: str, at: int) -> int:
 
 
 def _is_deep(value: object, levels: int = _DEEPEST) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    inner = (
+        value.values()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, list)
+        else ()
+    )
     return not levels or any(_is_deep(item, levels - 1) for item in inner)

@@ -107,7 +107,9 @@ def records_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Re
     return records
 
 
-def record_of(columns: Sequence[str], row: Sequence[str], key: Sequence[int]) -> Record | None:
+def record_of(
+    columns: Sequence[str], row: Sequence[str], key: Sequence[int]
+) -> Record | None:
     """Return what a row states, None for nothing. key: the numbers of the columns that say what it is about."""
     about = [row[at] for at in key if row[at]]
     cells = []

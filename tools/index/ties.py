@@ -32,7 +32,9 @@ def level(scores: npt.NDArray[Any], *, relative: bool) -> npt.NDArray[Any]:
     return np.array(levelled, dtype=scores.dtype)
 
 
-def best_places(scores: npt.NDArray[Any], k: int, *, relative: bool) -> npt.NDArray[np.intp]:
+def best_places(
+    scores: npt.NDArray[Any], k: int, *, relative: bool
+) -> npt.NDArray[np.intp]:
     """Return the places of the `k` highest scores, best first, ties in their order."""
     order = np.argsort(-scores, kind="stable")
     levelled = level(scores[order], relative=relative)

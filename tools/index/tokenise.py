@@ -19,23 +19,27 @@ from ras_agent.text.normal_form import normal_form
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _LATIN_WORD = re.compile(r"[^\W_]+")
 _BEYOND_LATIN = re.compile("[\u0300-\u1fff\u2c00-\U0010ffff]")
-_BEYOND_GREEK = re.compile("[\u0400-\u1dff\u2c00-\U0010ffff]")  # Latin and Greek letters lose their accents
+_BEYOND_GREEK = re.compile(
+    "[\u0400-\u1dff\u2c00-\U0010ffff]"
+)  # Latin and Greek letters lose their accents
 # What parts thousands, as in 1,000 and 1'000; a point does so in most languages, and parts decimals in English. The
 # patterns begin with what is rare, since every text is searched for them.
 _OF_THOUSANDS = r"(?=\d{3}(?!\d))(?<=\d.)(?<!\d{4}.)"
 _THOUSANDS = re.compile("[,'’\u00a0\u2009\u202f]" + _OF_THOUSANDS)
 _THOUSANDS_OR_POINT = re.compile("[.,'’\u00a0\u2009\u202f]" + _OF_THOUSANDS)
 _POINT_LETTER_POINT = re.compile(r"\.[^\W\d_]\.")
-_POINTED_LETTERS = re.compile(r"(?<![\w.])(?:[^\W\d_]\.){2,}(?:[^\W\d_](?!\w))?")  # U.S., U.S.A
+_POINTED_LETTERS = re.compile(
+    r"(?<![\w.])(?:[^\W\d_]\.){2,}(?:[^\W\d_](?!\w))?"
+)  # U.S., U.S.A
 _LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]{2,}|\d{2,}")
 # Scripts written without spaces between words (and Hangul, whose particles cling to their nouns): no dictionary is
 # at hand, so a run of them is indexed as overlapping pairs of characters.
-_UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
-)
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 _FIRST_MARK, _LAST_MARK = 0x300, 0x1E94A
 # soft hyphens, joiners and marks of direction stand inside words and are not seen
-_UNSEEN = dict.fromkeys((0xAD, 0x34F, 0x61C, *range(0x200B, 0x2010), *range(0x2060, 0x2065), 0xFEFF))
+_UNSEEN = dict.fromkeys(
+    (0xAD, 0x34F, 0x61C, *range(0x200B, 0x2010), *range(0x2060, 0x2065), 0xFEFF)
+)
 # letters that are written in several ways: Cyrillic yo and stressed vowels; Arabic alefs, carriers of hamza, final yeh
 # and teh, Persian kaf and yeh; points of Hebrew, vowel signs and stretching of Arabic are left out
 _POINTS = (
@@ -72,10 +76,19 @@ _FIRST_DIGITS = (
     0xF20,
     0x1040,
 )
-_DIGIT_VARIANTS = {first + digit: ord("0") + digit for first in _FIRST_DIGITS for digit in range(10)}
+_DIGIT_VARIANTS = {
+    first + digit: ord("0") + digit for first in _FIRST_DIGITS for digit in range(10)
+}
 _VARIANTS: dict[int, int | None] = {**_LETTER_VARIANTS, **_DIGIT_VARIANTS}
-_LATIN_VARIANTS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"})
-_TAILS = ("s", "ll", "re", "ve")  # what is left of "Bell's", "we'll", "they're", "we've"
+_LATIN_VARIANTS = str.maketrans(
+    {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}
+)
+_TAILS = (
+    "s",
+    "ll",
+    "re",
+    "ve",
+)  # what is left of "Bell's", "we'll", "they're", "we've"
 _CACHE_SIZE = 1 << 20
 _LONGEST_CACHED = 100  # characters of a word
 
@@ -87,9 +100,13 @@ def _word() -> re.Pattern[str]:
     `\\w` leaves out the vowel signs of the Indic scripts, so marks are listed.
     """
     marks = "".join(
-        char for char in map(chr, range(_FIRST_MARK, _LAST_MARK + 1)) if unicodedata.category(char)[0] == "M"
+        char
+        for char in map(chr, range(_FIRST_MARK, _LAST_MARK + 1))
+        if unicodedata.category(char)[0] == "M"
     )
-    return re.compile(f"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\\W_])(?:(?![{_UNSPACED}])(?:[^\\W_]|[{marks}]))*")
+    return re.compile(
+        f"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\\W_])(?:(?![{_UNSPACED}])(?:[^\\W_]|[{marks}]))*"
+    )
 
 
 @cache
@@ -102,7 +119,9 @@ def _words(text: str) -> list[str]:
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     text = normal_form("NFKC", text.translate(_UNSEEN)).casefold().translate(_VARIANTS)
-    if not _BEYOND_LATIN.search(text):  # a dash or an accent in Latin text: no need for the slower pattern
+    if not _BEYOND_LATIN.search(
+        text
+    ):  # a dash or an accent in Latin text: no need for the slower pattern
         return _LATIN_WORD.findall(text)
     found: list[str] = []
     for word in _word().findall(text):
@@ -147,11 +166,17 @@ class Tokeniser:
     """
 
     def __init__(
-        self, language: str | None = "english", *, stop_words: Iterable[str] | None = None, stem: bool = True
+        self,
+        language: str | None = "english",
+        *,
+        stop_words: Iterable[str] | None = None,
+        stem: bool = True,
     ) -> None:
         """Raises ValueError for a language without a Snowball stemmer."""
         self.language, self.stem = language, stem
-        self.stop_words = tuple(_stop_words(language) if stop_words is None else stop_words)
+        self.stop_words = tuple(
+            _stop_words(language) if stop_words is None else stop_words
+        )
         self._stemmer = _stemmer(language) if language and stem else None
         self._lock = Lock()  # a Snowball stemmer keeps state between calls
         self._terms: dict[str, tuple[str, ...]] = dict.fromkeys(self.stop_words, ())
@@ -213,7 +238,11 @@ class Tokeniser:
         return stem
 
     def to_dict(self) -> dict[str, Any]:
-        return {"language": self.language, "stop_words": list(self.stop_words), "stem": self.stem}
+        return {
+            "language": self.language,
+            "stop_words": list(self.stop_words),
+            "stem": self.stem,
+        }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -226,7 +255,9 @@ def _stemmer(language: str) -> Any:
     import Stemmer
 
     if language not in Stemmer.algorithms():
-        raise ValueError(f"no stemmer for language {language!r}; known: {', '.join(Stemmer.algorithms())}")
+        raise ValueError(
+            f"no stemmer for language {language!r}; known: {', '.join(Stemmer.algorithms())}"
+        )
     return Stemmer.Stemmer(language)
 
 
@@ -238,8 +269,12 @@ def _lists_of_bm25s() -> ModuleType:
     """
     package = find_spec("bm25s")
     if package is None or not package.origin:
-        raise ImportError("bm25s is not installed: install ras-agent again, with what it depends on")
-    loader = SourceFileLoader("stopwords", str(Path(package.origin).with_name("stopwords.py")))
+        raise ImportError(
+            "bm25s is not installed: install ras-agent again, with what it depends on"
+        )
+    loader = SourceFileLoader(
+        "stopwords", str(Path(package.origin).with_name("stopwords.py"))
+    )
     lists = ModuleType(loader.name)
     loader.exec_module(lists)
     return lists

@@ -47,8 +47,13 @@ def upload_part(source: object) -> str:
     filter = Filter.of(source)
     if not filter:
         return ""
-    exact = hashlib.sha256(json.dumps([[one.key, one.texts] for one in filter.conditions]).encode()).hexdigest()
-    plain = "".join(char if char.isalnum() or char in "=_" else "-" for char in str(filter).replace(" = ", "="))
+    exact = hashlib.sha256(
+        json.dumps([[one.key, one.texts] for one in filter.conditions]).encode()
+    ).hexdigest()
+    plain = "".join(
+        char if char.isalnum() or char in "=_" else "-"
+        for char in str(filter).replace(" = ", "=")
+    )
     return f"{plain[:_LONGEST_PLAIN]}~{exact[:8]}"
 
 
@@ -60,14 +65,23 @@ def name_in_part(name: str, part: str) -> str:
 def put_upload(connection: Connection, path: Path, data: bytes) -> None:
     """Store the bytes of a file, and overwrite those that it had."""
     drop_upload(connection, path)
-    (number,) = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM upload_data").fetchone()
-    connection.execute("INSERT INTO upload_data VALUES (?, ?, ?)", (number, checksum(data, number=number), data))
-    connection.execute("INSERT INTO uploads VALUES (?, ?, ?)", (number, os.fsencode(path), len(data)))
+    (number,) = connection.execute(
+        "SELECT coalesce(max(number), 0) + 1 FROM upload_data"
+    ).fetchone()
+    connection.execute(
+        "INSERT INTO upload_data VALUES (?, ?, ?)",
+        (number, checksum(data, number=number), data),
+    )
+    connection.execute(
+        "INSERT INTO uploads VALUES (?, ?, ?)", (number, os.fsencode(path), len(data))
+    )
 
 
 def drop_upload(connection: Connection, path: Path) -> None:
     """Overwrite the bytes of a file, if it has any."""
-    row = connection.execute("SELECT number FROM uploads WHERE path = ?", (os.fsencode(path),)).fetchone()
+    row = connection.execute(
+        "SELECT number FROM uploads WHERE path = ?", (os.fsencode(path),)
+    ).fetchone()
     if row:
         blank = f"UPDATE upload_data SET crc = {ERASED}, data = zeroblob(length(data)) WHERE number = ?"
         connection.execute(blank, row)
@@ -81,7 +95,9 @@ def read_upload(database: Database, path: Path) -> bytes | None:
     with database.reading() as connection:
         row = connection.execute(query, (os.fsencode(path),)).fetchone()
     if row is None:
-        database.check(("uploads",))  # a page of another table may lie in this one's place, and have no such row
+        database.check(
+            ("uploads",)
+        )  # a page of another table may lie in this one's place, and have no such row
         return None
     return _checked(database, *row)
 
@@ -89,7 +105,9 @@ def read_upload(database: Database, path: Path) -> bytes | None:
 def check_uploads(database: Database) -> None:
     """Read all uploaded files. Raises IndexMismatch for one that is not what was written."""
     with database.reading() as connection:
-        for number, crc, data in connection.execute("SELECT number, crc, data FROM upload_data"):
+        for number, crc, data in connection.execute(
+            "SELECT number, crc, data FROM upload_data"
+        ):
             if crc != ERASED:
                 _checked(database, number, crc, data)
 
@@ -99,16 +117,22 @@ def is_wasteful(connection: Connection) -> bool:
     (wasted,) = connection.execute(_WASTED).fetchone()
     if wasted <= COMPACT_FROM:
         return False
-    (held,) = connection.execute("SELECT coalesce(sum(size), 0) FROM uploads WHERE path IS NOT NULL").fetchone()
+    (held,) = connection.execute(
+        "SELECT coalesce(sum(size), 0) FROM uploads WHERE path IS NOT NULL"
+    ).fetchone()
     return bool(wasted > held)
 
 
 def take_out_overwritten(connection: Connection) -> None:
     """Delete the rows of overwritten bytes."""
-    connection.execute("DELETE FROM upload_data WHERE number IN (SELECT number FROM uploads WHERE path IS NULL)")
+    connection.execute(
+        "DELETE FROM upload_data WHERE number IN (SELECT number FROM uploads WHERE path IS NULL)"
+    )
 
 
-def _checked(database: Database, number: int, crc: int | None, data: bytes | None) -> bytes:
+def _checked(
+    database: Database, number: int, crc: int | None, data: bytes | None
+) -> bytes:
     if data is None or crc != checksum(data, number=number):
         raise damaged(database, f"the uploaded file {number:,} is not what was written")
     return data

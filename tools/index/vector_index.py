@@ -43,7 +43,9 @@ class VectorSettings:
 
     def __post_init__(self) -> None:
         if self.kind not in ("flat", "hnsw", "ivf"):
-            raise ValueError(f"unknown kind of vector index {self.kind!r}; known: flat, hnsw, ivf")
+            raise ValueError(
+                f"unknown kind of vector index {self.kind!r}; known: flat, hnsw, ivf"
+            )
 
 
 class VectorIndex:
@@ -74,7 +76,9 @@ class VectorIndex:
                 _faiss().write_index(self._index, str(path))
                 sync_file(path)
         except RuntimeError as error:
-            raise StoreError(f"{path} could not be written ({error}): is there room on its disk?") from error
+            raise StoreError(
+                f"{path} could not be written ({error}): is there room on its disk?"
+            ) from error
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -82,7 +86,11 @@ class VectorIndex:
         faiss = _faiss()
         path.stat()
         try:
-            return cls(faiss.read_index(str(path), getattr(faiss, "IO_FLAG_MMAP_IFC", faiss.IO_FLAG_MMAP)))
+            return cls(
+                faiss.read_index(
+                    str(path), getattr(faiss, "IO_FLAG_MMAP_IFC", faiss.IO_FLAG_MMAP)
+                )
+            )
         except RuntimeError:
             path.stat()  # a writer may have deleted it meanwhile, of which FAISS says no more than that it failed
             raise
@@ -145,7 +153,10 @@ class VectorIndex:
                 found = numbers >= 0  # an approximate index may find fewer
                 products, numbers = products[found], numbers[found]
                 best_first = np.argsort(-products, kind="stable")
-                numbers, products = numbers[best_first], level(products[best_first], relative=False)
+                numbers, products = (
+                    numbers[best_first],
+                    level(products[best_first], relative=False),
+                )
                 order = np.lexsort((numbers, -products))[:k]
                 return numbers[order], products[order]
             depth = min(2 * depth, self.count)
@@ -172,11 +183,17 @@ class _PartOfVectors(VectorIndex):
         known = faiss.downcast_index(index)
         # an array is the quickest where all rows are gone through, and the slowest to look one number up in
         flat = not isinstance(known, faiss.IndexIVF | faiss.IndexHNSW)
-        self._chosen = faiss.IDSelectorArray(self._rows) if flat else faiss.IDSelectorBatch(self._rows)
+        self._chosen = (
+            faiss.IDSelectorArray(self._rows)
+            if flat
+            else faiss.IDSelectorBatch(self._rows)
+        )
         if isinstance(known, faiss.IndexIVF):
             self._how = faiss.SearchParametersIVF(sel=self._chosen, nprobe=known.nprobe)
         elif isinstance(known, faiss.IndexHNSW):
-            self._how = faiss.SearchParametersHNSW(sel=self._chosen, efSearch=known.hnsw.efSearch)
+            self._how = faiss.SearchParametersHNSW(
+                sel=self._chosen, efSearch=known.hnsw.efSearch
+            )
         else:
             self._how = faiss.SearchParameters(sel=self._chosen)
 
@@ -193,7 +210,9 @@ class _PartOfVectors(VectorIndex):
 class JoinedVectors(VectorIndex):
     """Searches several indexes as one: vector `i` of a part is called `rows[i]`, and is left out where that is -1."""
 
-    def __init__(self, dimension: int, parts: Sequence[tuple[VectorIndex, Ints]]) -> None:
+    def __init__(
+        self, dimension: int, parts: Sequence[tuple[VectorIndex, Ints]]
+    ) -> None:
         """Take indexes of vectors of `dimension` numbers, with the row of each of their vectors."""
         self._dimension = dimension
         self._parts: list[tuple[VectorIndex, Ints]] = []
@@ -218,7 +237,11 @@ class JoinedVectors(VectorIndex):
         chosen = []
         for part, numbers in self._whole:
             places = rows.searchsorted(numbers).clip(max=max(len(rows) - 1, 0))
-            there = rows[places] == numbers if len(rows) else np.zeros(len(numbers), dtype=bool)
+            there = (
+                rows[places] == numbers
+                if len(rows)
+                else np.zeros(len(numbers), dtype=bool)
+            )
             chosen.append((part, np.where(there, places, -1)))
         return JoinedVectors(self._dimension, chosen)
 
@@ -236,7 +259,9 @@ class JoinedVectors(VectorIndex):
         order = np.argsort(-nearest, kind="stable")
         missing = depth - len(order)
         return (
-            np.append(nearest[order], np.full(missing, np.finfo(np.float32).min, np.float32)),
+            np.append(
+                nearest[order], np.full(missing, np.finfo(np.float32).min, np.float32)
+            ),
             np.append(found[order], np.full(missing, -1)),
         )
 
@@ -250,11 +275,17 @@ def empty_index(shape: tuple[int, ...], settings: VectorSettings) -> Any:
     count, dimension = shape
     index: Any
     if settings.kind == "hnsw":
-        index = faiss.IndexHNSWFlat(dimension, settings.links, faiss.METRIC_INNER_PRODUCT)
+        index = faiss.IndexHNSWFlat(
+            dimension, settings.links, faiss.METRIC_INNER_PRODUCT
+        )
         index.hnsw.efConstruction = index.hnsw.efSearch = settings.effort
     elif settings.kind == "ivf" and count >= _LEAST_FOR_LISTS:
-        lists = min(settings.lists or int(count**0.5), count // 39)  # FAISS wants 39 vectors a list to train
-        index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimension), dimension, lists, faiss.METRIC_INNER_PRODUCT)
+        lists = min(
+            settings.lists or int(count**0.5), count // 39
+        )  # FAISS wants 39 vectors a list to train
+        index = faiss.IndexIVFFlat(
+            faiss.IndexFlatIP(dimension), dimension, lists, faiss.METRIC_INNER_PRODUCT
+        )
         index.nprobe = settings.probes or -(-lists // 16)
     else:
         index = faiss.IndexFlatIP(dimension)
@@ -268,12 +299,18 @@ def on_gpus(index: Any) -> Any:
     with a RuntimeWarning where it does not fit into their memory.
     """
     faiss = _faiss()
-    if not getattr(faiss, "get_num_gpus", int)() or isinstance(faiss.downcast_index(index), faiss.IndexHNSW):
+    if not getattr(faiss, "get_num_gpus", int)() or isinstance(
+        faiss.downcast_index(index), faiss.IndexHNSW
+    ):
         return index
     try:
         return faiss.index_cpu_to_all_gpus(index)
     except RuntimeError as error:
-        warnings.warn(f"vectors are searched without a graphics processor: {error}", RuntimeWarning, stacklevel=2)
+        warnings.warn(
+            f"vectors are searched without a graphics processor: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
         return index
 
 

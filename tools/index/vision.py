@@ -72,15 +72,21 @@ def _described(model: str, kind: str, data: bytes) -> str:
         message = HumanMessage(parts)
         reply = in_thread(lambda: asyncio.run(_asked(chat, message))).result()
     except TimeoutError as error:
-        raise NotText(f"--vision gave no description within {_SECONDS:.0f} s; index again") from error
+        raise NotText(
+            f"--vision gave no description within {_SECONDS:.0f} s; index again"
+        ) from error
     except Exception as error:  # each provider has errors of its own
         said = " ".join(f"{error}".split())[:300]
         why = without_secrets(said, chat)
         name = "" if isinstance(error, RasError) else f"{type(error).__name__}: "
-        raise NotText(f"--vision failed ({name}{why}); correct the model or its server, and index again") from None
+        raise NotText(
+            f"--vision failed ({name}{why}); correct the model or its server, and index again"
+        ) from None
     text = str(getattr(reply, "text", "") or "").strip()
     if not text:
-        raise NotText("--vision described nothing: the model gave no text; take one that sees pictures")
+        raise NotText(
+            "--vision described nothing: the model gave no text; take one that sees pictures"
+        )
     return text
 
 

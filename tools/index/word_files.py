@@ -46,7 +46,9 @@ def prepare_word(data: bytes) -> tuple[bytes, Counter[str]]:
     return with_parts(data, parts), left_out
 
 
-def _prepared_part(content: bytes, styles: Mapping[str, Look], left_out: Counter[str]) -> bytes:
+def _prepared_part(
+    content: bytes, styles: Mapping[str, Look], left_out: Counter[str]
+) -> bytes:
     import lxml.etree as etree
 
     root = parsed_xml(content)
@@ -213,7 +215,10 @@ def _has_shade(run: Any) -> bool:
     for parent in run.iterancestors():
         if parent.tag in (f"{_WORD}tbl", f"{_WORD}txbxContent"):
             return True
-        if parent.tag == f"{_WORD}p" and parent.find(f"{_WORD}pPr/{_WORD}shd") is not None:
+        if (
+            parent.tag == f"{_WORD}p"
+            and parent.find(f"{_WORD}pPr/{_WORD}shd") is not None
+        ):
             return True
     return False
 

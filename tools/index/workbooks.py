@@ -32,7 +32,9 @@ def read_workbook(data: bytes) -> Converted:
             continue
         cells += sheet.max_row * sheet.max_column
         if cells > _MOST_CELLS:
-            raise NotText(f"has more than {_MOST_CELLS:,} cells; divide it, or save it as CSV")
+            raise NotText(
+                f"has more than {_MOST_CELLS:,} cells; divide it, or save it as CSV"
+            )
         rows.extend(_rows_of(sheet, left_out))
     text = "\n".join("\t".join(row.cells) for row in rows)
     return Converted(

@@ -52,7 +52,9 @@ def _owners(graph: KGIndex, entity: int) -> list[int]:
     return owners
 
 
-def _chosen(graph: KGIndex, entities: Sequence[int], name: str, question: str) -> list[int]:
+def _chosen(
+    graph: KGIndex, entities: Sequence[int], name: str, question: str
+) -> list[int]:
     """Return the entities whose names and glosses share the most words with a question, all where none does."""
     words = _words(question) - _words(name)
     shared = {}

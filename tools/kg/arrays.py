@@ -36,7 +36,9 @@ class StringTable(Sequence[str]):
 
     __slots__ = ("starts", "text")
 
-    def __init__(self, text: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]) -> None:
+    def __init__(
+        self, text: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]
+    ) -> None:
         """`starts` has one number more than there are strings."""
         self.text, self.starts = text, starts
 
@@ -47,7 +49,9 @@ class StringTable(Sequence[str]):
         table = cls._joined("".join(strings).encode(*_HOW), strings)
         if table.starts[-1] != len(table.text):
             # lengths are in characters, of which some take several bytes: find the byte at which each character begins
-            begins = np.append(np.flatnonzero((table.text & 0xC0) != 0x80), len(table.text))
+            begins = np.append(
+                np.flatnonzero((table.text & 0xC0) != 0x80), len(table.text)
+            )
             table.starts = begins[table.starts]
         return table
 
@@ -93,11 +97,18 @@ class StringTable(Sequence[str]):
         sizes = (self.starts[1:] - self.starts[:-1])[numbers]
         starts = np.zeros(len(numbers) + 1, dtype=np.int64)
         np.cumsum(sizes, out=starts[1:])
-        text, shifts = np.empty(starts[-1], dtype=np.uint8), self.starts[:-1][numbers] - starts[:-1]
-        for first in range(0, len(numbers), _AT_ONCE):  # the places of all bytes at once would take eight times as much
+        text, shifts = (
+            np.empty(starts[-1], dtype=np.uint8),
+            self.starts[:-1][numbers] - starts[:-1],
+        )
+        for first in range(
+            0, len(numbers), _AT_ONCE
+        ):  # the places of all bytes at once would take eight times as much
             some = slice(first, first + _AT_ONCE)
             begin, end = starts[first], starts[: first + _AT_ONCE + 1][-1]
-            text[begin:end] = self.text[np.arange(begin, end) + np.repeat(shifts[some], sizes[some])]
+            text[begin:end] = self.text[
+                np.arange(begin, end) + np.repeat(shifts[some], sizes[some])
+            ]
         return type(self)(text, starts)
 
     def joined(self, other: StringTable) -> Self:
@@ -132,7 +143,9 @@ class StringTable(Sequence[str]):
     def _decoded(self, string: bytes, number: int) -> str:
         try:
             return string.decode(*_HOW)
-        except UnicodeDecodeError as error:  # a large file is not compared whole when it is opened
+        except (
+            UnicodeDecodeError
+        ) as error:  # a large file is not compared whole when it is opened
             raise IndexMismatch(
                 f"string {number} of the graph is damaged ({error}): `ras-agent doctor --index INDEX` names the file"
             ) from error
@@ -153,17 +166,33 @@ class SparseRows:
     width: int
 
     @classmethod
-    def counted(cls, rows: _AnyInts, columns: _AnyInts, shape: tuple[int, int], counts: _AnyInts | None = None) -> Self:
+    def counted(
+        cls,
+        rows: _AnyInts,
+        columns: _AnyInts,
+        shape: tuple[int, int],
+        counts: _AnyInts | None = None,
+    ) -> Self:
         """Count pairs (row, column), each pair `counts` times or once; repeated pairs are added up."""
         height, width = shape
         flat = rows.astype(np.int64) * max(width, 1) + columns
         cells, inverse = np.unique(flat, return_inverse=True)
         weights = None if counts is None else counts.astype(np.float64)
-        values = np.bincount(inverse, weights=weights, minlength=len(cells)).astype(np.int32)
-        return cls.sorted(cells // max(width, 1), cells % max(width, 1), values, (height, width))
+        values = np.bincount(inverse, weights=weights, minlength=len(cells)).astype(
+            np.int32
+        )
+        return cls.sorted(
+            cells // max(width, 1), cells % max(width, 1), values, (height, width)
+        )
 
     @classmethod
-    def sorted(cls, rows: _AnyInts, columns: _AnyInts, values: npt.NDArray[Any], shape: tuple[int, int]) -> Self:
+    def sorted(
+        cls,
+        rows: _AnyInts,
+        columns: _AnyInts,
+        values: npt.NDArray[Any],
+        shape: tuple[int, int],
+    ) -> Self:
         """Make the matrix from cells that ascend by row, then column."""
         starts = np.zeros(shape[0] + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows, minlength=shape[0]), out=starts[1:])
@@ -190,7 +219,9 @@ class SparseRows:
         """Return the same as a scipy matrix (extra `graph`)."""
         from scipy.sparse import csr_matrix
 
-        return csr_matrix((self.values.astype(dtype), self.columns, self.starts), shape=self.shape)
+        return csr_matrix(
+            (self.values.astype(dtype), self.columns, self.starts), shape=self.shape
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,10 +46,16 @@ class Occurrences:
         """Return by what each name is told apart from others: its canonical key, or, if `exact`, the name itself."""
         if exact:
             return self.names
-        return StringTable.of(map(canonical_key, self.names)) if self.keys is None else self.keys
+        return (
+            StringTable.of(map(canonical_key, self.names))
+            if self.keys is None
+            else self.keys
+        )
 
 
-def occurrences_of(passages: Iterable[PassageFacts], edges: Iterable[UnstatedEdge] = ()) -> Occurrences:
+def occurrences_of(
+    passages: Iterable[PassageFacts], edges: Iterable[UnstatedEdge] = ()
+) -> Occurrences:
     """Number the names in what passages state, and in edges that none states.
 
     A fact that a passage states twice occurs twice.
@@ -66,11 +72,17 @@ def occurrences_of(passages: Iterable[PassageFacts], edges: Iterable[UnstatedEdg
         document = documents.setdefault(passage.passage_id, len(documents))
         for triple in passage.triples:
             numbers = name(triple.subject), name(triple.predicate), name(triple.object)
-            facts += [(document, *numbers, start, end) for start, end in passage.spans(triple)]
+            facts += [
+                (document, *numbers, start, end) for start, end in passage.spans(triple)
+            ]
         mentions += [(document, name(entity), 1) for entity in passage.entities]
     known = list(edges)
-    unstated = [(name(edge.subject), name(edge.relation), name(edge.target)) for edge in known]
-    similarities = [np.nan if edge.similarity is None else edge.similarity for edge in known]
+    unstated = [
+        (name(edge.subject), name(edge.relation), name(edge.target)) for edge in known
+    ]
+    similarities = [
+        np.nan if edge.similarity is None else edge.similarity for edge in known
+    ]
     return Occurrences(
         StringTable.of(names),
         StringTable.of(documents),
@@ -93,7 +105,9 @@ class Assembled(NamedTuple):
     documents: Ints
 
 
-def assemble(found: Occurrences, *, exact: bool = False, equivalences: bool = False) -> Assembled:
+def assemble(
+    found: Occurrences, *, exact: bool = False, equivalences: bool = False
+) -> Assembled:
     """Make the graph of what was read. Names that no fact and no mention uses leave no trace.
 
     A document without facts and mentions stays: it was read, and states nothing.
@@ -104,7 +118,15 @@ def assemble(found: Occurrences, *, exact: bool = False, equivalences: bool = Fa
     of_facts = np.isnan(found.similarities)
     alone, alike = found.edges[of_facts], found.edges[~of_facts & equivalences]
     names = _Names(found.names, found.told_apart_by(exact=exact))
-    ends = [facts[:, 1], facts[:, 3], mentions[:, 1], alone[:, 0], alone[:, 2], alike[:, 0], alike[:, 2]]
+    ends = [
+        facts[:, 1],
+        facts[:, 3],
+        mentions[:, 1],
+        alone[:, 0],
+        alone[:, 2],
+        alike[:, 0],
+        alike[:, 2],
+    ]
     entities = names.numbered(np.concatenate(ends))
     relations = names.numbered(np.concatenate([facts[:, 2], alone[:, 1]]))
     order = _ascending(found.documents.encoded())
@@ -114,19 +136,37 @@ def assemble(found: Occurrences, *, exact: bool = False, equivalences: bool = Fa
     every = np.concatenate([facts[:, 1:4], alone])
     heads, tails = entities.of[every[:, 0]], entities.of[every[:, 2]]
     first, edge_of = _distinct(heads, relations.of[every[:, 1]], tails)
-    edges = np.stack([heads[first], relations.of[every[first, 1]], tails[first]], axis=1)
+    edges = np.stack(
+        [heads[first], relations.of[every[first, 1]], tails[first]], axis=1
+    )
     edge_of = edge_of[: len(facts)]
     sources = np.empty(len(facts), dtype=SOURCE)
-    sources["document"], sources["start"], sources["end"] = place[facts[:, 0]], facts[:, 4], facts[:, 5]
-    by_edge = np.lexsort((sources["end"], sources["start"], sources["document"], edge_of))
+    sources["document"], sources["start"], sources["end"] = (
+        place[facts[:, 0]],
+        facts[:, 4],
+        facts[:, 5],
+    )
+    by_edge = np.lexsort(
+        (sources["end"], sources["start"], sources["document"], edge_of)
+    )
     starts = np.zeros(len(edges) + 1, dtype=np.int64)
     np.cumsum(np.bincount(edge_of, minlength=len(edges)), out=starts[1:])
 
     # a loop names its entity once
     loops = entities.of[facts[:, 1]] == entities.of[facts[:, 3]]
-    rows = np.concatenate([entities.of[facts[:, 1]], entities.of[facts[~loops, 3]], entities.of[mentions[:, 1]]])
-    columns = np.concatenate([place[facts[:, 0]], place[facts[~loops, 0]], place[mentions[:, 0]]])
-    counts = np.concatenate([np.ones(len(facts) + np.count_nonzero(~loops), np.int64), mentions[:, 2]])
+    rows = np.concatenate(
+        [
+            entities.of[facts[:, 1]],
+            entities.of[facts[~loops, 3]],
+            entities.of[mentions[:, 1]],
+        ]
+    )
+    columns = np.concatenate(
+        [place[facts[:, 0]], place[facts[~loops, 0]], place[mentions[:, 0]]]
+    )
+    counts = np.concatenate(
+        [np.ones(len(facts) + np.count_nonzero(~loops), np.int64), mentions[:, 2]]
+    )
     graph = KGArrays(
         entities=entities.names,
         keys=entities.keys,
@@ -134,7 +174,9 @@ def assemble(found: Occurrences, *, exact: bool = False, equivalences: bool = Fa
         relation_keys=relations.keys,
         edges=edges.astype(np.int32),
         similarities=np.empty(0, dtype=np.float32),
-        mentions=SparseRows.counted(rows, columns, (len(entities.names), len(order)), counts),
+        mentions=SparseRows.counted(
+            rows, columns, (len(entities.names), len(order)), counts
+        ),
         source_starts=starts,
         sources=sources[by_edge],
         documents=found.documents.take(order),
@@ -142,18 +184,24 @@ def assemble(found: Occurrences, *, exact: bool = False, equivalences: bool = Fa
     pairs = entities.of[alike[:, [0, 2]]].reshape(-1, 2)
     first, _ = _distinct(pairs[:, 0], pairs[:, 1])
     first = first[pairs[first, 0] != pairs[first, 1]]
-    graph = with_equivalences(graph, pairs[first], found.similarities[~of_facts & equivalences][first])
+    graph = with_equivalences(
+        graph, pairs[first], found.similarities[~of_facts & equivalences][first]
+    )
     return Assembled(graph, entities.chosen, np.append(relations.chosen, -1), order)
 
 
 def with_equivalences(
-    graph: KGArrays, pairs: npt.NDArray[np.integer[Any]], similarities: npt.NDArray[np.float32]
+    graph: KGArrays,
+    pairs: npt.NDArray[np.integer[Any]],
+    similarities: npt.NDArray[np.float32],
 ) -> KGArrays:
     """Return `graph` with `pairs` (P, 2) of head and tail, each given once, as its equivalences, its last edges."""
     pairs = pairs.reshape(-1, 2)
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     relation = np.full(len(pairs), len(graph.relations) - 1, dtype=np.int32)
-    added = np.stack([pairs[order, 0], relation, pairs[order, 1]], axis=1).astype(np.int32)
+    added = np.stack([pairs[order, 0], relation, pairs[order, 1]], axis=1).astype(
+        np.int32
+    )
     facts, starts = graph.edges[: graph.facts], graph.source_starts[: graph.facts + 1]
     return replace(
         graph,
@@ -171,7 +219,9 @@ def without_documents(graph: KGArrays, gone: npt.NDArray[np.bool_]) -> KGArrays:
     # no document states an equivalence, nor some facts that were imported
     stays = (left > 0) | (np.diff(graph.source_starts) == 0)
     named = ~gone[graph.mentions.columns]
-    rows = np.repeat(np.arange(graph.mentions.shape[0]), graph.mentions.row_sizes())[named]
+    rows = np.repeat(np.arange(graph.mentions.shape[0]), graph.mentions.row_sizes())[
+        named
+    ]
     columns, counts = graph.mentions.columns[named], graph.mentions.values[named]
     return replace(
         graph,
@@ -182,7 +232,9 @@ def without_documents(graph: KGArrays, gone: npt.NDArray[np.bool_]) -> KGArrays:
     )
 
 
-def part_of(graph: KGArrays, admitted: npt.NDArray[np.bool_], *, imported: bool = False) -> KGArrays:
+def part_of(
+    graph: KGArrays, admitted: npt.NDArray[np.bool_], *, imported: bool = False
+) -> KGArrays:
     """Return what the `admitted` documents (D,) state, as a graph of its own: no name of any other is left.
 
     Names are numbered anew, in their order. Facts that no document states are left out, and of equivalences those of a
@@ -193,12 +245,18 @@ def part_of(graph: KGArrays, admitted: npt.NDArray[np.bool_], *, imported: bool 
     alike = np.arange(len(left.edges)) >= left.facts
     named = left.mentions.row_sizes() > 0
     named[left.edges[stated][:, [0, 2]].ravel()] = True
-    stays = stated | (alike & named[left.edges[:, 0]] & named[left.edges[:, 2]] & (not imported))
+    stays = stated | (
+        alike & named[left.edges[:, 0]] & named[left.edges[:, 2]] & (not imported)
+    )
     edges, similarities = left.edges[stays], left.similarities[stays[left.facts :]]
     used = np.zeros(len(left.relations), dtype=np.bool_)
     used[edges[:, 1]] = True
-    used[-1] = True  # the equivalence relation has the last number, also where nothing is equivalent
-    of_entity, of_relation, of_document = (np.cumsum(kept) - 1 for kept in (named, used, admitted))
+    used[-1] = (
+        True  # the equivalence relation has the last number, also where nothing is equivalent
+    )
+    of_entity, of_relation, of_document = (
+        np.cumsum(kept) - 1 for kept in (named, used, admitted)
+    )
     rows = np.repeat(np.arange(left.mentions.shape[0]), left.mentions.row_sizes())
     sources = left.sources.copy()
     sources["document"] = of_document[sources["document"]]
@@ -209,16 +267,28 @@ def part_of(graph: KGArrays, admitted: npt.NDArray[np.bool_], *, imported: bool 
         keys=left.keys.take(np.flatnonzero(named)),
         relations=left.relations.take(np.flatnonzero(used)),
         relation_keys=left.relation_keys.take(np.flatnonzero(used[:-1])),
-        edges=np.stack([of_entity[edges[:, 0]], of_relation[edges[:, 1]], of_entity[edges[:, 2]]], axis=1).astype(
-            np.int32
-        ),
+        edges=np.stack(
+            [of_entity[edges[:, 0]], of_relation[edges[:, 1]], of_entity[edges[:, 2]]],
+            axis=1,
+        ).astype(np.int32),
         similarities=similarities,
-        mentions=SparseRows.sorted(of_entity[rows], of_document[left.mentions.columns], left.mentions.values, shape),
-        source_starts=np.concatenate([[0], np.cumsum(np.diff(left.source_starts)[stays])]),
+        mentions=SparseRows.sorted(
+            of_entity[rows],
+            of_document[left.mentions.columns],
+            left.mentions.values,
+            shape,
+        ),
+        source_starts=np.concatenate(
+            [[0], np.cumsum(np.diff(left.source_starts)[stays])]
+        ),
         sources=sources,
         documents=left.documents.take(np.flatnonzero(admitted)),
-        entity_vectors=None if left.entity_vectors is None else np.asarray(left.entity_vectors)[named],
-        relation_vectors=None if left.relation_vectors is None else np.asarray(left.relation_vectors)[used],
+        entity_vectors=None
+        if left.entity_vectors is None
+        else np.asarray(left.entity_vectors)[named],
+        relation_vectors=None
+        if left.relation_vectors is None
+        else np.asarray(left.relation_vectors)[used],
         near=None,
         texts=None if left.texts is None else np.asarray(left.texts)[admitted],
     )
@@ -246,7 +316,9 @@ class _Names:
         order = _ascending(strings)
         ascending = [strings[number] for number in order.tolist()]
         other = np.fromiter(map(ne, ascending, ascending[1:]), np.int64)
-        self._key_of = np.zeros(len(order), dtype=np.int64)  # the place of a name's key among the distinct ones
+        self._key_of = np.zeros(
+            len(order), dtype=np.int64
+        )  # the place of a name's key among the distinct ones
         self._key_of[order[1:]] = np.cumsum(other)
 
     def numbered(self, used: Ints) -> _Numbered:
@@ -259,18 +331,26 @@ class _Names:
         group = np.searchsorted(keys, self._key_of[named])
         rivals = counts[named] == counts[best][group]
         rivals[first] = False
-        for rival, at in zip(named[rivals].tolist(), group[rivals].tolist(), strict=True):
+        for rival, at in zip(
+            named[rivals].tolist(), group[rivals].tolist(), strict=True
+        ):
             best[at] = min(rival, int(best[at]), key=self._names.__getitem__)
         of_key = np.full(len(self._key_of), -1, dtype=np.int64)
         of_key[keys] = np.arange(len(keys))
-        return _Numbered(best, self._names.take(best), self._keys.take(best), of_key[self._key_of])
+        return _Numbered(
+            best, self._names.take(best), self._keys.take(best), of_key[self._key_of]
+        )
 
 
 def _ascending(strings: list[bytes]) -> Ints:
     """Return the numbers of strings in their order."""
-    if all(map(le, strings, strings[1:])):  # as a database gives them: three times as fast as sorting them again
+    if all(
+        map(le, strings, strings[1:])
+    ):  # as a database gives them: three times as fast as sorting them again
         return np.arange(len(strings))
-    return np.array(sorted(range(len(strings)), key=strings.__getitem__), dtype=np.int64)
+    return np.array(
+        sorted(range(len(strings)), key=strings.__getitem__), dtype=np.int64
+    )
 
 
 def _distinct(*columns: Ints) -> tuple[Ints, Ints]:

@@ -76,7 +76,9 @@ def add_triples(
     paths = list(map(Path, named))
     for file in paths:
         if file.name in places:
-            raise IngestError(f"two files are called {file.name}: rename one, files are told apart by their names")
+            raise IngestError(
+                f"two files are called {file.name}: rename one, files are told apart by their names"
+            )
         places[file.name] = str(file.resolve())
         loaded = load_triples(
             regular_file(file),
@@ -84,9 +86,13 @@ def add_triples(
             paths,
         )
         triples: list[PlacedTriple] = usable(loaded, skipped)
-        is_of_names = not skipped and len(paths) > 1  # a table of nodes that names the ends of other files' facts
+        is_of_names = (
+            not skipped and len(paths) > 1
+        )  # a table of nodes that names the ends of other files' facts
         if not triples and not is_of_names:
-            raise IngestError(f"{file} holds no triple{f': {skipped[-1]}' if skipped else ''}")
+            raise IngestError(
+                f"{file} holds no triple{f': {skipped[-1]}' if skipped else ''}"
+            )
         for passage in knowledge_passages(triples, file.name):
             metadata = {"file": file.name, **passage.metadata}
             passages.append(replace(passage, metadata=metadata))
@@ -96,7 +102,9 @@ def add_triples(
     finished = finish_deletion(store)
     if KGIndex.exists(store):
         embedder = _known(KGIndex.open(store).manifest.embedder, embedder)
-    with open_writer(store, graph_embedder(store, embedder), None, on_progress) as writer:
+    with open_writer(
+        store, graph_embedder(store, embedder), None, on_progress
+    ) as writer:
         store.refresh()  # another process may have added some since
         held = set(store.snapshot.table["document"].tolist())
         for name, origin in places.items():
@@ -110,18 +118,26 @@ def add_triples(
         with store.database.writing():
             deleted = store.upsert(passages, whole_documents=True).deleted
             writer.put(
-                (PassageFacts(passage.id, stated_facts(passage) or ()) for passage in passages),
+                (
+                    PassageFacts(passage.id, stated_facts(passage) or ())
+                    for passage in passages
+                ),
                 {passage.id: passage for passage in passages},
                 origins=places,
             )
         store.committed()
         graph = writer.write()
     gone = before_edits - len(graph.edits)
-    return KGReport(graph, 0, len(passages), 0, deleted, (), tuple(skipped), finished, gone)
+    return KGReport(
+        graph, 0, len(passages), 0, deleted, (), tuple(skipped), finished, gone
+    )
 
 
 def delete_documents(
-    index: str | Path | Address, document_ids: str | Sequence[str], *, on_progress: OnProgress = None
+    index: str | Path | Address,
+    document_ids: str | Sequence[str],
+    *,
+    on_progress: OnProgress = None,
 ) -> KGReport:
     """Delete documents from the index, with what its graph rests on them alone, and from the journal of its files.
 
@@ -138,8 +154,14 @@ def delete_documents(
         store.refresh()  # under the lock: what others added before is deleted, too
         held = store.snapshot.table["document"]
         erased = int(np.isin(held, hashes(wanted - {""})).sum())
-        if missing := sorted(name for name in wanted - set(finished) if not name or hash_of(name) not in held):
-            raise IngestError(f"there is no document {missing[0]!r} in {place}: give the id of a document")
+        if missing := sorted(
+            name
+            for name in wanted - set(finished)
+            if not name or hash_of(name) not in held
+        ):
+            raise IngestError(
+                f"there is no document {missing[0]!r} in {place}: give the id of a document"
+            )
         before = _edits(store)
         journal.compare()
         journal.begin()
@@ -151,7 +173,9 @@ def delete_documents(
         store.finish()
         journal.end_erasing()
     graph = KGIndex.open(store) if KGIndex.exists(store) else KGIndex.in_memory([])
-    return KGReport(graph, erased=erased, finished=finished, edits_gone=before - _edits(store))
+    return KGReport(
+        graph, erased=erased, finished=finished, edits_gone=before - _edits(store)
+    )
 
 
 def _edits(store: PassageIndex) -> int:
@@ -173,7 +197,9 @@ def finish_deletion(store: PassageIndex) -> tuple[str, ...]:
 def regular_file(path: str | Path) -> Path:
     """Return the path. Raises IngestError if it is no file."""
     if not Path(path).is_file():
-        raise IngestError(f"{path} {'is no file' if Path(path).exists() else 'is not there'}: name a file to read")
+        raise IngestError(
+            f"{path} {'is no file' if Path(path).exists() else 'is not there'}: name a file to read"
+        )
     return Path(path)
 
 

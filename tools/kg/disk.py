@@ -74,7 +74,9 @@ def write_graph(path: Path, graph: SavedGraph) -> None:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_arrays(fresh, {**_parts(graph.arrays), "names": graph.names}, about)
-        os.replace(fresh.with_name(f"{fresh.name}.sum"), path.with_name(f"{path.name}.sum"))
+        os.replace(
+            fresh.with_name(f"{fresh.name}.sum"), path.with_name(f"{path.name}.sum")
+        )
         os.replace(fresh, path)
         sync_folder(path.parent)
 
@@ -92,8 +94,18 @@ def read_graph(path: Path, remedy: str) -> SavedGraph:
         manifest = KGManifest.from_dict(json.loads(about[_ABOUT]))
         graph = _graph(arrays)
         _check(graph)
-        counted = len(graph.documents), len(graph.entities), len(graph.relations), graph.facts
-        if counted != (manifest.documents, manifest.entities, manifest.relations, manifest.facts):
+        counted = (
+            len(graph.documents),
+            len(graph.entities),
+            len(graph.relations),
+            graph.facts,
+        )
+        if counted != (
+            manifest.documents,
+            manifest.entities,
+            manifest.relations,
+            manifest.facts,
+        ):
             raise ValueError(f"it does not hold the {manifest.facts} facts it says")
         return SavedGraph(graph, manifest, arrays["names"])
     except FileNotFoundError:
@@ -143,32 +155,63 @@ def described(
 def digest_of(graph: KGArrays) -> str:
     """Return a digest of everything but vectors and texts: equal for equal graphs."""
     digest = hashlib.blake2b(digest_size=16)
-    tables = [part for name in _TABLES for part in (getattr(graph, name).text, getattr(graph, name).starts)]
-    rest = [graph.edges, graph.similarities, graph.mentions.starts, graph.mentions.columns, graph.mentions.values]
+    tables = [
+        part
+        for name in _TABLES
+        for part in (getattr(graph, name).text, getattr(graph, name).starts)
+    ]
+    rest = [
+        graph.edges,
+        graph.similarities,
+        graph.mentions.starts,
+        graph.mentions.columns,
+        graph.mentions.values,
+    ]
     for array in [*tables, *rest, graph.source_starts, graph.sources]:
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
 
 
 def _parts(graph: KGArrays) -> dict[str, npt.NDArray[Any]]:
-    arrays = {f"{name}_{part}": getattr(getattr(graph, name), part) for name in _TABLES for part in ("text", "starts")}
-    arrays |= {name: getattr(graph, name) for name in ("edges", "similarities", "source_starts")}
+    arrays = {
+        f"{name}_{part}": getattr(getattr(graph, name), part)
+        for name in _TABLES
+        for part in ("text", "starts")
+    }
+    arrays |= {
+        name: getattr(graph, name)
+        for name in ("edges", "similarities", "source_starts")
+    }
     arrays["sources"] = np.ascontiguousarray(graph.sources).view("<i4").reshape(-1, 3)
-    arrays |= {f"mention_{part}": getattr(graph.mentions, part) for part in ("starts", "columns", "values")}
+    arrays |= {
+        f"mention_{part}": getattr(graph.mentions, part)
+        for part in ("starts", "columns", "values")
+    }
     if graph.entity_vectors is not None and graph.relation_vectors is not None:
-        arrays |= {"entity_vectors": graph.entity_vectors, "relation_vectors": graph.relation_vectors}
+        arrays |= {
+            "entity_vectors": graph.entity_vectors,
+            "relation_vectors": graph.relation_vectors,
+        }
     if graph.near is not None:
-        arrays |= {f"near_{part}": getattr(graph.near, part) for part in ("starts", "columns", "values")}
+        arrays |= {
+            f"near_{part}": getattr(graph.near, part)
+            for part in ("starts", "columns", "values")
+        }
     if graph.texts is not None:
         arrays["texts"] = graph.texts
     return arrays
 
 
 def _graph(arrays: Mapping[str, npt.NDArray[Any]]) -> KGArrays:
-    tables = {name: StringTable(arrays[f"{name}_text"], arrays[f"{name}_starts"]) for name in _TABLES}
+    tables = {
+        name: StringTable(arrays[f"{name}_text"], arrays[f"{name}_starts"])
+        for name in _TABLES
+    }
 
     def rows(name: str, width: int) -> SparseRows:
-        starts, columns, values = (arrays[f"{name}_{part}"] for part in ("starts", "columns", "values"))
+        starts, columns, values = (
+            arrays[f"{name}_{part}"] for part in ("starts", "columns", "values")
+        )
         return SparseRows(starts, columns, values, width)
 
     return KGArrays(
@@ -187,20 +230,47 @@ def _graph(arrays: Mapping[str, npt.NDArray[Any]]) -> KGArrays:
 
 def _check(graph: KGArrays) -> None:
     """Raise ValueError if a number points out of its array. Reads everything but text and vectors."""
-    entities, relations, edges, documents = len(graph.entities), len(graph.relations), graph.edges, len(graph.documents)
+    entities, relations, edges, documents = (
+        len(graph.entities),
+        len(graph.relations),
+        graph.edges,
+        len(graph.documents),
+    )
     fits = edges.ndim == 2 and edges.shape[1] == 3 and graph.sources.dtype == SOURCE
-    fits = fits and all(_ascends(table.starts, table.text) for table in (getattr(graph, name) for name in _TABLES))
-    fits = fits and (len(graph.keys), len(graph.relation_keys)) == (entities, relations - 1)
-    fits = fits and _within(edges[:, [0, 2]], entities) and _within(edges[:, 1], relations)
-    fits = fits and len(graph.source_starts) == len(edges) + 1 and _ascends(graph.source_starts, graph.sources)
+    fits = fits and all(
+        _ascends(table.starts, table.text)
+        for table in (getattr(graph, name) for name in _TABLES)
+    )
+    fits = fits and (len(graph.keys), len(graph.relation_keys)) == (
+        entities,
+        relations - 1,
+    )
+    fits = (
+        fits and _within(edges[:, [0, 2]], entities) and _within(edges[:, 1], relations)
+    )
+    fits = (
+        fits
+        and len(graph.source_starts) == len(edges) + 1
+        and _ascends(graph.source_starts, graph.sources)
+    )
     fits = fits and _within(graph.sources["document"], documents)
     for rows in (graph.mentions, graph.near):
         if fits and rows is not None:
-            fits = rows.shape[0] == entities and _ascends(rows.starts, rows.columns, rows.values)
+            fits = rows.shape[0] == entities and _ascends(
+                rows.starts, rows.columns, rows.values
+            )
             fits = fits and _within(rows.columns, rows.width)
-    for vectors, count in ((graph.entity_vectors, entities), (graph.relation_vectors, relations)):
-        fits = fits and (vectors is None or (vectors.ndim == 2 and len(vectors) == count))
-    fits = fits and (graph.texts is None or (graph.texts.shape == (documents,) and graph.texts.dtype == np.uint64))
+    for vectors, count in (
+        (graph.entity_vectors, entities),
+        (graph.relation_vectors, relations),
+    ):
+        fits = fits and (
+            vectors is None or (vectors.ndim == 2 and len(vectors) == count)
+        )
+    fits = fits and (
+        graph.texts is None
+        or (graph.texts.shape == (documents,) and graph.texts.dtype == np.uint64)
+    )
     if not fits:
         raise ValueError("its arrays do not fit together")
 

@@ -50,12 +50,19 @@ def _with_graph(index: str | Path | Address) -> PassageIndex:
     place = place_of(index)
     passages = PassageIndex.open(place)
     if not KGIndex.exists(passages):
-        raise IndexNotFound(f"{place} has no knowledge graph: make it with `ras-agent kg build {as_argument(place)}`")
+        raise IndexNotFound(
+            f"{place} has no knowledge graph: make it with `ras-agent kg build {as_argument(place)}`"
+        )
     return passages
 
 
 def remove_fact(
-    index: str | Path | Address, fact: Fact, *, by: str = "", embedder: object = None, on_progress: _OnProgress = None
+    index: str | Path | Address,
+    fact: Fact,
+    *,
+    by: str = "",
+    embedder: object = None,
+    on_progress: _OnProgress = None,
 ) -> EditReport:
     """Take a fact out of the graph of the index at `index`, and of every graph that is built there later.
 
@@ -64,7 +71,11 @@ def remove_fact(
     another process writes.
     """
     with _editing(index, embedder, on_progress) as work:
-        return work.done(Edit(0, "remove", old=_fact(fact), by=_person(by), anchors=work.stating(fact)))
+        return work.done(
+            Edit(
+                0, "remove", old=_fact(fact), by=_person(by), anchors=work.stating(fact)
+            )
+        )
 
 
 def replace_fact(
@@ -78,7 +89,14 @@ def replace_fact(
 ) -> EditReport:
     """Correct a fact: it is in the graph as `by_fact`, with the passages that it was read in; else as remove_fact."""
     with _editing(index, embedder, on_progress) as work:
-        edit = Edit(0, "replace", old=_fact(fact), new=_fact(by_fact), by=_person(by), anchors=work.stating(fact))
+        edit = Edit(
+            0,
+            "replace",
+            old=_fact(fact),
+            new=_fact(by_fact),
+            by=_person(by),
+            anchors=work.stating(fact),
+        )
         return work.done(edit)
 
 
@@ -95,7 +113,15 @@ def add_fact(
     """Add a fact; the passage that states it, and the words in it, if there is one; else as remove_fact."""
     with _editing(index, embedder, on_progress) as work:
         anchors, start, end = work.place(passage_id, quote)
-        edit = Edit(0, "add", new=_fact(fact), by=_person(by), anchors=anchors, start=start, end=end)
+        edit = Edit(
+            0,
+            "add",
+            new=_fact(fact),
+            by=_person(by),
+            anchors=anchors,
+            start=start,
+            end=end,
+        )
         return work.done(edit)
 
 
@@ -147,7 +173,9 @@ def split_entity(
     with _editing(index, embedder, on_progress) as work:
         old, new = _words((name, into))
         if work.key(old) == work.key(new):
-            raise EditError(f"{name!r} and {into!r} are one name: give the second entity another, such as '{name} (2)'")
+            raise EditError(
+                f"{name!r} and {into!r} are one name: give the second entity another, such as '{name} (2)'"
+            )
         edit = Edit(
             number=0,
             kind="split",
@@ -171,14 +199,22 @@ def undo_edit(
         edits = work.edits
         if number is None and not edits:
             raise EditError(f"{index} has no edits: there is nothing to take back")
-        taken = edits[-1] if number is None else next((edit for edit in edits if edit.number == number), None)
+        taken = (
+            edits[-1]
+            if number is None
+            else next((edit for edit in edits if edit.number == number), None)
+        )
         if taken is None:
-            raise EditError(f"{index} has no edit {number}: `ras-agent kg edit {as_argument(index)} list` shows all")
+            raise EditError(
+                f"{index} has no edit {number}: `ras-agent kg edit {as_argument(index)} list` shows all"
+            )
         return work.without(taken)
 
 
 @contextmanager
-def _editing(index: str | Path | Address, embedder: object, on_progress: _OnProgress) -> Iterator[_Editing]:
+def _editing(
+    index: str | Path | Address, embedder: object, on_progress: _OnProgress
+) -> Iterator[_Editing]:
     passages = _with_graph(index)
     with open_writer(passages, embedder, None, on_progress) as writer:
         yield _Editing(passages, writer)
@@ -212,14 +248,21 @@ class _Editing:
 
     def without(self, edit: Edit) -> EditReport:
         """Take an edit back and write the graph."""
-        return EditReport(self._writer.write([one for one in self.edits if one.number != edit.number]), edit)
+        return EditReport(
+            self._writer.write(
+                [one for one in self.edits if one.number != edit.number]
+            ),
+            edit,
+        )
 
     def stating(self, fact: Fact) -> tuple[Anchor, ...]:
         """Return the passages that state a fact. Raises EditError if the graph does not hold it."""
         subject, predicate, object_ = _fact(fact)
         edge = self._edge(fact)
         if edge is not None:
-            return self._anchors(source.passage_id for source in self.graph.triple(edge).sources)
+            return self._anchors(
+                source.passage_id for source in self.graph.triple(edge).sources
+            )
         for edit in self.edits:
             if edit.old == (subject, predicate, object_):
                 return edit.anchors  # a call that is given twice
@@ -235,16 +278,22 @@ class _Editing:
             if not must:
                 return ()
             export = f"ras-agent kg export {as_argument(self._path)} facts.tsv"
-            raise EditError(f"{self._path} has no entity {name!r}; `{export}` lists all facts")
+            raise EditError(
+                f"{self._path} has no entity {name!r}; `{export}` lists all facts"
+            )
         numbers: list[int] = self.graph.mentions.row(entity).tolist()
-        return self._anchors(self.graph.documents[number] for number in numbers[:MOST_ANCHORS])
+        return self._anchors(
+            self.graph.documents[number] for number in numbers[:MOST_ANCHORS]
+        )
 
     def naming_in(self, name: str, passages: Sequence[str]) -> tuple[Anchor, ...]:
         """Return those of some passages that name an entity. Raises EditError for one that does not."""
         self.naming(name)
         entity = self.graph.entity_id(name)
         if not passages:
-            raise EditError("a split needs the passages in which the name means another: give --passage")
+            raise EditError(
+                "a split needs the passages in which the name means another: give --passage"
+            )
         naming = [] if entity is None else self.graph.mentions.row(entity).tolist()
         by_passage = {}
         for number in naming:
@@ -252,10 +301,14 @@ class _Editing:
             by_passage[passage_id] = self._document_of(passage_id)
         chosen: list[str] = []
         for wanted in passages:
-            found = [one for one, document in by_passage.items() if wanted in (one, document)]
+            found = [
+                one for one, document in by_passage.items() if wanted in (one, document)
+            ]
             found = found or self._split_before(name, wanted)
             if not found:
-                raise EditError(f"no passage {wanted!r} names {name!r}; it is named in {_some(by_passage)}")
+                raise EditError(
+                    f"no passage {wanted!r} names {name!r}; it is named in {_some(by_passage)}"
+                )
             chosen.extend(found)
         return self._anchors(chosen)
 
@@ -291,11 +344,17 @@ class _Editing:
         """Return the passage that states an added fact, and where. Raises EditError for words that it does not hold."""
         if not passage_id:
             if quote:
-                raise EditError("a quote needs the id of the passage that it is from: give --passage")
+                raise EditError(
+                    "a quote needs the id of the passage that it is from: give --passage"
+                )
             return (), 0, 0
         passage = self._passages.get(passage_id)
         if passage is None or self.graph.document_id(passage_id) is None:
-            missing = "is not in the index" if passage is None else "was not read yet: `ras-agent kg build` reads it"
+            missing = (
+                "is not in the index"
+                if passage is None
+                else "was not read yet: `ras-agent kg build` reads it"
+            )
             raise EditError(f"passage {passage_id!r} {missing}")
         start = passage.text.find(quote)
         if start < 0:
@@ -304,7 +363,10 @@ class _Editing:
 
     def _anchors(self, passage_ids: Iterable[str]) -> tuple[Anchor, ...]:
         known = self._writer.known()
-        return tuple(Anchor(name, known[name].text if name in known else 0) for name in dict.fromkeys(passage_ids))
+        return tuple(
+            Anchor(name, known[name].text if name in known else 0)
+            for name in dict.fromkeys(passage_ids)
+        )
 
     def _edge(self, fact: Fact) -> int | None:
         """Return the number of the fact's edge, None if the graph does not hold it."""
@@ -332,9 +394,15 @@ class _Editing:
         if head is None:
             export = f"ras-agent kg export {as_argument(self._path)} facts.tsv"
             return f"{message}: it has no entity {fact[0]!r}; `{export}` lists all"
-        edges = [edge for edge in self.graph.edges_of(head).tolist() if edge in self.graph.facts]
+        edges = [
+            edge
+            for edge in self.graph.edges_of(head).tolist()
+            if edge in self.graph.facts
+        ]
         near = [self.graph.triple(edge) for edge in edges[:_SHOWN]]
-        some = " ".join(f"({one.subject} | {one.predicate} | {one.object})" for one in near)
+        some = " ".join(
+            f"({one.subject} | {one.predicate} | {one.object})" for one in near
+        )
         stats = f"ras-agent kg stats {as_argument(self._path)} --entity {as_argument(fact[0])}"
         return f"{message}; of {fact[0]!r} it has {some or 'none'}: `{stats}` lists all"
 
@@ -353,7 +421,9 @@ def _some(names: Iterable[str]) -> str:
 
 def _fact(fact: Fact) -> Fact:
     if len(fact) != 3:
-        raise EditError(f"a fact has a subject, a predicate and an object, got {len(fact)} texts")
+        raise EditError(
+            f"a fact has a subject, a predicate and an object, got {len(fact)} texts"
+        )
     subject, predicate, object_ = _words(fact)
     return subject, predicate, object_
 
@@ -365,7 +435,9 @@ def _words(texts: Iterable[str]) -> tuple[str, ...]:
         if not key_of(text):
             raise EditError("a subject, predicate, object or name is blank")
         if len(text) > _LONGEST:
-            raise EditError(f"{len(text):,} characters, and a name may have {_LONGEST:,}: {text[:60]!r}...")
+            raise EditError(
+                f"{len(text):,} characters, and a name may have {_LONGEST:,}: {text[:60]!r}..."
+            )
     return words
 
 

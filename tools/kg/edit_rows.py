@@ -14,13 +14,22 @@ from ras_agent.tools.store.database import Connection, Database
 def read_edits(connection: Connection, database: Database) -> tuple[Edit, ...]:
     """Return the edits of persons, in their order. Raises IndexMismatch for a damaged one."""
     found = []
-    for number, crc, data in connection.execute("SELECT number, crc, data FROM kg_edits ORDER BY number"):
+    for number, crc, data in connection.execute(
+        "SELECT number, crc, data FROM kg_edits ORDER BY number"
+    ):
         problem = f"edit {number:,} of its graph is not what was written"
         if crc != checksum(data, number=number):
             raise damaged(database, problem)
         try:
-            found.append(Edit.from_dict(json.loads(data.decode("utf-8", "surrogatepass"))))
-        except (ValueError, LookupError, TypeError, AttributeError) as error:  # a row of another table, with its sum
+            found.append(
+                Edit.from_dict(json.loads(data.decode("utf-8", "surrogatepass")))
+            )
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+        ) as error:  # a row of another table, with its sum
             raise damaged(database, problem) from error
     return tuple(found)
 
@@ -30,7 +39,9 @@ def write_edits(connection: Connection, edits: Sequence[Edit]) -> None:
     connection.execute("DELETE FROM kg_edits")
     rows = []
     for edit in edits:
-        data = json.dumps(edit.to_dict(), ensure_ascii=False).encode("utf-8", "surrogatepass")
+        data = json.dumps(edit.to_dict(), ensure_ascii=False).encode(
+            "utf-8", "surrogatepass"
+        )
         rows.append((edit.number, checksum(data, number=edit.number), data))
     connection.executemany("INSERT INTO kg_edits VALUES (?, ?, ?)", rows)
     leave_remains(connection)
@@ -38,7 +49,9 @@ def write_edits(connection: Connection, edits: Sequence[Edit]) -> None:
 
 def origin_of(connection: Connection, file: str) -> str:
     """Return the path that a file of triples was added from, "" for another file."""
-    row = connection.execute("SELECT path FROM kg_files WHERE name = ?", (file,)).fetchone()
+    row = connection.execute(
+        "SELECT path FROM kg_files WHERE name = ?", (file,)
+    ).fetchone()
     return row[0] if row else ""
 
 

@@ -69,15 +69,22 @@ class Edit:
             "by": self.by,
             "at": self.at,
             "anchors": [[anchor.passage_id, anchor.text] for anchor in self.anchors],
-            "new_anchors": [[anchor.passage_id, anchor.text] for anchor in self.new_anchors],
+            "new_anchors": [
+                [anchor.passage_id, anchor.text] for anchor in self.new_anchors
+            ],
             "start": self.start,
             "end": self.end,
         }
 
     @classmethod
     def from_dict(cls, data: JSON) -> Self:
-        anchors = {name: tuple(Anchor(*one) for one in data[name]) for name in ("anchors", "new_anchors")}
-        return cls(**{**data, "old": tuple(data["old"]), "new": tuple(data["new"]), **anchors})
+        anchors = {
+            name: tuple(Anchor(*one) for one in data[name])
+            for name in ("anchors", "new_anchors")
+        }
+        return cls(
+            **{**data, "old": tuple(data["old"]), "new": tuple(data["new"]), **anchors}
+        )
 
     def __str__(self) -> str:
         """Say what was done."""
@@ -152,21 +159,30 @@ class MergedNames:
 
 
 def edited(
-    found: Occurrences, edits: Sequence[Edit], held: PassageLookup, texts: Mapping[str, int], *, exact: bool = False
+    found: Occurrences,
+    edits: Sequence[Edit],
+    held: PassageLookup,
+    texts: Mapping[str, int],
+    *,
+    exact: bool = False,
 ) -> tuple[Occurrences, tuple[Edit, ...]]:
     """Return what was read as the edits change it, and the edits that stay, with the passages that they rest on now.
 
     held: tells which passages are there. texts: the hash of each passage's text, as it was read. Nothing that is given
     is changed.
     """
-    there = held(anchor for edit in edits for anchor in (*edit.anchors, *edit.new_anchors))
+    there = held(
+        anchor for edit in edits for anchor in (*edit.anchors, *edit.new_anchors)
+    )
     replay = _Replay(found, held, texts, edits, exact=exact)
     stay = []
     for before in edits:
         left = replace(
             before,
             anchors=tuple(anchor for anchor in before.anchors if anchor in there),
-            new_anchors=tuple(anchor for anchor in before.new_anchors if anchor in there),
+            new_anchors=tuple(
+                anchor for anchor in before.new_anchors if anchor in there
+            ),
         )
         if (edit := replay.apply(left, before)) is not None:
             stay.append(edit)
@@ -177,7 +193,13 @@ class _Replay:
     """Applies edits to a copy of what was read."""
 
     def __init__(
-        self, found: Occurrences, held: PassageLookup, texts: Mapping[str, int], edits: Sequence[Edit], *, exact: bool
+        self,
+        found: Occurrences,
+        held: PassageLookup,
+        texts: Mapping[str, int],
+        edits: Sequence[Edit],
+        *,
+        exact: bool,
     ) -> None:
         self._found, self._held, self._texts, self._exact = found, held, texts, exact
         self._documents, self._added = list(found.documents), list[str]()
@@ -193,18 +215,40 @@ class _Replay:
         self._places = {name: number for number, name in enumerate(self._documents)}
         # edits change no other rows than those that speak of these names, and look through these again and again
         spoken_of = np.zeros(len(found.names), dtype=np.bool_)
-        spoken_of[[number for forms in self._forms.values() for number in forms.values()]] = True
-        in_facts, in_mentions = spoken_of[found.facts[:, 1:4]].any(axis=1), spoken_of[found.mentions[:, 1]]
+        spoken_of[
+            [number for forms in self._forms.values() for number in forms.values()]
+        ] = True
+        in_facts, in_mentions = (
+            spoken_of[found.facts[:, 1:4]].any(axis=1),
+            spoken_of[found.mentions[:, 1]],
+        )
         self._facts, self._other_facts = found.facts[in_facts], found.facts[~in_facts]
-        self._mentions, self._other_mentions = found.mentions[in_mentions], found.mentions[~in_mentions]
+        self._mentions, self._other_mentions = (
+            found.mentions[in_mentions],
+            found.mentions[~in_mentions],
+        )
         self._edges, self._similarities = found.edges.copy(), found.similarities.copy()
 
     def result(self) -> Occurrences:
         names = self._found.names.joined(StringTable.of(self._added))
-        keys = None if self._exact else self._keys.joined(StringTable.of_bytes(list(map(self._key, self._added))))
+        keys = (
+            None
+            if self._exact
+            else self._keys.joined(
+                StringTable.of_bytes(list(map(self._key, self._added)))
+            )
+        )
         facts = np.concatenate([self._other_facts, self._facts])
         mentions = np.concatenate([self._other_mentions, self._mentions])
-        return Occurrences(names, self._found.documents, facts, mentions, self._edges, self._similarities, keys)
+        return Occurrences(
+            names,
+            self._found.documents,
+            facts,
+            mentions,
+            self._edges,
+            self._similarities,
+            keys,
+        )
 
     def apply(self, edit: Edit, before: Edit) -> Edit | None:
         """Apply an edit; return it as it stays, None if it goes. before: the edit with the passages that are gone."""
@@ -304,7 +348,9 @@ class _Replay:
         self._rename(numbers, self._name(into), places)
         return edit
 
-    def _rename(self, old: Ints, number: int, documents: Sequence[int] | None = None) -> None:
+    def _rename(
+        self, old: Ints, number: int, documents: Sequence[int] | None = None
+    ) -> None:
         """Give entities another name, in some documents or everywhere."""
         names = [
             (self._facts, 1),
@@ -327,26 +373,45 @@ class _Replay:
     def _stating(self, fact: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return which rows of facts and of edges state a fact."""
         numbers = [self._known(word) for word in self._merged.of_fact(fact)]
-        in_facts = np.logical_and.reduce([np.isin(self._facts[:, at + 1], one) for at, one in enumerate(numbers)])
-        in_edges = np.logical_and.reduce([np.isin(self._edges[:, at], one) for at, one in enumerate(numbers)])
+        in_facts = np.logical_and.reduce(
+            [np.isin(self._facts[:, at + 1], one) for at, one in enumerate(numbers)]
+        )
+        in_edges = np.logical_and.reduce(
+            [np.isin(self._edges[:, at], one) for at, one in enumerate(numbers)]
+        )
         return in_facts, in_edges & np.isnan(self._similarities)
 
     def _is_named(self, numbers: Ints) -> bool:
-        ends = (self._facts[:, 1], self._facts[:, 3], self._mentions[:, 1], self._edges[:, 0], self._edges[:, 2])
+        ends = (
+            self._facts[:, 1],
+            self._facts[:, 3],
+            self._mentions[:, 1],
+            self._edges[:, 0],
+            self._edges[:, 2],
+        )
         return any(bool(np.isin(column, numbers).any()) for column in ends)
 
     def _naming(self, numbers: Ints) -> Ints:
         """Return the documents that name an entity, the first few of them."""
-        of_facts = np.isin(self._facts[:, 1], numbers) | np.isin(self._facts[:, 3], numbers)
+        of_facts = np.isin(self._facts[:, 1], numbers) | np.isin(
+            self._facts[:, 3], numbers
+        )
         of_mentions = np.isin(self._mentions[:, 1], numbers)
-        return np.concatenate([self._facts[of_facts, 0], self._mentions[of_mentions, 0]])
+        return np.concatenate(
+            [self._facts[of_facts, 0], self._mentions[of_mentions, 0]]
+        )
 
     def _anchored(self, known: Sequence[Anchor], documents: Ints) -> tuple[Anchor, ...]:
         """Return the passages that an edit rests on: those of `known`, and the first of those that state it now."""
         first = np.unique(documents)[:MOST_ANCHORS].tolist()
-        now = [Anchor(self._documents[number], self._texts.get(self._documents[number], 0)) for number in first]
+        now = [
+            Anchor(self._documents[number], self._texts.get(self._documents[number], 0))
+            for number in first
+        ]
         there = self._held(now)
-        return tuple(dict.fromkeys((*known, *(anchor for anchor in now if anchor in there))))
+        return tuple(
+            dict.fromkeys((*known, *(anchor for anchor in now if anchor in there)))
+        )
 
     def _known(self, name: str) -> Ints:
         """Return the numbers of all forms of a name."""
@@ -378,7 +443,9 @@ def _is_between(ends: Ints, old: Ints, new: Ints) -> npt.NDArray[np.bool_]:
     return between
 
 
-def persons_of(edits: Iterable[Edit], *, exact: bool = False) -> dict[tuple[str, ...], Edit]:
+def persons_of(
+    edits: Iterable[Edit], *, exact: bool = False
+) -> dict[tuple[str, ...], Edit]:
     """Return the last edit that made a fact, by the keys of its subject, predicate and object."""
     edits = list(edits)
     merged = MergedNames(edits, exact=exact)

@@ -73,19 +73,28 @@ def comparable(names: Iterable[str]) -> npt.NDArray[np.int64]:
     """
     plain = _figures("name")  # the class of most: those are told by one search
     return np.array(
-        [plain if name[:1].isalpha() and not _DATED.search(name.lower()) else _figures(name) for name in names],
+        [
+            plain
+            if name[:1].isalpha() and not _DATED.search(name.lower())
+            else _figures(name)
+            for name in names
+        ],
         dtype=np.int64,
     )
 
 
-def near_lists(vectors: Vectors, classes: npt.NDArray[np.int64], how: Equivalence) -> NearLists:
+def near_lists(
+    vectors: Vectors, classes: npt.NDArray[np.int64], how: Equivalence
+) -> NearLists:
     """Return each entity's nearest above the threshold; vectors (N, d) of unit length, classes as by `comparable`."""
     every = np.arange(len(vectors))
     if how.neighbours == 0 or how.kind == IMPORTED or len(vectors) < 2:
         return capped(Cells.none(), len(vectors), how.neighbours)
     if how.kind == "exact" or (how.kind == "auto" and len(vectors) <= _EXACT_UP_TO):
         return touching(vectors, classes, every, how.threshold, how.neighbours)
-    return _kept(clustered_pairs(vectors, classes, how.threshold), len(vectors), how.neighbours)
+    return _kept(
+        clustered_pairs(vectors, classes, how.threshold), len(vectors), how.neighbours
+    )
 
 
 def near_lists_after(
@@ -107,14 +116,22 @@ def near_lists_after(
     moved = Cells(now[cells.rows], now[cells.columns], cells.cosines)
     alive = (moved.rows >= 0) & (moved.columns >= 0)
     # a list that was full and lost an entry may have other candidates, which had been crowded out
-    lost = (moved.rows >= 0) & (moved.columns < 0) & (before.row_sizes() >= how.neighbours)[cells.rows]
+    lost = (
+        (moved.rows >= 0)
+        & (moved.columns < 0)
+        & (before.row_sizes() >= how.neighbours)[cells.rows]
+    )
     is_fresh = came_from < 0
     is_fresh[moved.rows[lost]] = True
     fresh = np.flatnonzero(is_fresh)
     if 2 * len(fresh) > len(vectors):
         return near_lists(vectors, classes, how)
     found = cells_of(touching(vectors, classes, fresh, how.threshold, how.neighbours))
-    return capped(Cells.joined([moved.at(np.flatnonzero(alive)), found]), len(vectors), how.neighbours)
+    return capped(
+        Cells.joined([moved.at(np.flatnonzero(alive)), found]),
+        len(vectors),
+        how.neighbours,
+    )
 
 
 def mutual(lists: SparseRows) -> Pairs:
@@ -122,17 +139,25 @@ def mutual(lists: SparseRows) -> Pairs:
     cells = cells_of(lists)
     size = max(lists.width, 1)
     one_way = np.flatnonzero(cells.rows < cells.columns)
-    there, back = cells.rows * size + cells.columns, cells.columns[one_way] * size + cells.rows[one_way]
+    there, back = (
+        cells.rows * size + cells.columns,
+        cells.columns[one_way] * size + cells.rows[one_way],
+    )
     at = np.searchsorted(there, back)  # cells ascend
     keep = one_way[there[np.minimum(at, max(len(there) - 1, 0))] == back]
-    entities = np.stack([cells.rows[keep], cells.columns[keep]], axis=1).astype(np.int32)
+    entities = np.stack([cells.rows[keep], cells.columns[keep]], axis=1).astype(
+        np.int32
+    )
     return Pairs(entities, cells.cosines[keep])
 
 
 def _figures(name: str) -> int:
     if not any(map(str.isalpha, name)):
         return -1
-    figures = " ".join(sorted(_FIGURES.findall(name)) + sorted(_MONTHS.intersection(_WORDS.findall(name.lower()))))
+    figures = " ".join(
+        sorted(_FIGURES.findall(name))
+        + sorted(_MONTHS.intersection(_WORDS.findall(name.lower())))
+    )
     return int.from_bytes(blake2b(figures.encode(), digest_size=7).digest(), "little")
 
 
@@ -144,17 +169,23 @@ def cells_of(lists: NearLists) -> Cells:
 
 def capped(cells: Cells, size: int, longest: int) -> NearLists:
     """Return lists for `size` entities, each of the `longest` nearest, ties by number; repeated cells count once."""
-    _, first = np.unique(cells.rows * max(size, 1) + cells.columns, return_index=True)  # also sorts them
+    _, first = np.unique(
+        cells.rows * max(size, 1) + cells.columns, return_index=True
+    )  # also sorts them
     cells = cells.at(first)
     nearest = np.lexsort((cells.columns, -cells.cosines, cells.rows))
     starts = np.searchsorted(cells.rows, cells.rows)
     keep = np.empty(len(nearest), dtype=bool)
-    keep[nearest] = np.arange(len(nearest)) - starts < longest  # rows keep their places among the nearest
+    keep[nearest] = (
+        np.arange(len(nearest)) - starts < longest
+    )  # rows keep their places among the nearest
     cells = cells.at(np.flatnonzero(keep))
     return SparseRows.sorted(cells.rows, cells.columns, cells.cosines, (size, size))
 
 
-def touching(vectors: Vectors, classes: Ints, fresh: Ints, threshold: float, longest: int) -> NearLists:
+def touching(
+    vectors: Vectors, classes: Ints, fresh: Ints, threshold: float, longest: int
+) -> NearLists:
     """Return exact lists from all pairs with one end in `fresh` (ascending); complete for the rows in `fresh`.
 
     vectors (N, d) of unit length; only entities of equal, not negative `classes` (N,) are paired.
@@ -168,7 +199,9 @@ def _kept(found: Iterable[Cells], size: int, longest: int) -> NearLists:
     for cells in found:
         held.append(cells.both_ways())
         count += 2 * len(cells.rows)
-        if count > limit:  # cutting early loses nothing: what is not among the nearest so far is not at the end
+        if (
+            count > limit
+        ):  # cutting early loses nothing: what is not among the nearest so far is not at the end
             held = [cells_of(capped(Cells.joined(held), size, longest))]
             count = len(held[0].rows)
             limit = max(_HELD, 2 * count)

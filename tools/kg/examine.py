@@ -46,9 +46,13 @@ def _index(folder: Path) -> Iterator[FileReport]:
     yield _report(path, partial(_read_index, folder))
     with suppress(RasError):
         index = PassageIndex.open(folder)
-        for file, problem in check_saved(folder / CACHE / str(index.snapshot.state.epoch)):
+        for file, problem in check_saved(
+            folder / CACHE / str(index.snapshot.state.epoch)
+        ):
             remedy = f"delete {file.parent}, which is then made anew from what the index holds"
-            yield FileReport(file, f"{file} is damaged ({problem}): {remedy}" if problem else "")
+            yield FileReport(
+                file, f"{file} is damaged ({problem}): {remedy}" if problem else ""
+            )
         index.close()
     graphs = folder / CACHE / GRAPHS
     for file in sorted(graphs.iterdir()) if graphs.is_dir() else ():
@@ -75,14 +79,18 @@ def _read_graph(path: Path) -> None:
     remedy = f"delete {path}, which is then made anew from what the index holds"
     read_graph(path, remedy)
     if not is_whole(path):
-        raise IndexMismatch(f"{path} is damaged (its bytes are not those that were written): {remedy}")
+        raise IndexMismatch(
+            f"{path} is damaged (its bytes are not those that were written): {remedy}"
+        )
 
 
 def _report(path: Path, read: Callable[[], object]) -> FileReport:
     try:
         read()
     except FileNotFoundError:
-        return FileReport(path, f"{path} is missing: the next `ras-agent index` makes it anew")
+        return FileReport(
+            path, f"{path} is missing: the next `ras-agent index` makes it anew"
+        )
     except (RasError, OSError) as error:
         return FileReport(path, str(error))
     return FileReport(path)

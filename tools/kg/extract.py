@@ -37,8 +37,12 @@ def read_each(extractor: Extractor, *, at_once: int = 1, workers: int = 1) -> Ex
     if workers > 1:
         return partial(_read_in_processes, extractor, workers)
     if at_once > 1:
-        return partial(results_in_order, Here(partial(_aread, extractor)), concurrency=at_once)
-    return lambda passages: ((passage, _read(extractor, passage)) for passage in passages)
+        return partial(
+            results_in_order, Here(partial(_aread, extractor)), concurrency=at_once
+        )
+    return lambda passages: (
+        (passage, _read(extractor, passage)) for passage in passages
+    )
 
 
 def batch_reader(*, extractor: Extractor) -> Work:
@@ -53,7 +57,10 @@ def batch_reader(*, extractor: Extractor) -> Work:
 def _read_in_processes(
     extractor: Extractor, workers: int, passages: Iterable[Passage]
 ) -> Iterator[tuple[Passage, Extraction]]:
-    pool = Processes(WorkSpec("ras_agent.tools.kg.extract:batch_reader", {"extractor": extractor}), workers)
+    pool = Processes(
+        WorkSpec("ras_agent.tools.kg.extract:batch_reader", {"extractor": extractor}),
+        workers,
+    )
     waiting = iter(passages)
     batches = iter(lambda: list(islice(waiting, _BATCH)), [])
     for batch, found in results_in_order(pool, batches, concurrency=_BATCHES * workers):
@@ -86,9 +93,15 @@ async def _aread(extractor: Extractor, passage: Passage) -> Extraction:
 
 def _of(passage: Passage, found: Extraction) -> Extraction:
     """Return what was found in the passage itself, and stands there."""
-    triples = (triple for triple in found.triples if any(source.passage_id == passage.id for source in triple.sources))
+    triples = (
+        triple
+        for triple in found.triples
+        if any(source.passage_id == passage.id for source in triple.sources)
+    )
     return keep_standing(Extraction(tuple(triples), found.failures), [passage])
 
 
 def _failed(passage: Passage, error: RasError) -> Extraction:
-    return Extraction(failures=(Failure("extractor", f"{error} (passage {passage.id})"),))
+    return Extraction(
+        failures=(Failure("extractor", f"{error} (passage {passage.id})"),)
+    )

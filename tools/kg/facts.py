@@ -16,7 +16,15 @@ import numpy.typing as npt
 
 from ras_agent.arrays import Ints
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.index.passages import ERASED, checksum, checksums, crc_of_number, damaged, hash_of, leave_remains
+from ras_agent.tools.index.passages import (
+    ERASED,
+    checksum,
+    checksums,
+    crc_of_number,
+    damaged,
+    hash_of,
+    leave_remains,
+)
 from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.assemble import EQUIVALENT, Occurrences
 from ras_agent.tools.kg.edit_rows import read_edits
@@ -72,7 +80,9 @@ class NameNumbers:
     def take(self, connection: Connection, changes: int) -> None:
         """Read the names anew, if somebody else has changed any since."""
         if self._changes != changes:
-            rows = connection.execute(f"SELECT name, number FROM kg_names WHERE crc <> {ERASED}")
+            rows = connection.execute(
+                f"SELECT name, number FROM kg_names WHERE crc <> {ERASED}"
+            )
             self._numbers = dict(rows)
             (last,) = connection.execute("SELECT MAX(number) FROM kg_names").fetchone()
             self._next = 0 if last is None else last + 1
@@ -100,7 +110,9 @@ class NameNumbers:
         return [self._numbers[name] for name in listed]
 
 
-def _read_names(connection: Connection, database: Database) -> tuple[Ints, list[bytes], list[bytes]]:
+def _read_names(
+    connection: Connection, database: Database
+) -> tuple[Ints, list[bytes], list[bytes]]:
     """Return number, name and key of each name, in the order of keys."""
     query = f"SELECT number, name, key, crc FROM kg_names WHERE crc <> {ERASED} ORDER BY key, number"
     numbers: list[int] = []
@@ -109,10 +121,17 @@ def _read_names(connection: Connection, database: Database) -> tuple[Ints, list[
     sums: list[int] = []
     read_columns(connection.execute(query), (numbers, names, keys, sums))
     # as `checksum` has it, at once: there are as many names as all else together
-    found = np.fromiter(map(crc32, keys, map(crc32, names, map(crc_of_number, numbers))), np.int64, len(numbers))
+    found = np.fromiter(
+        map(crc32, keys, map(crc32, names, map(crc_of_number, numbers))),
+        np.int64,
+        len(numbers),
+    )
     wrong = np.flatnonzero(np.array(sums, np.int64) != checksums(found))
     if len(wrong):
-        raise damaged(database, f"name {numbers[int(wrong[0])]:,} of its graph is not what was written")
+        raise damaged(
+            database,
+            f"name {numbers[int(wrong[0])]:,} of its graph is not what was written",
+        )
     return np.array(numbers, np.int64), names, keys
 
 
@@ -137,11 +156,20 @@ class _Rows(NamedTuple):
         """Return the checksums that the rows should have; the upper half is of what the passages state."""
         told = [
             f"{since} {text} {cell} {reader}".encode()
-            for since, text, cell, reader in zip(self.since, self.text, self.cell, self.reader, strict=True)
+            for since, text, cell, reader in zip(
+                self.since, self.text, self.cell, self.reader, strict=True
+            )
         ]
-        heads = map(crc32, self.id, map(crc32, self.digest, map(crc32, told, map(crc_of_number, self.number))))
+        heads = map(
+            crc32,
+            self.id,
+            map(crc32, self.digest, map(crc32, told, map(crc_of_number, self.number))),
+        )
         states = map(crc32, self.mentions, map(crc32, self.facts))
-        head, state = (checksums(np.fromiter(sums, np.int64, len(told))) for sums in (heads, states))
+        head, state = (
+            checksums(np.fromiter(sums, np.int64, len(told)))
+            for sums in (heads, states)
+        )
         return head | (state & _LOW) << 31
 
     def take(self, places: Sequence[int]) -> _Rows:
@@ -150,7 +178,10 @@ class _Rows(NamedTuple):
 
 
 def _rows_of_documents(
-    connection: Connection, database: Database, upto: int | None = None, numbers: Sequence[int] | None = None
+    connection: Connection,
+    database: Database,
+    upto: int | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> _Rows:
     """Return the rows of passages that were read, the last of each passage, by number.
 
@@ -167,7 +198,10 @@ def _rows_of_documents(
         read_columns(connection.execute(some, part), rows)
     wrong = np.flatnonzero(rows.sums() != np.array(rows.crc, np.int64))
     if len(wrong):
-        raise damaged(database, f"the facts of passage {rows.number[int(wrong[0])]:,} are not what was written")
+        raise damaged(
+            database,
+            f"the facts of passage {rows.number[int(wrong[0])]:,} are not what was written",
+        )
     if upto is not None:
         rows = rows.take([at for at, since in enumerate(rows.since) if since <= upto])
     last_of = {name: at for at, name in enumerate(rows.id)}
@@ -192,7 +226,9 @@ def passages_read(connection: Connection) -> Read:
     read_columns(connection.execute(query), (ids, numbers, cells, readers))
     last = sorted({name: at for at, name in enumerate(ids)}.values())
     return Read(
-        np.array(numbers, np.int64)[last], np.array(cells, np.int64)[last] - _UNKNOWN - 1, [readers[at] for at in last]
+        np.array(numbers, np.int64)[last],
+        np.array(cells, np.int64)[last] - _UNKNOWN - 1,
+        [readers[at] for at in last],
     )
 
 
@@ -202,7 +238,9 @@ def records(
     """Return the records of all passages that were read, or of those in some rows, by id."""
     rows = _rows_of_documents(connection, database, numbers=numbers)
     return {
-        _text(name): PassageRecord(digest, reader, 0 if text == _UNKNOWN else text, cell - _UNKNOWN - 1)
+        _text(name): PassageRecord(
+            digest, reader, 0 if text == _UNKNOWN else text, cell - _UNKNOWN - 1
+        )
         for name, digest, reader, text, cell in zip(
             rows.id, rows.digest, rows.reader, rows.text, rows.cell, strict=True
         )
@@ -210,12 +248,18 @@ def records(
 
 
 def put_facts(
-    connection: Connection, names: NameNumbers, facts: PassageFacts, known: PassageRecord, since: int
+    connection: Connection,
+    names: NameNumbers,
+    facts: PassageFacts,
+    known: PassageRecord,
+    since: int,
 ) -> None:
     """Store what a passage states, in place of what was read of it since the last published graph."""
     (last,) = connection.execute("SELECT MAX(number) FROM kg_documents").fetchone()
     triples = list(facts.triples)
-    words = [word for one in triples for word in (one.subject, one.predicate, one.object)]
+    words = [
+        word for one in triples for word in (one.subject, one.predicate, one.object)
+    ]
     numbers = names.of(connection, [*words, *facts.entities])
     stated = [
         (*numbers[3 * at : 3 * at + 3], start, end)
@@ -236,23 +280,37 @@ def put_facts(
         [np.array(named, "<i4").tobytes()],
     )
     rows = zip(*row._replace(crc=row.sums().tolist()), strict=True)
-    connection.executemany(f"INSERT INTO kg_documents VALUES ({', '.join('?' * 10)})", rows)
+    connection.executemany(
+        f"INSERT INTO kg_documents VALUES ({', '.join('?' * 10)})", rows
+    )
 
 
-def put_places(connection: Connection, database: Database, places: Mapping[str, tuple[int, int]]) -> None:
+def put_places(
+    connection: Connection, database: Database, places: Mapping[str, tuple[int, int]]
+) -> None:
     """Store `text` and `cell` of passages whose facts are stored."""
     rows = _rows_of_documents(connection, database)
     moved = rows.take([at for at, name in enumerate(rows.id) if _text(name) in places])
-    texts, cells = zip(*(places[_text(name)] for name in moved.id), strict=True) if moved.id else ((), ())
+    texts, cells = (
+        zip(*(places[_text(name)] for name in moved.id), strict=True)
+        if moved.id
+        else ((), ())
+    )
     moved = moved._replace(text=list(texts), cell=list(map(_stored_cell, cells)))
-    values = zip(moved.text, moved.cell, moved.sums().tolist(), moved.number, strict=True)
-    connection.executemany("UPDATE kg_documents SET text = ?, cell = ?, crc = ? WHERE number = ?", values)
+    values = zip(
+        moved.text, moved.cell, moved.sums().tolist(), moved.number, strict=True
+    )
+    connection.executemany(
+        "UPDATE kg_documents SET text = ?, cell = ?, crc = ? WHERE number = ?", values
+    )
 
 
 def erase_passages(connection: Connection, passage_ids: Iterable[str]) -> int:
     """Overwrite all that was read of some passages; return how many of them there were."""
     gone = {_bytes(one) for one in passage_ids}
-    found = connection.execute(f"SELECT number, id FROM kg_documents WHERE crc <> {ERASED}")
+    found = connection.execute(
+        f"SELECT number, id FROM kg_documents WHERE crc <> {ERASED}"
+    )
     rows = [(number, name) for number, name in found if name in gone]
     _blank_documents(connection, [number for number, _ in rows])
     return len({name for _, name in rows})
@@ -274,7 +332,10 @@ def erase_superseded(connection: Connection) -> None:
 def _blank_documents(connection: Connection, numbers: Sequence[int]) -> None:
     if not numbers:
         return
-    blanks = ", ".join(f"{name} = zeroblob(length({name}))" for name in ("digest", "id", "facts", "mentions"))
+    blanks = ", ".join(
+        f"{name} = zeroblob(length({name}))"
+        for name in ("digest", "id", "facts", "mentions")
+    )
     connection.executemany(
         f"UPDATE kg_documents SET text = {ERASED}, cell = {ERASED}, crc = {ERASED}, {blanks} WHERE number = ?",
         [(number,) for number in numbers],
@@ -283,7 +344,9 @@ def _blank_documents(connection: Connection, numbers: Sequence[int]) -> None:
     leave_remains(connection)
 
 
-def read_facts(connection: Connection, database: Database, upto: int | None = None) -> Reading:
+def read_facts(
+    connection: Connection, database: Database, upto: int | None = None
+) -> Reading:
     """Return what was read. upto: for the graph published then; None for all that was read since, too."""
     rows = _rows_of_documents(connection, database, upto)
     numbers, names, keys = _read_names(connection, database)
@@ -304,7 +367,9 @@ def read_facts(connection: Connection, database: Database, upto: int | None = No
     return Reading(found, texts, tuple(sorted(set(rows.reader))), numbers)
 
 
-def _numbered(blobs: Sequence[bytes], width: int, named: int, place_of: Ints, database: Database) -> Ints:
+def _numbered(
+    blobs: Sequence[bytes], width: int, named: int, place_of: Ints, database: Database
+) -> Ints:
     """Return the rows of all blobs, each after its document; the first `named` of their numbers become places."""
     rows = np.frombuffer(b"".join(blobs), "<i4").reshape(-1, width)
     sizes = np.fromiter(map(len, blobs), np.int64, len(blobs)) // (4 * width)
@@ -317,7 +382,9 @@ def _numbered(blobs: Sequence[bytes], width: int, named: int, place_of: Ints, da
 
 def _places(wanted: npt.NDArray[Any], place_of: Ints, database: Database) -> Ints:
     """Return where names are among all, by their numbers. Raises IndexMismatch for one that is not there."""
-    there = wanted.size == 0 or (int(wanted.min()) >= 0 and int(wanted.max()) < len(place_of))
+    there = wanted.size == 0 or (
+        int(wanted.min()) >= 0 and int(wanted.max()) < len(place_of)
+    )
     places = place_of[wanted] if there else np.full(1, -1)
     if (places < 0).any():
         raise damaged(database, "its graph states facts of names that are not there")
@@ -327,16 +394,22 @@ def _places(wanted: npt.NDArray[Any], place_of: Ints, database: Database) -> Int
 # ---- edges that no document states
 
 
-def put_edges(connection: Connection, names: NameNumbers, edges: Iterable[UnstatedEdge]) -> None:
+def put_edges(
+    connection: Connection, names: NameNumbers, edges: Iterable[UnstatedEdge]
+) -> None:
     """Replace the edges that no document states.
 
     One lives as long as documents name its ends; an end that none names now is not waited for.
     """
     listed = list(edges)
     rows = np.zeros(len(listed), _EDGE)
-    words = [word for edge in listed for word in (edge.subject, edge.relation, edge.target)]
+    words = [
+        word for edge in listed for word in (edge.subject, edge.relation, edge.target)
+    ]
     rows["ends"] = np.array(names.of(connection, words), np.int64).reshape(-1, 3)
-    rows["similarity"] = [np.nan if edge.similarity is None else edge.similarity for edge in listed]
+    rows["similarity"] = [
+        np.nan if edge.similarity is None else edge.similarity for edge in listed
+    ]
     named, _ = _named(connection)
     rows["alone"] = ~named[rows["ends"][:, 0]] + 2 * ~named[rows["ends"][:, 2]]
     _write_edges(connection, rows)
@@ -346,7 +419,9 @@ def _write_edges(connection: Connection, rows: npt.NDArray[Any]) -> None:
     connection.execute("DELETE FROM kg_edges")
     if len(rows):
         data = rows.tobytes()
-        connection.execute("INSERT INTO kg_edges VALUES (1, ?, ?)", (checksum(data), data))
+        connection.execute(
+            "INSERT INTO kg_edges VALUES (1, ?, ?)", (checksum(data), data)
+        )
 
 
 def _read_edges(connection: Connection, database: Database) -> npt.NDArray[Any]:
@@ -363,7 +438,9 @@ def put_others(connection: Connection, others: OtherNodes) -> None:
     connection.execute("DELETE FROM kg_others")
     if others:
         data = _bytes(others.to_json())
-        connection.execute("INSERT INTO kg_others VALUES (1, ?, ?)", (checksum(data), data))
+        connection.execute(
+            "INSERT INTO kg_others VALUES (1, ?, ?)", (checksum(data), data)
+        )
 
 
 def read_others(connection: Connection, database: Database) -> OtherNodes:
@@ -376,20 +453,31 @@ def read_others(connection: Connection, database: Database) -> OtherNodes:
     return OtherNodes.from_json(_text(row[1]))
 
 
-def _erase_unused_others(connection: Connection, database: Database, used: npt.NDArray[np.bool_]) -> None:
+def _erase_unused_others(
+    connection: Connection, database: Database, used: npt.NDArray[np.bool_]
+) -> None:
     """Erase what rested on names that are not `used`, by their numbers, or on documents that are gone."""
     others = read_others(connection, database)
     if not others:
         return
-    names = connection.execute(f"SELECT number, name FROM kg_names WHERE crc <> {ERASED}")
+    names = connection.execute(
+        f"SELECT number, name FROM kg_names WHERE crc <> {ERASED}"
+    )
     named = {name for number, name in names if used[number]}
-    rows = connection.execute(f"SELECT id FROM kg_documents WHERE crc <> {ERASED}").fetchall()
-    there = {Node(ENTITY, _text(name)) for name in named} | {Node(DOCUMENT, _text(name)) for (name,) in rows}
+    rows = connection.execute(
+        f"SELECT id FROM kg_documents WHERE crc <> {ERASED}"
+    ).fetchall()
+    there = {Node(ENTITY, _text(name)) for name in named} | {
+        Node(DOCUMENT, _text(name)) for (name,) in rows
+    }
     gone = (others.ends() | {Node(ENTITY, name) for name in others.about}) - there
     if gone:
         left = others.without(gone)
         put_others(connection, left)
-        erase_texts(connection, [hash_of(node.name) for node in others.nodes.keys() - left.nodes.keys()])
+        erase_texts(
+            connection,
+            [hash_of(node.name) for node in others.nodes.keys() - left.nodes.keys()],
+        )
         leave_remains(connection)
 
 
@@ -410,13 +498,22 @@ def erase_unused(connection: Connection, database: Database) -> None:
     used[edges["ends"].ravel()] = True
     _erase_unused_others(connection, database, used)
     living: list[int] = []
-    read_columns(connection.execute(f"SELECT number FROM kg_names WHERE crc <> {ERASED}"), (living,))
+    read_columns(
+        connection.execute(f"SELECT number FROM kg_names WHERE crc <> {ERASED}"),
+        (living,),
+    )
     numbers = np.array(living, np.int64)
     unused = numbers[~used[numbers]]
-    words = {EQUIVALENT} | {word for edit in read_edits(connection, database) for word in (*edit.old, *edit.new)}
+    words = {EQUIVALENT} | {
+        word
+        for edit in read_edits(connection, database)
+        for word in (*edit.old, *edit.new)
+    }
     lost = []
     for number in unused.tolist():
-        (name,) = connection.execute("SELECT name FROM kg_names WHERE number = ?", (number,)).fetchone()
+        (name,) = connection.execute(
+            "SELECT name FROM kg_names WHERE number = ?", (number,)
+        ).fetchone()
         if _text(name) not in words:
             lost.append((number, _text(name)))
     if not lost:
@@ -428,19 +525,30 @@ def erase_unused(connection: Connection, database: Database) -> None:
         by_number,
     )
     connection.executemany(
-        f"UPDATE kg_vectors SET crc = {ERASED}, data = zeroblob(length(data)) WHERE name = ?", by_number
+        f"UPDATE kg_vectors SET crc = {ERASED}, data = zeroblob(length(data)) WHERE name = ?",
+        by_number,
     )
     connection.executemany("DELETE FROM kg_near WHERE name = ?", by_number)
     erase_texts(connection, [hash_of(name) for _, name in lost])
     leave_remains(connection)
 
 
-def _named(connection: Connection) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def _named(
+    connection: Connection,
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return by their numbers which names passages use as ends of facts or mention, and which they use at all."""
     (last,) = connection.execute("SELECT MAX(number) FROM kg_names").fetchone()
     blobs: tuple[list[bytes], list[bytes]] = ([], [])
-    read_columns(connection.execute(f"SELECT facts, mentions FROM kg_documents WHERE crc <> {ERASED}"), blobs)
-    facts, mentions = (np.frombuffer(b"".join(blobs[at]), "<i4").reshape(-1, width) for at, width in enumerate((5, 2)))
+    read_columns(
+        connection.execute(
+            f"SELECT facts, mentions FROM kg_documents WHERE crc <> {ERASED}"
+        ),
+        blobs,
+    )
+    facts, mentions = (
+        np.frombuffer(b"".join(blobs[at]), "<i4").reshape(-1, width)
+        for at, width in enumerate((5, 2))
+    )
     named = np.zeros(0 if last is None else last + 1, dtype=np.bool_)
     for numbers in (facts[:, 0], facts[:, 2], mentions[:, 0]):
         named[numbers] = True

@@ -13,7 +13,13 @@ import numpy as np
 from ras_agent.tools.index.passages import ERASED, Table, find_rows, hash_of
 from ras_agent.tools.kg.edit_rows import erase_origins, read_edits, write_edits
 from ras_agent.tools.kg.edits import Anchor, PassageLookup, edited
-from ras_agent.tools.kg.facts import erase_passages, erase_unused, passages_read, read_facts, records
+from ras_agent.tools.kg.facts import (
+    erase_passages,
+    erase_unused,
+    passages_read,
+    read_facts,
+    records,
+)
 from ras_agent.tools.kg.graph_state import changed, read_graph_state
 from ras_agent.tools.kg.vector_rows import erase_texts
 from ras_agent.tools.store.database import Connection, Database
@@ -30,10 +36,14 @@ def forget_passages(connection: Connection, database: Database, table: Table) ->
     documents = set(table["document"].tolist())
     erase_origins(connection, database, lambda name: hash_of(name) in documents)
     read = passages_read(connection)
-    moved = read.numbers[~np.isin(read.cells, table["cell"])]  # what is in its cell has its text
+    moved = read.numbers[
+        ~np.isin(read.cells, table["cell"])
+    ]  # what is in its cell has its text
     known = records(connection, database, moved.tolist())
     names = list(known)
-    rows = find_rows(table["id"], np.array([hash_of(name) for name in names], dtype=np.uint64))
+    rows = find_rows(
+        table["id"], np.array([hash_of(name) for name in names], dtype=np.uint64)
+    )
     texts = np.array([known[name].text for name in names], dtype=np.uint64)
     gone = rows < 0
     there = np.flatnonzero(~gone)
@@ -43,7 +53,12 @@ def forget_passages(connection: Connection, database: Database, table: Table) ->
         erase_read(connection, database, lost, held_in(table))
 
 
-def erase_read(connection: Connection, database: Database, passage_ids: Iterable[str], held: PassageLookup) -> int:
+def erase_read(
+    connection: Connection,
+    database: Database,
+    passage_ids: Iterable[str],
+    held: PassageLookup,
+) -> int:
     """Erase all that was read of some passages, and what rests on nothing else; return how many passages there were.
 
     held: tells which passages are there with the text that an edit is about.
@@ -55,7 +70,9 @@ def erase_read(connection: Connection, database: Database, passage_ids: Iterable
     changed(connection, visible=bool(erased) and state.published > 0)
     if edits := read_edits(connection, database):
         reading = read_facts(connection, database)
-        _, stay = edited(reading.found, edits, held, reading.text_of(), exact=state.settings.exact)
+        _, stay = edited(
+            reading.found, edits, held, reading.text_of(), exact=state.settings.exact
+        )
         if stay != edits:
             write_edits(connection, stay)
     erase_unused(connection, database)
@@ -81,7 +98,10 @@ def held_in(table: Table) -> PassageLookup:
 
     def held(anchors: Iterable[Anchor]) -> set[Anchor]:
         asked = list(anchors)
-        rows = find_rows(table["id"], np.array([hash_of(one.passage_id) for one in asked], dtype=np.uint64))
+        rows = find_rows(
+            table["id"],
+            np.array([hash_of(one.passage_id) for one in asked], dtype=np.uint64),
+        )
         texts = table["text"]
         return {
             one

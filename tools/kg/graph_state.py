@@ -25,7 +25,11 @@ class GraphSettings:
     @property
     def maker(self) -> int:
         """Return the number that vectors of the embedder are stored under, 0 without one."""
-        return hash_of(f"{self.embedder.name} {self.embedder.dimension}") if self.embedder else 0
+        return (
+            hash_of(f"{self.embedder.name} {self.embedder.dimension}")
+            if self.embedder
+            else 0
+        )
 
     def to_json(self) -> str:
         """Return the settings as the database holds them."""
@@ -40,7 +44,9 @@ class GraphSettings:
             raise ValueError("are not what was written")
         embedder = data["embedder"]
         return cls(
-            EmbedderIdentity(**embedder) if embedder else None, Equivalence(**data["equivalence"]), data["exact"]
+            EmbedderIdentity(**embedder) if embedder else None,
+            Equivalence(**data["equivalence"]),
+            data["exact"],
         )
 
 
@@ -61,7 +67,9 @@ class GraphState(NamedTuple):
 
 def read_graph_state(connection: Connection, database: Database) -> GraphState | None:
     """Return the state of the graph, None where nothing was read yet."""
-    row = connection.execute("SELECT published, stamp, changes, made, dead, settings FROM kg_state").fetchone()
+    row = connection.execute(
+        "SELECT published, stamp, changes, made, dead, settings FROM kg_state"
+    ).fetchone()
     if row is None:
         return None
     try:
@@ -73,7 +81,9 @@ def read_graph_state(connection: Connection, database: Database) -> GraphState |
 def begin(connection: Connection) -> None:
     """Make the state of a graph that nothing was read for yet, if there is none."""
     row = (1, 0, _stamp(), 0, -1, 0, GraphSettings().to_json())
-    connection.execute("INSERT INTO kg_state VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
+    connection.execute(
+        "INSERT INTO kg_state VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row
+    )
 
 
 def publish(connection: Connection, settings: GraphSettings) -> int:
@@ -92,7 +102,10 @@ def changed(connection: Connection, *, visible: bool) -> None:
     """Note a change of what is stored. visible: of the graph that readers see, which is another one from here on."""
     if visible:
         made = "CASE WHEN made = changes THEN made + 1 ELSE made END"
-        connection.execute(f"UPDATE kg_state SET stamp = ?, made = {made}, changes = changes + 1", (_stamp(),))
+        connection.execute(
+            f"UPDATE kg_state SET stamp = ?, made = {made}, changes = changes + 1",
+            (_stamp(),),
+        )
         _advance(connection)
     else:
         connection.execute("UPDATE kg_state SET changes = changes + 1")

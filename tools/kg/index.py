@@ -17,17 +17,33 @@ from ras_agent.errors import IndexMismatch, UnknownName
 from ras_agent.protocols import Embedder
 from ras_agent.records import Source, Triple
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.embed.embedders import of_unit_length, reopened_embedder, resolve_embedder
+from ras_agent.tools.embed.embedders import (
+    of_unit_length,
+    reopened_embedder,
+    resolve_embedder,
+)
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.missing import index_not_found
 from ras_agent.tools.index.passages import hash_of
 from ras_agent.tools.index.snapshot import read_state
 from ras_agent.tools.index.store import CACHE, PassageIndex, database_at
 from ras_agent.tools.kg.arrays import Edges, KGArrays, SparseRows, Vectors
-from ras_agent.tools.kg.assemble import assemble, occurrences_of, part_of, with_equivalences, without_documents
+from ras_agent.tools.kg.assemble import (
+    assemble,
+    occurrences_of,
+    part_of,
+    with_equivalences,
+    without_documents,
+)
 from ras_agent.tools.kg.disk import KGManifest, described, digest_of, read_graph
 from ras_agent.tools.kg.edits import Edit, MergedNames, key_of, persons_of, split_names
-from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence, comparable, mutual, near_lists
+from ras_agent.tools.kg.equivalence import (
+    IMPORTED,
+    Equivalence,
+    comparable,
+    mutual,
+    near_lists,
+)
 from ras_agent.tools.kg.facts import read_others
 from ras_agent.tools.kg.graph_state import read_graph_state
 from ras_agent.tools.kg.make import open_graph
@@ -64,7 +80,9 @@ class KGIndex:
         self._embedder, self._edits = embedder, edits
 
     @classmethod
-    def open(cls, index: str | Path | Address | PassageIndex, embedder: object = None) -> Self:
+    def open(
+        cls, index: str | Path | Address | PassageIndex, embedder: object = None
+    ) -> Self:
         """Open the graph of an index, as it was last written.
 
         Raises IndexNotFound, or IndexMismatch for a damaged graph, another version or another embedder.
@@ -74,14 +92,26 @@ class KGIndex:
             database, cache = index.database, index.cache
         else:
             place = place_of(index)
-            database, cache = database_at(place), place / CACHE if isinstance(place, Path) else None
+            database, cache = (
+                database_at(place),
+                place / CACHE if isinstance(place, Path) else None,
+            )
             if isinstance(place, Path) and not PassageIndex.exists(place):
-                raise index_not_found(place, "make one with `ras-agent index`, then `ras-agent kg build`")
+                raise index_not_found(
+                    place, "make one with `ras-agent index`, then `ras-agent kg build`"
+                )
         with database.reading() as connection:
             read_state(connection, database)
-            state, others = read_graph_state(connection, database), read_others(connection, database)
+            state, others = (
+                read_graph_state(connection, database),
+                read_others(connection, database),
+            )
         made = state.settings.embedder if state else None
-        if state and resolved is not None and made != EmbedderIdentity(resolved.name, resolved.dimension):
+        if (
+            state
+            and resolved is not None
+            and made != EmbedderIdentity(resolved.name, resolved.dimension)
+        ):
             raise IndexMismatch(
                 f"{database.where} holds vectors of {made or 'no embedder'} for its graph, not of {resolved.name!r}: "
                 "open it with the former, or build the graph anew with the latter"
@@ -111,23 +141,43 @@ class KGIndex:
         With an embedder it has vectors, and equivalence edges if they are not the imported ones. exact: see KGManifest.
         """
         how = equivalence or Equivalence()
-        graph = assemble(occurrences_of(passages, edges), exact=exact, equivalences=how.kind == IMPORTED).graph
-        resolved = None if embedder is None else of_unit_length(resolve_embedder(embedder))
+        graph = assemble(
+            occurrences_of(passages, edges),
+            exact=exact,
+            equivalences=how.kind == IMPORTED,
+        ).graph
+        resolved = (
+            None if embedder is None else of_unit_length(resolve_embedder(embedder))
+        )
         if resolved is not None:
             entities = resolved.embed(list(graph.entities))
             relations = resolved.embed(list(graph.relations))
             graph = replace(graph, entity_vectors=entities, relation_vectors=relations)
-            graph = replace(graph, near=near_lists(entities, comparable(graph.entities), how))
-            graph = graph if how.kind == IMPORTED else with_equivalences(graph, *mutual(cast(SparseRows, graph.near)))
-        identity = EmbedderIdentity(resolved.name, resolved.dimension) if resolved else None
-        return cls(graph, described(graph, identity, extractor, how, exact=exact), resolved)
+            graph = replace(
+                graph, near=near_lists(entities, comparable(graph.entities), how)
+            )
+            graph = (
+                graph
+                if how.kind == IMPORTED
+                else with_equivalences(graph, *mutual(cast(SparseRows, graph.near)))
+            )
+        identity = (
+            EmbedderIdentity(resolved.name, resolved.dimension) if resolved else None
+        )
+        return cls(
+            graph, described(graph, identity, extractor, how, exact=exact), resolved
+        )
 
     @staticmethod
     def exists(index: str | Path | Address | PassageIndex) -> bool:
         """Return whether there is an index with a graph. Raises StoreError for a database that cannot be reached."""
         if not isinstance(index, PassageIndex) and not PassageIndex.exists(index):
             return False
-        database = index.database if isinstance(index, PassageIndex) else database_at(place_of(index))
+        database = (
+            index.database
+            if isinstance(index, PassageIndex)
+            else database_at(place_of(index))
+        )
         with database.reading() as connection:
             if not isinstance(index, PassageIndex):
                 read_state(connection, database)
@@ -211,17 +261,26 @@ class KGIndex:
     def without(self, documents: npt.NDArray[np.bool_]) -> Self:
         """Return this graph without what some documents, (D,), state; entities and relations keep their numbers."""
         arrays = without_documents(self.arrays, documents)
-        manifest = replace(self.manifest, facts=arrays.facts, fingerprint=digest_of(arrays))
-        gone = {Node(DOCUMENT, self.documents[place]) for place in np.flatnonzero(documents).tolist()}
+        manifest = replace(
+            self.manifest, facts=arrays.facts, fingerprint=digest_of(arrays)
+        )
+        gone = {
+            Node(DOCUMENT, self.documents[place])
+            for place in np.flatnonzero(documents).tolist()
+        }
         others = self.others.without(gone)
-        return type(self)(arrays, manifest, self._embedder, self.database, self._edits, others)
+        return type(self)(
+            arrays, manifest, self._embedder, self.database, self._edits, others
+        )
 
     def within(self, admitted: npt.NDArray[np.bool_]) -> Self:
         """Return what the `admitted` documents, (D,), state, as a graph of its own that names nothing else.
 
         Nodes that are neither entities nor documents are left out, since they may tell of any document.
         """
-        arrays = part_of(self.arrays, admitted, imported=self.manifest.equivalence.kind == IMPORTED)
+        arrays = part_of(
+            self.arrays, admitted, imported=self.manifest.equivalence.kind == IMPORTED
+        )
         manifest = replace(
             self.manifest,
             documents=len(arrays.documents),
@@ -253,11 +312,17 @@ class KGIndex:
             return self._merged(text) if found is None else found
         found = self.arrays.keys.find(_name(text, "entity"))
         found = self._merged(text) if found is None else found
-        return self._by_canonical_key.get(canonical_key(text)) if found is None else found
+        return (
+            self._by_canonical_key.get(canonical_key(text)) if found is None else found
+        )
 
     def relation_id(self, text: str) -> int | None:
         """Return the relation with the key of `text`, or None; never the equivalence relation."""
-        key = _name(text, "relation") if self.manifest.exact else canonical_key(_name(text, "relation"))
+        key = (
+            _name(text, "relation")
+            if self.manifest.exact
+            else canonical_key(_name(text, "relation"))
+        )
         return self.arrays.relation_keys.find(key)
 
     @cached_property
@@ -269,7 +334,9 @@ class KGIndex:
         if not self.is_part:
             return self._edits
         return tuple(
-            edit for edit in self._edits if any(self.document_id(one.passage_id) is not None for one in edit.anchors)
+            edit
+            for edit in self._edits
+            if any(self.document_id(one.passage_id) is not None for one in edit.anchors)
         )
 
     def made_by(self, triple: Triple) -> Edit | None:
@@ -277,7 +344,9 @@ class KGIndex:
         if not self._made:
             return None
         words = triple.subject, triple.predicate, triple.object
-        return self._made.get(tuple(key_of(word, exact=self.manifest.exact) for word in words))
+        return self._made.get(
+            tuple(key_of(word, exact=self.manifest.exact) for word in words)
+        )
 
     @cached_property
     def _made(self) -> dict[tuple[str, ...], Edit]:
@@ -304,7 +373,9 @@ class KGIndex:
     @cached_property
     def _by_canonical_key(self) -> dict[str, int]:
         """Return of the entities that share a canonical key the one that most documents name, ties by number."""
-        ascending: list[int] = np.lexsort((-np.arange(len(self.entities)), self.document_frequency)).tolist()
+        ascending: list[int] = np.lexsort(
+            (-np.arange(len(self.entities)), self.document_frequency)
+        ).tolist()
         names: Sequence[str] = self.entities
         return {canonical_key(names[entity]): entity for entity in ascending}
 
@@ -327,7 +398,12 @@ class KGIndex:
         """Return the transpose of `mentions`: document x entity."""
         mentions = self.arrays.mentions
         rows = np.repeat(np.arange(mentions.shape[0]), mentions.row_sizes())
-        return SparseRows.counted(mentions.columns, rows, (mentions.shape[1], mentions.shape[0]), mentions.values)
+        return SparseRows.counted(
+            mentions.columns,
+            rows,
+            (mentions.shape[1], mentions.shape[0]),
+            mentions.values,
+        )
 
     def neighbours(self, entity: int) -> npt.NDArray[np.int32]:
         """Return entities one edge away, in either direction, ascending. Raises UnknownName for no entity's number."""
@@ -349,17 +425,26 @@ class KGIndex:
         ends: list[int] = self.edges[edge].tolist()
         head, relation, tail = ends
         starts = self.arrays.source_starts
-        rows: list[tuple[int, int, int]] = self.arrays.sources[starts[edge] : starts[edge + 1]].tolist()
+        rows: list[tuple[int, int, int]] = self.arrays.sources[
+            starts[edge] : starts[edge + 1]
+        ].tolist()
         sources = tuple(
-            Source(self.documents[document], start, end, extractor=self.manifest.extractor)
+            Source(
+                self.documents[document], start, end, extractor=self.manifest.extractor
+            )
             for document, start, end in rows
         )
-        triple = Triple(self.entities[head], self.relations[relation], self.entities[tail], sources)
+        triple = Triple(
+            self.entities[head], self.relations[relation], self.entities[tail], sources
+        )
         edit = self.made_by(triple) if edge < self.arrays.facts else None
         if edit is None:
             return triple
         at = {anchor.passage_id for anchor in edit.anchors}
-        of_person = (replace(one, extractor=edit.by) if one.passage_id in at else one for one in sources)
+        of_person = (
+            replace(one, extractor=edit.by) if one.passage_id in at else one
+            for one in sources
+        )
         return replace(triple, sources=tuple(of_person))
 
     @cached_property
@@ -384,5 +469,9 @@ def _name(text: str, kind: str) -> str:
 def _check(number: int, count: int, kind: str, found_by: str) -> None:
     """Raise UnknownName unless `number` is from 0 to `count` - 1: a negative one would count from the end."""
     if not isinstance(number, int | np.integer) or not 0 <= number < count:
-        known = f"numbers from 0 to {count - 1}, as {found_by}() finds them" if count else "none"
+        known = (
+            f"numbers from 0 to {count - 1}, as {found_by}() finds them"
+            if count
+            else "none"
+        )
         raise UnknownName(kind, number, (known,))

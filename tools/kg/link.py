@@ -54,7 +54,11 @@ class Linking:
     starts: Mapping[str, Mapping[str, Sequence[str]]] | None = None
 
     def __post_init__(self) -> None:
-        if self.candidates < 0 or not -1 <= self.threshold <= 1 or not 0 < self.temperature < inf:
+        if (
+            self.candidates < 0
+            or not -1 <= self.threshold <= 1
+            or not 0 < self.temperature < inf
+        ):
             raise SettingsError(
                 "linking needs candidates from 0 on, a threshold from -1 to 1 and a temperature above 0; got "
                 f"{self.candidates}, {self.threshold}, {self.temperature}"
@@ -79,7 +83,9 @@ class EntityLinker:
         self.graph = graph
         self.embedder = embedder if graph.entity_vectors is not None else None
         self._linking = linking or Linking()
-        self._known = lru_cache(1024)(_Finder(graph, self.embedder, self._linking, mentions))
+        self._known = lru_cache(1024)(
+            _Finder(graph, self.embedder, self._linking, mentions)
+        )
 
     def link(self, question: str) -> tuple[LinkedEntity, ...]:
         """Return the entities of all mentions, each mention's likeliest first; without any, the question is one."""
@@ -93,8 +99,19 @@ class EntityLinker:
 class _Finder:
     """Links questions without a cache. The cache refers to this object alone, so both are freed with the linker."""
 
-    def __init__(self, graph: KGIndex, embedder: Embedder | None, how: Linking, mentions: Mentions | None) -> None:
-        self.graph, self.embedder, self._how, self._mentions = graph, embedder, how, mentions
+    def __init__(
+        self,
+        graph: KGIndex,
+        embedder: Embedder | None,
+        how: Linking,
+        mentions: Mentions | None,
+    ) -> None:
+        self.graph, self.embedder, self._how, self._mentions = (
+            graph,
+            embedder,
+            how,
+            mentions,
+        )
         self._vectors: Floats | None = None
 
     def __call__(self, question: str) -> tuple[LinkedEntity, ...]:
@@ -149,11 +166,15 @@ class _Finder:
 
     def _names(self, question: str) -> list[str]:
         if self._mentions is not None:
-            return list(dict.fromkeys(name for name in self._mentions(question) if name.strip()))
+            return list(
+                dict.fromkeys(name for name in self._mentions(question) if name.strip())
+            )
         spans = query_mentions(question, self._is_entity)
         return list(dict.fromkeys(mention.text for mention in spans))
 
-    def _nearest(self, names: Sequence[str], least: float | None = None) -> list[LinkedEntity]:
+    def _nearest(
+        self, names: Sequence[str], least: float | None = None
+    ) -> list[LinkedEntity]:
         """Return the candidates with the nearest vectors for each of `names`."""
         if not names or self.embedder is None or not len(self.graph.entities):
             return []
@@ -167,7 +188,9 @@ class _Finder:
             near = np.flatnonzero(row >= np.partition(row, -count)[-count] - TIE)
             best = near[best_places(row[near], count, relative=False)]
             best = best[row[best] >= least]
-            weights = np.exp((row[best] - row[best].max(initial=-1)) / self._how.temperature)
+            weights = np.exp(
+                (row[best] - row[best].max(initial=-1)) / self._how.temperature
+            )
             found += [
                 LinkedEntity(int(entity), float(weight), name)
                 for entity, weight in zip(best, weights / weights.sum(), strict=True)
@@ -184,19 +207,31 @@ class QueryMention(NamedTuple):
     known: bool
 
 
-def query_mentions(question: str, is_entity: Callable[[str], bool]) -> list[QueryMention]:
+def query_mentions(
+    question: str, is_entity: Callable[[str], bool]
+) -> list[QueryMention]:
     """Return names by their capitals, and phrases of several words that are entities, in the order of the question.
 
     Of phrases that overlap the longest counts. One that begins with a capital or a figure also wins over a shorter name
     ("Beaver and Erie Canal" over "Erie Canal"); any other loses to a name that is an entity. What is left of a name
     that is no entity counts if it is one itself. If nothing is found so, single words that are entities count.
     """
-    names = [QueryMention(question[a:b], a, b, is_entity(question[a:b])) for a, b in name_spans(question)]
+    names = [
+        QueryMention(question[a:b], a, b, is_entity(question[a:b]))
+        for a, b in name_spans(question)
+    ]
     words = list(_WORD.finditer(question))
-    phrases = [phrase for phrase in _phrases(question, words, least=2) if is_entity(phrase.text)]
+    phrases = [
+        phrase
+        for phrase in _phrases(question, words, least=2)
+        if is_entity(phrase.text)
+    ]
     known = [mention for mention in names if mention.known]
     taken: list[QueryMention] = []
-    for phrase in sorted([*known, *filter(_like_a_name, phrases)], key=lambda mention: mention.start - mention.end):
+    for phrase in sorted(
+        [*known, *filter(_like_a_name, phrases)],
+        key=lambda mention: mention.start - mention.end,
+    ):
         if _apart(phrase, taken):
             insort(taken, phrase, key=_start)
     for phrase in phrases:
@@ -206,10 +241,18 @@ def query_mentions(question: str, is_entity: Callable[[str], bool]) -> list[Quer
         if not name.known:
             # linked by its vector, unless part of it is an entity
             whole = _apart(name, taken)
-            for mention in [name] if whole else [rest for rest in _rests(name, taken) if is_entity(rest.text)]:
+            for mention in (
+                [name]
+                if whole
+                else [rest for rest in _rests(name, taken) if is_entity(rest.text)]
+            ):
                 insort(taken, mention, key=_start)
     if not taken:
-        taken = [word for word in _phrases(question, words, least=1, longest=1) if is_entity(word.text)]
+        taken = [
+            word
+            for word in _phrases(question, words, least=1, longest=1)
+            if is_entity(word.text)
+        ]
     return taken
 
 
@@ -234,7 +277,11 @@ def split_mention(name: str, is_entity: Callable[[str], bool]) -> list[str]:
     while at < len(words):
         for last in range(min(len(words), at + _LONGEST), at, -1):
             part = name[words[at].start() : words[last - 1].end()]
-            if not _plain(words[at]) and not _plain(words[last - 1]) and is_entity(part):
+            if (
+                not _plain(words[at])
+                and not _plain(words[last - 1])
+                and is_entity(part)
+            ):
                 parts.append(part)
                 at = last
                 break
@@ -245,14 +292,23 @@ def split_mention(name: str, is_entity: Callable[[str], bool]) -> list[str]:
     return parts
 
 
-def _phrases(question: str, words: list[re.Match[str]], least: int, longest: int = _LONGEST) -> list[QueryMention]:
+def _phrases(
+    question: str, words: list[re.Match[str]], least: int, longest: int = _LONGEST
+) -> list[QueryMention]:
     """Return runs of words, the longest first, that begin and end with a content word or one with a capital."""
-    weak = [_plain(word) and (number == 0 or not word.group()[0].isupper()) for number, word in enumerate(words)]
+    weak = [
+        _plain(word) and (number == 0 or not word.group()[0].isupper())
+        for number, word in enumerate(words)
+    ]
     found = []
     for length in range(min(longest, len(words)), least - 1, -1):
         for first in range(len(words) - length + 1):
             run = words[first : first + length]
-            if not weak[first] and not weak[first + length - 1] and not all(map(_plain, run)):
+            if (
+                not weak[first]
+                and not weak[first + length - 1]
+                and not all(map(_plain, run))
+            ):
                 start, end = run[0].start(), run[-1].end()
                 found.append(QueryMention(question[start:end], start, end, True))
     return found
@@ -275,7 +331,11 @@ def _rests(name: QueryMention, taken: list[QueryMention]) -> list[QueryMention]:
             run.pop()
         if run:
             start, end = run[0].start(), run[-1].end()
-            rests.append(QueryMention(name.text[start:end], name.start + start, name.start + end, True))
+            rests.append(
+                QueryMention(
+                    name.text[start:end], name.start + start, name.start + end, True
+                )
+            )
     return rests
 
 
@@ -284,7 +344,9 @@ def _plain(word: re.Match[str]) -> bool:
 
 
 def _like_a_name(mention: QueryMention) -> bool:
-    return (mention.text[0].isupper() or mention.text[0].isdigit()) and not _QUOTES.intersection(mention.text)
+    return (
+        mention.text[0].isupper() or mention.text[0].isdigit()
+    ) and not _QUOTES.intersection(mention.text)
 
 
 def _apart(mention: QueryMention, others: list[QueryMention]) -> bool:

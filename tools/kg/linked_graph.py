@@ -57,7 +57,11 @@ class LinkedGraph:
         if isinstance(graph, LinkedGraph):
             if graph.filter == index.filter:
                 return graph
-            linking, mentions, graph = linking or graph.linking, mentions or graph.mentions, graph.graph
+            linking, mentions, graph = (
+                linking or graph.linking,
+                mentions or graph.mentions,
+                graph.graph,
+            )
         known = graph_of(index) if graph is None else graph_within(index, graph)
         linker = linker_for(index, known, linking, mentions)
         own = linker.embedder
@@ -65,7 +69,9 @@ class LinkedGraph:
         embedder = remembering(own) if own is not None else None
         queries = embedder if shared else None
         rows = rows_of_documents(index, known)
-        return cls(known, rows, linker, embedder, queries, linking, mentions, index.filter)
+        return cls(
+            known, rows, linker, embedder, queries, linking, mentions, index.filter
+        )
 
 
 def graph_of(index: PassageIndex) -> KGIndex:
@@ -99,7 +105,10 @@ def graph_within(index: PassageIndex, graph: KGIndex) -> KGIndex:
 
 
 def linker_for(
-    index: PassageIndex, graph: KGIndex, linking: Linking | None = None, mentions: Mentions | None = None
+    index: PassageIndex,
+    graph: KGIndex,
+    linking: Linking | None = None,
+    mentions: Mentions | None = None,
 ) -> EntityLinker:
     """Make a linker; it shares the index's embedder if that made the graph's vectors, too."""
     identity = index.snapshot.manifest.embedder
@@ -110,8 +119,13 @@ def linker_for(
             embedder = of_unit_length(cast(Embedder, index.embedder))
         else:
             embedder = index.embedder if identity == own else graph.embedder
-    if embedder is not None and EmbedderIdentity(embedder.name, embedder.dimension) != own:
-        raise IndexMismatch(f"the graph's vectors are of {own}, not of {embedder.name!r}: build the graph anew")
+    if (
+        embedder is not None
+        and EmbedderIdentity(embedder.name, embedder.dimension) != own
+    ):
+        raise IndexMismatch(
+            f"the graph's vectors are of {own}, not of {embedder.name!r}: build the graph anew"
+        )
     return EntityLinker(graph, embedder, linking=linking, mentions=mentions)
 
 
@@ -142,7 +156,9 @@ def _rows(index: PassageIndex, graph: KGIndex) -> npt.NDArray[np.int64]:
     return find_rows(index.snapshot.table["id"], graph.document_hashes)
 
 
-def _changed(index: PassageIndex, graph: KGIndex, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _changed(
+    index: PassageIndex, graph: KGIndex, rows: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
     """Return which of the graph's documents, (D,), were read when their passages had another text."""
     texts = graph.arrays.texts
     changed = np.zeros(len(rows), dtype=np.bool_)

@@ -28,10 +28,17 @@ class LLMMentions:
     """Finds mentions with a chat model; `prompts_dir` overrides mentions and repair. For EntityLinker's `mentions`."""
 
     def __init__(
-        self, model: object, *, prompts_dir: str | Path | None = None, settings: ChatSettings | None = None
+        self,
+        model: object,
+        *,
+        prompts_dir: str | Path | None = None,
+        settings: ChatSettings | None = None,
     ) -> None:
         self._chat = as_chat(model, settings)
-        self._prompt, self._repair = load("mentions", prompts_dir), load("repair", prompts_dir)
+        self._prompt, self._repair = (
+            load("mentions", prompts_dir),
+            load("repair", prompts_dir),
+        )
 
     def __call__(self, question: str) -> list[str]:
         """Return names that occur in the question. Raises ParseError if no reply has any, and ModelCallError."""
@@ -42,12 +49,22 @@ class LLMMentions:
 
         def render(room: int) -> Request:
             # names may be anywhere, but they are looked up one by one: those of the beginning do without the others
-            return Request(self._prompt.fill(question=cut_to_tokens(as_data(question), room - around)))
+            return Request(
+                self._prompt.fill(
+                    question=cut_to_tokens(as_data(question), room - around)
+                )
+            )
 
         request, reply = yield from fitted(self._chat, MOST_TOKENS, render)
         names = listed_names(reply.text, question)
         if names is None:
-            reply = yield repair(request, reply, self._repair, "it lists nothing that occurs in the question", _FORM)
+            reply = yield repair(
+                request,
+                reply,
+                self._repair,
+                "it lists nothing that occurs in the question",
+                _FORM,
+            )
             names = listed_names(reply.text, question)
         if names is None:
             raise ParseError(nothing_in(reply.text, "no names"))
@@ -62,10 +79,18 @@ def listed_names(reply: str, question: str) -> list[str] | None:
     >>> listed_names("[NONE]", "What is that?")
     []
     """
-    lines = [_BULLET.sub("", line).strip('*_`"“” \t,;') for line in without_thinking(reply).splitlines()]
+    lines = [
+        _BULLET.sub("", line).strip('*_`"“” \t,;')
+        for line in without_thinking(reply).splitlines()
+    ]
     lines = [line for line in lines if canonical_key(line)]
     if any(line.strip("[]").upper() == str(NONE).strip("[]") for line in lines):
         return []
     asked = f" {canonical_key(question)} "
-    names = [line for line in lines if f" {canonical_key(line)} " in asked or (not line.isascii() and line in question)]
+    names = [
+        line
+        for line in lines
+        if f" {canonical_key(line)} " in asked
+        or (not line.isascii() and line in question)
+    ]
     return list(dict.fromkeys(names)) or None

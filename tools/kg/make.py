@@ -22,11 +22,23 @@ from ras_agent.errors import IndexMismatch, IndexNotFound, RasError
 from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.embedders import reopened_embedder
 from ras_agent.tools.kg.arrays import SparseRows, Vectors
-from ras_agent.tools.kg.assemble import EQUIVALENT, Occurrences, assemble, with_equivalences
+from ras_agent.tools.kg.assemble import (
+    EQUIVALENT,
+    Occurrences,
+    assemble,
+    with_equivalences,
+)
 from ras_agent.tools.kg.disk import SavedGraph, described, read_graph, write_graph
 from ras_agent.tools.kg.edit_rows import read_edits
 from ras_agent.tools.kg.edits import Anchor, Edit, edited
-from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence, comparable, mutual, near_lists, near_lists_after
+from ras_agent.tools.kg.equivalence import (
+    IMPORTED,
+    Equivalence,
+    comparable,
+    mutual,
+    near_lists,
+    near_lists_after,
+)
 from ras_agent.tools.kg.facts import Reading, read_facts
 from ras_agent.tools.kg.graph_state import GraphSettings, GraphState, read_graph_state
 from ras_agent.tools.kg.vector_rows import (
@@ -70,7 +82,9 @@ class Stored(NamedTuple):
         left = np.flatnonzero(~known & (names >= 0))
         if len(left):
             with self.database.reading() as connection:
-                read = read_vectors(connection, self.database, self.maker, self.dimension, names[left])
+                read = read_vectors(
+                    connection, self.database, self.maker, self.dimension, names[left]
+                )
             places = read.at(names[left])
             there = left[places >= 0]
             vectors[there] = read.rows[places[places >= 0]]
@@ -79,7 +93,11 @@ class Stored(NamedTuple):
 
 
 def read_stored(
-    connection: Connection, database: Database, state: GraphState, now: GraphSettings, before: SavedGraph | None = None
+    connection: Connection,
+    database: Database,
+    state: GraphState,
+    now: GraphSettings,
+    before: SavedGraph | None = None,
 ) -> Stored:
     """Return what a graph with the settings `now` can use again. before: the arrays of the last graph, if at hand."""
     was = state.settings
@@ -87,8 +105,15 @@ def read_stored(
     if now.embedder is None:
         return Stored(database, 0, 0, vectors, None if was.embedder else NO_LISTS)
     same = was.embedder == now.embedder
-    if same and before and before.arrays.entity_vectors is not None and before.arrays.relation_vectors is not None:
-        rows = np.concatenate([before.arrays.entity_vectors, before.arrays.relation_vectors])
+    if (
+        same
+        and before
+        and before.arrays.entity_vectors is not None
+        and before.arrays.relation_vectors is not None
+    ):
+        rows = np.concatenate(
+            [before.arrays.entity_vectors, before.arrays.relation_vectors]
+        )
         numbers, first = np.unique(before.names, return_index=True)
         vectors = Numbered(numbers, _Picked(rows, first))
     if same and was.equivalence == now.equivalence:
@@ -115,8 +140,12 @@ def near_of(saved: SavedGraph, settings: GraphSettings) -> NearNames:
     order = np.argsort(numbers)
     sizes = lists.row_sizes()[order]
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    at = np.repeat(np.asarray(lists.starts)[:-1][order] - starts[:-1], sizes) + np.arange(starts[-1])
-    return NearNames(numbers[order], starts, numbers[lists.columns[at]], np.asarray(lists.values)[at])
+    at = np.repeat(
+        np.asarray(lists.starts)[:-1][order] - starts[:-1], sizes
+    ) + np.arange(starts[-1])
+    return NearNames(
+        numbers[order], starts, numbers[lists.columns[at]], np.asarray(lists.values)[at]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +176,24 @@ class MadeGraph:
     def store(self, connection: Connection, before: NearNames | None) -> None:
         """Store the vectors of names that were embedded, and lists that differ from those `before`; see put_near."""
         arrays = self.saved.arrays
-        if len(self.fresh) and arrays.entity_vectors is not None and arrays.relation_vectors is not None:
+        if (
+            len(self.fresh)
+            and arrays.entity_vectors is not None
+            and arrays.relation_vectors is not None
+        ):
             count = len(arrays.entities)
             vectors = [
-                arrays.entity_vectors[at] if at < count else arrays.relation_vectors[at - count]
+                arrays.entity_vectors[at]
+                if at < count
+                else arrays.relation_vectors[at - count]
                 for at in self.fresh.tolist()
             ]
-            put_vectors(connection, self.settings.maker, self.saved.names[self.fresh].tolist(), np.stack(vectors))
+            put_vectors(
+                connection,
+                self.settings.maker,
+                self.saved.names[self.fresh].tolist(),
+                np.stack(vectors),
+            )
         put_near(connection, before, near_of(self.saved, self.settings))
 
 
@@ -173,24 +213,43 @@ def make_graph(
     assembled = assemble(found, exact=settings.exact, equivalences=how.kind == IMPORTED)
     graph = replace(assembled.graph, texts=reading.texts[assembled.documents])
     # names of edits alone have no number yet, the equivalence relation perhaps none
-    known = np.append(reading.names, np.full(len(found.names) - len(reading.names) + 1, -1))
+    known = np.append(
+        reading.names, np.full(len(found.names) - len(reading.names) + 1, -1)
+    )
     known[-1] = known[[*found.names.find_all(EQUIVALENT), -1][0]]
     numbers = known[np.concatenate([assembled.entities, assembled.relations])]
     fresh = np.empty(0, np.int64)
     if settings.embedder is not None:
         count, entities = len(graph.entities), list(graph.entities)
-        vectors, fresh = _vectors_of([*entities, *graph.relations], numbers, stored, embed)
-        graph = replace(graph, entity_vectors=vectors[:count], relation_vectors=vectors[count:])
+        vectors, fresh = _vectors_of(
+            [*entities, *graph.relations], numbers, stored, embed
+        )
+        graph = replace(
+            graph, entity_vectors=vectors[:count], relation_vectors=vectors[count:]
+        )
         report("comparing", 0, count)
-        lists = _near(vectors[:count], numbers[:count], comparable(entities), how, stored.near or NO_LISTS)
+        lists = _near(
+            vectors[:count],
+            numbers[:count],
+            comparable(entities),
+            how,
+            stored.near or NO_LISTS,
+        )
         graph = replace(graph, near=lists)
-        graph = graph if how.kind == IMPORTED else with_equivalences(graph, *mutual(lists))
-    manifest = described(graph, settings.embedder, ", ".join(reading.readers), how, exact=settings.exact)
+        graph = (
+            graph if how.kind == IMPORTED else with_equivalences(graph, *mutual(lists))
+        )
+    manifest = described(
+        graph, settings.embedder, ", ".join(reading.readers), how, exact=settings.exact
+    )
     return MadeGraph(SavedGraph(graph, manifest, numbers), settings, fresh)
 
 
 def _vectors_of(
-    names: Sequence[str], numbers: Ints, stored: Stored, embed: Callable[[list[str], list[int]], Vectors]
+    names: Sequence[str],
+    numbers: Ints,
+    stored: Stored,
+    embed: Callable[[list[str], list[int]], Vectors],
 ) -> tuple[Vectors, Ints]:
     """Return the vectors of names, and where those are that had to be embedded, each name once."""
     vectors, known = stored.of(numbers)
@@ -198,7 +257,9 @@ def _vectors_of(
     missing = np.flatnonzero(~known).tolist()
     for at in missing:
         first.setdefault(names[at], at)
-    left = sorted(first.values(), key=lambda at: len(names[at]))  # texts of one length share a batch: less padding
+    left = sorted(
+        first.values(), key=lambda at: len(names[at])
+    )  # texts of one length share a batch: less padding
     if left:
         vectors[left] = embed([names[at] for at in left], numbers[left].tolist())
         for at in missing:
@@ -206,7 +267,9 @@ def _vectors_of(
     return vectors, np.array(sorted(left), np.int64)
 
 
-def _near(vectors: Vectors, numbers: Ints, classes: Ints, how: Equivalence, before: NearNames) -> SparseRows:
+def _near(
+    vectors: Vectors, numbers: Ints, classes: Ints, how: Equivalence, before: NearNames
+) -> SparseRows:
     """Return the nearest of each entity: what is stored of names that stay, and comparisons of the others."""
     if not len(before.names) or how.kind == IMPORTED:
         return near_lists(vectors, classes, how)
@@ -217,7 +280,9 @@ def _near(vectors: Vectors, numbers: Ints, classes: Ints, how: Equivalence, befo
     columns = np.searchsorted(ids, before.others).astype(np.int32)
     lists = SparseRows(starts, columns, before.cosines, len(ids))
     listed = Numbered(before.names, None).at(numbers) >= 0
-    came_from = np.where(listed, np.searchsorted(ids, numbers).clip(max=len(ids) - 1), -1)
+    came_from = np.where(
+        listed, np.searchsorted(ids, numbers).clip(max=len(ids) - 1), -1
+    )
     return near_lists_after(lists, came_from, vectors, classes, how)
 
 
@@ -246,7 +311,9 @@ def open_graph(
     with database.reading() as connection:
         state = read_graph_state(connection, database)
         if state is None or not state.published:
-            raise IndexNotFound(f"no knowledge graph at {database.where}: make one with `ras-agent kg build`")
+            raise IndexNotFound(
+                f"no knowledge graph at {database.where}: make one with `ras-agent kg build`"
+            )
         edits = read_edits(connection, database)
         saved = at_hand(state, cache)
         work = None if saved else _Work.read(connection, database, state, edits)
@@ -266,7 +333,11 @@ def keep_graph(database: Database, cache: Path | None) -> None:
     with database.reading() as connection:
         state = read_graph_state(connection, database)
         missing = state is not None and state.published and not _is_kept(state, cache)
-        work = _Work.read(connection, database, state, read_edits(connection, database)) if state and missing else None
+        work = (
+            _Work.read(connection, database, state, read_edits(connection, database))
+            if state and missing
+            else None
+        )
     made = None
     if work and state:
         try:
@@ -286,7 +357,11 @@ def keep_graph(database: Database, cache: Path | None) -> None:
 def clear_away(cache: Path | None, state: GraphState | None) -> None:
     """Delete the arrays of other graphs; readers that have mapped them can still read."""
     keep = _file(Path(), state.stamp).name if state else ""
-    for path in (cache / CACHE).iterdir() if cache is not None and (cache / CACHE).is_dir() else ():
+    for path in (
+        (cache / CACHE).iterdir()
+        if cache is not None and (cache / CACHE).is_dir()
+        else ()
+    ):
         if path.name.removesuffix(".sum") != keep:
             _remove(path)
 
@@ -324,7 +399,13 @@ class _Work(NamedTuple):
     stored: Stored
 
     @classmethod
-    def read(cls, connection: Connection, database: Database, state: GraphState, edits: tuple[Edit, ...]) -> _Work:
+    def read(
+        cls,
+        connection: Connection,
+        database: Database,
+        state: GraphState,
+        edits: tuple[Edit, ...],
+    ) -> _Work:
         reading = read_facts(connection, database, state.published)
         stored = read_stored(connection, database, state, state.settings)
         return cls(database, state.settings, reading, edits, stored)
@@ -337,14 +418,22 @@ class _Work(NamedTuple):
             assert identity
             if chosen is None:
                 try:
-                    chosen = reopened_embedder(identity.name, identity.dimension, self.database.where)
+                    chosen = reopened_embedder(
+                        identity.name, identity.dimension, self.database.where
+                    )
                 except RasError as error:
                     raise _NoEmbedder(str(error)) from error
             return embed_with(chosen, names, identity.dimension)
 
         found = self.reading.found
         if self.edits:
-            found, _ = edited(found, self.edits, _all, self.reading.text_of(), exact=self.settings.exact)
+            found, _ = edited(
+                found,
+                self.edits,
+                _all,
+                self.reading.text_of(),
+                exact=self.settings.exact,
+            )
         return make_graph(self.reading, found, self.settings, self.stored, embed)
 
 
@@ -379,7 +468,9 @@ def at_hand(state: GraphState, cache: Path | None) -> SavedGraph | None:
 
 
 def _is_kept(state: GraphState, cache: Path | None) -> bool:
-    return state.stamp in _held if cache is None else _file(cache, state.stamp).is_file()
+    return (
+        state.stamp in _held if cache is None else _file(cache, state.stamp).is_file()
+    )
 
 
 def _file(cache: Path, stamp: int) -> Path:

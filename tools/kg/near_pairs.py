@@ -35,7 +35,9 @@ class Cells(NamedTuple):
 
     @classmethod
     def none(cls) -> Self:
-        return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
+        return cls(
+            np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+        )
 
     @classmethod
     def joined(cls, parts: Sequence[Cells]) -> Self:
@@ -64,13 +66,22 @@ class _Comparison(NamedTuple):
     threshold: np.float32
 
     @classmethod
-    def of(cls, vectors: Vectors, classes: Ints, threshold: float, rows: int) -> _Comparison:
+    def of(
+        cls, vectors: Vectors, classes: Ints, threshold: float, rows: int
+    ) -> _Comparison:
         """Take vectors of which `rows` are compared with the others."""
         worth_it = rows >= _MANY and vectors.shape[1] > 2 * _SHORT
-        return cls(vectors, _bounds_of(vectors) if worth_it else vectors, classes, np.float32(threshold))
+        return cls(
+            vectors,
+            _bounds_of(vectors) if worth_it else vectors,
+            classes,
+            np.float32(threshold),
+        )
 
     def block(self, numbers: Ints) -> Floats:
-        return np.asarray(self.bounds[numbers], dtype=np.float32)  # a block at a time, since all are large
+        return np.asarray(
+            self.bounds[numbers], dtype=np.float32
+        )  # a block at a time, since all are large
 
     def cells(self, rows: Ints, columns: Ints, block: Floats) -> Cells:
         """Return the pairs of a row and a column whose cosine, in whole steps, reaches the threshold.
@@ -78,21 +89,31 @@ class _Comparison(NamedTuple):
         block: of the columns.
         """
         row, column = np.divmod(
-            np.flatnonzero(self.block(rows) @ block.T >= self.threshold - STEP), max(len(columns), 1)
+            np.flatnonzero(self.block(rows) @ block.T >= self.threshold - STEP),
+            max(len(columns), 1),
         )
         rows, columns = rows[row], columns[column]
-        same = np.flatnonzero((self.classes[rows] == self.classes[columns]) & (self.classes[rows] >= 0))
+        same = np.flatnonzero(
+            (self.classes[rows] == self.classes[columns]) & (self.classes[rows] >= 0)
+        )
         rows, columns = rows[same], columns[same]
         cosines = np.empty(len(rows), np.float32)
         for start in range(0, len(rows), _GATHERED):
             some = slice(start, start + _GATHERED)
-            left, right = (np.asarray(self.vectors[ends[some]], np.float32) for ends in (rows, columns))
+            left, right = (
+                np.asarray(self.vectors[ends[some]], np.float32)
+                for ends in (rows, columns)
+            )
             cosines[some] = np.einsum("ij,ij->i", left, right)
         cosines = np.minimum(np.round(cosines / STEP) * STEP, 1).astype(np.float32)
-        return Cells(rows, columns, cosines).at(np.flatnonzero(cosines >= np.round(self.threshold / STEP) * STEP))
+        return Cells(rows, columns, cosines).at(
+            np.flatnonzero(cosines >= np.round(self.threshold / STEP) * STEP)
+        )
 
 
-def all_pairs(vectors: Vectors, classes: Ints, fresh: Ints, threshold: float) -> Iterator[Cells]:
+def all_pairs(
+    vectors: Vectors, classes: Ints, fresh: Ints, threshold: float
+) -> Iterator[Cells]:
     """Yield each pair with one end in `fresh` (ascending), once."""
     comparison = _Comparison.of(vectors, classes, threshold, len(fresh))
     is_fresh = np.zeros(len(vectors), dtype=np.bool_)
@@ -105,12 +126,22 @@ def all_pairs(vectors: Vectors, classes: Ints, fresh: Ints, threshold: float) ->
             for start in range(0, len(some), ROWS):
                 rows = some[start : start + ROWS]
                 # of two that are fresh, the lesser is the row
-                first = np.searchsorted(columns, rows[0], "right") if is_fresh[columns].all() else 0
+                first = (
+                    np.searchsorted(columns, rows[0], "right")
+                    if is_fresh[columns].all()
+                    else 0
+                )
                 cells = comparison.cells(rows, columns[first:], block[first:])
-                yield cells.at(np.flatnonzero(~is_fresh[cells.columns] | (cells.columns > cells.rows)))
+                yield cells.at(
+                    np.flatnonzero(
+                        ~is_fresh[cells.columns] | (cells.columns > cells.rows)
+                    )
+                )
 
 
-def clustered_pairs(vectors: Vectors, classes: Ints, threshold: float, probes: int = _PROBES) -> Iterator[Cells]:
+def clustered_pairs(
+    vectors: Vectors, classes: Ints, threshold: float, probes: int = _PROBES
+) -> Iterator[Cells]:
     """Yield nearly all pairs, some of them twice: each entity's with those in the `probes` clusters nearest to it.
 
     The time grows with the power of 1.5 of the number of entities, since the number of clusters does with that of 0.5.
@@ -120,18 +151,28 @@ def clustered_pairs(vectors: Vectors, classes: Ints, threshold: float, probes: i
     if not len(entities):
         return
     centres = _centres(vectors, entities)
-    home, near = np.empty(len(entities), np.int64), np.empty((len(entities), min(probes, len(centres))), np.int64)
+    home, near = (
+        np.empty(len(entities), np.int64),
+        np.empty((len(entities), min(probes, len(centres))), np.int64),
+    )
     for start in range(0, len(entities), ROWS):
         some = slice(start, start + ROWS)
         products = np.asarray(vectors[entities[some]], np.float32) @ centres.T
         home[some] = products.argmax(axis=1)
-        near[some] = np.argpartition(products, -near.shape[1], axis=1)[:, -near.shape[1] :]
-    members, visitors = _by_cluster(home, len(centres)), _by_cluster(near.ravel(), len(centres))
+        near[some] = np.argpartition(products, -near.shape[1], axis=1)[
+            :, -near.shape[1] :
+        ]
+    members, visitors = (
+        _by_cluster(home, len(centres)),
+        _by_cluster(near.ravel(), len(centres)),
+    )
     for at_home, visiting in zip(members, visitors, strict=True):
         columns, visiting = entities[at_home], visiting // near.shape[1]
         block = comparison.block(columns)
         for start in range(0, len(visiting), ROWS):
-            cells = comparison.cells(entities[visiting[start : start + ROWS]], columns, block)
+            cells = comparison.cells(
+                entities[visiting[start : start + ROWS]], columns, block
+            )
             yield cells.at(np.flatnonzero(cells.rows != cells.columns))
 
 
@@ -140,7 +181,10 @@ def _comparable(classes: Ints) -> list[Ints]:
     values, of, counts = np.unique(classes, return_inverse=True, return_counts=True)
     counts[values < 0] = 0
     largest = counts.argmax() if len(counts) else 0
-    return [np.flatnonzero(of == largest), np.flatnonzero((of != largest) & (counts[of] > 1))]
+    return [
+        np.flatnonzero(of == largest),
+        np.flatnonzero((of != largest) & (counts[of] > 1)),
+    ]
 
 
 def _bounds_of(vectors: Vectors) -> Floats:
@@ -165,11 +209,17 @@ def _bounds_of(vectors: Vectors) -> Floats:
 def _centres(vectors: Vectors, entities: Ints) -> Floats:
     """Return the centres of clusters of entities, of unit length: a few rounds of k-means over a sample of them."""
     count = max(int(2 * len(entities) ** 0.5), 1)
-    sample = np.asarray(vectors[entities[:: max(len(entities) // (_SAMPLE * count), 1)]], dtype=np.float32)
+    sample = np.asarray(
+        vectors[entities[:: max(len(entities) // (_SAMPLE * count), 1)]],
+        dtype=np.float32,
+    )
     centres = sample[:: max(len(sample) // count, 1)][:count].copy()
     for _ in range(_ROUNDS):
         nearest = np.concatenate(
-            [(sample[start : start + ROWS] @ centres.T).argmax(axis=1) for start in range(0, len(sample), ROWS)]
+            [
+                (sample[start : start + ROWS] @ centres.T).argmax(axis=1)
+                for start in range(0, len(sample), ROWS)
+            ]
         )
         order = np.argsort(nearest, kind="stable")
         used, starts = np.unique(nearest[order], return_index=True)

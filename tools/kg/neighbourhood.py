@@ -65,7 +65,11 @@ def neighbourhood(graph: KGIndex, entity: str, limit: int) -> Neighbourhood:
     number = graph.entity_id(entity) if entity else None
     if entity and number is None:
         raise KeyError(entity)
-    entities = most_connected(graph, limit) if number is None else nearby(graph, [number], limit)
+    entities = (
+        most_connected(graph, limit)
+        if number is None
+        else nearby(graph, [number], limit)
+    )
     ends = graph.edges[:, [0, 2]]
     inside = np.isin(ends, entities).all(axis=1) & (ends[:, 0] != ends[:, 1])
     facts, same = [], []
@@ -75,13 +79,22 @@ def neighbourhood(graph: KGIndex, entity: str, limit: int) -> Neighbourhood:
             facts.append(Fact(id=triple.id, **triple.to_dict()))
         else:
             cosine = float(graph.similarities[edge - graph.facts.stop])
-            same.append(Equivalence(one=triple.subject, other=triple.object, similarity=round(cosine, 4)))
+            same.append(
+                Equivalence(
+                    one=triple.subject, other=triple.object, similarity=round(cosine, 4)
+                )
+            )
     steps = {} if number is None else _steps(graph, number, entities)
     frequency, numbers = graph.document_frequency, cast("list[int]", entities.tolist())
     return Neighbourhood(
         entity="" if number is None else graph.entities[number],
         entities=[
-            Entity(name=graph.entities[node], passages=int(frequency[node]), steps=steps.get(node)) for node in numbers
+            Entity(
+                name=graph.entities[node],
+                passages=int(frequency[node]),
+                steps=steps.get(node),
+            )
+            for node in numbers
         ],
         facts=facts,
         equivalences=same,
@@ -95,7 +108,9 @@ def names_beginning(graph: KGIndex, prefix: str, limit: int) -> list[str]:
     keys: Any = graph.keys
     key = prefix if graph.manifest.exact else canonical_key(prefix)
     first = bisect_left(keys, key)
-    numbers = takewhile(lambda number: keys[number].startswith(key), range(first, len(keys)))
+    numbers = takewhile(
+        lambda number: keys[number].startswith(key), range(first, len(keys))
+    )
     return [graph.entities[number] for number in islice(numbers, limit)]
 
 
@@ -104,7 +119,9 @@ def _steps(graph: KGIndex, start: int, entities: Ints) -> dict[int, int]:
     unreached = set(entities.tolist())
     steps, last = {start: 0}, [start]
     while last:
-        reached = {node for entity in last for node in graph.neighbours(entity).tolist()} & unreached - steps.keys()
+        reached = {
+            node for entity in last for node in graph.neighbours(entity).tolist()
+        } & unreached - steps.keys()
         last = sorted(reached)
         steps |= dict.fromkeys(last, max(steps.values()) + 1)
     return steps

@@ -49,7 +49,9 @@ class OtherNodes:
 
     def ends(self) -> set[Node]:
         """Return the entities and documents of the graph that links lead to."""
-        return {end for link in self.links for end in (link.source, link.target)} - self.nodes.keys()
+        return {
+            end for link in self.links for end in (link.source, link.target)
+        } - self.nodes.keys()
 
     def without(self, gone: Collection[Node]) -> Self:
         """Return what is left if entities and documents are gone: nodes that rested on them alone go, too.
@@ -57,12 +59,24 @@ class OtherNodes:
         A node rests on what links join it to, whatever the number of links between.
         """
         before = _joined(self.links, self.ends())
-        links = [link for link in self.links if link.source not in gone and link.target not in gone]
+        links = [
+            link
+            for link in self.links
+            if link.source not in gone and link.target not in gone
+        ]
         lost = before - _joined(links, self.ends().difference(gone))
         return type(self)(
             {node: about for node, about in self.nodes.items() if node not in lost},
-            tuple(link for link in links if link.source not in lost and link.target not in lost),
-            {name: about for name, about in self.about.items() if Node(ENTITY, name) not in gone},
+            tuple(
+                link
+                for link in links
+                if link.source not in lost and link.target not in lost
+            ),
+            {
+                name: about
+                for name, about in self.about.items()
+                if Node(ENTITY, name) not in gone
+            },
             self.relations,
         )
 
@@ -70,7 +84,9 @@ class OtherNodes:
         """Return what `from_json` reads."""
         nodes = [[*node, about] for node, about in self.nodes.items()]
         links = [[*link.source, link.relation, *link.target] for link in self.links]
-        return json.dumps([nodes, links, self.about, self.relations], ensure_ascii=False)
+        return json.dumps(
+            [nodes, links, self.about, self.relations], ensure_ascii=False
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -87,7 +103,9 @@ class OtherNodes:
 def node_text(attributes: Attributes, **first: str) -> str:
     """Return the text of a node or relation, "key: value" a line, with `first` in front; null is left out."""
     pairs = [*first.items(), *attributes.items()]
-    return "\n".join(f"{key}: {value}" for key, value in pairs if value is not None).strip()
+    return "\n".join(
+        f"{key}: {value}" for key, value in pairs if value is not None
+    ).strip()
 
 
 def _joined(links: Iterable[Link], ends: Iterable[Node]) -> set[Node]:

@@ -32,13 +32,17 @@ def walk_matrix(graph: KGIndex, *, equivalence: float = 1.0) -> csr_matrix:
     real = (edges[:, 0] != edges[:, 2]) & (weights > 0)
     heads, tails, weights = edges[real, 0], edges[real, 2], weights[real]
     ends = np.concatenate([heads, tails]), np.concatenate([tails, heads])
-    return csr_matrix((np.tile(weights, 2), ends), shape=(count, count), dtype=np.float32)  # adds up what is repeated
+    return csr_matrix(
+        (np.tile(weights, 2), ends), shape=(count, count), dtype=np.float32
+    )  # adds up what is repeated
 
 
 class PageRank:
     """Computes walks on one matrix, whose transition probabilities are prepared once."""
 
-    def __init__(self, weights: csr_matrix, *, damping: float = 0.5, tolerance: float = 1e-6) -> None:
+    def __init__(
+        self, weights: csr_matrix, *, damping: float = 0.5, tolerance: float = 1e-6
+    ) -> None:
         """Prepare walks on `weights`, symmetric (N, N), as made by `walk_matrix`, in the weights' own precision.
 
         damping: the chance that a walk goes on; otherwise (teleport, restart) it starts again at a seed.

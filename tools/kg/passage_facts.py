@@ -12,7 +12,12 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.titles import bare_title
 from ras_agent.tools.index.chunk import piece_number
 from ras_agent.tools.index.load import Skipped
-from ras_agent.tools.index.stated_facts import STATED, mentions, pieces_about, sentence_of
+from ras_agent.tools.index.stated_facts import (
+    STATED,
+    mentions,
+    pieces_about,
+    sentence_of,
+)
 from ras_agent.tools.kg.formats.named import PlacedTriple
 
 _SIZE = 1000  # characters of a passage
@@ -33,7 +38,11 @@ class PassageFacts:
 
     def spans(self, triple: Triple) -> list[tuple[int, int]]:
         """Return the spans of the passage in which a triple was read; (0, 0) if it has none."""
-        return [(at.start, at.end) for at in triple.sources if at.passage_id == self.passage_id] or [(0, 0)]
+        return [
+            (at.start, at.end)
+            for at in triple.sources
+            if at.passage_id == self.passage_id
+        ] or [(0, 0)]
 
 
 class UnstatedEdge(NamedTuple):
@@ -54,7 +63,9 @@ def facts_in(passage: Passage, triples: tuple[Triple, ...]) -> PassageFacts:
     return PassageFacts(passage.id, triples, (title,) if canonical_key(title) else ())
 
 
-def knowledge_passages(triples: Iterable[PlacedTriple], label: str, size: int = _SIZE) -> list[Passage]:
+def knowledge_passages(
+    triples: Iterable[PlacedTriple], label: str, size: int = _SIZE
+) -> list[Passage]:
     """Turn triples into passages of about `size` characters at most, titled after the head of their facts.
 
     They come in the order of the heads and belong to the document `label`; a head with more facts than fit gets
@@ -62,15 +73,23 @@ def knowledge_passages(triples: Iterable[PlacedTriple], label: str, size: int = 
     """
     by_head: dict[str, dict[tuple[str, str, str], PlacedTriple]] = {}
     for triple in triples:
-        key = tuple(map(canonical_key, (triple.subject, triple.predicate, triple.object)))
+        key = tuple(
+            map(canonical_key, (triple.subject, triple.predicate, triple.object))
+        )
         by_head.setdefault(key[0], {}).setdefault(key, triple)  # type: ignore[arg-type]  # three keys
     passages = []
     for head, own in by_head.items():
         for number, part in enumerate(_parts(list(own.values()), size), start=1):
-            text = "\n".join(sentence_of(fact.subject, fact.predicate, fact.object) for fact in part)
-            facts = [[fact.subject, fact.predicate, fact.object, fact.place] for fact in part]
+            text = "\n".join(
+                sentence_of(fact.subject, fact.predicate, fact.object) for fact in part
+            )
+            facts = [
+                [fact.subject, fact.predicate, fact.object, fact.place] for fact in part
+            ]
             name = f"{label}#{head}" if number == 1 else f"{label}#{head}#{number}"
-            passages.append(Passage(name, text, part[0].subject, label, {STATED: facts}))
+            passages.append(
+                Passage(name, text, part[0].subject, label, {STATED: facts})
+            )
     return passages
 
 
@@ -105,7 +124,9 @@ class MatchedFacts:
     skipped: list[Skipped] = field(default_factory=list)
 
 
-def match_facts(imported: Sequence[ImportedFacts], passages: Iterable[Passage]) -> MatchedFacts:
+def match_facts(
+    imported: Sequence[ImportedFacts], passages: Iterable[Passage]
+) -> MatchedFacts:
     """Match each of `imported` to the passage with its id, or else to the only one with that title.
 
     Facts of a document that was cut go to the passages that hold their places, or else to those that name both of their
@@ -128,21 +149,29 @@ def match_facts(imported: Sequence[ImportedFacts], passages: Iterable[Passage]) 
     found: dict[str, PassageFacts] = {}
     for item in imported:
         name = item.facts.passage_id
-        own = [by_id[name]] if name in by_id else by_document.get(name) or by_title.get(name, [])
+        own = (
+            [by_id[name]]
+            if name in by_id
+            else by_document.get(name) or by_title.get(name, [])
+        )
         if len({passage.document_id or passage.id for passage in own}) == 1:
             own = sorted(own, key=piece_number)
         if reason := _reason(item, own):
             matched.skipped.append(Skipped(item.where, f"facts of {name!r}, {reason}"))
             continue
         outside: list[str] = []
-        parts = [(own[0], item.facts)] if len(own) == 1 else _of_pieces(item, own, outside)
+        parts = (
+            [(own[0], item.facts)] if len(own) == 1 else _of_pieces(item, own, outside)
+        )
         for passage, facts in parts:
             triples = _within(facts.triples, facts.passage_id, passage, outside)
             if outside and not triples and not facts.entities:
                 continue  # nothing must not replace the facts stored for the passage
             before = found.get(passage.id, PassageFacts(passage.id))
             found[passage.id] = PassageFacts(
-                passage.id, _united(before.triples, triples), _united(before.entities, facts.entities)
+                passage.id,
+                _united(before.triples, triples),
+                _united(before.entities, facts.entities),
             )
             matched.passages[passage.id] = passage
         if outside:
@@ -177,8 +206,13 @@ def _starts(text: str, pieces: Sequence[Passage]) -> list[int] | None:
         starts.append(text.find(piece.text, starts[-1] + 1 if starts else 0))
         if starts[-1] < 0:
             return None
-    ends = [0, *(start + len(piece.text) for start, piece in zip(starts, pieces, strict=True))]
-    left_out = [text[end:start] for end, start in zip(ends, [*starts, len(text)], strict=True)]
+    ends = [
+        0,
+        *(start + len(piece.text) for start, piece in zip(starts, pieces, strict=True)),
+    ]
+    left_out = [
+        text[end:start] for end, start in zip(ends, [*starts, len(text)], strict=True)
+    ]
     return None if any(map(str.strip, left_out)) else starts
 
 
@@ -191,7 +225,9 @@ def _of_pieces(
     triples: list[list[Triple]] = [[] for _ in pieces]
     for triple in item.facts.triples:
         spans = item.facts.spans(triple)
-        if item.text is not None and any(not 0 <= start <= end <= len(item.text) for start, end in spans):
+        if item.text is not None and any(
+            not 0 <= start <= end <= len(item.text) for start, end in spans
+        ):
             outside.append(str(triple))
             continue
         placed = {
@@ -201,14 +237,27 @@ def _of_pieces(
             if start < end and begin <= start and end <= begin + len(texts[number])
         }
         if not placed:
-            about = pieces_about((triple.subject, triple.predicate, triple.object), texts)
-            placed = {number: Source(pieces[number].id, 0, len(texts[number])) for number in about}
+            about = pieces_about(
+                (triple.subject, triple.predicate, triple.object), texts
+            )
+            placed = {
+                number: Source(pieces[number].id, 0, len(texts[number]))
+                for number in about
+            }
         for number, source in placed.items():
             triples[number].append(replace(triple, sources=(source,)))
     entities: list[list[str]] = [[] for _ in pieces]
     for name in item.facts.entities:
-        title = [number for number, piece in enumerate(pieces) if name in (piece.title, bare_title(piece.title))]
-        for number in title or [number for number, text in enumerate(texts) if mentions(text, name)] or [0]:
+        title = [
+            number
+            for number, piece in enumerate(pieces)
+            if name in (piece.title, bare_title(piece.title))
+        ]
+        for number in (
+            title
+            or [number for number, text in enumerate(texts) if mentions(text, name)]
+            or [0]
+        ):
             entities[number].append(name)
     return [
         (piece, PassageFacts(piece.id, tuple(own), tuple(named)))
@@ -216,13 +265,25 @@ def _of_pieces(
     ]
 
 
-def _within(triples: Iterable[Triple], name: str, passage: Passage, outside: list[str]) -> list[Triple]:
+def _within(
+    triples: Iterable[Triple], name: str, passage: Passage, outside: list[str]
+) -> list[Triple]:
     """Return the facts with places in `passage`, under its own id; add descriptions of the others to `outside`."""
     inside = []
     for triple in triples:
         places = [source for source in triple.sources if source.passage_id == name]
-        if any(not 0 <= source.start <= source.end <= len(passage.text) for source in places):
+        if any(
+            not 0 <= source.start <= source.end <= len(passage.text)
+            for source in places
+        ):
             outside.append(str(triple))
         else:
-            inside.append(replace(triple, sources=tuple(replace(source, passage_id=passage.id) for source in places)))
+            inside.append(
+                replace(
+                    triple,
+                    sources=tuple(
+                        replace(source, passage_id=passage.id) for source in places
+                    ),
+                )
+            )
     return inside

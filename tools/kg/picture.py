@@ -15,7 +15,9 @@ from ras_agent.tools.kg.index import KGIndex
 
 _INSIDE, _ACROSS, _WIDER = 1.0, 0.1, 1.5
 _ITERATIONS = 100  # of the forces
-_GOLDEN_ANGLE = np.pi * (3 - 5**0.5)  # turns by which no two points fall into one direction
+_GOLDEN_ANGLE = np.pi * (
+    3 - 5**0.5
+)  # turns by which no two points fall into one direction
 _PICTURE = "the picture of a knowledge graph"
 _NAMED = 6  # passages that the panel of an entity names
 
@@ -32,8 +34,14 @@ def nearby(graph: KGIndex, start: Sequence[int], limit: int) -> Ints:
     found = list(dict.fromkeys(start))[:limit]
     seen, last = set(found), found
     while last and len(found) < limit:
-        reached = {neighbour for entity in last for neighbour in graph.neighbours(entity).tolist()} - seen
-        last = sorted(reached, key=lambda entity: (-degree[entity], entity))[: limit - len(found)]
+        reached = {
+            neighbour
+            for entity in last
+            for neighbour in graph.neighbours(entity).tolist()
+        } - seen
+        last = sorted(reached, key=lambda entity: (-degree[entity], entity))[
+            : limit - len(found)
+        ]
         found += last
         seen.update(last)
     return np.array(sorted(found), dtype=np.int64)
@@ -62,17 +70,31 @@ def graph_page(
     ends = np.stack([place[edges[:, 0]], place[edges[:, 2]]], axis=1)
     used, relation = np.unique(edges[:, 1], return_inverse=True)
     groups = _groups(ends, len(entities), seed)
-    places = _layout(ends, groups, [int(place[entity]) for entity in around if place[entity] >= 0], seed)
-    named = [graph.mentions.row(entity)[:_NAMED].tolist() for entity in entities.tolist()]
+    places = _layout(
+        ends,
+        groups,
+        [int(place[entity]) for entity in around if place[entity] >= 0],
+        seed,
+    )
+    named = [
+        graph.mentions.row(entity)[:_NAMED].tolist() for entity in entities.tolist()
+    ]
     sources = [_first_source(graph, number) for number in numbers.tolist()]
-    told = sorted({*(number for row in named for number in row), *(number for number in sources if number >= 0)})
+    told = sorted(
+        {
+            *(number for row in named for number in row),
+            *(number for number in sources if number >= 0),
+        }
+    )
     at = {number: index for index, number in enumerate(told)}
     passages = [name_of(graph.documents[number]) for number in told]
     read_in = [at.get(number, -1) for number in sources]
     for row, number in enumerate(numbers.tolist() if graph.edits else ()):
         edit = graph.made_by(graph.triple(number)) if number in graph.facts else None
         if edit is not None:  # named beside the passage, as if that were another one
-            passages.append(f"{passages[read_in[row]] if read_in[row] >= 0 else ''} (by {edit.by})".strip())
+            passages.append(
+                f"{passages[read_in[row]] if read_in[row] >= 0 else ''} (by {edit.by})".strip()
+            )
             read_in[row] = len(passages) - 1
     data: dict[str, Any] = {
         "title": title,
@@ -91,7 +113,10 @@ def graph_page(
     }
     style, script = page_file("graph.css"), page_file("graph.js")
     slots = {"POLICY": policy([script], [style]), "STYLE": style, "SCRIPT": script}
-    return filled(page_file("graph.html"), {**slots, "TITLE": html.escape(title), "DATA": json_for_html(data)})
+    return filled(
+        page_file("graph.html"),
+        {**slots, "TITLE": html.escape(title), "DATA": json_for_html(data)},
+    )
 
 
 def _first_source(graph: KGIndex, edge: int) -> int:
@@ -110,12 +135,18 @@ def _groups(ends: Ints, count: int, seed: int) -> list[int]:
     network.add_nodes_from(range(count))
     network.add_edges_from(ends.tolist())
     communities = networkx.community.louvain_communities(network, seed=seed)
-    ordered = sorted(map(sorted, communities), key=lambda members: (-len(members), members))
-    group_of = {node: group for group, members in enumerate(ordered) for node in members}
+    ordered = sorted(
+        map(sorted, communities), key=lambda members: (-len(members), members)
+    )
+    group_of = {
+        node: group for group, members in enumerate(ordered) for node in members
+    }
     return [group_of[node] for node in range(count)]
 
 
-def _layout(ends: Ints, groups: Sequence[int], middle: Sequence[int], seed: int) -> list[int]:
+def _layout(
+    ends: Ints, groups: Sequence[int], middle: Sequence[int], seed: int
+) -> list[int]:
     """Return x, y of the nodes one after the other, from 0 to 10,000; wider than high, as screens are.
 
     With a `middle`, its nodes are there, and the others on rings around them.
@@ -123,13 +154,19 @@ def _layout(ends: Ints, groups: Sequence[int], middle: Sequence[int], seed: int)
     if not groups:
         return []
     pairs = np.unique(np.sort(ends, axis=1), axis=0)
-    places = _rings(pairs, len(groups), middle) if middle else _springs(pairs, groups, seed)
+    places = (
+        _rings(pairs, len(groups), middle) if middle else _springs(pairs, groups, seed)
+    )
     # lone nodes drift far away; moved to a rim around the others, they leave these room
     centred = places - (places[middle[0]] if middle else np.median(places, axis=0))
     distance = np.hypot(*centred.T)
     reach = np.quantile(distance, 0.95) or 1.0
     beyond = np.maximum(distance - reach, 0) / reach
-    factor = np.where(distance > reach, reach * (1 + 0.15 * np.tanh(beyond)) / np.maximum(distance, 1e-9), 1)
+    factor = np.where(
+        distance > reach,
+        reach * (1 + 0.15 * np.tanh(beyond)) / np.maximum(distance, 1e-9),
+        1,
+    )
     centred *= factor[:, None]
     centred[:, 0] *= _WIDER
     low, high = centred.min(axis=0), centred.max(axis=0)
@@ -153,7 +190,9 @@ def _springs(pairs: Ints, groups: Sequence[int], seed: int) -> Doubles:
     joined = np.unique(pairs)
     network.add_nodes_from(joined.tolist())
     ends = np.searchsorted(joined, pairs).tolist()
-    network.add_edges_from([(*pair, weight) for pair, weight in zip(ends, pull.tolist(), strict=True)])
+    network.add_edges_from(
+        [(*pair, weight) for pair, weight in zip(ends, pull.tolist(), strict=True)]
+    )
     layout = spring_layout(network, weight_fn=float, num_iter=_ITERATIONS, seed=seed)
     places = np.full((len(groups), 2), np.nan)
     if len(joined):
@@ -162,7 +201,11 @@ def _springs(pairs: Ints, groups: Sequence[int], seed: int) -> Doubles:
     lone = np.isnan(places[:, 0])
     turn = np.arange(lone.sum()) * _GOLDEN_ANGLE
     centre = np.median(places[joined], axis=0) if len(joined) else np.zeros(2)
-    reach = np.quantile(np.hypot(*(places[joined] - centre).T), 0.95) if len(joined) else 1.0
+    reach = (
+        np.quantile(np.hypot(*(places[joined] - centre).T), 0.95)
+        if len(joined)
+        else 1.0
+    )
     rim = reach * np.linspace(1, 1.3, len(turn))
     places[lone] = centre + rim[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
     return places
@@ -182,7 +225,9 @@ def _rings(pairs: Ints, count: int, middle: Sequence[int]) -> Doubles:
     children: dict[int, list[int]] = {}
     reached = list(ring)
     for node in reached:  # breadth first: it grows as it is read
-        children[node] = [other for other in dict.fromkeys(neighbours[node]) if other not in ring]
+        children[node] = [
+            other for other in dict.fromkeys(neighbours[node]) if other not in ring
+        ]
         ring |= dict.fromkeys(children[node], ring[node] + 1)
         reached += children[node]
     outside = [node for node in range(count) if node not in ring]
@@ -190,7 +235,9 @@ def _rings(pairs: Ints, count: int, middle: Sequence[int]) -> Doubles:
     for node in reversed(reached):
         leaves[node] = max(1, sum(leaves[child] for child in children[node]))
     angle = dict.fromkeys(range(count), 0.0)
-    sectors: list[tuple[list[int], float, float]] = [(list(dict.fromkeys(middle)), 0.0, 2 * np.pi)]
+    sectors: list[tuple[list[int], float, float]] = [
+        (list(dict.fromkeys(middle)), 0.0, 2 * np.pi)
+    ]
     for nodes, begin, width in sectors:
         share = width / max(1, sum(leaves[node] for node in nodes))
         for node in nodes:
@@ -201,6 +248,8 @@ def _rings(pairs: Ints, count: int, middle: Sequence[int]) -> Doubles:
     for place, node in enumerate(outside):
         ring[node], angle[node] = last, 2 * np.pi * place / len(outside)
     # a single node is in the middle itself, several are around it
-    radius = np.array([ring[node] + (len(set(middle)) > 1) * 0.5 for node in range(count)])
+    radius = np.array(
+        [ring[node] + (len(set(middle)) > 1) * 0.5 for node in range(count)]
+    )
     turn = np.array([angle[node] for node in range(count)])
     return np.column_stack([radius * np.cos(turn), radius * np.sin(turn)])

@@ -25,12 +25,19 @@ def counts(graph: KGIndex) -> dict[str, Any]:
         "relations": manifest.relations - 1,
         "facts": manifest.facts,
         "equivalences": manifest.equivalences,
-        "other nodes": [f"{kind} ({count})" for kind, count in sorted(others.items())] or "none",
+        "other nodes": [f"{kind} ({count})" for kind, count in sorted(others.items())]
+        or "none",
         "edits of persons": len(graph.edits),
         "sources": len(graph.arrays.sources),
         "without edges": int(np.count_nonzero(degree == 0)),
-        "edges of an entity": f"{degree.mean():.1f} on average, {int(degree.max())} at most" if len(degree) else "none",
-        "best connected": [f"{graph.entities[entity]} ({int(degree[entity])})" for entity in best if degree[entity]],
+        "edges of an entity": f"{degree.mean():.1f} on average, {int(degree.max())} at most"
+        if len(degree)
+        else "none",
+        "best connected": [
+            f"{graph.entities[entity]} ({int(degree[entity])})"
+            for entity in best
+            if degree[entity]
+        ],
         "extractor": manifest.extractor or "none",
         "embedder": str(manifest.embedder) if manifest.embedder else "none",
         "threshold": manifest.equivalence.threshold if manifest.embedder else "none",
@@ -47,10 +54,16 @@ def about(graph: KGIndex, entity: int) -> dict[str, Any]:
             passages = dict.fromkeys(source.passage_id for source in triple.sources)
             edit = graph.made_by(triple)
             made = f" by {edit.by}, {edit.at[:10]}" if edit else ""
-            facts.append(f"{triple.subject} | {triple.predicate} | {triple.object} [{', '.join(passages)}]{made}")
+            facts.append(
+                f"{triple.subject} | {triple.predicate} | {triple.object} [{', '.join(passages)}]{made}"
+            )
         else:
             cosine = float(graph.similarities[edge - graph.facts.stop])
-            other = triple.object if graph.entities[entity] == triple.subject else triple.subject
+            other = (
+                triple.object
+                if graph.entities[entity] == triple.subject
+                else triple.subject
+            )
             same.append(f"{other} ({cosine:.2f})")
     numbers: list[int] = graph.mentions.row(entity).tolist()
     documents = [graph.documents[number] for number in numbers]
@@ -63,4 +76,8 @@ def about(graph: KGIndex, entity: int) -> dict[str, Any]:
 
 
 def _few(lines: list[str]) -> list[str]:
-    return lines if len(lines) <= _SHOWN else [*lines[:_SHOWN], f"… {len(lines) - _SHOWN:,} more"]
+    return (
+        lines
+        if len(lines) <= _SHOWN
+        else [*lines[:_SHOWN], f"… {len(lines) - _SHOWN:,} more"]
+    )

@@ -46,18 +46,29 @@ def stored_vectors(
     keys = [hash_of(text) for text in texts]
     owner_of = dict(zip(keys, texts if owners is None else owners, strict=True))
     found, numbers = _read(database, maker)
-    if len(found.keys() & set(keys)) < len(set(keys)) and any(len(one) != embedder.dimension for one in found.values()):
+    if len(found.keys() & set(keys)) < len(set(keys)) and any(
+        len(one) != embedder.dimension for one in found.values()
+    ):
         found = {}  # of another model that had the same name
     text_of = dict(zip(keys, texts, strict=True))
     missing = {key: text for key, text in text_of.items() if key not in found}
     # rows that are damaged, or of another model, are written anew
-    gone = [number for key, number in numbers.items() if key not in found or (key not in text_of and not part)]
+    gone = [
+        number
+        for key, number in numbers.items()
+        if key not in found or (key not in text_of and not part)
+    ]
     pending: list[int] = []
     saved = time.monotonic()
 
     def store() -> None:
         nonlocal gone
-        _store(database, maker, gone, [(key, hash_of(owner_of[key]), found[key]) for key in pending])
+        _store(
+            database,
+            maker,
+            gone,
+            [(key, hash_of(owner_of[key]), found[key]) for key in pending],
+        )
         gone = []
         pending.clear()
 
@@ -73,7 +84,9 @@ def stored_vectors(
     return np.stack([found[key] for key in keys])
 
 
-def _embedded(embedder: Embedder, missing: dict[int, str]) -> Iterator[tuple[int, Floats]]:
+def _embedded(
+    embedder: Embedder, missing: dict[int, str]
+) -> Iterator[tuple[int, Floats]]:
     """Yield hashes and vectors of `missing` texts."""
     keys = list(missing)
     for begin in range(0, len(keys), _AT_ONCE):
@@ -85,14 +98,21 @@ def _embedded(embedder: Embedder, missing: dict[int, str]) -> Iterator[tuple[int
         yield from zip(some, vectors, strict=True)
 
 
-def _read(database: Database | None, maker: int) -> tuple[dict[int, Floats], dict[int, int]]:
+def _read(
+    database: Database | None, maker: int
+) -> tuple[dict[int, Floats], dict[int, int]]:
     if database is None:
         return {}, {}
     with database.reading() as connection:
         return read_texts(connection, maker)
 
 
-def _store(database: Database | None, maker: int, gone: Sequence[int], rows: Iterable[tuple[int, int, Floats]]) -> None:
+def _store(
+    database: Database | None,
+    maker: int,
+    gone: Sequence[int],
+    rows: Iterable[tuple[int, int, Floats]],
+) -> None:
     """Store vectors, and overwrite rows that are gone; warn where the database cannot be written."""
     listed = list(rows)
     if database is None or not (gone or listed):
@@ -102,4 +122,8 @@ def _store(database: Database | None, maker: int, gone: Sequence[int], rows: Ite
             erase_text_rows(connection, gone)
             put_texts_of(connection, maker, listed)
     except StoreError as error:
-        warnings.warn(f"vectors are not stored and will be made again next time: {error}", RuntimeWarning, stacklevel=4)
+        warnings.warn(
+            f"vectors are not stored and will be made again next time: {error}",
+            RuntimeWarning,
+            stacklevel=4,
+        )

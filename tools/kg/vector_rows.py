@@ -18,7 +18,10 @@ from ras_agent.tools.kg.arrays import Vectors
 from ras_agent.tools.store.database import Connection, Database
 
 _NEAR = np.dtype([("name", "<i4"), ("cosine", "<f4")])
-_AT_ONCE, _MANY = 500, 5000  # parameters of one statement; from how many on all rows are read
+_AT_ONCE, _MANY = (
+    500,
+    5000,
+)  # parameters of one statement; from how many on all rows are read
 
 
 class Numbered(NamedTuple):
@@ -35,7 +38,9 @@ class Numbered(NamedTuple):
         return np.where(self.names[places] == names, places, -1)
 
 
-def put_vectors(connection: Connection, maker: int, names: Sequence[int], vectors: Vectors) -> None:
+def put_vectors(
+    connection: Connection, maker: int, names: Sequence[int], vectors: Vectors
+) -> None:
     """Store the vectors (n, d) of names."""
     rows = []
     for name, vector in zip(names, np.ascontiguousarray(vectors, "<f2"), strict=True):
@@ -46,9 +51,13 @@ def put_vectors(connection: Connection, maker: int, names: Sequence[int], vector
     connection.executemany(query, rows)
 
 
-def read_vectors(connection: Connection, database: Database, maker: int, dimension: int, of: Ints) -> Numbered:
+def read_vectors(
+    connection: Connection, database: Database, maker: int, dimension: int, of: Ints
+) -> Numbered:
     """Return the vectors that an embedder made of some names, (n, d); of others too, where many are asked for."""
-    query = f"SELECT name, crc, data FROM kg_vectors WHERE maker = ? AND crc <> {ERASED}"
+    query = (
+        f"SELECT name, crc, data FROM kg_vectors WHERE maker = ? AND crc <> {ERASED}"
+    )
     found: list[tuple[int, int, bytes]] = []
     if len(of) > _MANY:
         found = connection.execute(query, (maker,)).fetchall()
@@ -59,10 +68,15 @@ def read_vectors(connection: Connection, database: Database, maker: int, dimensi
     names, blobs = [], []
     for name, crc, data in sorted(found):
         if crc != checksum(data, number=name ^ maker) or len(data) != 2 * dimension:
-            raise damaged(database, f"the vector of name {name:,} is not what was written")
+            raise damaged(
+                database, f"the vector of name {name:,} is not what was written"
+            )
         names.append(name)
         blobs.append(data)
-    return Numbered(np.array(names, np.int64), np.frombuffer(b"".join(blobs), "<f2").reshape(len(names), dimension))
+    return Numbered(
+        np.array(names, np.int64),
+        np.frombuffer(b"".join(blobs), "<f2").reshape(len(names), dimension),
+    )
 
 
 def erase_other_vectors(connection: Connection, maker: int) -> None:
@@ -80,25 +94,44 @@ class NearNames(NamedTuple):
     cosines: npt.NDArray[np.float32]
 
 
-NO_LISTS = NearNames(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
+NO_LISTS = NearNames(
+    np.empty(0, np.int64),
+    np.zeros(1, np.int64),
+    np.empty(0, np.int64),
+    np.empty(0, np.float32),
+)
 
 
 def read_near(connection: Connection, database: Database) -> NearNames:
     """Return the lists that are stored."""
     names, blobs = [], []
-    for name, crc, data in connection.execute("SELECT name, crc, data FROM kg_near ORDER BY name"):
+    for name, crc, data in connection.execute(
+        "SELECT name, crc, data FROM kg_near ORDER BY name"
+    ):
         if crc != checksum(data, number=name) or len(data) % _NEAR.itemsize:
-            raise damaged(database, f"the list of name {name:,} is not what was written")
+            raise damaged(
+                database, f"the list of name {name:,} is not what was written"
+            )
         names.append(name)
         blobs.append(data)
     cells = np.frombuffer(b"".join(blobs), _NEAR)
     # where a page of another table lies in this one's place, its rows have sums of the same form
     (last,) = connection.execute("SELECT MAX(number) FROM kg_names").fetchone()
-    if len(cells) and not 0 <= int(cells["name"].min()) <= int(cells["name"].max()) <= (last or 0):
+    if len(cells) and not 0 <= int(cells["name"].min()) <= int(cells["name"].max()) <= (
+        last or 0
+    ):
         raise damaged(database, "its graph has lists of near names that are not there")
     starts = np.zeros(len(blobs) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, blobs), np.int64, len(blobs)) // _NEAR.itemsize, out=starts[1:])
-    return NearNames(np.array(names, np.int64), starts, cells["name"].astype(np.int64), cells["cosine"].copy())
+    np.cumsum(
+        np.fromiter(map(len, blobs), np.int64, len(blobs)) // _NEAR.itemsize,
+        out=starts[1:],
+    )
+    return NearNames(
+        np.array(names, np.int64),
+        starts,
+        cells["name"].astype(np.int64),
+        cells["cosine"].copy(),
+    )
 
 
 def put_near(connection: Connection, before: NearNames | None, now: NearNames) -> None:
@@ -110,7 +143,9 @@ def put_near(connection: Connection, before: NearNames | None, now: NearNames) -
         connection.execute("DELETE FROM kg_near")
         before = NO_LISTS
     gone = np.setdiff1d(before.names, now.names)
-    connection.executemany("DELETE FROM kg_near WHERE name = ?", [(name,) for name in gone.tolist()])
+    connection.executemany(
+        "DELETE FROM kg_near WHERE name = ?", [(name,) for name in gone.tolist()]
+    )
     old = Numbered(before.names, None).at(now.names)
     known = np.where(old >= 0, _marks(before)[old] if len(before.names) else 0, 0)
     fresh = np.flatnonzero((old < 0) | (known != _marks(now)))
@@ -118,18 +153,24 @@ def put_near(connection: Connection, before: NearNames | None, now: NearNames) -
     cells["name"], cells["cosine"] = now.others, now.cosines
     rows = []
     for at in fresh.tolist():
-        name, data = int(now.names[at]), cells[now.starts[at] : now.starts[at + 1]].tobytes()
+        name, data = (
+            int(now.names[at]),
+            cells[now.starts[at] : now.starts[at + 1]].tobytes(),
+        )
         rows.append((name, checksum(data, number=name), data))
-    query = (
-        "INSERT INTO kg_near VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET crc = excluded.crc, data = excluded.data"
-    )
+    query = "INSERT INTO kg_near VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET crc = excluded.crc, data = excluded.data"
     connection.executemany(query, rows)
 
 
 def _marks(lists: NearNames) -> npt.NDArray[np.uint64]:
     """Return a number for each list that is the same for equal lists, whatever their order."""
-    mixed = lists.others.astype(np.uint64) << np.uint64(32) | lists.cosines.view(np.uint32).astype(np.uint64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # splitmix64
+    mixed = lists.others.astype(np.uint64) << np.uint64(32) | lists.cosines.view(
+        np.uint32
+    ).astype(np.uint64)
+    for shift, factor in (
+        (30, 0xBF58476D1CE4E5B9),
+        (27, 0x94D049BB133111EB),
+    ):  # splitmix64
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
     marks: npt.NDArray[np.uint64] = sums[lists.starts[1:]] - sums[lists.starts[:-1]]
@@ -139,7 +180,9 @@ def _marks(lists: NearNames) -> npt.NDArray[np.uint64]:
 # ---- texts
 
 
-def read_texts(connection: Connection, maker: int) -> tuple[dict[int, npt.NDArray[np.float32]], dict[int, int]]:
+def read_texts(
+    connection: Connection, maker: int
+) -> tuple[dict[int, npt.NDArray[np.float32]], dict[int, int]]:
     """Return the vectors of one use and embedder by the hashes of their texts, and the number of each row.
 
     A damaged row is left out, and found by its text's hash alone, so that it is written anew.
@@ -153,21 +196,29 @@ def read_texts(connection: Connection, maker: int) -> tuple[dict[int, npt.NDArra
     return found, numbers
 
 
-def put_texts_of(connection: Connection, maker: int, rows: Iterable[tuple[int, int, npt.NDArray[np.float32]]]) -> None:
+def put_texts_of(
+    connection: Connection,
+    maker: int,
+    rows: Iterable[tuple[int, int, npt.NDArray[np.float32]]],
+) -> None:
     """Store vectors of texts: each text's hash, its owner, and the vector."""
     (last,) = connection.execute("SELECT MAX(number) FROM kg_texts").fetchone()
     first = 0 if last is None else last + 1
     listed = []
     for number, (text, owner, vector) in enumerate(rows, start=first):
         data = np.ascontiguousarray(vector, "<f4").tobytes()
-        listed.append((number, maker, text, owner, checksum(data, number=text ^ owner), data))
+        listed.append(
+            (number, maker, text, owner, checksum(data, number=text ^ owner), data)
+        )
     connection.executemany("INSERT INTO kg_texts VALUES (?, ?, ?, ?, ?, ?)", listed)
 
 
 def erase_texts(connection: Connection, owners: Iterable[int]) -> None:
     """Overwrite the vectors of texts about some names and passages."""
     wanted = set(owners)
-    found = connection.execute(f"SELECT number, owner FROM kg_texts WHERE owner <> {ERASED}")
+    found = connection.execute(
+        f"SELECT number, owner FROM kg_texts WHERE owner <> {ERASED}"
+    )
     erase_text_rows(connection, [number for number, owner in found if owner in wanted])
 
 
@@ -185,9 +236,18 @@ def erase_text_rows(connection: Connection, numbers: Sequence[int]) -> None:
 def check_vectors(connection: Connection, database: Database) -> None:
     """Read all vectors and lists. Raises IndexMismatch for a row that is not what was written."""
     read_near(connection, database)
-    for name, maker, crc, data in connection.execute("SELECT name, maker, crc, data FROM kg_vectors"):
+    for name, maker, crc, data in connection.execute(
+        "SELECT name, maker, crc, data FROM kg_vectors"
+    ):
         if crc not in (ERASED, checksum(data, number=name ^ maker)):
-            raise damaged(database, f"the vector of name {name:,} is not what was written")
-    for number, text, owner, crc, data in connection.execute("SELECT number, text, owner, crc, data FROM kg_texts"):
+            raise damaged(
+                database, f"the vector of name {name:,} is not what was written"
+            )
+    for number, text, owner, crc, data in connection.execute(
+        "SELECT number, text, owner, crc, data FROM kg_texts"
+    ):
         if crc not in (ERASED, checksum(data, number=text ^ owner)):
-            raise damaged(database, f"the vector of text {number:,} of its graph is not what was written")
+            raise damaged(
+                database,
+                f"the vector of text {number:,} of its graph is not what was written",
+            )

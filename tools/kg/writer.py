@@ -81,7 +81,11 @@ class KGWriter:
     ) -> None:
         """Take an index whose graph this process alone writes. settings: of the graph from here on."""
         self.index, self.settings = index, settings
-        self._database, self._embedder, self._on_progress = index.database, embedder, on_progress
+        self._database, self._embedder, self._on_progress = (
+            index.database,
+            embedder,
+            on_progress,
+        )
         self._names = NameNumbers()
         self.edits_gone = 0
         """how many edits of persons went with the texts that they were about"""
@@ -92,9 +96,13 @@ class KGWriter:
         table, passages = self.index.snapshot.table, self.index.snapshot.passages
         with self._database.reading() as connection:
             read = facts.passages_read(connection)
-            readers = np.array([one in (reader, IMPORTED) for one in read.readers], dtype=np.bool_)
+            readers = np.array(
+                [one in (reader, IMPORTED) for one in read.readers], dtype=np.bool_
+            )
             same = readers & np.isin(read.cells, table["cell"])
-            known = facts.records(connection, self._database, read.numbers[~same].tolist())
+            known = facts.records(
+                connection, self._database, read.numbers[~same].tolist()
+            )
         stale = ~np.isin(table["cell"], read.cells[same])
         cell_of: dict[str, int] = {}
 
@@ -102,14 +110,28 @@ class KGWriter:
             left = np.flatnonzero(stale)
             for start in range(0, len(left), _READ_AT_ONCE):
                 some = left[start : start + _READ_AT_ONCE]
-                for passage, cell in zip(passages.take(some), table["cell"][some].tolist(), strict=True):
-                    if passage is not None:  # else it was erased meanwhile, with its facts
+                for passage, cell in zip(
+                    passages.take(some), table["cell"][some].tolist(), strict=True
+                ):
+                    if (
+                        passage is not None
+                    ):  # else it was erased meanwhile, with its facts
                         cell_of[passage.id] = cell
                         yield passage
 
         there = int(same.sum())
-        report = self.read(those(), extract, reader, total=len(passages), unchanged=there, cells=cell_of, known=known)
-        rows = find_rows(table["id"], np.array([hash_of(name) for name in known], dtype=np.uint64))
+        report = self.read(
+            those(),
+            extract,
+            reader,
+            total=len(passages),
+            unchanged=there,
+            cells=cell_of,
+            known=known,
+        )
+        rows = find_rows(
+            table["id"], np.array([hash_of(name) for name in known], dtype=np.uint64)
+        )
         gone = [name for name, row in zip(known, rows.tolist(), strict=True) if row < 0]
         return replace(report, erased=self.erase(gone) if gone else 0)
 
@@ -138,14 +160,20 @@ class KGWriter:
         self._report("reading", seen, total)
 
         def record(passage: Passage) -> PassageRecord:
-            return _record(passage, reader)._replace(cell=(cells or {}).get(passage.id, -1))
+            return _record(passage, reader)._replace(
+                cell=(cells or {}).get(passage.id, -1)
+            )
 
         def stale() -> Iterator[Passage]:
             nonlocal seen
             for passage in passages:
                 there.add(passage.id)
                 entry = known.get(passage.id)
-                if entry and entry.digest == digest_of(passage) and entry.reader in (reader, IMPORTED):
+                if (
+                    entry
+                    and entry.digest == digest_of(passage)
+                    and entry.reader in (reader, IMPORTED)
+                ):
                     seen += 1
                     now = record(passage)
                     if not entry.text or entry.cell != now.cell:
@@ -191,8 +219,12 @@ class KGWriter:
         with self._changing() as (connection, state):
             for one in passages:
                 text = (texts or {}).get(one.passage_id)
-                known = _record(text, IMPORTED) if text else PassageRecord(b"", IMPORTED)
-                facts.put_facts(connection, self._names, one, known, state.published + 1)
+                known = (
+                    _record(text, IMPORTED) if text else PassageRecord(b"", IMPORTED)
+                )
+                facts.put_facts(
+                    connection, self._names, one, known, state.published + 1
+                )
                 count += 1
             edit_rows.put_origins(connection, origins or {})
         return count
@@ -251,8 +283,16 @@ class KGWriter:
             assert state
             stored_edits = edit_rows.read_edits(connection, database)
             wanted = stored_edits if edits is None else tuple(edits)
-            about = {anchor for edit in wanted for anchor in (*edit.anchors, *edit.new_anchors)}
-            same = state.made == state.changes and state.settings == settings and wanted == stored_edits
+            about = {
+                anchor
+                for edit in wanted
+                for anchor in (*edit.anchors, *edit.new_anchors)
+            }
+            same = (
+                state.made == state.changes
+                and state.settings == settings
+                and wanted == stored_edits
+            )
             if same and state.published and not about - held(about):
                 return True
             reading = facts.read_facts(connection, database)
@@ -261,8 +301,12 @@ class KGWriter:
         self._report("assembling", 0, len(reading.texts))
         found, stay = reading.found, wanted
         if wanted:
-            found, stay = edited(found, wanted, held, reading.text_of(), exact=settings.exact)
-        made = make.make_graph(reading, found, settings, stored, self._embed, self._report)
+            found, stay = edited(
+                found, wanted, held, reading.text_of(), exact=settings.exact
+            )
+        made = make.make_graph(
+            reading, found, settings, stored, self._embed, self._report
+        )
         count = len(made.saved.arrays.edges)
         self._report("writing", 0, count)
         with database.writing() as connection:
@@ -270,7 +314,9 @@ class KGWriter:
             if now is None or now.changes != state.changes:
                 return False
             try:
-                if lacking := made.names_without_number():  # names in edits, and the equivalence relation's
+                if (
+                    lacking := made.names_without_number()
+                ):  # names in edits, and the equivalence relation's
                     self._names.take(connection, now.changes)
                     made = made.numbered(self._names.of(connection, lacking))
                 facts.erase_superseded(connection)
@@ -298,9 +344,18 @@ class KGWriter:
         for start in range(0, len(names), _AT_ONCE):
             some = names[start : start + _AT_ONCE]
             parts.append(make.embed_with(embedder, some, identity.dimension))
-            kept = [at for at, number in enumerate(numbers[start : start + _AT_ONCE]) if number >= 0]
+            kept = [
+                at
+                for at, number in enumerate(numbers[start : start + _AT_ONCE])
+                if number >= 0
+            ]
             with self._database.writing(durable=False) as connection:
-                put_vectors(connection, self.settings.maker, [numbers[start + at] for at in kept], parts[-1][kept])
+                put_vectors(
+                    connection,
+                    self.settings.maker,
+                    [numbers[start + at] for at in kept],
+                    parts[-1][kept],
+                )
             self._report("embedding", start + len(some), len(names))
         return np.concatenate(parts)
 
@@ -311,12 +366,19 @@ class KGWriter:
         known = self.known()
 
         def read(anchors: Iterable[Anchor]) -> set[Anchor]:
-            return {one for one in anchors if one.passage_id in known and one.text in (known[one.passage_id].text, 0)}
+            return {
+                one
+                for one in anchors
+                if one.passage_id in known
+                and one.text in (known[one.passage_id].text, 0)
+            }
 
         return read
 
     @contextmanager
-    def _changing(self, *, durable: bool = True, changed: bool = True) -> Iterator[tuple[Connection, GraphState]]:
+    def _changing(
+        self, *, durable: bool = True, changed: bool = True
+    ) -> Iterator[tuple[Connection, GraphState]]:
         """Lend a connection for a change of what is stored, and the state before it. changed: whether of the graph."""
         with self._database.writing(durable=durable) as connection:
             state = graph_state.read_graph_state(connection, self._database)
@@ -358,20 +420,40 @@ def open_writer(
             state = graph_state.read_graph_state(connection, database)
         assert state
         before = state.settings
-        resolved = None if embedder in (None, "") else of_unit_length(resolve_embedder(embedder))
+        resolved = (
+            None
+            if embedder in (None, "")
+            else of_unit_length(resolve_embedder(embedder))
+        )
         if embedder is None and before.embedder:
             resolved = NamedEmbedder(before.embedder)
         how = before.equivalence
-        if not isinstance(equivalence, Equivalence) and equivalence and how.kind == IMPORTED_EDGES:
+        if (
+            not isinstance(equivalence, Equivalence)
+            and equivalence
+            and how.kind == IMPORTED_EDGES
+        ):
             equivalence = {"kind": "auto", **equivalence}
-        how = equivalence if isinstance(equivalence, Equivalence) else replace(how, **(equivalence or {}))
-        identity = EmbedderIdentity(resolved.name, resolved.dimension) if resolved else None
-        settings = GraphSettings(identity, how, before.exact if exact is None else exact)
+        how = (
+            equivalence
+            if isinstance(equivalence, Equivalence)
+            else replace(how, **(equivalence or {}))
+        )
+        identity = (
+            EmbedderIdentity(resolved.name, resolved.dimension) if resolved else None
+        )
+        settings = GraphSettings(
+            identity, how, before.exact if exact is None else exact
+        )
         yield KGWriter(passages, settings, resolved, on_progress)
 
 
 def _opened(place: Path | Address) -> PassageIndex:
-    return PassageIndex.open(place) if PassageIndex.exists(place) else PassageIndex.create(place)
+    return (
+        PassageIndex.open(place)
+        if PassageIndex.exists(place)
+        else PassageIndex.create(place)
+    )
 
 
 class NamedEmbedder:
@@ -393,5 +475,7 @@ def _record(passage: Passage, reader: str) -> PassageRecord:
 
 def digest_of(passage: Passage) -> bytes:
     """Return a digest of what an extractor sees of a passage."""
-    seen = json.dumps([passage.title, passage.text, passage.metadata.get(STATED)], sort_keys=True)
+    seen = json.dumps(
+        [passage.title, passage.text, passage.metadata.get(STATED)], sort_keys=True
+    )
     return hashlib.blake2b(seen.encode(), digest_size=16).digest()

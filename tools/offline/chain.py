@@ -40,7 +40,9 @@ _READ = 5  # passages of a search that a question is read over
 _PAIRS = 8  # pairs of passages of which one names the other
 _LEAD = 600  # characters of a passage of a pair
 _SOFTNESS = 3.0  # margins are divided by it before they are taken for log-odds
-_SURE = math.log(0.4)  # worth of a chain whose answer goes before one to the whole question
+_SURE = math.log(
+    0.4
+)  # worth of a chain whose answer goes before one to the whole question
 _LATER = 0.05  # what a place in a ranking costs
 
 
@@ -80,7 +82,9 @@ class Chain:
     @property
     def worth(self) -> float:
         """The log of how likely its links and its end are to be right, all of them."""
-        return sum(link.found.worth for link in self.links) + (self.end.worth if self.end else 0.0)
+        return sum(link.found.worth for link in self.links) + (
+            self.end.worth if self.end else 0.0
+        )
 
     @property
     def answered(self) -> Found | None:
@@ -88,7 +92,12 @@ class Chain:
         return self.end if self.worth > _SURE else None
 
 
-def follow(question: str, reader: Reader, steps: Sequence[Step], passages: Mapping[str, ReadPassage]) -> Chain:
+def follow(
+    question: str,
+    reader: Reader,
+    steps: Sequence[Step],
+    passages: Mapping[str, ReadPassage],
+) -> Chain:
     """Return the chain of a question as far as the steps have searched for it.
 
     What has been found already is read before a part is searched for, and is enough where it is sure.
@@ -102,8 +111,18 @@ def follow(question: str, reader: Reader, steps: Sequence[Step], passages: Mappi
         in_row = _in_row(asked, every)
         if in_row is not None:
             return in_row
-        hits = [passages[hit.passage.id] for hit in step.hits if hit.passage.id in passages] if step else []
-        texts = hits[:_READ] or every[: _READ if step else _READ_BEFORE]  # a search may have found nothing
+        hits = (
+            [
+                passages[hit.passage.id]
+                for hit in step.hits
+                if hit.passage.id in passages
+            ]
+            if step
+            else []
+        )
+        texts = (
+            hits[:_READ] or every[: _READ if step else _READ_BEFORE]
+        )  # a search may have found nothing
         texts = [one for one in texts if not one.is_only_table]
         best = next(iter(answers(asked, reader, texts)), None)
         return best if best and (step or best.worth > _KNOWN) else None
@@ -119,7 +138,11 @@ def follow(question: str, reader: Reader, steps: Sequence[Step], passages: Mappi
         asked = asking_for(description)
         found = answer_to(asked)
         if found is None:
-            return chain if canonical_key(asked) in searched else replace(chain, open=asked)
+            return (
+                chain
+                if canonical_key(asked) in searched
+                else replace(chain, open=asked)
+            )
         found = replace(found, text=without_clause(found.text))
         left = chain.question.replace(description, found.text)
         chain = Chain(left, (*chain.links, Link(description, found)))
@@ -175,9 +198,16 @@ def innermost(question: str, reader: Reader) -> str:
     for _ in range(_MOST_INSIDE):
         span = reader.described(outer)
         part = outer[span.start : span.end] if span else ""
-        if not _RELATIVE.search(part):  # "the inventor of dynamite was born": the predicate is the outer description's
+        if not _RELATIVE.search(
+            part
+        ):  # "the inventor of dynamite was born": the predicate is the outer description's
             part = _PREDICATE.sub("", part)
-        if len(part.split()) < 2 or is_name(part) or part not in question or len(part) >= len(inner or question) - 3:
+        if (
+            len(part.split()) < 2
+            or is_name(part)
+            or part not in question
+            or len(part) >= len(inner or question) - 3
+        ):
             break
         inner, outer = part, asking_for(part)
     return inner
@@ -194,40 +224,72 @@ def asking_for(description: str) -> str:
         return f"{words[0].capitalize()} {' '.join(words[1:])}?"
     head, *rest = _HEAD_ENDS.split(description, maxsplit=1)
     noun = (head.split() or words)[-1].lower()
-    agent = _AGENT.search(noun) or (noun.endswith("er") and rest and rest[0].startswith("of "))
+    agent = _AGENT.search(noun) or (
+        noun.endswith("er") and rest and rest[0].startswith("of ")
+    )
     somebody = type_of((noun,)) == "person" or (type_of((noun,)) == "thing" and agent)
     return f"{'Who' if somebody else 'What'} is {description}?"
 
 
 # what ends the noun phrase with which a description begins
-_HEAD_ENDS = re.compile(r" (?=(?:of|that|who|whom|which|where|whose|in|from|at|on|for|by|to|with|near)\b)|,")
+_HEAD_ENDS = re.compile(
+    r" (?=(?:of|that|who|whom|which|where|whose|in|from|at|on|for|by|to|with|near)\b)|,"
+)
 _AGENT = re.compile(r"(?:or|ist|ian|ess|man|wright)$")
 
 
-def answers(question: str, reader: Reader, passages: Sequence[ReadPassage]) -> list[Found]:
+def answers(
+    question: str, reader: Reader, passages: Sequence[ReadPassage]
+) -> list[Found]:
     """Return what the passages answer, the likeliest first, each answer once."""
     texts = [_text(passage) for passage in passages]
     found = [
         answer
-        for rank, (passage, spans) in enumerate(zip(passages, reader.read(question, texts), strict=True))
+        for rank, (passage, spans) in enumerate(
+            zip(passages, reader.read(question, texts), strict=True)
+        )
         for answer in _in_passage(question, passage, spans, _titled(passage), rank)
     ]
     return _each_once(found)
 
 
-def answers_in_pairs(question: str, reader: Reader, passages: Sequence[ReadPassage]) -> list[Found]:
+def answers_in_pairs(
+    question: str, reader: Reader, passages: Sequence[ReadPassage]
+) -> list[Found]:
     """Return what pairs of passages answer, of which the first names what the second is about, the likeliest first."""
-    pairs = [(one, other) for one in passages for other in passages if one is not other and one.tells_of(other)]
-    pairs = sorted(pairs, key=lambda pair: passages.index(pair[0]) + passages.index(pair[1]))[:_PAIRS]
+    pairs = [
+        (one, other)
+        for one in passages
+        for other in passages
+        if one is not other and one.tells_of(other)
+    ]
+    pairs = sorted(
+        pairs, key=lambda pair: passages.index(pair[0]) + passages.index(pair[1])
+    )[:_PAIRS]
     leads = [f"{_text(one)[:_LEAD]} " for one, _ in pairs]
-    texts = [f"{lead}{_text(other)[:_LEAD]}" for lead, (_, other) in zip(leads, pairs, strict=True)]
+    texts = [
+        f"{lead}{_text(other)[:_LEAD]}"
+        for lead, (_, other) in zip(leads, pairs, strict=True)
+    ]
     found: list[Found] = []
-    for (one, other), lead, spans in zip(pairs, leads, reader.read(question, texts), strict=True):
+    for (one, other), lead, spans in zip(
+        pairs, leads, reader.read(question, texts), strict=True
+    ):
         start = len(lead) + _titled(other)
-        names = next((sentence for sentence in one.sentences if holds(sentence.text, other.topic)), None)
+        names = next(
+            (
+                sentence
+                for sentence in one.sentences
+                if holds(sentence.text, other.topic)
+            ),
+            None,
+        )
         for span in spans:
             if span.start >= start:
-                found += (replace(answer, named_by=names) for answer in _in_passage(question, other, [span], start, 0))
+                found += (
+                    replace(answer, named_by=names)
+                    for answer in _in_passage(question, other, [span], start, 0)
+                )
             else:
                 found += _in_passage(question, one, [span], _titled(one), 0)
     return _each_once(found)
@@ -247,7 +309,9 @@ def _titled(passage: ReadPassage) -> int:
     return len(_text(passage)) - len(passage.text)
 
 
-def _in_passage(question: str, passage: ReadPassage, spans: Sequence[Span], offset: int, rank: int) -> Iterator[Found]:
+def _in_passage(
+    question: str, passage: ReadPassage, spans: Sequence[Span], offset: int, rank: int
+) -> Iterator[Found]:
     """Yield the answers that spans are in a passage whose text begins at `offset`; a title is none."""
     for span in spans:
         start, end = span.start - offset, min(span.end - offset, len(passage.text))
@@ -263,10 +327,20 @@ def _in_passage(question: str, passage: ReadPassage, spans: Sequence[Span], offs
         elif begun:
             end = start + len(passage.text[start : begun[0]].rstrip(" .\n"))
         text = _named(passage, _name_start(question, passage.text, start, end), end)
-        sentence = next((one for one in passage.sentences if start < one.start + len(one.text)), None)
-        if sentence is None or not any(map(str.isalnum, text)) or holds(question, text) or not fits(question, text):
+        sentence = next(
+            (one for one in passage.sentences if start < one.start + len(one.text)),
+            None,
+        )
+        if (
+            sentence is None
+            or not any(map(str.isalnum, text))
+            or holds(question, text)
+            or not fits(question, text)
+        ):
             continue
-        worth = -float(np.logaddexp(0, -span.margin / _SOFTNESS)) - _LATER * rank  # log sigmoid of the margin
+        worth = (
+            -float(np.logaddexp(0, -span.margin / _SOFTNESS)) - _LATER * rank
+        )  # log sigmoid of the margin
         yield Found(text, worth, _telling(question, text, sentence))
 
 
@@ -289,7 +363,12 @@ def _name_start(question: str, text: str, start: int, end: int) -> int:
     near = max(0, start - _LONGEST_NAME)
     names = ((near + first, near + last) for first, last in name_spans(text[near:end]))
     return next(
-        (first for first, last in names if first < start and last == end and text[:start].endswith(" of ")), start
+        (
+            first
+            for first, last in names
+            if first < start and last == end and text[:start].endswith(" of ")
+        ),
+        start,
     )
 
 
@@ -312,12 +391,18 @@ def _named(passage: ReadPassage, start: int, end: int) -> str:
         here = [sentence for sentence in passage.sentences if sentence.start <= start]
         before = here[-1].before if here else None
         return before.first_name if before else ""
-    first = passage.text.find(topic, max(0, end - len(topic)), start + len(topic)) if topic else -1
+    first = (
+        passage.text.find(topic, max(0, end - len(topic)), start + len(topic))
+        if topic
+        else -1
+    )
     if first >= 0 and first <= start and end <= first + len(topic):
         return topic
     bare = _ARTICLE.sub("", text)
     begins = any(sentence.start == start for sentence in passage.sentences)
-    return bare if begins and bare[:1].isupper() and not topic.startswith(text) else text
+    return (
+        bare if begins and bare[:1].isupper() and not topic.startswith(text) else text
+    )
 
 
 # where a paragraph or a cell of a table ends, and an answer with it
@@ -334,7 +419,9 @@ def _telling(question: str, answer: str, sentence: Sentence) -> Sentence:
     """
     about = canonical_key(answer) in sentence.passage.keys
     asked = set(stems(question)) - set(stems(answer))
-    holding = [one for one in sentence.passage.sentences if about or holds(one.text, answer)]
+    holding = [
+        one for one in sentence.passage.sentences if about or holds(one.text, answer)
+    ]
     return max((sentence, *holding), key=lambda one: len(asked & one.stems))
 
 

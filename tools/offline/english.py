@@ -38,7 +38,11 @@ SUBJECTS = word_set("he she it they his her its their")
 
 def is_third_person(word: str) -> bool:
     """Return whether a word is a third person singular of a verb that is known."""
-    bases = (word[:-1], word[:-2] if word.endswith("es") else "", word[:-3] + "y" if word.endswith("ies") else "")
+    bases = (
+        word[:-1],
+        word[:-2] if word.endswith("es") else "",
+        word[:-3] + "y" if word.endswith("ies") else "",
+    )
     return word.endswith("s") and not VERBS.isdisjoint(bases)
 
 
@@ -54,16 +58,28 @@ class EnglishOnly:
         if self.language not in ("", ENGLISH, NO_LANGUAGE):
             return self._said(f"the texts are in {self.language.capitalize()}")
         foreign = foreign_language(question)
-        return self._said(f"the question seems to be in {foreign.capitalize()}") if foreign else ""
+        return (
+            self._said(f"the question seems to be in {foreign.capitalize()}")
+            if foreign
+            else ""
+        )
 
-    def readable(self, passages: Sequence[Passage]) -> tuple[list[Passage], tuple[Failure, ...]]:
+    def readable(
+        self, passages: Sequence[Passage]
+    ) -> tuple[list[Passage], tuple[Failure, ...]]:
         """Return the passages that do not seem to be in another language, and a failure for those that do."""
         foreign = [foreign_language(passage.text) for passage in passages]
         failures = []
         for language, count in Counter(filter(None, foreign)).items():
             what = "1 passage seems" if count == 1 else f"{count} passages seem"
-            failures.append(Failure(self.role, self._said(f"{what} to be in {language.capitalize()}")))
-        return [passage for passage, name in zip(passages, foreign, strict=True) if not name], tuple(failures)
+            failures.append(
+                Failure(
+                    self.role, self._said(f"{what} to be in {language.capitalize()}")
+                )
+            )
+        return [
+            passage for passage, name in zip(passages, foreign, strict=True) if not name
+        ], tuple(failures)
 
     def _said(self, what: str) -> str:
         return f"the offline {self.role} knows English only, and {what}; give it a model, --llm or --{self.role}"

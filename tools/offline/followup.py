@@ -17,7 +17,13 @@ from dataclasses import dataclass
 from ras_agent.records import Exchange
 from ras_agent.text.names import is_name, name_spans, names_in
 from ras_agent.text.words import FUNCTION_WORDS
-from ras_agent.tools.offline.question import ASKS, LONGEST_QUESTION, AnswerType, analyse, type_of
+from ras_agent.tools.offline.question import (
+    ASKS,
+    LONGEST_QUESTION,
+    AnswerType,
+    analyse,
+    type_of,
+)
 from ras_agent.tools.roles import RoleOptions
 
 _LEAD = re.compile(r"(?:(?:and|but|so|or|ok|okay|then|also)\b,? )+", re.IGNORECASE)
@@ -35,7 +41,9 @@ _ENGLISH = re.compile(
     r"(?i)(?:why|is|are|were|do|does|did|has|have|had|can|could|will|would|tell|name|list|give|show|describe|explain"
     r"|was (?:he|she|it|his|her|its|their|that|this|the))\b"
 )
-_LEAVES_OUT_A_VERB = re.compile(r"(?i)\b(?:did|does|do|has|have|had|can|could|will|would) (?:he|she|it|they)\?\Z")
+_LEAVES_OUT_A_VERB = re.compile(
+    r"(?i)\b(?:did|does|do|has|have|had|can|could|will|would) (?:he|she|it|they)\?\Z"
+)
 _A_PLACE = re.compile(r"\b(?:in|at|from|to|into|near|through|on) (?:the )?\Z")
 _ASKS_WHERE = re.compile(r"where\b|in (?:which|what)\b", re.IGNORECASE)
 _PERSONAL = re.compile(
@@ -45,10 +53,19 @@ _PERSONAL = re.compile(
 _LAST_NOUN = re.compile(r"\b(the [a-z-]+)\?\Z")
 _YEAR = re.compile(r"\b\d{4}\b")
 _ITS_PART = re.compile(r"\bthe [a-z]+(?: [a-z]+)? of\b")
-_PREPOSITION = re.compile(r"(?:in|at|from|to|through|on|for|by|with|of) ", re.IGNORECASE)
-_WORD_THAT_ASKS = re.compile(r"(?i)(?:(?:in|on|at|since|until) )?(?:when|where|why|how|(?:which|what) [a-z]+)\Z")
-_ASKED_WITH = re.compile(r"(?:when|where|why|how)(?= (?:was|is|were|are|did|does|do|has|had)\b)", re.IGNORECASE)
-_MEASURE = re.compile(r"how (?:long|tall|high|old|big|large|deep|wide|far|heavy)\Z", re.IGNORECASE)
+_PREPOSITION = re.compile(
+    r"(?:in|at|from|to|through|on|for|by|with|of) ", re.IGNORECASE
+)
+_WORD_THAT_ASKS = re.compile(
+    r"(?i)(?:(?:in|on|at|since|until) )?(?:when|where|why|how|(?:which|what) [a-z]+)\Z"
+)
+_ASKED_WITH = re.compile(
+    r"(?:when|where|why|how)(?= (?:was|is|were|are|did|does|do|has|had)\b)",
+    re.IGNORECASE,
+)
+_MEASURE = re.compile(
+    r"how (?:long|tall|high|old|big|large|deep|wide|far|heavy)\Z", re.IGNORECASE
+)
 _CITED = re.compile(r" ?\[\d+\]")
 # an answer of these types is nothing that "it" stands for: "Monday", "Some 90,000 (Nokia Annual Report)"
 _NO_THING: frozenset[AnswerType | None] = frozenset(("date", "number", "nationality"))
@@ -125,14 +142,24 @@ def _with_other_part(last: str, part: str) -> str:
     After a preposition, a name's like is what follows the same one. Raises _Unclear where there are several.
     """
     preposition = _PREPOSITION.match(part)
-    bare, before = (part[preposition.end() :], f" {preposition[0].lower()}") if preposition else (part, "")
+    bare, before = (
+        (part[preposition.end() :], f" {preposition[0].lower()}")
+        if preposition
+        else (part, "")
+    )
     if _YEAR.fullmatch(bare):
         return _replaced(last, [match.span() for match in _YEAR.finditer(last)], bare)
     if is_name(bare.removeprefix("the ")):
         spans = [_with_article(last, span) for span in name_spans(last)]
-        return _replaced(last, [span for span in spans if last[: span[0]].lower().endswith(before)], bare)
+        return _replaced(
+            last,
+            [span for span in spans if last[: span[0]].lower().endswith(before)],
+            bare,
+        )
     if part.startswith("the ") and part == part.lower() and len(part.split()) <= 3:
-        return _replaced(last, [match.span() for match in _ITS_PART.finditer(last)], f"{part} of")
+        return _replaced(
+            last, [match.span() for match in _ITS_PART.finditer(last)], f"{part} of"
+        )
     return ""
 
 
@@ -149,7 +176,9 @@ def _with_names(text: str, exchanges: Sequence[Exchange]) -> str:
         return text
     if _LEAVES_OUT_A_VERB.search(text):
         raise _Unclear
-    before = [start for start, _ in name_spans(text) if start or not _ENGLISH.match(text)]
+    before = [
+        start for start, _ in name_spans(text) if start or not _ENGLISH.match(text)
+    ]
 
     def name(match: re.Match[str]) -> str:
         kind = str(match.lastgroup)
@@ -159,7 +188,11 @@ def _with_names(text: str, exchanges: Sequence[Exchange]) -> str:
             raise _Unclear  # "Did Eiffel live in his tower?"
         word, meant = match[0].lower(), _meant(kind, exchanges)
         following = re.match(r" ([a-z]+)", text[match.end() :], re.IGNORECASE)
-        her_own = word == "her" and following is not None and following[1].lower() not in FUNCTION_WORDS
+        her_own = (
+            word == "her"
+            and following is not None
+            and following[1].lower() not in FUNCTION_WORDS
+        )
         if her_own or word in ("his", "its", "their"):
             return f"{meant}'" if meant.endswith("s") else f"{meant}'s"
         return f"in {meant}" if kind == "there" else meant
@@ -171,8 +204,15 @@ def _of_the_sort(match: re.Match[str], text: str, exchanges: Sequence[Exchange])
     """Return the name for "that city" or "the river", and the words as they are where they describe something new."""
     noun, sure = match["noun"].lower(), match["which"].lower() != "the"
     wanted = type_of((noun,))
-    for thing in (thing for exchange in reversed(exchanges) for thing in _about(exchange, "")):
-        like = sure and wanted not in (None, "thing") and thing.type == wanted and not thing.noun
+    for thing in (
+        thing for exchange in reversed(exchanges) for thing in _about(exchange, "")
+    ):
+        like = (
+            sure
+            and wanted not in (None, "thing")
+            and thing.type == wanted
+            and not thing.noun
+        )
         if noun in thing.noun or like:
             return thing.name
     return match[0]
@@ -180,7 +220,9 @@ def _of_the_sort(match: re.Match[str], text: str, exchanges: Sequence[Exchange])
 
 def _meant(pronoun: str, exchanges: Sequence[Exchange]) -> str:
     """Return the name that "he", "it", "they" or "there" stands for, from the latest turn on. Raises _Unclear."""
-    for thing in (thing for exchange in reversed(exchanges) for thing in _about(exchange, pronoun)):
+    for thing in (
+        thing for exchange in reversed(exchanges) for thing in _about(exchange, pronoun)
+    ):
         many = " and " in thing.name or thing.type == "organisation"
         is_one = {
             "he": thing.type in ("person", None) and not many,
@@ -208,7 +250,11 @@ def _about(exchange: Exchange, pronoun: str) -> list[_Thing]:
     # "Who wrote Emma?": a person is asked for, by a thing
     is_a: AnswerType | None = "person" if _PERSONAL.search(question) else None
     is_a = "thing" if asked.answer_type == "person" else is_a
-    subjects = [_Thing(question[slice(*span)], is_a) for span in spans] if len(spans) == 1 else []
+    subjects = (
+        [_Thing(question[slice(*span)], is_a) for span in spans]
+        if len(spans) == 1
+        else []
+    )
     first = pronoun in ("it", "he") and _ASKS_WHERE.match(question)
     return [*subjects, *answered] if first else [*answered, *subjects]
 
@@ -218,13 +264,19 @@ def _answer_name(answer: str, question: str) -> str:
     text = _CITED.sub("", " ".join(answer.split())[:LONGEST_QUESTION]).strip(' ."')
     if is_name(text):
         return text
-    new = list(dict.fromkeys(name for name in names_in(text) if name not in question and is_name(name)))
+    new = list(
+        dict.fromkeys(
+            name for name in names_in(text) if name not in question and is_name(name)
+        )
+    )
     return new[0] if len(new) == 1 else ""
 
 
 def _with_article(text: str, span: tuple[int, int]) -> tuple[int, int]:
     start, end = span
-    return (start - len("the "), end) if text[:start].lower().endswith(" the ") else span
+    return (
+        (start - len("the "), end) if text[:start].lower().endswith(" the ") else span
+    )
 
 
 def _capital(text: str) -> str:

@@ -47,24 +47,44 @@ class OfflinePlanner:
     name = "offline"
 
     def __init__(
-        self, reader: Reader, *, most_bridges: int = _MOST_BRIDGES, language: str = "", enough: float = LEAST_CONFIDENCE
+        self,
+        reader: Reader,
+        *,
+        most_bridges: int = _MOST_BRIDGES,
+        language: str = "",
+        enough: float = LEAST_CONFIDENCE,
     ) -> None:
-        self._reader, self._most_bridges, self._english = reader, most_bridges, EnglishOnly("planner", language)
-        self._answerer, self._enough = OfflineAnswerer(reader, least_confidence=enough), enough
+        self._reader, self._most_bridges, self._english = (
+            reader,
+            most_bridges,
+            EnglishOnly("planner", language),
+        )
+        self._answerer, self._enough = (
+            OfflineAnswerer(reader, least_confidence=enough),
+            enough,
+        )
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next sub-query, or sufficient; the reason says what has been found and what is missing."""
         if refusal := self._english.refusal(question):
-            return Plan("sufficient", reason=refusal) if steps else Plan("subq", question, refusal)
+            return (
+                Plan("sufficient", reason=refusal)
+                if steps
+                else Plan("subq", question, refusal)
+            )
         steps = steps_as_reviewed(graph, steps)
         chain = follow(question, self._reader, steps, passages_of(steps))
         if chain.open:
             return Plan("subq", chain.open, _so_far(chain))
         if chain.answered:
-            return Plan("sufficient", reason=self._conclusion(chain, question, graph, steps))
+            return Plan(
+                "sufficient", reason=self._conclusion(chain, question, graph, steps)
+            )
         searches = {canonical_key(step.subquery) for step in steps}
         if canonical_key(question) not in searches:
-            return Plan("subq", question, _so_far(chain) or "first the question as it is asked")
+            return Plan(
+                "subq", question, _so_far(chain) or "first the question as it is asked"
+            )
         evidence = gather(question, steps)
         if evidence.asked.compared:
             return _compare(evidence, searches)
@@ -72,19 +92,33 @@ class OfflinePlanner:
         if reply and reply.confidence and reply.confidence >= self._enough:
             return Plan("sufficient", reason=f"what was found says it: {reply.text}")
         if evidence.explained():
-            return Plan("sufficient", reason="two passages, of which one names the other, tell of all that is asked")
+            return Plan(
+                "sufficient",
+                reason="two passages, of which one names the other, tell of all that is asked",
+            )
         if len(steps) > self._most_bridges:
-            leads = "one more name has" if self._most_bridges == 1 else f"{self._most_bridges} more names have"
-            return Plan("sufficient", reason=f"{leads} been looked up, which is the most; what was read has to do")
+            leads = (
+                "one more name has"
+                if self._most_bridges == 1
+                else f"{self._most_bridges} more names have"
+            )
+            return Plan(
+                "sufficient",
+                reason=f"{leads} been looked up, which is the most; what was read has to do",
+            )
         earlier = searches - {canonical_key(question)}
         for bridge in bridges(evidence, graph):
             if not any(holds(search, bridge.name) for search in earlier):
                 fact = bridge.fact
                 said = f"{fact.subject} {fact.predicate} {fact.object}"
-                return Plan("subq", bridge.subquery, f"{bridge.name} may lead on: {said}")
+                return Plan(
+                    "subq", bridge.subquery, f"{bridge.name} may lead on: {said}"
+                )
         return Plan("sufficient", reason="no name is left that may lead on")
 
-    def _conclusion(self, chain: Chain, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> str:
+    def _conclusion(
+        self, chain: Chain, question: str, graph: QuestionGraph, steps: Sequence[Step]
+    ) -> str:
         """Say that the chain has an answer, and which where the answerer is sure enough to give it."""
         passages: dict[str, Passage] = {}
         for step in steps:
@@ -108,7 +142,9 @@ def _compare(evidence: Evidence, searches: Set[str]) -> Plan:
         if not evidence.has_read(name) and canonical_key(name) not in searches:
             reason = f"the question compares {name} with another; nothing has been read about it yet"
             return Plan("subq", name, reason)
-    return Plan("sufficient", reason="both that the question compares have been looked up")
+    return Plan(
+        "sufficient", reason="both that the question compares have been looked up"
+    )
 
 
 class OfflineReasoner:
@@ -122,11 +158,16 @@ class OfflineReasoner:
     def __init__(self, language: str = "") -> None:
         self._english = EnglishOnly("planner", language)
 
-    def next_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
+    def next_sentence(
+        self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
+    ) -> str:
         """Return the sentence to search with next, or the one that ends the chain when no sentence leads on."""
         if refusal := self._english.refusal(question):
             return f"{ANSWER_IS}: nowhere that I can read, since {refusal}."
-        evidence = gather(question, [Step(1, question, tuple(Hit(passage, 0.0) for passage in passages))])
+        evidence = gather(
+            question,
+            [Step(1, question, tuple(Hit(passage, 0.0) for passage in passages))],
+        )
         if evidence.explained():
             return f"{ANSWER_IS}: in two passages that have been read, one of which names the other."
         for name in evidence.asked.compared:
@@ -135,7 +176,11 @@ class OfflineReasoner:
                 return thought
         if evidence.asked.compared:
             return f"{ANSWER_IS}: in the passages about what is compared."
-        leads = [lead for lead in _leads(evidence) if not any(lead[1] in thought for thought in thoughts)]
+        leads = [
+            lead
+            for lead in _leads(evidence)
+            if not any(lead[1] in thought for thought in thoughts)
+        ]
         if not leads:
             return f"{ANSWER_IS}: in what has been read, or nowhere."
         _, sentence, missing = max(leads, key=lambda lead: lead[0])
@@ -150,7 +195,10 @@ def _leads(evidence: Evidence) -> Iterator[tuple[float, str, list[str]]]:
     for passage in evidence.passages.values():
         for sentence in passage.sentences:
             held = evidence.coverage(passage.title_stems | sentence.stems)
-            new = any(not evidence.has_read(sentence.text[start:end]) for start, end in sentence.names)
+            new = any(
+                not evidence.has_read(sentence.text[start:end])
+                for start, end in sentence.names
+            )
             if held and new and not ANSWER_IS.is_in(sentence.text):
                 nearer = 0.5 / (1 + evidence.ranks[passage.id])
                 yield held + nearer, sentence.text, evidence.missing(passage.stems)
@@ -190,12 +238,21 @@ class Evidence:
     def explained(self) -> bool:
         """Return whether two passages, of which one names the other's topic, cover the question."""
         read = self.passages.values()
-        pairs = ((one, other) for one in read for other in read if one is not other and one.tells_of(other))
-        return any(self.coverage(one.stems | other.stems) >= _ENOUGH for one, other in pairs)
+        pairs = (
+            (one, other)
+            for one in read
+            for other in read
+            if one is not other and one.tells_of(other)
+        )
+        return any(
+            self.coverage(one.stems | other.stems) >= _ENOUGH for one, other in pairs
+        )
 
     def has_read(self, name: str) -> bool:
         """Return whether a passage about `name` has been retrieved."""
-        return any(canonical_key(name) in passage.keys for passage in self.passages.values())
+        return any(
+            canonical_key(name) in passage.keys for passage in self.passages.values()
+        )
 
 
 def gather(question: str, steps: Sequence[Step]) -> Evidence:
@@ -205,7 +262,11 @@ def gather(question: str, steps: Sequence[Step]) -> Evidence:
     for step in steps:
         for rank, hit in enumerate(step.hits):
             ranks.setdefault(hit.passage.id, rank)
-    named = {word for name in (*asked.compared, *names_in(asked.question)) for word in stems(name)}
+    named = {
+        word
+        for name in (*asked.compared, *names_in(asked.question))
+        for word in stems(name)
+    }
     raw = rarity(stems(question), list(passages.values()))
     for word in named & raw.keys():
         raw[word] *= _NAME_WEIGHT
@@ -239,24 +300,46 @@ def bridges(evidence: Evidence, graph: QuestionGraph) -> list[Bridge]:
     for fact in graph.facts:
         for source in fact.sources:
             passage = evidence.passages.get(source.passage_id)
-            for name, other in ((fact.object, fact.subject), (fact.subject, fact.object)) if passage else ():
+            for name, other in (
+                ((fact.object, fact.subject), (fact.subject, fact.object))
+                if passage
+                else ()
+            ):
                 if passage and is_name(name):
-                    key, sentence = canonical_key(name), passage.text[source.start : source.end]
+                    key, sentence = (
+                        canonical_key(name),
+                        passage.text[source.start : source.end],
+                    )
                     score = _score(evidence, fact, name, other, sentence)
                     score += _FIRST_RANK / (1 + evidence.ranks[passage.id])
                     score += _CLASS * bool(stem_set(name) & evidence.plain)
                     if key not in best or score > best[key].score:
-                        best[key] = Bridge(name, fact, score, tuple(evidence.missing(passage.stems | stem_set(name))))
+                        best[key] = Bridge(
+                            name,
+                            fact,
+                            score,
+                            tuple(evidence.missing(passage.stems | stem_set(name))),
+                        )
     return sorted(best.values(), key=lambda bridge: -bridge.score)
 
 
-def _score(evidence: Evidence, fact: Triple, name: str, other: str, sentence: str) -> float:
+def _score(
+    evidence: Evidence, fact: Triple, name: str, other: str, sentence: str
+) -> float:
     own, plain = stem_set(name), evidence.plain
     tokens, words = tokens_of(sentence), [token.word for token in tokens_of(name)]
-    starts = [at for at in range(len(tokens)) if [one.word for one in tokens[at : at + len(words)]] == words]
+    starts = [
+        at
+        for at in range(len(tokens))
+        if [one.word for one in tokens[at : at + len(words)]] == words
+    ]
     places = [(at, at + len(words) - 1) for at in starts]
     return (
-        _COVERED * (evidence.coverage(stem_set(sentence) - own) + evidence.coverage(stem_set(other) - own))
+        _COVERED
+        * (
+            evidence.coverage(stem_set(sentence) - own)
+            + evidence.coverage(stem_set(other) - own)
+        )
         + nearness([token.stem for token in tokens], plain - own, places)
         + len(plain & (stem_set(fact.predicate) - own)) / max(1, len(plain))
         + _ALREADY_READ * evidence.has_read(name)

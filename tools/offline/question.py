@@ -16,7 +16,10 @@ Kind = Literal["open", "yes_no", "choice"]
 LONGEST_QUESTION = 2000
 """Characters of a question that are analysed; what is behind them is not read."""
 
-_YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|am)\b", re.IGNORECASE)
+_YES_NO = re.compile(
+    r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|am)\b",
+    re.IGNORECASE,
+)
 _MAY = re.compile(r"(?i)(?:may|must|should) (?-i:I\b|[a-z])")  # "May Lee" is a name
 _STATED = re.compile(
     r"(?i)(?!(?:name|list|tell|give|show|describe|explain|find|compare|identify|summari[sz]e|please|i|we|you|let|state"
@@ -24,21 +27,51 @@ _STATED = re.compile(
     r" (?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)(?:n['’]t)? (?:(?!\bthat\b)[^?])*\w[.]"
 )
 ORDERS = (
-    (word_set("later latest last recently newer newest younger youngest after recent"), True, 1),
-    (word_set("first earlier earliest older oldest before initially prior preceded"), True, -1),
-    (word_set("more most larger largest bigger biggest greater greatest higher highest taller tallest"), False, 1),
+    (
+        word_set(
+            "later latest last recently newer newest younger youngest after recent"
+        ),
+        True,
+        1,
+    ),
+    (
+        word_set("first earlier earliest older oldest before initially prior preceded"),
+        True,
+        -1,
+    ),
+    (
+        word_set(
+            "more most larger largest bigger biggest greater greatest higher highest taller tallest"
+        ),
+        False,
+        1,
+    ),
     (word_set("deeper wider heavier farther further longer longest"), False, 1),
-    (word_set("fewer fewest less least smaller smallest lower lowest shorter shortest closer nearer"), False, -1),
+    (
+        word_set(
+            "fewer fewest less least smaller smallest lower lowest shorter shortest closer nearer"
+        ),
+        False,
+        -1,
+    ),
 )
 """Words of a choice; whether they order dates, else numbers; the sign of what is asked for, 1 for the most."""
-_OF_TIME = word_set("before after prior preceded initially last")  # behind a verb, more often than of a choice
-_PICKS_ONE = re.compile(r"\bbetween\b.*\b(?:which|who)\b|\bwhich (?:one|of)\b", re.IGNORECASE)
+_OF_TIME = word_set(
+    "before after prior preceded initially last"
+)  # behind a verb, more often than of a choice
+_PICKS_ONE = re.compile(
+    r"\bbetween\b.*\b(?:which|who)\b|\bwhich (?:one|of)\b", re.IGNORECASE
+)
 _SHARED = re.compile(r"\b(?:in common|both|shared?(?: by)?|share)\b", re.IGNORECASE)
 _OR = re.compile(r"\s+or\s+")
 _AND = re.compile(r"\s+(?:and|than|&)\s+")
-_BETWEEN = re.compile(r"\bbetween\s+(.+?) and ((?:(?! and ).)+?)(?:,|\?|\bwhich\b|\bwho\b)", re.IGNORECASE)
+_BETWEEN = re.compile(
+    r"\bbetween\s+(.+?) and ((?:(?! and ).)+?)(?:,|\?|\bwhich\b|\bwho\b)", re.IGNORECASE
+)
 _LEADING = re.compile(r"^(?:(?:the|a|an|both|either|of|in|between)\s+)+", re.IGNORECASE)
-_APPOSITION = re.compile(r",\s+(?:the|a|an|who|which|that|both|is|was|are|were|has|had)\b.*$", re.IGNORECASE)
+_APPOSITION = re.compile(
+    r",\s+(?:the|a|an|who|which|that|both|is|was|are|were|has|had)\b.*$", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +112,14 @@ def analyse(question: str) -> QuestionAnalysis:
         kind = "choice"
     elif yes_no:
         kind = "yes_no"
-    compared = pair if kind != "open" or (pair and (_SHARED.search(text) or _has_two(text, pair))) else ()
-    return QuestionAnalysis(text, kind, compared, *((None, ()) if yes_no else expected_answer(text)))
+    compared = (
+        pair
+        if kind != "open" or (pair and (_SHARED.search(text) or _has_two(text, pair)))
+        else ()
+    )
+    return QuestionAnalysis(
+        text, kind, compared, *((None, ()) if yes_no else expected_answer(text))
+    )
 
 
 def _options(text: str, yes_no: bool) -> tuple[str, ...]:
@@ -92,9 +131,15 @@ def _options(text: str, yes_no: bool) -> tuple[str, ...]:
         left = _clean(listed) if listed != before else ""
         if not left[:1].isupper() and not left[:1].isdigit():
             names = name_spans(before)
-            left = _clean(before[slice(*names[-1])]) if names and len(before) - names[-1][1] <= 1 else ""
+            left = (
+                _clean(before[slice(*names[-1])])
+                if names and len(before) - names[-1][1] <= 1
+                else ""
+            )
         if yes_no and (names := name_spans(right)) and not names[0][0]:
-            right = right[slice(*names[0])]  # behind a verb the question goes on: "or Bo Day born first?"
+            right = right[
+                slice(*names[0])
+            ]  # behind a verb the question goes on: "or Bo Day born first?"
         if left and (right[:1].isupper() or right[:1].isdigit()):
             return left, right
     return ()
@@ -106,11 +151,21 @@ def _pair(text: str, yes_no: bool) -> tuple[str, ...]:
         return _clean(between[1]), _clean(between[2])
     spans = name_spans(text)
     for match in _AND.finditer(text):
-        left = next((span for span in spans if span[1] in (match.start(), match.start() - 1)), None)
-        right = next((span for span in spans if 0 <= span[0] - match.end() <= len("the ") + 1), None)
+        left = next(
+            (span for span in spans if span[1] in (match.start(), match.start() - 1)),
+            None,
+        )
+        right = next(
+            (span for span in spans if 0 <= span[0] - match.end() <= len("the ") + 1),
+            None,
+        )
         if left and right and left != right:
             return _clean(text[slice(*left)]), _clean(text[slice(*right)])
-    return tuple(text[slice(*span)] for span in spans) if yes_no and len(spans) == 2 else ()
+    return (
+        tuple(text[slice(*span)] for span in spans)
+        if yes_no and len(spans) == 2
+        else ()
+    )
 
 
 def _has_two(text: str, pair: tuple[str, ...]) -> bool:
@@ -127,23 +182,41 @@ def _clean(name: str) -> str:
     return _LEADING.sub("", name.strip(' \t?.,;:"“”')).strip(' "“”?.,;:')
 
 
-AnswerType = Literal["person", "place", "date", "number", "organisation", "work", "nationality", "thing"]
+AnswerType = Literal[
+    "person", "place", "date", "number", "organisation", "work", "nationality", "thing"
+]
 
 ASKS = re.compile(r"\b(?:what|which|who|whom|whose|where|when|how)\b", re.IGNORECASE)
 """A question word."""
 _RELATIVE = word_set("who which where when whose")
-_COPULA = re.compile(r"\s*(?:is|are|was|were|'s)\s+(?:the\s+)?(?:names?\s+of\s+(?:the\s+)?)?", re.IGNORECASE)
-_ASKED_OF = re.compile(r"(?:^|\b(?:in|of|at|on|by|for|from|to|with|under|as|is|was|are|were)|[,;:])\s*$", re.IGNORECASE)
-_MEASURES = re.compile(r"\s*(?:many|much|long|tall|high|far|old|large|big|deep|wide|heavy|fast|often)\b")
+_COPULA = re.compile(
+    r"\s*(?:is|are|was|were|'s)\s+(?:the\s+)?(?:names?\s+of\s+(?:the\s+)?)?",
+    re.IGNORECASE,
+)
+_ASKED_OF = re.compile(
+    r"(?:^|\b(?:in|of|at|on|by|for|from|to|with|under|as|is|was|are|were)|[,;:])\s*$",
+    re.IGNORECASE,
+)
+_MEASURES = re.compile(
+    r"\s*(?:many|much|long|tall|high|far|old|large|big|deep|wide|heavy|fast|often)\b"
+)
 _NOUN = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 _DETERMINERS = word_set("the a an other this same most")
 _SORTS = word_set("type kind sort class form genre piece brand types kinds")
-_COMPARATIVES = word_set("first earlier later older younger larger smaller longer last bigger came")
+_COMPARATIVES = word_set(
+    "first earlier later older younger larger smaller longer last bigger came"
+)
 
 POINTS_IN_TIME = word_set("year date decade century month birthday birthdate")
 """Nouns of dates that an answer tells in figures; an age may be told in words."""
 
-_TYPES: dict[str, AnswerType] = {"who": "person", "whom": "person", "whose": "person", "where": "place", "when": "date"}
+_TYPES: dict[str, AnswerType] = {
+    "who": "person",
+    "whom": "person",
+    "whose": "person",
+    "where": "place",
+    "when": "date",
+}
 _NOUNS: dict[AnswerType, frozenset[str]] = english.words("answers")
 
 
@@ -160,7 +233,11 @@ def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
     if word in _TYPES:
         return _TYPES[word], ()
     if word == "how":
-        return ("number", noun_of(re.sub(r"^\s*(?:many|much)\b", "", rest))) if _MEASURES.match(rest) else (None, ())
+        return (
+            ("number", noun_of(re.sub(r"^\s*(?:many|much)\b", "", rest)))
+            if _MEASURES.match(rest)
+            else (None, ())
+        )
     copula = _COPULA.match(rest)
     noun = noun_of(rest[copula.end() :] if copula else rest)
     return type_of(noun), noun
@@ -169,7 +246,11 @@ def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
 def _question_word(text: str) -> re.Match[str] | None:
     """Return the word that asks: the first, unless it begins a relative clause and a later one asks."""
     words = list(ASKS.finditer(text))
-    asking = (one for one in words if one[0].lower() not in _RELATIVE or _ASKED_OF.search(text[: one.start()]))
+    asking = (
+        one
+        for one in words
+        if one[0].lower() not in _RELATIVE or _ASKED_OF.search(text[: one.start()])
+    )
     return next(asking, words[0] if words else None)
 
 
@@ -179,11 +260,15 @@ def noun_of(rest: str) -> tuple[str, ...]:
     end = 0
     for match in _NOUN.finditer(rest):
         word = match.group().lower()
-        if rest[end : match.start()].strip(" \"“”'’") or (words and (word.endswith("ed") or word in _COMPARATIVES)):
+        if rest[end : match.start()].strip(" \"“”'’") or (
+            words and (word.endswith("ed") or word in _COMPARATIVES)
+        ):
             break
         if word not in FUNCTION_WORDS:
             words.append(word)
-        elif word not in _DETERMINERS and not (word == "of" and words and words[-1] in _SORTS):
+        elif word not in _DETERMINERS and not (
+            word == "of" and words and words[-1] in _SORTS
+        ):
             break
         end = match.end()
     return tuple(part for word in words for part in content_words(word))

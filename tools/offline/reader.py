@@ -53,7 +53,9 @@ class Reader:
         self._weights = None if weights is None else Path(weights)
         self._spans = spans
         self._loading = Lock()
-        self._readings: RecentResults[tuple[str, str], Reading] = RecentResults(_REMEMBERED)
+        self._readings: RecentResults[tuple[str, str], Reading] = RecentResults(
+            _REMEMBERED
+        )
         self._descriptions: RecentResults[str, Span | None] = RecentResults(_REMEMBERED)
 
     def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
@@ -68,7 +70,9 @@ class Reader:
         """Return what each text says to a question."""
         return self._readings.of(
             [(question, text) for text in texts],
-            lambda new: self._loaded().read(question, [text for _, text in new], self._spans),
+            lambda new: self._loaded().read(
+                question, [text for _, text in new], self._spans
+            ),
         )
 
     def described(self, question: str) -> Span | None:
@@ -76,7 +80,9 @@ class Reader:
 
         Its margin says how much likelier that is than that the question describes nothing, in logits.
         """
-        return self._descriptions.of([question], lambda _: [self._loaded().described(question)])[0]
+        return self._descriptions.of(
+            [question], lambda _: [self._loaded().described(question)]
+        )[0]
 
     def _loaded(self) -> _Network:
         with self._loading:
@@ -101,19 +107,33 @@ def _load(file: Path) -> _Network:
     try:
         network = bert(weights)
     except KeyError as error:
-        raise WeightsError(f"{file}: not a reader's weights: {error} is missing") from None
-    return _Network(network, bert_tokenizer(), {name: weights[name] for name in weights if name.startswith("heads.")})
+        raise WeightsError(
+            f"{file}: not a reader's weights: {error} is missing"
+        ) from None
+    return _Network(
+        network,
+        bert_tokenizer(),
+        {name: weights[name] for name in weights if name.startswith("heads.")},
+    )
 
 
 class _Network:
     """Holds the network, its tokenizer and the heads; nothing changes after construction."""
 
-    def __init__(self, network: Bert, tokenizer: Tokenizer, heads: Mapping[str, Floats]) -> None:
+    def __init__(
+        self, network: Bert, tokenizer: Tokenizer, heads: Mapping[str, Floats]
+    ) -> None:
         self.network, self.tokenizer, self.heads = network, tokenizer, heads
 
     def read(self, question: str, texts: Sequence[str], count: int) -> list[Reading]:
-        asked = self.tokenizer.encode(encodable(question), add_special_tokens=False).ids[:QUESTION_TOKENS]
-        windows = list(self._windows([encodable(text) for text in texts], WINDOW_TOKENS - len(asked) - 3))
+        asked = self.tokenizer.encode(
+            encodable(question), add_special_tokens=False
+        ).ids[:QUESTION_TOKENS]
+        windows = list(
+            self._windows(
+                [encodable(text) for text in texts], WINDOW_TOKENS - len(asked) - 3
+            )
+        )
         first = len(asked) + 2
         rows = [[CLS, *asked, SEP, *window.ids, SEP] for window in windows]
         spans: list[list[Span]] = [[] for _ in texts]
@@ -123,9 +143,14 @@ class _Network:
             none = float(logits[0].sum())
             inside = logits[first : first + len(window.ids)]
             for start, end, score in best_spans(inside[:, 0], inside[:, 1], count):
-                spans[window.text].append(Span(window.offsets[start][0], window.offsets[end][1], score, none))
+                spans[window.text].append(
+                    Span(window.offsets[start][0], window.offsets[end][1], score, none)
+                )
             verdicts[window.text].append(self._logits("verdicts", states[:1])[0])
-        return [Reading(tuple(_best(of, count)), _verdict(said)) for of, said in zip(spans, verdicts, strict=True)]
+        return [
+            Reading(tuple(_best(of, count)), _verdict(said))
+            for of, said in zip(spans, verdicts, strict=True)
+        ]
 
     def described(self, question: str) -> Span | None:
         encoding = self.tokenizer.encode(encodable(question), add_special_tokens=False)
@@ -135,13 +160,24 @@ class _Network:
         (states,) = self._states([[CLS, *asked, SEP]], len(asked) + 2)
         logits = self._logits("descriptions", states)
         inside = logits[1 : 1 + len(asked)]
-        ((start, end, score),) = best_spans(inside[:, 0], inside[:, 1], 1, QUESTION_TOKENS)
-        span = Span(encoding.offsets[start][0], encoding.offsets[end][1], score, float(logits[0].sum()))
+        ((start, end, score),) = best_spans(
+            inside[:, 0], inside[:, 1], 1, QUESTION_TOKENS
+        )
+        span = Span(
+            encoding.offsets[start][0],
+            encoding.offsets[end][1],
+            score,
+            float(logits[0].sum()),
+        )
         return span if span.margin > 0 else None
 
     def _windows(self, texts: Sequence[str], room: int) -> Iterator[_Window]:
-        for number, encoding in enumerate(self.tokenizer.encode_batch(list(texts), add_special_tokens=False)):
-            for start in range(0, max(1, len(encoding.ids) - OVERLAP_TOKENS), room - OVERLAP_TOKENS):
+        for number, encoding in enumerate(
+            self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        ):
+            for start in range(
+                0, max(1, len(encoding.ids) - OVERLAP_TOKENS), room - OVERLAP_TOKENS
+            ):
                 piece = slice(start, start + room)
                 if encoding.ids[piece]:
                     yield _Window(number, encoding.ids[piece], encoding.offsets[piece])
@@ -152,14 +188,23 @@ class _Network:
         if not rows:
             return found
         for panel in panels(rows, self.network.columns):
-            states, groups = self.network.states([rows[number] for number in panel], [first] * len(panel))
-            of_rows = [one for group in groups for one in np.split(states[group.columns], group.texts)]
+            states, groups = self.network.states(
+                [rows[number] for number in panel], [first] * len(panel)
+            )
+            of_rows = [
+                one
+                for group in groups
+                for one in np.split(states[group.columns], group.texts)
+            ]
             for number, one in zip(panel, of_rows, strict=True):
                 found[number] = one
         return found
 
     def _logits(self, head: str, states: Floats) -> Floats:
-        logits: Floats = states @ self.heads[f"heads.{head}.weight"].T + self.heads[f"heads.{head}.bias"]
+        logits: Floats = (
+            states @ self.heads[f"heads.{head}.weight"].T
+            + self.heads[f"heads.{head}.bias"]
+        )
         return logits
 
 
@@ -179,17 +224,25 @@ def _verdict(logits: Sequence[Floats]) -> Verdict:
     return Verdict(*map(float, shares[least]))
 
 
-def best_spans(start: Floats, end: Floats, count: int, longest: int = ANSWER_TOKENS) -> list[tuple[int, int, float]]:
+def best_spans(
+    start: Floats, end: Floats, count: int, longest: int = ANSWER_TOKENS
+) -> list[tuple[int, int, float]]:
     """Return the `count` best (first token, last token, start logit + end logit) that do not overlap, best first.
 
     `start` and `end` have shape (T,); a span has at most `longest` tokens.
     """
     scores = start[:, None] + end[None, :]  # (T, T): row first token, column last token
-    allowed = np.triu(np.ones_like(scores, dtype=bool)) & ~np.triu(np.ones_like(scores, dtype=bool), longest)
+    allowed = np.triu(np.ones_like(scores, dtype=bool)) & ~np.triu(
+        np.ones_like(scores, dtype=bool), longest
+    )
     scores = np.where(allowed, scores, -np.inf)
     best: list[tuple[int, int, float]] = []
     while len(best) < count and np.isfinite(top := scores.max(initial=-np.inf)):
         first, last = divmod(int(scores.argmax()), len(end))
         best.append((first, last, float(top)))
-        scores[: last + 1, first:] = -np.inf  # what begins before this span's end and ends after its start overlaps it
+        scores[
+            : last + 1, first:
+        ] = (
+            -np.inf
+        )  # what begins before this span's end and ends after its start overlaps it
     return best

@@ -42,11 +42,20 @@ def tokens_of(text: str) -> tuple[Token, ...]:
     found = []
     for match in _WORD.finditer(text):
         word = _POSSESSIVE.sub("", fold(match.group()))
-        found.append(Token(match.start(), match.end(), word, "" if word in FUNCTION_WORDS else stem(word)))
+        found.append(
+            Token(
+                match.start(),
+                match.end(),
+                word,
+                "" if word in FUNCTION_WORDS else stem(word),
+            )
+        )
     return tuple(found)
 
 
-def nearness(words: Sequence[str], wanted: Set[str], places: Sequence[tuple[int, int]]) -> float:
+def nearness(
+    words: Sequence[str], wanted: Set[str], places: Sequence[tuple[int, int]]
+) -> float:
     """Return how near wanted words are to places, first and last word of each: 1 / (1 + distance in words), added."""
     gaps: dict[str, int] = {}
     for at, word in enumerate(words):
@@ -137,7 +146,10 @@ class ReadPassage:
         if isinstance(about, Mapping):
             self._read_rows(about, stated_facts(passage) or ())
         spans = enumerate(sentence_spans(passage.text))
-        self.sentences = tuple(Sentence(self, number, start, self.text[start:end]) for number, (start, end) in spans)
+        self.sentences = tuple(
+            Sentence(self, number, start, self.text[start:end])
+            for number, (start, end) in spans
+        )
 
     @property
     def is_only_table(self) -> bool:
@@ -197,7 +209,14 @@ def _content_of(passage: Passage) -> tuple[str, ...]:
     if TABLE in passage.metadata:
         stated = passage.metadata.get(STATED)
         rows = json.dumps([passage.metadata[TABLE], stated], default=str)
-    return passage.id, passage.title, passage.text, passage.own_title, rows, *passage.headings
+    return (
+        passage.id,
+        passage.title,
+        passage.text,
+        passage.own_title,
+        rows,
+        *passage.headings,
+    )
 
 
 def rarity(words: Iterable[str], passages: Sequence[ReadPassage]) -> dict[str, float]:
@@ -212,10 +231,17 @@ def rarity(words: Iterable[str], passages: Sequence[ReadPassage]) -> dict[str, f
 MOST_READ = 500
 """The most passages that a role of the offline mode compares with each other; it reads the first of more."""
 # a million characters are about 40 MB when every part has been read
-_READ: RecentResults[tuple[str, ...], ReadPassage] = RecentResults(1_000_000, lambda one: len(one.text))
+_READ: RecentResults[tuple[str, ...], ReadPassage] = RecentResults(
+    1_000_000, lambda one: len(one.text)
+)
 
 
 def read(passages: Iterable[Passage]) -> tuple[ReadPassage, ...]:
     """Return the passages as read, each once, in order; what was read of them before is not read again."""
     contents = {_content_of(one): one for one in passages}
-    return tuple(_READ.of(list(contents), lambda new: [ReadPassage(contents[content]) for content in new]))
+    return tuple(
+        _READ.of(
+            list(contents),
+            lambda new: [ReadPassage(contents[content]) for content in new],
+        )
+    )

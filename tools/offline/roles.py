@@ -21,28 +21,42 @@ from ras_agent.tools.roles import DEFAULT_OPTIONS, RoleOptions
 _packaged_reader = cache(Reader)
 
 
-def offline_planner(variant: str = "", options: RoleOptions = DEFAULT_OPTIONS) -> OfflinePlanner:
+def offline_planner(
+    variant: str = "", options: RoleOptions = DEFAULT_OPTIONS
+) -> OfflinePlanner:
     """Ask for what the question describes, the innermost first; else follow the bridge that is closest to it."""
     _refuse(variant)
     enough = max(LEAST_CONFIDENCE, options.least_confidence or 0.0)
     return OfflinePlanner(_packaged_reader(), language=options.language, enough=enough)
 
 
-def offline_answerer(variant: str = "", options: RoleOptions = DEFAULT_OPTIONS) -> Answerer:
+def offline_answerer(
+    variant: str = "", options: RoleOptions = DEFAULT_OPTIONS
+) -> Answerer:
     """Read the answer out of what was found. The layout "chain" reads the facts alone, "chain-of-text" the passages."""
     _refuse(variant)
-    least = LEAST_CONFIDENCE if options.least_confidence is None else options.least_confidence
-    answerer = OfflineAnswerer(_packaged_reader(), options.may_abstain, least, options.language)
+    least = (
+        LEAST_CONFIDENCE
+        if options.least_confidence is None
+        else options.least_confidence
+    )
+    answerer = OfflineAnswerer(
+        _packaged_reader(), options.may_abstain, least, options.language
+    )
     return Retold(answerer, options.layout)
 
 
-def offline_extractor(variant: str = "", options: RoleOptions = DEFAULT_OPTIONS) -> OfflineExtractor:
+def offline_extractor(
+    variant: str = "", options: RoleOptions = DEFAULT_OPTIONS
+) -> OfflineExtractor:
     """Read facts off grammar."""
     _refuse(variant)
     return OfflineExtractor(options.language)
 
 
-def offline_reasoner(variant: str = "", options: RoleOptions = DEFAULT_OPTIONS) -> OfflineReasoner:
+def offline_reasoner(
+    variant: str = "", options: RoleOptions = DEFAULT_OPTIONS
+) -> OfflineReasoner:
     """Pick the next sentence by words."""
     _refuse(variant)
     return OfflineReasoner(options.language)

@@ -11,7 +11,9 @@ from ras_agent.text.sentences import ITEM
 from ras_agent.text.words import stems, word_set
 from ras_agent.tools.offline.reading import ReadPassage, Sentence
 
-_WHY = re.compile(r"(?i)\W*(?:why|how come|for what reason|what (?:is|was|were) the (?:cause(?! of death)|reason)s?)\b")
+_WHY = re.compile(
+    r"(?i)\W*(?:why|how come|for what reason|what (?:is|was|were) the (?:cause(?! of death)|reason)s?)\b"
+)
 _SUMMARY = re.compile(
     r"(?i)\W*(?:summari[sz]e|sum up|describe|outline|explain|tell me about|give (?:me )?an? (?:summary|overview))"
 )
@@ -22,7 +24,9 @@ _BECAUSE = re.compile(
     r"(?i)\b(?:because|since|so that|in order to|due to|owing to|as a result|therefore|the reason|caused?"
     r"|died (?:of|from))\b"
 )
-_ASKED_SO = word_set("why cause causes reason reasons summarise summarize sum describe outline explain tell overview")
+_ASKED_SO = word_set(
+    "why cause causes reason reasons summarise summarize sum describe outline explain tell overview"
+)
 # of Markdown; bold, or a question, on a line of its own; a short line, begun with a number only between blank ones
 _HEADING = re.compile(
     r"^(?:(?P<marks>#{1,6}) .+$|(?P<bold>\*\*[^*\n]{1,100}\*\*$|\*\*[^*\n]{1,100}[?:]\*\*|[A-Z][^.!?\n]{0,100}\?$)"
@@ -30,13 +34,17 @@ _HEADING = re.compile(
     re.MULTILINE,
 )
 _ITEM = re.compile(ITEM)
-_LEAST_SHARED = 0.4  # of the question's words that the passage and the sentence have to have
+_LEAST_SHARED = (
+    0.4  # of the question's words that the passage and the sentence have to have
+)
 _ASKED_ALIKE = 0.6  # of the question's words that a sentence has to have to bear on it, or a question to be the same
 _MOST = 4  # sentences of a summary
 _FEWEST_WORDS = 4  # of a sentence that says something
 
 
-def sentences_that_say(question: str, passages: Sequence[ReadPassage]) -> list[Sentence] | None:
+def sentences_that_say(
+    question: str, passages: Sequence[ReadPassage]
+) -> list[Sentence] | None:
     """Return the sentences that say why, or what a text says on the whole, in order; [] where none bears on it.
 
     None for a question that a name or a figure answers; to why, a date is no answer.
@@ -48,7 +56,12 @@ def sentences_that_say(question: str, passages: Sequence[ReadPassage]) -> list[S
     asks_for_all = _SUMMARY.match(question) is not None
     if not asks_why and not asks_for_all and not _STEPS.match(question):
         return None
-    asked = {stem for word in question.split() if word.strip("?.,").lower() not in _ASKED_SO for stem in stems(word)}
+    asked = {
+        stem
+        for word in question.split()
+        if word.strip("?.,").lower() not in _ASKED_SO
+        for stem in stems(word)
+    }
     if asks_why:
         return _reason(asked, passages) or _answered(asked, passages)
     return _section(asked, passages, asks_for_all)
@@ -61,16 +74,30 @@ def _reason(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:
         named = passage.title_stems
         for sentence in passage.sentences:
             own = asked & sentence.stems
-            names = {stem for start, end in sentence.names for stem in stems(sentence.text[start:end])}
+            names = {
+                stem
+                for start, end in sentence.names
+                for stem in stems(sentence.text[start:end])
+            }
             borne = own | (asked & named)
-            if _BECAUSE.search(sentence.text) and own - names and len(borne) >= _LEAST_SHARED * len(asked):
-                shared = len(own) + len((asked & passage.stems) - own) / 2 + len(asked & named) / 4
+            if (
+                _BECAUSE.search(sentence.text)
+                and own - names
+                and len(borne) >= _LEAST_SHARED * len(asked)
+            ):
+                shared = (
+                    len(own)
+                    + len((asked & passage.stems) - own) / 2
+                    + len(asked & named) / 4
+                )
                 if len(asked & passage.stems) >= _LEAST_SHARED * len(asked):
                     best = max(best, (shared, [sentence]), key=lambda one: one[0])
     return best[1]
 
 
-def _section(asked: set[str], passages: Sequence[ReadPassage], asks_for_all: bool) -> list[Sentence]:
+def _section(
+    asked: set[str], passages: Sequence[ReadPassage], asks_for_all: bool
+) -> list[Sentence]:
     """Return the first sentences of the passage that has most of the asked words, below the heading that has some.
 
     asks_for_all: whether a summary is asked for. Else, without such a heading, the sentences that have asked words.
@@ -115,21 +142,35 @@ def _answered(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence
         (shared, -number, heading, passage)
         for number, passage in enumerate(passages)
         for shared, heading in _headings(asked, passage)
-        if shared and shared >= _ASKED_ALIKE * len(asked) and _WHY.match(heading.group())
+        if shared
+        and shared >= _ASKED_ALIKE * len(asked)
+        and _WHY.match(heading.group())
     ]
-    _, _, heading, passage = max(found, key=lambda one: one[:2], default=(0, 0, None, None))
+    _, _, heading, passage = max(
+        found, key=lambda one: one[:2], default=(0, 0, None, None)
+    )
     return _below(heading, passage) if heading and passage else []
 
 
-def _headings(asked: set[str], passage: ReadPassage) -> Iterator[tuple[int, re.Match[str]]]:
-    return ((len(asked & set(stems(one.group()))), one) for one in _HEADING.finditer(passage.text))
+def _headings(
+    asked: set[str], passage: ReadPassage
+) -> Iterator[tuple[int, re.Match[str]]]:
+    return (
+        (len(asked & set(stems(one.group()))), one)
+        for one in _HEADING.finditer(passage.text)
+    )
 
 
 def _below(heading: re.Match[str], passage: ReadPassage) -> list[Sentence]:
     """Return the first sentences below a heading, up to the next one that is no part of its section."""
     later = _HEADING.finditer(passage.text, heading.end())
-    end = next((one.start() for one in later if _level(one) <= _level(heading)), len(passage.text))
-    return _telling([one for one in passage.sentences if heading.end() <= one.start < end])
+    end = next(
+        (one.start() for one in later if _level(one) <= _level(heading)),
+        len(passage.text),
+    )
+    return _telling(
+        [one for one in passage.sentences if heading.end() <= one.start < end]
+    )
 
 
 def _level(heading: re.Match[str]) -> int:
@@ -140,23 +181,34 @@ def _level(heading: re.Match[str]) -> int:
 def _telling(sentences: Sequence[Sentence]) -> list[Sentence]:
     """Return the first sentences that say something; headings and lines of names only where there is nothing else."""
     said = [one for one in sentences if len(one.tokens) >= _FEWEST_WORDS]
-    whole = [one for one in said if one.text.rstrip("\"'”’*_) ").endswith((".", "!")) or _ITEM.match(one.text)]
+    whole = [
+        one
+        for one in said
+        if one.text.rstrip("\"'”’*_) ").endswith((".", "!")) or _ITEM.match(one.text)
+    ]
     return list(whole or said or sentences)[:_MOST]
 
 
-_ASKS_FOR_NAMES = re.compile(r"(?i)\W*(?:who|whom|(?:which|what) (?!does|is|was|has)(?:people|\w{3,}(?<!s)s)) ")
+_ASKS_FOR_NAMES = re.compile(
+    r"(?i)\W*(?:who|whom|(?:which|what) (?!does|is|was|has)(?:people|\w{3,}(?<!s)s)) "
+)
 _NOTE = r"\s\([^()\n]{0,60}\)"
 # what stands between two names of a list, behind a note on the first ("Ann Ray (chair), Bo Lind")
 _BETWEEN = re.compile(
     rf"(?:{_NOTE})?(?:(?P<comma>,\s)|(?P<last>,?\sand\s(?:by\s)?(?:the\s[a-z]{{1,20}}\s)?)"
     r"|(?P<bullet>[ \t]{0,3}\n[ \t]{0,8}[-*•][ \t]{1,3}))"
 )
-_NOTES, _BULLETS = re.compile(_NOTE), re.compile(r"[ \t]{0,3}\n[ \t]{0,8}[-*•][ \t]{1,3}")
+_NOTES, _BULLETS = (
+    re.compile(_NOTE),
+    re.compile(r"[ \t]{0,3}\n[ \t]{0,8}[-*•][ \t]{1,3}"),
+)
 _REACH = 1000  # characters before and behind an answer in which its list is looked for
 _LONGEST_GAP = 80  # characters between two names of a list
 
 
-def all_of_list(question: str, answer: str, sentence: Sentence) -> tuple[str, tuple[Sentence, ...]]:
+def all_of_list(
+    question: str, answer: str, sentence: Sentence
+) -> tuple[str, tuple[Sentence, ...]]:
     """Return the whole list that an answer is a name of, and its sentences; the answer itself where it is of none.
 
     A list is what commas, "and" or bullets join. It is the answer to who, and to which or what of several.
@@ -171,7 +223,11 @@ def all_of_list(question: str, answer: str, sentence: Sentence) -> tuple[str, tu
         if first + list_start <= start and end <= first + list_end:
             begin, stop = first + list_start, first + list_end
             told = _NOTES.sub("", _BULLETS.sub(", ", text[begin:stop]))
-            held = (one for one in passage.sentences if one.start < stop and begin < one.start + len(one.text))
+            held = (
+                one
+                for one in passage.sentences
+                if one.start < stop and begin < one.start + len(one.text)
+            )
             return " ".join(told.split()), tuple(held)
     return answer, (sentence,)
 

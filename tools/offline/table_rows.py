@@ -50,11 +50,33 @@ _MEASURES: Mapping[str, frozenset[str]] = {
     "cost": stem_set("price fare fee"),
 }
 """Words of questions, and of the columns that they ask for."""
-_DEGREES = {"long": "longer longest", "short": "shorter shortest", "tall": "taller tallest", "high": "higher highest"}
-_DEGREES |= {"low": "lower lowest", "deep": "deeper deepest", "wide": "wider widest", "heavy": "heavier heaviest"}
-_DEGREES |= {"light": "lighter lightest", "fast": "faster fastest", "slow": "slower slowest", "big": "bigger biggest"}
-_DEGREES |= {"large": "larger largest", "small": "smaller smallest", "cheap": "cheaper cheapest"}
-_DEGREES |= {"far": "farther farthest further furthest", "near": "nearer nearest closer closest"}
+_DEGREES = {
+    "long": "longer longest",
+    "short": "shorter shortest",
+    "tall": "taller tallest",
+    "high": "higher highest",
+}
+_DEGREES |= {
+    "low": "lower lowest",
+    "deep": "deeper deepest",
+    "wide": "wider widest",
+    "heavy": "heavier heaviest",
+}
+_DEGREES |= {
+    "light": "lighter lightest",
+    "fast": "faster fastest",
+    "slow": "slower slowest",
+    "big": "bigger biggest",
+}
+_DEGREES |= {
+    "large": "larger largest",
+    "small": "smaller smallest",
+    "cheap": "cheaper cheapest",
+}
+_DEGREES |= {
+    "far": "farther farthest further furthest",
+    "near": "nearer nearest closer closest",
+}
 _POSITIVES = {form: word for word, forms in _DEGREES.items() for form in forms.split()}
 _LESS = word_set("cheaper cheapest")
 _MORE = word_set("faster fastest expensive")
@@ -313,14 +335,18 @@ def _asked_column(asked: _Asked, row: Row, anchors: _Anchors) -> str:
     return columns[0]
 
 
-def _worth_of_columns(asked: _Asked, row: Row, anchors: _Anchors) -> dict[str, tuple[bool, float, int]]:
+def _worth_of_columns(
+    asked: _Asked, row: Row, anchors: _Anchors
+) -> dict[str, tuple[bool, float, int]]:
     """Return of each column that may be asked for whether it has the noun, the share of its words, and their number."""
     worth: dict[str, tuple[bool, float, int]] = {}
     for column, cell in row.cells.items():
         if column in anchors:
             continue
         stems = _column_stems(column)
-        is_named_by_noun = bool(asked.noun) and asked.noun <= stems  # then its words say no type: "child fare"
+        is_named_by_noun = (
+            bool(asked.noun) and asked.noun <= stems
+        )  # then its words say no type: "child fare"
         if not is_named_by_noun and not fits(asked.text, cell):
             continue
         shared = stems & (asked.stems | asked.measured)
@@ -372,8 +398,13 @@ def _compared(asked: _Asked, rows: Sequence[Row]) -> Said | None:
     return Said(verdict, tuple(named))
 
 
-_SUPERLATIVES = word_set("most least fewest first last earliest latest newest oldest youngest greatest") | {
-    form for forms in _DEGREES.values() for form in forms.split() if form.endswith("est")
+_SUPERLATIVES = word_set(
+    "most least fewest first last earliest latest newest oldest youngest greatest"
+) | {
+    form
+    for forms in _DEGREES.values()
+    for form in forms.split()
+    if form.endswith("est")
 }
 
 

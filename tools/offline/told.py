@@ -10,7 +10,15 @@ from dataclasses import replace
 
 from ras_agent.protocols import Answerer
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Citation, EvidenceLayout, Passage, Source, Step, Triple
+from ras_agent.records import (
+    Answer,
+    Citation,
+    EvidenceLayout,
+    Passage,
+    Source,
+    Step,
+    Triple,
+)
 from ras_agent.review import overruled
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import holds
@@ -30,7 +38,13 @@ class Retold:
     def __init__(self, answerer: Answerer, layout: EvidenceLayout | None) -> None:
         self._answerer, self._layout = answerer, layout
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+    def answer(
+        self,
+        question: str,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        steps: Sequence[Step],
+    ) -> Answer:
         """Return the answer as the evidence writes it."""
         if self._layout == "chain":
             pages, told = _pages(graph)
@@ -39,7 +53,9 @@ class Retold:
             pages, steps = [now.get(one.id, one) for one in passages], _with(steps, now)
         read = QuestionGraph() if self._layout == "chain-of-text" else told
         answer = self._answerer.answer(question, read, pages, steps)
-        return replace(answer, citations=_where_read(answer.citations, told.facts, passages))
+        return replace(
+            answer, citations=_where_read(answer.citations, told.facts, passages)
+        )
 
 
 def _pages(graph: QuestionGraph) -> tuple[list[Passage], QuestionGraph]:
@@ -48,17 +64,24 @@ def _pages(graph: QuestionGraph) -> tuple[list[Passage], QuestionGraph]:
     told: list[Triple] = []
     for fact in graph.facts:
         key = f"facts about {canonical_key(fact.subject)}"
-        pages[key], source = _telling(fact, pages.get(key, Passage(key, "", fact.subject)))
+        pages[key], source = _telling(
+            fact, pages.get(key, Passage(key, "", fact.subject))
+        )
         told.append(replace(fact, sources=(*fact.sources, source)))
     return list(pages.values()), QuestionGraph(tuple(told))
 
 
 def steps_as_reviewed(graph: QuestionGraph, steps: Sequence[Step]) -> Sequence[Step]:
     """Return the steps with the passages of their hits as a person has corrected them."""
-    return _with(steps, _corrected(graph, [hit.passage for step in steps for hit in step.hits])[0])
+    return _with(
+        steps,
+        _corrected(graph, [hit.passage for step in steps for hit in step.hits])[0],
+    )
 
 
-def _corrected(graph: QuestionGraph, passages: Sequence[Passage]) -> tuple[dict[str, Passage], QuestionGraph]:
+def _corrected(
+    graph: QuestionGraph, passages: Sequence[Passage]
+) -> tuple[dict[str, Passage], QuestionGraph]:
     """Return by id the passages that a person's decisions change, and the facts with where these passages tell them."""
     gone = overruled()
     now: dict[str, Passage] = {}
@@ -71,7 +94,9 @@ def _corrected(graph: QuestionGraph, passages: Sequence[Passage]) -> tuple[dict[
         for fact in graph.facts:
             if any(fact.was_read_in(Source(passage.id, *place)) for place in places):
                 changed, source = _telling(fact, changed)
-                facts[fact.id] = replace(facts[fact.id], sources=(*facts[fact.id].sources, source))
+                facts[fact.id] = replace(
+                    facts[fact.id], sources=(*facts[fact.id].sources, source)
+                )
         if places:
             now[passage.id] = changed
     return now, QuestionGraph(tuple(facts.values()))
@@ -95,14 +120,28 @@ def _sentences(passage: Passage, gone: Sequence[Triple]) -> Iterator[tuple[int, 
         read = [span for span in spans if fact.was_read_in(Source(passage.id, *span))]
         among = read if fact.sources else spans
         ends = (fact.subject, fact.object)
-        both = [span for span in among if all(holds(passage.text[slice(*span)], end) for end in ends)]
+        both = [
+            span
+            for span in among
+            if all(holds(passage.text[slice(*span)], end) for end in ends)
+        ]
         found.update(both or read)
     yield from sorted(found)
 
 
 def _with(steps: Sequence[Step], now: dict[str, Passage]) -> Sequence[Step]:
-    hits = (tuple(replace(hit, passage=now.get(hit.passage.id, hit.passage)) for hit in step.hits) for step in steps)
-    return [replace(step, hits=of_step) for step, of_step in zip(steps, hits, strict=True)] if now else steps
+    hits = (
+        tuple(
+            replace(hit, passage=now.get(hit.passage.id, hit.passage))
+            for hit in step.hits
+        )
+        for step in steps
+    )
+    return (
+        [replace(step, hits=of_step) for step, of_step in zip(steps, hits, strict=True)]
+        if now
+        else steps
+    )
 
 
 def _where_read(
@@ -118,12 +157,23 @@ def _where_read(
             continue
         here = Source(citation.passage_id, citation.start, citation.end)
         for fact in (fact for fact in told if fact.was_read_in(here)):
-            source = next((one for one in fact.sources if one.start < len(given.get(one.passage_id, ""))), None)
+            source = next(
+                (
+                    one
+                    for one in fact.sources
+                    if one.start < len(given.get(one.passage_id, ""))
+                ),
+                None,
+            )
             if source is not None:
                 end = min(source.end, len(given[source.passage_id]))
-                found.setdefault((source.passage_id, source.start, end), {})[fact.id] = None
+                found.setdefault((source.passage_id, source.start, end), {})[
+                    fact.id
+                ] = None
     titles = {passage.id: passage.title for passage in passages}
     return tuple(
-        Citation(number, name, titles[name], start, end, given[name][start:end], tuple(ids))
+        Citation(
+            number, name, titles[name], start, end, given[name][start:end], tuple(ids)
+        )
         for number, ((name, start, end), ids) in enumerate(found.items(), start=1)
     )

@@ -161,7 +161,9 @@ def _dialects() -> Iterator[Dialect]:
 # ---- actions in tags
 
 
-def read_tags(searches: Tags, answers: Tags, text: str, cut: bool, shown: str = "") -> Reading | None:
+def read_tags(
+    searches: Tags, answers: Tags, text: str, cut: bool, shown: str = ""
+) -> Reading | None:
     """Return the first action in a reply: the text in the innermost pair of tags, or behind an open tag.
 
     A tag without its partner counts where a stop string has cut the closing one off, so not in a reply that is `cut`. A
@@ -229,10 +231,16 @@ def _tag_pattern(searches: Tags, answers: Tags) -> re.Pattern[str]:
 _HALF_CLOSED = re.compile(r"</\w*\s*\Z")
 # words that hold the place of a search or an answer where a model repeats its instructions
 _NO_SEARCH = re.compile(
-    r"\W*(?:(?:and|or|your|the|an?|search|only|question|query|queries|keywords?|tags?|here)\b\W*)*", re.IGNORECASE
+    r"\W*(?:(?:and|or|your|the|an?|search|only|question|query|queries|keywords?|tags?|here)\b\W*)*",
+    re.IGNORECASE,
 )
-_NO_ANSWER = re.compile(r"\W*|\W*(?:and|or|(?:(?:your|the|final|short)\W+)*answer(?:\W+here)?)\W*", re.IGNORECASE)
-_ANY_TAG = re.compile("|".join(pattern for pair in ALL_TAGS for pattern in pair.live), re.IGNORECASE)
+_NO_ANSWER = re.compile(
+    r"\W*|\W*(?:and|or|(?:(?:your|the|final|short)\W+)*answer(?:\W+here)?)\W*",
+    re.IGNORECASE,
+)
+_ANY_TAG = re.compile(
+    "|".join(pattern for pair in ALL_TAGS for pattern in pair.live), re.IGNORECASE
+)
 
 
 def _action(is_search: bool, held: str, reply: str, start: int) -> Plan | None:
@@ -443,7 +451,9 @@ def read_own(text: str, cut: bool, shown: str = "") -> Reading | None:
 
 # ---- the table
 
-_TAGGED_FORM = f"either {SEARCH_TAGS.around(' a query ')} or {ANSWER_TAGS.around(' the answer ')}"
+_TAGGED_FORM = (
+    f"either {SEARCH_TAGS.around(' a query ')} or {ANSWER_TAGS.around(' the answer ')}"
+)
 _TAGGED_RETRY = (
     "\nMy previous action is invalid. If I want to search, I should put the query between <search> and </search>. If I "
     "want to give the final answer, I should put the answer between <answer> and </answer>. Let me try again.\n"

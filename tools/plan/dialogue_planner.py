@@ -8,7 +8,15 @@ from pathlib import Path
 
 from ras_agent.errors import ParseError
 from ras_agent.marks import tags
-from ras_agent.prompts import Turn, as_data, as_line, fact_block, history_block, load, task_block
+from ras_agent.prompts import (
+    Turn,
+    as_data,
+    as_line,
+    fact_block,
+    history_block,
+    load,
+    task_block,
+)
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import EvidenceLayout, Plan, Step
 from ras_agent.tools.chat.call import Reply, Request
@@ -88,7 +96,9 @@ class DialoguePlanner:
             ),
         )
 
-    async def aplan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
+    async def aplan(
+        self, question: str, graph: QuestionGraph, steps: Sequence[Step]
+    ) -> Plan:
         """Do the same as `plan`, for coroutines."""
         return await aconverse(
             self._chat,
@@ -99,7 +109,9 @@ class DialoguePlanner:
             ),
         )
 
-    def dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
+    def dialogue(
+        self, question: str, graph: QuestionGraph, steps: Sequence[Step]
+    ) -> Dialogue[Plan]:
         """Ask for the next action, as `plan` does."""
         row = self._dialect
         transcript = yield from self._so_far(
@@ -132,12 +144,16 @@ class DialoguePlanner:
             if reading is not None and copies_example(reading.plan.subquery, question):
                 reading = None
         if reading is None:
-            raise ParseError(f"{nothing_in(reply.text, 'no action')}; expected {row.form}")
+            raise ParseError(
+                f"{nothing_in(reply.text, 'no action')}; expected {row.form}"
+            )
         said = self._said(reply, reading)
         plan = transcript.adding(said).recorded_in(reading.plan, self.name)
         return ended(plan, steps)
 
-    def _so_far(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Transcript]:
+    def _so_far(
+        self, question: str, graph: QuestionGraph, steps: Sequence[Step]
+    ) -> Dialogue[Transcript]:
         """Return the transcript up to the next turn of the model, with a person's notes."""
         row = self._dialect
         rewritten = row.rendering == "rewritten"

@@ -23,7 +23,14 @@ MAX_TOKENS = 512
 """The most tokens of a reply, of a model that writes no thoughts."""
 
 _LABELS = ("next question", "standalone question", "rewritten question", "question")
-_KEYS = ("question", "standalone_question", "standalone", "rewritten", "rewritten_question", "text")
+_KEYS = (
+    "question",
+    "standalone_question",
+    "standalone",
+    "rewritten",
+    "rewritten_question",
+    "text",
+)
 _LONGEST_ANSWER = 500
 _FORM = "In which city was Jørn Utzon born?"
 
@@ -36,7 +43,11 @@ class LLMRewriter:
     """
 
     def __init__(
-        self, model: object, *, prompts_dir: str | Path | None = None, settings: ChatSettings | None = None
+        self,
+        model: object,
+        *,
+        prompts_dir: str | Path | None = None,
+        settings: ChatSettings | None = None,
     ) -> None:
         self._chat = as_chat(model, settings)
         self._prompt = load("followup", prompts_dir)

@@ -28,12 +28,12 @@ from ras_agent.tools.chat.thoughts import without_thinking
 
 EXAMPLE_QUERY = "In which city was Jørn Utzon born?"
 EXAMPLE = f"{SUBQ} {EXAMPLE_QUERY}"
-FORM = f"one line, either {SUBQ} and a search question, or {SUFFICIENT}, or {NO_RETRIEVAL}"
+FORM = (
+    f"one line, either {SUBQ} and a search question, or {SUFFICIENT}, or {NO_RETRIEVAL}"
+)
 
 _LETTERS = "0-9A-Za-zÀ-ÖØ-öø-ɏΑ-ΡΣ-ωА-яא-תء-غऄ-हぁ-ゖァ-ヺ一-鿿가-힣"
-_ABBREVIATIONS = (
-    "Mr|Mrs|Ms|Dr|Prof|St|Mt|Ft|Jr|Sr|Inc|Ltd|Co|Corp|Gen|Col|Capt|Lt|Sgt|Rev|Hon|Gov|Sen|Ph|vs|No|Vol|Op|etc"
-)
+_ABBREVIATIONS = "Mr|Mrs|Ms|Dr|Prof|St|Mt|Ft|Jr|Sr|Inc|Ltd|Co|Corp|Gen|Col|Capt|Lt|Sgt|Rev|Hon|Gov|Sen|Ph|vs|No|Vol|Op|etc"
 _FULL_STOP = rf"\.[0-9a-z,:;'’-]| (?:{_ABBREVIATIONS})\.|[A-Z]\."
 _PIECE = rf"(?:[^\n\[\]<>(){{}}|?`.。．]|{_FULL_STOP})"
 _FIRST = rf"(?:[{_LETTERS}]|[A-Z]\. ?|(?:{_ABBREVIATIONS})\. )"
@@ -46,7 +46,12 @@ states something may stop there, where it would else go on until it comes to a q
 _SCHEMA = {
     "type": "object",
     "properties": {
-        "action": {"type": "string", "enum": [str(mark).strip("[]") for mark in (SUBQ, SUFFICIENT, NO_RETRIEVAL)]},
+        "action": {
+            "type": "string",
+            "enum": [
+                str(mark).strip("[]") for mark in (SUBQ, SUFFICIENT, NO_RETRIEVAL)
+            ],
+        },
         "question": {"type": "string"},
     },
     "required": ["action", "question"],
@@ -55,9 +60,15 @@ _SCHEMA = {
 REPLY_FORM = ReplyForm(PATTERN, _SCHEMA)
 
 _TOKEN = re.compile(
-    "|".join(f"(?P<{action}>{'|'.join(mark.live for mark in marks)})" for action, marks in SPELLINGS.items()), FLAGS
+    "|".join(
+        f"(?P<{action}>{'|'.join(mark.live for mark in marks)})"
+        for action, marks in SPELLINGS.items()
+    ),
+    FLAGS,
 )
-_STARTS = re.compile(r"(?:^|[\n.:;!?…。：；！？—→]|\\boxed\{)[\s*_`'\"“”‘’>#()|•-]*(?:\d+[.)]\s*)?\Z")
+_STARTS = re.compile(
+    r"(?:^|[\n.:;!?…。：；！？—→]|\\boxed\{)[\s*_`'\"“”‘’>#()|•-]*(?:\d+[.)]\s*)?\Z"
+)
 _WRAPPING = " \t*_`<>:：|-—✅✔"
 _BRACKETS = "[［【<"
 # bounds keep the parser linear
@@ -79,12 +90,16 @@ _DENIES = re.compile(
     r"|\bno\b(?! (?:further|more|additional|other|need)\b)|n['’]t\b|[不没沒未非無]",
     re.IGNORECASE,
 )
-_DENIES_IT = re.compile(r"(?:\b(?:not|never)|n['’]t)(?:\W+(?:yet|applicable|allowed|right))?\W*\Z", re.IGNORECASE)
+_DENIES_IT = re.compile(
+    r"(?:\b(?:not|never)|n['’]t)(?:\W+(?:yet|applicable|allowed|right))?\W*\Z",
+    re.IGNORECASE,
+)
 _UNENDED = re.compile(r"\b(?:be|being|is|are|was|as|to|the|a|of|yet|called)\s*\Z")
 _BROKEN_LINE = re.compile(r"[\w,]\s*\n[ \t]*\Z")
 # the same for the token of a question, which counts inside a sentence that announces it
 _LEADS = re.compile(
-    r"(?:\b(?:is|be|are|ask|use|choose|write)\b|\b(?:move|step|action)\s*\d*\s*[-–—]|\])[\s*_`'\"“(]*\Z", re.IGNORECASE
+    r"(?:\b(?:is|be|are|ask|use|choose|write)\b|\b(?:move|step|action)\s*\d*\s*[-–—]|\])[\s*_`'\"“(]*\Z",
+    re.IGNORECASE,
 )
 
 # behind a token that stops: a question, a clause that the token is part of, second thoughts, something that is missing
@@ -95,8 +110,14 @@ _CLAUSE = re.compile(
     r"|no(?!\s+(?:further|more|additional|other|need|search|retrieval)\b))\b|[❌✗✘]",
     re.IGNORECASE,
 )
-_SECOND_THOUGHTS = re.compile(r"(?:wait|actually|hmm+|hold on|not yet|not quite|on second thought)\b", re.IGNORECASE)
-_TAKEN_BACK = re.compile(r"(?:no|nope|not|nein|non|false)\b(?!\s+(?:further|more|additional|other)\b)|[不没沒否]", re.I)
+_SECOND_THOUGHTS = re.compile(
+    r"(?:wait|actually|hmm+|hold on|not yet|not quite|on second thought)\b",
+    re.IGNORECASE,
+)
+_TAKEN_BACK = re.compile(
+    r"(?:no|nope|not|nein|non|false)\b(?!\s+(?:further|more|additional|other)\b)|[不没沒否]",
+    re.I,
+)
 _LACKS = re.compile(r"\b(?:missing|insufficient)\b", re.IGNORECASE)
 _BUT = re.compile(r"(?:but|however)\b", re.IGNORECASE)
 _MISSING = re.compile(
@@ -120,9 +141,19 @@ _NO_QUESTION = re.compile(
 )
 # what follows a question on its line; quotes around it
 _LEFT_OVER = re.compile(
-    r"(?:</|<\||<｜).*|(?<=[?？])\s*+(?:[(\[][^)\]]*+|\W*+\b(?:or|and|then|else)\W*)\Z", re.IGNORECASE
+    r"(?:</|<\||<｜).*|(?<=[?？])\s*+(?:[(\[][^)\]]*+|\W*+\b(?:or|and|then|else)\W*)\Z",
+    re.IGNORECASE,
 )
-_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "„": "“", "«": "»", "「": "」", "(": ")"}
+_QUOTES = {
+    '"': '"',
+    "'": "'",
+    "“": "”",
+    "‘": "’",
+    "„": "“",
+    "«": "»",
+    "「": "」",
+    "(": ")",
+}
 
 # a question that is the whole reply
 _ASKS = re.compile(
@@ -136,21 +167,56 @@ _NO_SEARCH = re.compile(
 )
 
 # an action in JSON: names of the keys, and words for the action in capitals without anything else
-_ACTION_KEYS = ("action", "next_action", "move", "next_move", "decision", "plan", "type", "step", "output", "response")
+_ACTION_KEYS = (
+    "action",
+    "next_action",
+    "move",
+    "next_move",
+    "decision",
+    "plan",
+    "type",
+    "step",
+    "output",
+    "response",
+)
 _SEARCH_KEYS = (
-    *("subq", "sub_q", "subquery", "sub_query", "subquestion", "sub_question", "query", "next_query", "next_question"),
+    *(
+        "subq",
+        "sub_q",
+        "subquery",
+        "sub_query",
+        "subquestion",
+        "sub_question",
+        "query",
+        "next_query",
+        "next_question",
+    ),
     *("search", "search_query", "search_question", "action_input"),
 )
 _TEXT_KEYS = ("question", "text", "content", "input", "value")
 _REASON_KEYS = ("reason", "thought", "reasoning")
 _NAMES_LACK = re.compile("missing")
-_SEARCHES = ("SUBQ", "SUBQUERY", "SUBQUESTION", "SEARCH", "QUERY", "RETRIEVE", "ASK", "INSUFFICIENT", "NOTSUFFICIENT")
+_SEARCHES = (
+    "SUBQ",
+    "SUBQUERY",
+    "SUBQUESTION",
+    "SEARCH",
+    "QUERY",
+    "RETRIEVE",
+    "ASK",
+    "INSUFFICIENT",
+    "NOTSUFFICIENT",
+)
 _STOPS: dict[str, Action] = {
     "SUFFICIENT": "sufficient",
     "NORETRIEVAL": "no_retrieval",
     "NORETRIEVALNEEDED": "no_retrieval",
 }
-_FLAGS: dict[str, Action] = {"sufficient": "sufficient", "is_sufficient": "sufficient", "no_retrieval": "no_retrieval"}
+_FLAGS: dict[str, Action] = {
+    "sufficient": "sufficient",
+    "is_sufficient": "sufficient",
+    "no_retrieval": "no_retrieval",
+}
 
 
 def parse_plan(reply: str, prompt: str = "") -> Plan:
@@ -179,7 +245,9 @@ def _in_tokens(text: str) -> Plan | None:
     for place, token in enumerate(tokens):
         start = token.start()
         if token.lastgroup == "subq":
-            following = tokens[place + 1].start() if token is not tokens[-1] else len(text)
+            following = (
+                tokens[place + 1].start() if token is not tokens[-1] else len(text)
+            )
             subquery = _subquery_behind(text, token, following)
             if not subquery:
                 continue
@@ -337,7 +405,9 @@ def _bare_question(text: str, prompt: str) -> Plan | None:
         return None
     question = _asking_part(line.removesuffix("?")).strip(_AROUND_REASON)
     later_words = question.split()[1:]
-    names_something = any(word[0].isupper() or word[0].isdigit() for word in later_words)
+    names_something = any(
+        word[0].isupper() or word[0].isdigit() for word in later_words
+    )
     if not names_something or _NO_SEARCH.search(question) or question in prompt:
         return None
     return Plan("subq", f"{question}?")

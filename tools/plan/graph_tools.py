@@ -63,9 +63,24 @@ class Tool:
         return ((self.argument, self.meaning), *self.more)
 
 
-SEARCH = Tool("search", "Search the texts; their facts join the graph of the question.", "query", "What to search for.")
-NEIGHBOURS = Tool("neighbours", "List the facts of the graph about an entity.", "entity", "The entity's name.")
-READ = Tool("read", "Show a passage that a search has found, whole.", "passage", "The passage's title or number.")
+SEARCH = Tool(
+    "search",
+    "Search the texts; their facts join the graph of the question.",
+    "query",
+    "What to search for.",
+)
+NEIGHBOURS = Tool(
+    "neighbours",
+    "List the facts of the graph about an entity.",
+    "entity",
+    "The entity's name.",
+)
+READ = Tool(
+    "read",
+    "Show a passage that a search has found, whole.",
+    "passage",
+    "The passage's title or number.",
+)
 FINISH = Tool(
     "finish",
     "End the research: the evidence settles the whole question.",
@@ -84,7 +99,19 @@ TOOLS = (SEARCH, NEIGHBOURS, READ, FINISH)
 
 
 # what models call the argument of a tool when they do not keep to its name
-_OTHER_KEYS = ("q", "question", "text", "input", "search_query", "keywords", "title", "number", "name", "value", "")
+_OTHER_KEYS = (
+    "q",
+    "question",
+    "text",
+    "input",
+    "search_query",
+    "keywords",
+    "title",
+    "number",
+    "name",
+    "value",
+    "",
+)
 
 
 def argument_of(tool: Tool, arguments: Mapping[str, object]) -> str:
@@ -145,7 +172,10 @@ def search_result(step: Step, graph: QuestionGraph, passages: Sequence[Passage])
 def neighbours_result(entity: str, graph: QuestionGraph) -> str:
     """Render the facts of the graph that name the entity."""
     facts = graph.touching(canonical_key(entity))
-    return fact_block(facts) or "(no fact names this entity: take a name from the facts, or search)"
+    return (
+        fact_block(facts)
+        or "(no fact names this entity: take a name from the facts, or search)"
+    )
 
 
 def read_result(name: str, passages: Sequence[Passage]) -> str:

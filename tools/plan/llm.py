@@ -34,9 +34,21 @@ from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.form import FormUse
 from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import estimate_turns
-from ras_agent.tools.plan.dialects import OWN, Dialect, dialect, dialect_of_model, dialect_of_reply
+from ras_agent.tools.plan.dialects import (
+    OWN,
+    Dialect,
+    dialect,
+    dialect_of_model,
+    dialect_of_reply,
+)
 from ras_agent.tools.plan.dialogue_planner import DialoguePlanner
-from ras_agent.tools.plan.grammar import EXAMPLE, REPLY_FORM, ended, first_question, parse_plan
+from ras_agent.tools.plan.grammar import (
+    EXAMPLE,
+    REPLY_FORM,
+    ended,
+    first_question,
+    parse_plan,
+)
 from ras_agent.tools.roles import RoleOptions
 
 _PROBLEM = "it holds none of the three moves"
@@ -119,7 +131,9 @@ class LLMPlanner:
             ),
         )
 
-    async def aplan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
+    async def aplan(
+        self, question: str, graph: QuestionGraph, steps: Sequence[Step]
+    ) -> Plan:
         """Do the same as `plan`, for coroutines."""
         return await aconverse(
             self._chat,
@@ -139,7 +153,9 @@ class LLMPlanner:
                 return dialect(step.dialogue.form)
         return None
 
-    def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
+    def _dialogue(
+        self, question: str, graph: QuestionGraph, steps: Sequence[Step]
+    ) -> Dialogue[Plan]:
         if (row := self._dialect_found(steps)) is not None:
             return (
                 yield from self._in_dialect(row).dialogue(
@@ -188,9 +204,15 @@ class LLMPlanner:
         try:
             return ended(read(reply, request.turns), steps)
         except ParseError:
-            row = dialect_of_reply(reply.text, reply.truncated) if self._finds_dialect else None
+            row = (
+                dialect_of_reply(reply.text, reply.truncated)
+                if self._finds_dialect
+                else None
+            )
         if row is not None:
-            current_ledger().note(f"the planner's model writes {row.name}: set dialect={row.name} to spare a call")
+            current_ledger().note(
+                f"the planner's model writes {row.name}: set dialect={row.name} to spare a call"
+            )
             return (
                 yield from self._in_dialect(row).dialogue(
                     question,
@@ -212,7 +234,9 @@ class LLMPlanner:
             text = first_question(without_thinking(reply.text))
             if not self._follows_any or not text:
                 raise
-            return Plan("subq", text, "the reply states no move, so it is the next search")
+            return Plan(
+                "subq", text, "the reply states no move, so it is the next search"
+            )
 
 
 @dataclass(frozen=True)
@@ -229,7 +253,9 @@ class _History:
     def passages(self) -> tuple[Passage, ...]:
         if self.layout != "chain-of-text":
             return ()
-        by_id = {hit.passage.id: hit.passage for step in self.steps for hit in step.hits}
+        by_id = {
+            hit.passage.id: hit.passage for step in self.steps for hit in step.hits
+        }
         return tuple(by_id.values())
 
     @cached_property
@@ -286,7 +312,9 @@ class _History:
         )
 
 
-def _plan_in(reply: Reply, turns: Sequence[Turn], *, shown: str, searched: bool) -> Plan:
+def _plan_in(
+    reply: Reply, turns: Sequence[Turn], *, shown: str, searched: bool
+) -> Plan:
     """Return the plan that a reply to `turns` states.
 
     shown: the question and the evidence. searched: whether there is any evidence; before, the question itself is a
@@ -299,7 +327,9 @@ def _plan_in(reply: Reply, turns: Sequence[Turn], *, shown: str, searched: bool)
         examples,
         [shown],
     ):
-        raise ParseError(f"{nothing_in(reply.text, 'no action')}: it copies a worked example")
+        raise ParseError(
+            f"{nothing_in(reply.text, 'no action')}: it copies a worked example"
+        )
     return plan
 
 

@@ -27,7 +27,10 @@ MAX_TOKENS = 1024
 """The most tokens of a reply, of a model that writes no thoughts."""
 
 _WRAPPING = '*_`"“”> -'
-_LABEL = re.compile(r"(?:(?:next |new )?(?:sentence|thought)(?: \d+)?[*_]*:[*_]*|\d+[.)](?=\s))\s*", re.IGNORECASE)
+_LABEL = re.compile(
+    r"(?:(?:next |new )?(?:sentence|thought)(?: \d+)?[*_]*:[*_]*|\d+[.)](?=\s))\s*",
+    re.IGNORECASE,
+)
 _CHATTER = re.compile(
     r"\A\s*+(?:(?:sure|certainly|of course|okay|ok|great|alright|absolutely)(?:[!,.]\s*+|\s++(?=here)))?+"
     r"(?:(?:here(?:['’]s| is| are)|the next sentence)\b[^\n:]{0,80}+:)?+",
@@ -75,7 +78,9 @@ class LLMReasoner:
     def name(self) -> str:
         return self._chat.name
 
-    def next_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
+    def next_sentence(
+        self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
+    ) -> str:
         """Return the next sentence. Raises ParseError if neither the first reply nor the second holds a new one."""
         return converse(
             self._chat,
@@ -86,7 +91,9 @@ class LLMReasoner:
             ),
         )
 
-    async def anext_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
+    async def anext_sentence(
+        self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
+    ) -> str:
         """Do the same as `next_sentence`, for coroutines."""
         return await aconverse(
             self._chat,
@@ -97,7 +104,9 @@ class LLMReasoner:
             ),
         )
 
-    def _dialogue(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> Dialogue[str]:
+    def _dialogue(
+        self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
+    ) -> Dialogue[str]:
         evidence = Evidence()
 
         def prompt(passages: Sequence[Passage]) -> tuple[Turn, ...]:

@@ -117,7 +117,9 @@ class LLMToolPlanner:
             ),
         )
 
-    async def aplan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
+    async def aplan(
+        self, question: str, graph: QuestionGraph, steps: Sequence[Step]
+    ) -> Plan:
         """Do the same as `plan`, for coroutines."""
         return await aconverse(
             self._chat,
@@ -128,8 +130,12 @@ class LLMToolPlanner:
             ),
         )
 
-    def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
-        passages_by_id = {hit.passage.id: hit.passage for step in steps for hit in step.hits}
+    def _dialogue(
+        self, question: str, graph: QuestionGraph, steps: Sequence[Step]
+    ) -> Dialogue[Plan]:
+        passages_by_id = {
+            hit.passage.id: hit.passage for step in steps for hit in step.hits
+        }
         passages = tuple(passages_by_id.values())
         transcript = self._so_far(
             question,
@@ -142,7 +148,9 @@ class LLMToolPlanner:
         def render(room: int) -> Request:
             nonlocal transcript
             transcript = transcript.fitting(room, self._chat.sizes.window)
-            return Request(transcript.turns, tools=_TOOLS)  # the same at each call: they are a part of the prompt
+            return Request(
+                transcript.turns, tools=_TOOLS
+            )  # the same at each call: they are a part of the prompt
 
         while True:
             request, reply = yield from self._asked(render)
@@ -186,7 +194,11 @@ class LLMToolPlanner:
             transcript = transcript.adding(*_answered(said, result))
 
     def _so_far(
-        self, question: str, graph: QuestionGraph, steps: Sequence[Step], passages: Sequence[Passage]
+        self,
+        question: str,
+        graph: QuestionGraph,
+        steps: Sequence[Step],
+        passages: Sequence[Passage],
     ) -> Transcript:
         """Return the transcript up to the next turn of the model."""
 
@@ -218,7 +230,9 @@ class LLMToolPlanner:
             found,
         )
 
-    def _asked(self, render: Callable[[int], Request]) -> Generator[Request, Reply, tuple[Request, Reply]]:
+    def _asked(
+        self, render: Callable[[int], Request]
+    ) -> Generator[Request, Reply, tuple[Request, Reply]]:
         """Ask for the next call. Raises ModelCallError, which says what to take for a model that calls no tools."""
         try:
             request, reply = yield from fitted(

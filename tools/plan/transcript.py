@@ -90,7 +90,10 @@ class Transcript:
         return replace(plan, dialogue=dialogue)
 
     def fitting(
-        self, room: int, window: int, around: Callable[[Turn], tuple[str, str]] = lambda turn: ("", "")
+        self,
+        room: int,
+        window: int,
+        around: Callable[[Turn], tuple[str, str]] = lambda turn: ("", ""),
     ) -> Transcript:
         """Return the dialogue with at most `room` tokens, as far as the results of searches can be shortened.
 
@@ -122,7 +125,9 @@ class Transcript:
             count += 1
         if count:
             cut = "1 result was" if count == 1 else f"{count} results were"
-            current_ledger().note(f"{cut} cut to fit into the model's window of {window:,} tokens")
+            current_ledger().note(
+                f"{cut} cut to fit into the model's window of {window:,} tokens"
+            )
         border = len(self.recorded)
         return replace(
             self,

@@ -20,7 +20,9 @@ class BM25Retriever(RankedRetriever):
     name = "bm25"
     tells_doubt = True
 
-    def __init__(self, passages: Sequence[Passage], matrix: BM25Matrix, tokeniser: Tokeniser) -> None:
+    def __init__(
+        self, passages: Sequence[Passage], matrix: BM25Matrix, tokeniser: Tokeniser
+    ) -> None:
         """Take a matrix with a row for each passage, in order, in terms of `tokeniser`."""
         self.passages = passages
         self._matrix = matrix
@@ -49,7 +51,10 @@ class BM25Retriever(RankedRetriever):
 
 
 def bm25(
-    index: PassageIndex, *, tokeniser: Tokeniser | None = None, parameters: BM25Parameters | None = None
+    index: PassageIndex,
+    *,
+    tokeniser: Tokeniser | None = None,
+    parameters: BM25Parameters | None = None,
 ) -> BM25Retriever:
     """Build the retriever; with other settings than the index's own, a matrix is built in memory."""
     snapshot = index.snapshot
@@ -60,7 +65,9 @@ def bm25(
             snapshot.tokeniser,
         )
     return BM25Retriever.from_passages(
-        tuple(snapshot.passages),  # without those that were erased since: rows are those of the matrix
+        tuple(
+            snapshot.passages
+        ),  # without those that were erased since: rows are those of the matrix
         tokeniser=tokeniser or snapshot.tokeniser,
         parameters=parameters or snapshot.manifest.bm25,
     )

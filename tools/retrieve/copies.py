@@ -49,7 +49,9 @@ def without_copies(hits: Iterable[Hit]) -> list[Hit]:
     return [_named(place) for place in places]
 
 
-def best_without_copies(find: Callable[[int], tuple[list[Hit], bool]], k: int) -> list[Hit]:
+def best_without_copies(
+    find: Callable[[int], tuple[list[Hit], bool]], k: int
+) -> list[Hit]:
     """Return at most `k` hits, where those behind take the places of copies.
 
     find: returns the best so many hits, and whether there may be more.

@@ -24,7 +24,12 @@ class DenseRetriever(RankedRetriever):
     name = "dense"
 
     def __init__(
-        self, passages: Sequence[Passage], vectors: VectorIndex, embedder: Embedder, *, cache_size: int = 1024
+        self,
+        passages: Sequence[Passage],
+        vectors: VectorIndex,
+        embedder: Embedder,
+        *,
+        cache_size: int = 1024,
     ) -> None:
         """Take an index of vectors, one for each passage, in order. The vectors of `cache_size` queries are cached."""
         self.passages = passages
@@ -41,7 +46,9 @@ class DenseRetriever(RankedRetriever):
 
 
 @takes("queries")
-def dense(index: PassageIndex, *, queries: Embedder | None = None, cache_size: int = 1024) -> DenseRetriever:
+def dense(
+    index: PassageIndex, *, queries: Embedder | None = None, cache_size: int = 1024
+) -> DenseRetriever:
     """Build the retriever. Raises IndexMismatch for an index without vectors.
 
     queries: embeds queries instead of the index's own embedder; it must be the same model.

@@ -36,7 +36,11 @@ class DocumentRanker:
     length: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.top < 0 or self.weight not in get_args(EntityWeight) or min(self.power, self.length) < 0:
+        if (
+            self.top < 0
+            or self.weight not in get_args(EntityWeight)
+            or min(self.power, self.length) < 0
+        ):
             raise ValueError(
                 f"a document ranker has a weight of {get_args(EntityWeight)} and nothing below 0, got {self}"
             )

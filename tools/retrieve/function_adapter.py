@@ -52,7 +52,9 @@ class FunctionRetriever:
 
     def _hits(self, found: Any, k: int) -> list[Hit]:
         if found is None:
-            raise TypeError(f"the retriever {self.name} returned None: return a list, which is empty for no hits")
+            raise TypeError(
+                f"the retriever {self.name} returned None: return a list, which is empty for no hits"
+            )
         if isinstance(found, list) and isinstance(next(iter(found), None), Hit):
             return found[:k]
         return hits_in(found, k)

@@ -26,14 +26,25 @@ from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 from ras_agent.tools.gfm.network import isolated_scores
 from ras_agent.tools.gfm.paths import MessagePath, best_paths
-from ras_agent.tools.gfm.weights import PACKAGED_NAME, GFMConfig, load_gfm, same_encoder, weights_folder
+from ras_agent.tools.gfm.weights import (
+    PACKAGED_NAME,
+    GFMConfig,
+    load_gfm,
+    same_encoder,
+    weights_folder,
+)
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.arrays import Vectors
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.text_vectors import stored_vectors
-from ras_agent.tools.retrieve.document_ranker import PACKAGED, DocumentRanker, contributions, document_scores
+from ras_agent.tools.retrieve.document_ranker import (
+    PACKAGED,
+    DocumentRanker,
+    contributions,
+    document_scores,
+)
 from ras_agent.tools.retrieve.ranker import ExplainedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 from ras_agent.tools.retrieve.registered import takes
@@ -210,7 +221,9 @@ class GFMRetriever(PathExplainedRetriever):
         )
         adds = np.zeros(len(entities))
         adds[counting] = added
-        targets = [self._target(passage, start, entities, adds) for passage in passage_ids]
+        targets = [
+            self._target(passage, start, entities, adds) for passage in passage_ids
+        ]
 
         def best_to(nodes: list[int], network: GFMScorer) -> list[list[MessagePath]]:
             return best_paths(
@@ -236,7 +249,9 @@ class GFMRetriever(PathExplainedRetriever):
             ),
         )
 
-    def _target(self, passage_id: str, start: GFMStart, entities: Doubles, adds: Doubles) -> int | None:
+    def _target(
+        self, passage_id: str, start: GFMStart, entities: Doubles, adds: Doubles
+    ) -> int | None:
         """Return the entity that a passage's chains lead to; None for a passage that names only the query's."""
         document = self.graph.document_id(passage_id)
         if document is None:
@@ -250,7 +265,9 @@ class GFMRetriever(PathExplainedRetriever):
         return int(others[order[0]])
 
 
-def question_vectors(embedder: Embedder, config: GFMConfig, cache_size: int = 1024) -> Callable[[str], Floats]:
+def question_vectors(
+    embedder: Embedder, config: GFMConfig, cache_size: int = 1024
+) -> Callable[[str], Floats]:
     """Return a function from a question to its sentence vector (text width,) for these weights.
 
     The vectors of the last `cache_size` questions are cached.
@@ -285,7 +302,9 @@ def _score_entities(
         return start, None
     logits = network.scores(vector(query)[None], [start])[0]
     if not np.isfinite(logits).all():
-        raise WeightsError("the GFM network's scores are not finite: its weights are too large for the graph")
+        raise WeightsError(
+            "the GFM network's scores are not finite: its weights are too large for the graph"
+        )
     probabilities = _probabilities(logits)
     probabilities.flags.writeable = False
     return start, probabilities
@@ -336,7 +355,9 @@ class FactWriter:
 
 
 def fact_paths(
-    targets: Sequence[int | None], best_to: Callable[[list[int]], list[list[MessagePath]]], writer: FactWriter
+    targets: Sequence[int | None],
+    best_to: Callable[[list[int]], list[list[MessagePath]]],
+    writer: FactWriter,
 ) -> list[list[FactPath]]:
     """Return the paths of facts to each target, none to None. best_to: returns the best paths to different nodes."""
     nodes = [node for node in dict.fromkeys(targets) if node is not None]
@@ -381,7 +402,9 @@ def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Vectors:
     return vectors
 
 
-def inverse_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> Floats | None:
+def inverse_vectors(
+    graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None
+) -> Floats | None:
     """Return the vectors of the inverse relations (R, text width), None where they are the relations' times -1.
 
     Raises IndexMismatch as `gfm` does.
@@ -392,10 +415,14 @@ def inverse_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None
     _checked_vectors(graph, config)
     if config.inverse == "negated":
         return None
-    return _vectors_of_relations(graph, "inverse", f"{config.relation_prefix}inverse_", embedder)
+    return _vectors_of_relations(
+        graph, "inverse", f"{config.relation_prefix}inverse_", embedder
+    )
 
 
-def _vectors_of_relations(graph: KGIndex, use: str, prefix: str, embedder: Embedder | None) -> Floats:
+def _vectors_of_relations(
+    graph: KGIndex, use: str, prefix: str, embedder: Embedder | None
+) -> Floats:
     embedder = embedder or graph.embedder
     assert embedder is not None  # vectors come with the embedder that made them
     texts = [f"{prefix}{name}" for name in graph.relations]
@@ -409,7 +436,9 @@ def _vectors_of_relations(graph: KGIndex, use: str, prefix: str, embedder: Embed
     )
 
 
-def relation_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> Vectors:
+def relation_vectors(
+    graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None
+) -> Vectors:
     """Return the vectors of the relations (R, text width).
 
     A graph holds them in 16 bits, for which published weights were not made. So for these they are embedded once more,
@@ -422,7 +451,9 @@ def relation_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | Non
     return _vectors_of_relations(graph, "relations", config.relation_prefix, embedder)
 
 
-def messages_of(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> GFMGraph:
+def messages_of(
+    graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None
+) -> GFMGraph:
     """Make the network's graph, its nodes and messages, of a knowledge graph. Raises IndexMismatch as `gfm` does.
 
     embedder: see `inverse_vectors`.
@@ -436,7 +467,9 @@ def messages_of(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = N
     )
 
 
-def start_of(links: Sequence[LinkedEntity], frequency: Ints, idf_start_weights: bool = True) -> GFMStart:
+def start_of(
+    links: Sequence[LinkedEntity], frequency: Ints, idf_start_weights: bool = True
+) -> GFMStart:
     """Return a question's entities, ascending, each weighted by its link and by 1 / the number of its documents.
 
     frequency: (N,), the number of documents that name an entity; one that no document names is left out, as it is by
@@ -503,7 +536,9 @@ def gfm(
         half_products=half_products,
         tolerance=tolerance,
     )
-    assert linked.embedder is not None  # messages_of has checked that the graph holds vectors
+    assert (
+        linked.embedder is not None
+    )  # messages_of has checked that the graph holds vectors
     return GFMRetriever(
         index.snapshot.passages,
         linked.graph,

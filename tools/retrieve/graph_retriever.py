@@ -108,7 +108,9 @@ _AFTER_ALL = 1 << 60  # a place after all passages of a corpus
 _REASONS = 3  # paths listed per passage
 
 
-def passages_of(index: KGIndex, passages: Sequence[Passage], rows: npt.NDArray[np.int64]) -> PassageOf:
+def passages_of(
+    index: KGIndex, passages: Sequence[Passage], rows: npt.NDArray[np.int64]
+) -> PassageOf:
     """Make the function that finds a graph's passages; rows: (D,) each document's place in `passages`, -1 for none."""
 
     def passage_of(passage_id: str) -> tuple[int, Passage] | None:
@@ -129,7 +131,9 @@ class _Candidate:
     why: list[str] = field(default_factory=list)
 
 
-def by_path(graph: Graph, paths: Sequence[RankedPath], passage_of: PassageOf, k: int) -> list[Hit]:
+def by_path(
+    graph: Graph, paths: Sequence[RankedPath], passage_of: PassageOf, k: int
+) -> list[Hit]:
     """Return at most `k` passages; each scores as the best path that has a fact from it, ties in corpus order.
 
     Its best paths are its reasons. A path none of whose facts is in a passage becomes a passage of its own, after
@@ -157,7 +161,9 @@ def by_path(graph: Graph, paths: Sequence[RankedPath], passage_of: PassageOf, k:
     return _hits(candidates.values(), k)
 
 
-def by_fact(subgraph: Subgraph, values: Sequence[float], passage_of: PassageOf, k: int) -> list[Hit]:
+def by_fact(
+    subgraph: Subgraph, values: Sequence[float], passage_of: PassageOf, k: int
+) -> list[Hit]:
     """Return at most `k` passages, best first, ties in corpus order; the facts that a passage states are its reasons.
 
     A passage's score is the sum of the values of these facts; `values` has one per edge of the subgraph. If there is
@@ -215,7 +221,11 @@ def subgraph_passage(subgraph: Subgraph) -> Passage:
 
 
 def _as_passage(
-    kind: str, title: str, triples: Sequence[Triple], about: dict[str, str], name_of: Callable[[str], str] = plain_name
+    kind: str,
+    title: str,
+    triples: Sequence[Triple],
+    about: dict[str, str],
+    name_of: Callable[[str], str] = plain_name,
 ) -> Passage:
     """Write one sentence per fact. Equivalences, which no passage stated, are left out.
 
@@ -238,8 +248,12 @@ def _as_passage(
     )
 
 
-def _places(triples: Iterable[Triple], passage_of: PassageOf) -> list[tuple[int, Passage]]:
-    sources = dict.fromkeys(source.passage_id for triple in triples for source in triple.sources)
+def _places(
+    triples: Iterable[Triple], passage_of: PassageOf
+) -> list[tuple[int, Passage]]:
+    sources = dict.fromkeys(
+        source.passage_id for triple in triples for source in triple.sources
+    )
     places = map(passage_of, sources)
     return [place for place in places if place is not None]
 
@@ -254,4 +268,7 @@ def _hits(candidates: Iterable[_Candidate], k: int) -> list[Hit]:
     ):
         candidate.score = score
     ranked.sort(key=lambda candidate: (-candidate.score, candidate.row))
-    return [Hit(candidate.passage, candidate.score, tuple(candidate.why)) for candidate in ranked[:k]]
+    return [
+        Hit(candidate.passage, candidate.score, tuple(candidate.why))
+        for candidate in ranked[:k]
+    ]

@@ -34,7 +34,13 @@ from ras_agent.tools.kg.link import EntityLinker, LinkedEntity, Linking, Mention
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY, Node, node_text
 from ras_agent.tools.kg.text_vectors import stored_vectors
-from ras_agent.tools.retrieve.gfm import FactPath, FactWriter, PathExplainedRetriever, fact_paths, scores_in
+from ras_agent.tools.retrieve.gfm import (
+    FactPath,
+    FactWriter,
+    PathExplainedRetriever,
+    fact_paths,
+    scores_in,
+)
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 from ras_agent.tools.retrieve.registered import takes
 from ras_agent.tools.store.database import Database
@@ -70,7 +76,9 @@ class GReasonerRetriever(PathExplainedRetriever):
         paths: the number of chains of facts that explain each hit of `retrieve`.
         """
         if nearest < 0:
-            raise SettingsError(f"a query starts from 0 or more documents, got {nearest}")
+            raise SettingsError(
+                f"a query starts from 0 or more documents, got {nearest}"
+            )
         if paths < 0:
             raise SettingsError(f"a hit has 0 or more paths, got {paths}")
         self.passages = passages
@@ -114,9 +122,13 @@ class GReasonerRetriever(PathExplainedRetriever):
 
     def node_scores(self, query: str) -> Floats:
         """Return the logit of every node (N,), in the order of NodeNumbers. Raises WeightsError for one not finite."""
-        logits: Floats = self._network.scores(self.vector(query)[None], [self.start(query)])[0]
+        logits: Floats = self._network.scores(
+            self.vector(query)[None], [self.start(query)]
+        )[0]
         if not np.isfinite(logits).all():
-            raise WeightsError("the network's scores are not finite: its weights are too large for the graph")
+            raise WeightsError(
+                "the network's scores are not finite: its weights are too large for the graph"
+            )
         return logits
 
     def rank(self, query: str, k: int) -> Ranking:
@@ -191,7 +203,12 @@ class GReasonerRetriever(PathExplainedRetriever):
 
 
 def start_nodes(
-    query: str, linker: EntityLinker, numbers: NodeNumbers, documents: Floats, vector: Floats, nearest: int
+    query: str,
+    linker: EntityLinker,
+    numbers: NodeNumbers,
+    documents: Floats,
+    vector: Floats,
+    nearest: int,
 ) -> Ints:
     """Return the nodes that a query starts from, ascending; see GReasonerRetriever.start.
 
@@ -263,8 +280,14 @@ def node_texts(graph: KGIndex, passages: Sequence[Passage], rows: Ints) -> list[
     graph has its attributes there.
     """
     others = graph.others
-    texts = [node_text(others.about.get(name, {}), name=name, type=ENTITY) for name in graph.entities]
-    texts += [node_text(about, name=node.name, type=node.type) for node, about in others.nodes.items()]
+    texts = [
+        node_text(others.about.get(name, {}), name=name, type=ENTITY)
+        for name in graph.entities
+    ]
+    texts += [
+        node_text(about, name=node.name, type=node.type)
+        for node, about in others.nodes.items()
+    ]
     for row in rows.tolist():
         lines = [f"type: {DOCUMENT}"]
         if row >= 0 and passages[row].title:
@@ -361,7 +384,9 @@ def edges_of_nodes(graph: KGIndex) -> Ints:
     return np.concatenate((facts, stated[~joined], linked))
 
 
-def messages_of_nodes(graph: KGIndex, vectors: Floats, inverse: Floats | None) -> GFMGraph:
+def messages_of_nodes(
+    graph: KGIndex, vectors: Floats, inverse: Floats | None
+) -> GFMGraph:
     """Make the network's graph of all nodes and edges.
 
     vectors, inverse: (relations, text width), of the relations in the order of `relation_names`, and of their inverses;
@@ -389,7 +414,12 @@ class NodeVectors:
 
     @classmethod
     def of(
-        cls, graph: KGIndex, passages: Sequence[Passage], rows: Ints, embedder: Embedder, config: ReasonerConfig
+        cls,
+        graph: KGIndex,
+        passages: Sequence[Passage],
+        rows: Ints,
+        embedder: Embedder,
+        config: ReasonerConfig,
     ) -> NodeVectors:
         """Embed the texts of a graph with the encoder of the weights; vectors stored with the graph are read."""
 
@@ -416,11 +446,15 @@ class NodeVectors:
         return cls(nodes, relations, inverses)
 
 
-def encoder_of(linked: LinkedGraph, embedder: object, config: ReasonerConfig) -> Embedder:
+def encoder_of(
+    linked: LinkedGraph, embedder: object, config: ReasonerConfig
+) -> Embedder:
     """Return the embedder of the network's texts. Raises IndexMismatch for one that is not the weights' encoder."""
     encoder = resolve_embedder(embedder) if embedder is not None else linked.embedder
     name = encoder.name if encoder else "no embedder"
-    if encoder is None or (config.text_model and not same_encoder(config.text_model, name)):
+    if encoder is None or (
+        config.text_model and not same_encoder(config.text_model, name)
+    ):
         raise IndexMismatch(
             f"the weights read vectors of {config.text_model or 'their encoder'}, not of {name!r}: give the retriever "
             f"that encoder, embedder='st:{config.text_model}', or build index and graph with "

@@ -42,10 +42,14 @@ def named_object(path: str) -> BaseRetriever | BaseTool:
     name = f"langchain:{path}"
     module, colon, attribute = path.partition(":")
     if not (module and colon and attribute):
-        raise SettingsError(f"expected 'langchain:module:attribute', such as langchain:my_store:store, got {name!r}")
+        raise SettingsError(
+            f"expected 'langchain:module:attribute', such as langchain:my_store:store, got {name!r}"
+        )
     try:
         thing: Any = getattr(_module(module), attribute)
-        if not isinstance(thing, BaseRetriever | BaseTool | VectorStore) and callable(thing):
+        if not isinstance(thing, BaseRetriever | BaseTool | VectorStore) and callable(
+            thing
+        ):
             thing = thing()
     except RasError:
         raise
@@ -54,7 +58,9 @@ def named_object(path: str) -> BaseRetriever | BaseTool:
             f"{name!r}: {error}: name a vector store, a retriever, or a function that makes one"
         ) from error
     except Exception as error:
-        raise SettingsError(f"{name!r} could not be made ({type(error).__name__}: {error}): mend the module") from error
+        raise SettingsError(
+            f"{name!r} could not be made ({type(error).__name__}: {error}): mend the module"
+        ) from error
     thing = langchain_retriever(thing) or thing
     if not isinstance(thing, BaseRetriever | BaseTool):
         raise SettingsError(
@@ -78,7 +84,9 @@ def _module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != top:
             raise
-        raise SettingsError(f"there is no module {name!r}: install it, or start where its file {top}.py is") from error
+        raise SettingsError(
+            f"there is no module {name!r}: install it, or start where its file {top}.py is"
+        ) from error
     finally:
         sys.path.remove(here)
 
@@ -110,7 +118,9 @@ class LangChainRetriever:
 
         self.name = type(retriever).__name__
         self._retriever = retriever
-        self._takes_k = isinstance(retriever, VectorStoreRetriever)  # others return as many as they were configured to
+        self._takes_k = isinstance(
+            retriever, VectorStoreRetriever
+        )  # others return as many as they were configured to
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits, in the retriever's order.
@@ -121,7 +131,9 @@ class LangChainRetriever:
         options = self._options(k, Filter.of(filter))
         return _hits(self._retriever.invoke(query, **options), k)
 
-    async def aretrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
+    async def aretrieve(
+        self, query: str, k: int = 5, filter: object = None
+    ) -> list[Hit]:
         """Do what `retrieve` does without blocking the event loop."""
         check_query(query, k)
         options = self._options(k, Filter.of(filter))
@@ -149,9 +161,15 @@ class LangChainRetriever:
         if "InMemoryVectorStore" in kinds and made_with is None:
             return lambda document: filter.matches(_passage(document))
         if "InMemoryVectorStore" in kinds and callable(made_with):
-            return lambda document: filter.matches(_passage(document)) and made_with(document)
+            return lambda document: (
+                filter.matches(_passage(document)) and made_with(document)
+            )
         keys = {condition.key for condition in filter.conditions}
-        if kinds & _WITH_OPERATORS and made_with is None and keys.isdisjoint(OWN_FIELDS):
+        if (
+            kinds & _WITH_OPERATORS
+            and made_with is None
+            and keys.isdisjoint(OWN_FIELDS)
+        ):
             parts = []
             for condition in filter.conditions:
                 parts.append({condition.key: {"$in": list(condition.values)}})
@@ -168,7 +186,10 @@ def as_langchain(retriever: Retriever, k: int = 5) -> BaseRetriever:
     Documents carry the passage's id and text; their metadata is the passage's, with title, document_id and score.
     `invoke(query, filter={"team": "x"})` finds only passages that the filter admits, if `retriever` can.
     """
-    from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+    from langchain_core.callbacks import (
+        AsyncCallbackManagerForRetrieverRun,
+        CallbackManagerForRetrieverRun,
+    )
     from langchain_core.retrievers import BaseRetriever
 
     class PassageRetriever(BaseRetriever):
@@ -177,13 +198,21 @@ def as_langchain(retriever: Retriever, k: int = 5) -> BaseRetriever:
         takes_filters: ClassVar[bool] = True
 
         def _get_relevant_documents(
-            self, query: str, *, run_manager: CallbackManagerForRetrieverRun, filter: object = None
+            self,
+            query: str,
+            *,
+            run_manager: CallbackManagerForRetrieverRun,
+            filter: object = None,
         ) -> list[Document]:
             search = Search(retriever, Filter.of(filter))
             return list(map(_document, search.retrieve(query, k)))
 
         async def _aget_relevant_documents(
-            self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, filter: object = None
+            self,
+            query: str,
+            *,
+            run_manager: AsyncCallbackManagerForRetrieverRun,
+            filter: object = None,
         ) -> list[Document]:
             search = Search(retriever, Filter.of(filter))
             return list(map(_document, await search.aretrieve(query, k)))

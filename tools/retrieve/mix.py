@@ -36,7 +36,9 @@ _TRIFLE = np.float32(1e-6)
 _LEAST_DOUBT = 0.02
 
 
-def mixed(rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: int) -> Ranking:
+def mixed(
+    rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: int
+) -> Ranking:
     """Return the `k` best of `size` rows by the weighted mean of the square roots of their scores, scaled to 0..1.
 
     A ranking's best row scores 1, its last 0; if all its scores are equal, they count as 1. A row that a ranking does
@@ -130,10 +132,14 @@ class MixedRetriever(ExplainedRetriever):
             raise ValueError("a mix needs rankers over the same passages")
         if weights is not None:
             if len(weights) != len(rankers) or min(weights) < 0 or not sum(weights) > 0:
-                raise ValueError(f"a mix of {len(rankers)} needs as many weights, none negative, got {list(weights)}")
+                raise ValueError(
+                    f"a mix of {len(rankers)} needs as many weights, none negative, got {list(weights)}"
+                )
             weights = [weight / sum(weights) for weight in weights]
         if not name:
-            name = "+".join(getattr(ranker, "name", type(ranker).__name__) for ranker in rankers)
+            name = "+".join(
+                getattr(ranker, "name", type(ranker).__name__) for ranker in rankers
+            )
         self.name = name
         self.passages = rankers[0].passages
         self._rankers: tuple[Ranker, ...] = tuple(rankers)
@@ -174,7 +180,9 @@ class MixedRetriever(ExplainedRetriever):
         teller = self._rankers[self._teller]
         doubt = doubt_of(ranking)
         if not _walks(teller):
-            doubt **= 2  # scores of words fall slowly, and are compared without the root
+            doubt **= (
+                2  # scores of words fall slowly, and are compared without the root
+            )
         return shares_by_doubt(doubt, self._sure)
 
     def _stands_with_teller(self, ranker: Ranker) -> bool:
@@ -215,7 +223,9 @@ class MixedRetriever(ExplainedRetriever):
 class RankedHits:
     """Ranker of `passages` by the hits of any retriever, so that it can be mixed; other hits do not count."""
 
-    def __init__(self, retriever: Retriever, passages: Sequence[Passage], name: str) -> None:
+    def __init__(
+        self, retriever: Retriever, passages: Sequence[Passage], name: str
+    ) -> None:
         self.passages = passages
         self.name = name
         self._rows = rows = {passage.id: row for row, passage in enumerate(passages)}
@@ -232,7 +242,9 @@ class RankedHits:
         hits = self._hits(query)[:k]
         rows = [self._rows[hit.passage.id] for hit in hits]
         scores = [hit.score for hit in hits]
-        return Ranking(np.array(rows, dtype=np.int64), np.array(scores, dtype=np.float32))
+        return Ranking(
+            np.array(rows, dtype=np.int64), np.array(scores, dtype=np.float32)
+        )
 
     def explained(self, paths: int) -> Self:
         """Return itself: its hits carry their reasons at no cost."""
@@ -301,7 +313,11 @@ class Mix:
             strict=True,
         ):
             parameters = options_of(factory)
-            given = {name: value for name, value in offered.items() if name in taken_by(factory)}
+            given = {
+                name: value
+                for name, value in offered.items()
+                if name in taken_by(factory)
+            }
             for name, value in options.items():
                 if parameters is None or name in parameters:
                     given[name] = value

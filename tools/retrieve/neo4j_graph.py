@@ -16,7 +16,12 @@ from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.kg.formats.graph_files import NodesAndEdges, texts_of
 from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.retrieve.live_graph import MOST_FACTS, LiveGraph
-from ras_agent.tools.retrieve.remote import PATIENCE, RemoteAddress, post, remote_address
+from ras_agent.tools.retrieve.remote import (
+    PATIENCE,
+    RemoteAddress,
+    post,
+    remote_address,
+)
 
 _HTTP = ("https", "http")
 _BOLT = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
@@ -27,7 +32,9 @@ _LONGEST = 1000  # characters of a value: vectors and whole texts are no facts
 _FIND = """\
 MATCH (n) WHERE any(key IN $keys WHERE toLower(toString(n[key])) IN $names)
 RETURN elementId(n), [key IN $keys WHERE n[key] IS NOT NULL | toString(n[key])] LIMIT 50"""
-_NODES = "MATCH (n) WHERE elementId(n) = $id RETURN elementId(n), labels(n), properties(n)"
+_NODES = (
+    "MATCH (n) WHERE elementId(n) = $id RETURN elementId(n), labels(n), properties(n)"
+)
 _EDGES = """\
 MATCH (n)-[r]-(m) WHERE elementId(n) = $id
 RETURN elementId(m), labels(m), properties(m), type(r), elementId(startNode(r)), elementId(endNode(r)) LIMIT $most"""
@@ -95,7 +102,12 @@ class Neo4jGraph:
         return graph.facts()
 
     def _add_node(
-        self, graph: NodesAndEdges, known: set[str], node: Sequence[Any], *, with_values: bool = True
+        self,
+        graph: NodesAndEdges,
+        known: set[str],
+        node: Sequence[Any],
+        *,
+        with_values: bool = True,
     ) -> None:
         """Add a node by its name, and once the facts of its values."""
         entity, labels, properties = node
@@ -142,7 +154,9 @@ class Neo4jGraph:
             ) from error
         return [record.values() for record in result.records]
 
-    def _rows_by_http(self, statement: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
+    def _rows_by_http(
+        self, statement: str, parameters: Mapping[str, Any]
+    ) -> list[list[Any]]:
         """Ask by Neo4j's Query API."""
         request = {
             "statement": statement,
@@ -160,7 +174,9 @@ class Neo4jGraph:
             rows: list[list[Any]] = found["data"]["values"]
         except (LookupError, TypeError) as error:
             errors = found.get("errors") if isinstance(found, dict) else None
-            raise SearchError(f"{self.where} answered without rows ({errors or found!r:.200}): see its log") from error
+            raise SearchError(
+                f"{self.where} answered without rows ({errors or found!r:.200}): see its log"
+            ) from error
         return rows
 
     @cached_property

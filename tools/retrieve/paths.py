@@ -16,7 +16,9 @@ from ras_agent.tools.subgraph.paths import PathLimits
 from ras_agent.tools.subgraph.pipeline import FoundPaths, PathFinder, PathSettings
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
 
-INTERACTIVE = PathSettings(Extraction(max_ent=500), limits=PathLimits(longest=3, width=8))
+INTERACTIVE = PathSettings(
+    Extraction(max_ent=500), limits=PathLimits(longest=3, width=8)
+)
 """Smaller bounds than the paper's, so that a question takes about a second of one core on a graph of text. Chosen on
 HotpotQA's tuning half."""
 

@@ -17,7 +17,9 @@ from ras_agent.tools.subgraph.pcst import PCSTFinder, PCSTSettings, QuestionSubg
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scoring import Scorer
 
-OF_TEXT = PCSTSettings(nodes=20, edges=0, named_prize=210.0, neighbourhood=Extraction(max_ent=500))
+OF_TEXT = PCSTSettings(
+    nodes=20, edges=0, named_prize=210.0, neighbourhood=Extraction(max_ent=500)
+)
 """Settings for graphs read from text. Few of their facts share a relation, so edges have no prizes and more nodes have
 one than in the paper. A name of the question gets a prize as large as all others together, less where it is linked by
 meaning: no subgraph without a certain name is then better than only that name. The neighbourhood is smaller, so that a

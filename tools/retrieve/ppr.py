@@ -63,12 +63,16 @@ class PPRRetriever(RankedRetriever):
         length: a passage's score is divided by the number of names in it to this power, 0 to 1.
         """
         if not 0 <= length <= 1 or not 0 <= equivalence < float("inf"):
-            raise SettingsError(f"PPR's length is from 0 to 1, equivalence from 0 on, got {length} and {equivalence}")
+            raise SettingsError(
+                f"PPR's length is from 0 to 1, equivalence from 0 on, got {length} and {equivalence}"
+            )
         self.passages = snapshot.passages
         self.graph = graph
         self._snapshot = snapshot
         self._linker = linker
-        self._rank = PageRank(walk_matrix(graph, equivalence=equivalence), damping=damping)
+        self._rank = PageRank(
+            walk_matrix(graph, equivalence=equivalence), damping=damping
+        )
         self._specificity = specificity
         in_corpus = np.flatnonzero(rows >= 0)
         self._rows = rows[in_corpus]

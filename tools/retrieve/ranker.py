@@ -48,7 +48,9 @@ def explained(retriever: Retriever, reasons: int) -> Retriever:
     return retriever
 
 
-def hits(passages: Sequence[Passage], ranking: Ranking, *, complete: bool = False) -> list[Hit]:
+def hits(
+    passages: Sequence[Passage], ranking: Ranking, *, complete: bool = False
+) -> list[Hit]:
     """Look up the ranking's passages and return them as hits, without those that were erased after they were ranked.
 
     complete: raise ErasedPassage instead of leaving any out.
@@ -59,7 +61,9 @@ def hits(passages: Sequence[Passage], ranking: Ranking, *, complete: bool = Fals
     else:
         found = [passages[row] for row in ranking.rows.tolist()]
     if complete and None in found:
-        raise ErasedPassage("a passage was deleted or replaced while it was being searched: search again")
+        raise ErasedPassage(
+            "a passage was deleted or replaced while it was being searched: search again"
+        )
     scored = zip(
         found,
         ranking.scores.tolist(),
@@ -100,7 +104,11 @@ class RankedRetriever(ABC):
             return self.filtered(restriction).retrieve(query, k)
         check_query(query, k)
         ranking = self.rank(query, max(len(self.passages), 1))
-        admitted = [hit for hit in hits(self.passages, ranking) if restriction.matches(hit.passage)]
+        admitted = [
+            hit
+            for hit in hits(self.passages, ranking)
+            if restriction.matches(hit.passage)
+        ]
         return without_copies(admitted)[:k]
 
     def _best(self, query: str, k: int) -> list[Hit]:
@@ -137,7 +145,9 @@ class ExplainedRetriever(RankedRetriever):
             second = explained(self.filtered(restriction), self._paths)
             return second.retrieve(query, k)
         best = super().retrieve(query, k, restriction)
-        if restriction or not self._paths:  # reasons may hold facts of passages that the filter leaves out
+        if (
+            restriction or not self._paths
+        ):  # reasons may hold facts of passages that the filter leaves out
             return best
         reasons = self.why(query, [hit.passage.id for hit in best])
         explained_hits = []

@@ -42,9 +42,13 @@ def takes(*options: str) -> Callable[[Factory], Factory]:
         parameters = options_of(factory)
         for option in options:
             if option not in OFFERED:
-                raise UnknownName("option that is offered to retrievers", option, OFFERED)
+                raise UnknownName(
+                    "option that is offered to retrievers", option, OFFERED
+                )
             if parameters is not None and option not in parameters:
-                place = f"{factory.__module__}.{getattr(factory, '__qualname__', factory)}"
+                place = (
+                    f"{factory.__module__}.{getattr(factory, '__qualname__', factory)}"
+                )
                 raise TypeError(
                     f"{place} declares that it takes {option!r} and has no parameter of that name; "
                     f"it has: {', '.join(sorted(parameters)) or 'none'}"
@@ -79,10 +83,14 @@ def options_of(factory: Callable[..., Any]) -> frozenset[str] | None:
     if inspect.Parameter.VAR_KEYWORD in kinds:
         return None
     positional = inspect.Parameter.VAR_POSITIONAL
-    return frozenset(parameter.name for parameter in others if parameter.kind is not positional)
+    return frozenset(
+        parameter.name for parameter in others if parameter.kind is not positional
+    )
 
 
-def check_options(name: str, factory: Callable[..., Any], options: Iterable[str]) -> None:
+def check_options(
+    name: str, factory: Callable[..., Any], options: Iterable[str]
+) -> None:
     """Raise UnknownName for an option that the factory of the retriever `name` does not take."""
     parameters = options_of(factory)
     if parameters is None:
@@ -102,7 +110,9 @@ class MakesRetrievers(Protocol):
         ...
 
 
-def retriever_over(index: PassageIndex, name: str = "bm25", **options: Any) -> Retriever:
+def retriever_over(
+    index: PassageIndex, name: str = "bm25", **options: Any
+) -> Retriever:
     """Make the retriever registered as `name` over an index in its present state.
 
     Raises UnknownName for a name or an option, and IndexMismatch for a retriever that needs a part which the index

@@ -50,7 +50,9 @@ def remote_address(text: str, schemes: tuple[str, ...]) -> RemoteAddress:
         host = parts.hostname
         port = parts.port
     except ValueError as error:
-        raise SettingsError(f"{error}: write the address as {schemes[0]}://host") from error
+        raise SettingsError(
+            f"{error}: write the address as {schemes[0]}://host"
+        ) from error
     if parts.scheme not in schemes or not host:
         known = ", ".join(f"{scheme}://" for scheme in schemes)
         raise SettingsError(
@@ -67,9 +69,13 @@ def remote_address(text: str, schemes: tuple[str, ...]) -> RemoteAddress:
     )
 
 
-def post(address: RemoteAddress, body: bytes, headers: Mapping[str, str], url: str = "") -> Any:
+def post(
+    address: RemoteAddress, body: bytes, headers: Mapping[str, str], url: str = ""
+) -> Any:
     """Post a body and return the JSON that comes back. Raises SearchError, which names the address and a remedy."""
-    request = Request(url or address.url, body, {**address.headers, **headers})  # http and https alone
+    request = Request(
+        url or address.url, body, {**address.headers, **headers}
+    )  # http and https alone
     opener = build_opener(_NoRedirects)
     where = address.shown
     try:
@@ -82,9 +88,13 @@ def post(address: RemoteAddress, body: bytes, headers: Mapping[str, str], url: s
     except URLError as error:
         if isinstance(error.reason, TimeoutError):
             raise _too_slow(where) from error
-        raise SearchError(f"{where} is not reached ({error.reason}): start it, or correct the address") from error
+        raise SearchError(
+            f"{where} is not reached ({error.reason}): start it, or correct the address"
+        ) from error
     except (OSError, HTTPException) as error:
-        raise SearchError(f"{where} broke off ({error!r}): ask again, or see its log") from error
+        raise SearchError(
+            f"{where} broke off ({error!r}): ask again, or see its log"
+        ) from error
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -110,14 +120,18 @@ def _whole(response: HTTPResponse, where: str) -> bytes:
         pieces.append(piece)
         size += len(piece)
         if size > _MOST:
-            raise SearchError(f"{where} answered with more than {_MOST // 2**20} MB: ask a smaller graph")
+            raise SearchError(
+                f"{where} answered with more than {_MOST // 2**20} MB: ask a smaller graph"
+            )
         if time.monotonic() > end:
             raise _too_slow(where)
     return b"".join(pieces)
 
 
 def _too_slow(where: str) -> SearchError:
-    return SearchError(f"{where} gave no answer within {PATIENCE:.0f} s: ask again when it is less busy")
+    return SearchError(
+        f"{where} gave no answer within {PATIENCE:.0f} s: ask again when it is less busy"
+    )
 
 
 def _refused(error: HTTPError, where: str) -> SearchError:
@@ -131,7 +145,9 @@ def _refused(error: HTTPError, where: str) -> SearchError:
         remedy = "correct the path of the address"
     else:
         remedy = "see its log"
-    return SearchError(f"{where} answered {error.code} ({said or error.reason}): {remedy}")
+    return SearchError(
+        f"{where} answered {error.code} ({said or error.reason}): {remedy}"
+    )
 
 
 def _excerpt(data: bytes) -> str:

@@ -27,8 +27,12 @@ FIRST = 40
 # chosen on training sets
 _REST = 0.6
 _NAMED = 0.3
-_BELOW = np.float32(1 - 1e-5)  # a passage that comes later scores less, however much it gains
-_ERASED = Passage("", "")  # stands for a passage that was deleted after the first ranking: it names nothing
+_BELOW = np.float32(
+    1 - 1e-5
+)  # a passage that comes later scores less, however much it gains
+_ERASED = Passage(
+    "", ""
+)  # stands for a passage that was deleted after the first ranking: it names nothing
 
 
 class Reranker:
@@ -47,7 +51,9 @@ class Reranker:
         if len(rows) < 2:
             return ranking
         holds, rarity = held_terms(self._snapshot, query, rows)
-        passages = [passage or _ERASED for passage in self._snapshot.passages.take(rows)]
+        passages = [
+            passage or _ERASED for passage in self._snapshot.passages.take(rows)
+        ]
         titles = [self._terms(bare_title(passage.title)) for passage in passages]
         held = np.zeros(len(holds), dtype=bool)
         named = np.zeros(len(rows), dtype=bool)
@@ -60,7 +66,11 @@ class Reranker:
                 scores.append(ranking.scores[0] + np.float32(_REST + _NAMED))
             else:
                 rest = rarity @ (holds & ~held[:, None])
-                gained = ranking.scores[:FIRST] + np.float32(_REST) * rest + np.float32(_NAMED) * named
+                gained = (
+                    ranking.scores[:FIRST]
+                    + np.float32(_REST) * rest
+                    + np.float32(_NAMED) * named
+                )
                 gained[~left] = -np.inf
                 ties = np.flatnonzero(gained >= gained.max() - TIE)
                 place = int(ties[np.argmin(rows[ties])])
@@ -82,7 +92,12 @@ class Reranker:
     def _terms(self, text: str) -> frozenset[str]:
         return frozenset(self._snapshot.tokeniser.terms(text))
 
-    def _named_by(self, naming: Passage, passages: Sequence[Passage], titles: Sequence[frozenset[str]]) -> Bools:
+    def _named_by(
+        self,
+        naming: Passage,
+        passages: Sequence[Passage],
+        titles: Sequence[frozenset[str]],
+    ) -> Bools:
         """Tell of each passage whether all terms of its title, if another one, stand in the text of `naming`."""
         terms = self._terms(naming.text)
         named = []
@@ -91,7 +106,9 @@ class Reranker:
             titles,
             strict=True,
         ):
-            named.append(bool(title) and passage.title != naming.title and title <= terms)
+            named.append(
+                bool(title) and passage.title != naming.title and title <= terms
+            )
         return np.array(named, dtype=bool)
 
 

@@ -27,7 +27,10 @@ from ras_agent.tools.retrieve.registered import taken_by
 from ras_agent.tools.retrieve.search import LiveRetriever
 from ras_agent.tools.retrieve.tool_adapter import ToolRetriever, is_langchain_tool
 
-_USES = {"weights": "use a graph network, such as gfm or graph", "starts": "search a graph, such as gfm or ppr"}
+_USES = {
+    "weights": "use a graph network, such as gfm or graph",
+    "starts": "search a graph, such as gfm or ppr",
+}
 
 
 def resolve_retriever(
@@ -53,7 +56,9 @@ def resolve_retriever(
     if isinstance(spec, str):
         find("retriever", spec)  # an unknown name is reported before an index is read
         if index is None:
-            raise SettingsError(f"retriever {spec!r} needs an index: pass a PassageIndex, where one is, or texts")
+            raise SettingsError(
+                f"retriever {spec!r} needs an index: pass a PassageIndex, where one is, or texts"
+            )
         if not isinstance(index, PassageIndex):
             index = open_for(
                 spec,
@@ -62,7 +67,9 @@ def resolve_retriever(
             )
         return LiveRetriever(spec, cast(PassageIndex, index), options)
     if options:
-        raise TypeError(f"options are for retrievers named by a string, got {spec!r:.200} with {', '.join(options)}")
+        raise TypeError(
+            f"options are for retrievers named by a string, got {spec!r:.200} with {', '.join(options)}"
+        )
     if is_langchain_tool(spec):
         return ToolRetriever(cast(Any, spec))
     langchain = langchain_retriever(spec)

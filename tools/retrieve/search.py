@@ -64,17 +64,25 @@ class LiveRetriever:
 
     def _forget(self) -> None:
         self._lock = Lock()
-        self._indexes: OrderedDict[str, PassageIndex] = OrderedDict()  # a view of the index for each commit
-        self._last_seen: dict[str, float] = {}  # when each commit was last known to be the last one
+        self._indexes: OrderedDict[str, PassageIndex] = (
+            OrderedDict()
+        )  # a view of the index for each commit
+        self._last_seen: dict[
+            str, float
+        ] = {}  # when each commit was last known to be the last one
         self._views: OrderedDict[tuple[str, Filter], _Lazy[CommitView]] = OrderedDict()
-        self._runs: OrderedDict[Filter, int] = OrderedDict()  # that began with each of the last filters
+        self._runs: OrderedDict[Filter, int] = (
+            OrderedDict()
+        )  # that began with each of the last filters
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits of the last commit. Raises ValueError for a blank query or k < 1, and FilterError."""
         search = Search(self, Filter.of(filter))
         return search.retrieve(query, k)
 
-    async def aretrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
+    async def aretrieve(
+        self, query: str, k: int = 5, filter: object = None
+    ) -> list[Hit]:
         """Do what `retrieve` does without blocking the event loop."""
         search = Search(self, Filter.of(filter))
         return await search.aretrieve(query, k)
@@ -183,7 +191,9 @@ class Search:
     retriever: Retriever
     filter: Filter
 
-    def __init__(self, retriever: Retriever, filter: Filter = ALL, commit: str = "") -> None:
+    def __init__(
+        self, retriever: Retriever, filter: Filter = ALL, commit: str = ""
+    ) -> None:
         """Bind a retriever, or narrow a search. Raises FilterError for a retriever that cannot apply the filter.
 
         commit: the state of the index that every search sees; "" for the last one.
@@ -225,7 +235,9 @@ class Search:
         self._check(hits, view)
         return hits
 
-    async def aretrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
+    async def aretrieve(
+        self, query: str, k: int = 5, filter: object = None
+    ) -> list[Hit]:
         """Do what `retrieve` does without blocking the event loop."""
         narrower = Filter.of(filter)
         if narrower:
@@ -247,7 +259,9 @@ class Search:
         except ErasedPassage:
             if view is None:
                 raise
-            return await Search(self).aretrieve(query, k)  # the last commit does not have it
+            return await Search(self).aretrieve(
+                query, k
+            )  # the last commit does not have it
         self._check(hits, view)
         return hits
 
@@ -312,8 +326,12 @@ class Search:
         # a path or subgraph that is written out as a passage is made of facts that admitted passages state
         places: set[str] = set()
         for fact in stated_facts(passage) or ():
-            places.update(source.extractor.removeprefix("stated: ") for source in fact.sources)
-        return bool(places) and all(view.view.get(place) is not None for place in places)
+            places.update(
+                source.extractor.removeprefix("stated: ") for source in fact.sources
+            )
+        return bool(places) and all(
+            view.view.get(place) is not None for place in places
+        )
 
 
 def scoped(retriever: Retriever, scope: object) -> Retriever:

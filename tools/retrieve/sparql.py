@@ -28,7 +28,12 @@ _HEADERS = {
     "Accept": "application/sparql-results+json",
     "User-Agent": "ras-agent (https://pypi.org/project/ras-agent)",
 }
-_KINDS = {"uri": "iri", "literal": "literal", "typed-literal": "literal", "bnode": "blank"}
+_KINDS = {
+    "uri": "iri",
+    "literal": "literal",
+    "typed-literal": "literal",
+    "bnode": "blank",
+}
 _NOT_IN_IRIS = frozenset('<>"{}|^`\\')
 _LANGUAGES = 'lang(?o) = "" || langMatches(lang(?o), "en")'
 _AT_ONCE = 200

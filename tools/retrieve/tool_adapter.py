@@ -17,11 +17,30 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
 _QUERIES = ("query", "q", "question", "search", "input", "text")
-_TEXTS = ("text", "content", "page_content", "snippet", "description", "body", "summary", "raw_content")
+_TEXTS = (
+    "text",
+    "content",
+    "page_content",
+    "snippet",
+    "description",
+    "body",
+    "summary",
+    "raw_content",
+)
 _TITLES = ("title", "name", "headline")
 _SOURCES = ("url", "link", "href", "source", "file")
 _IDS = ("id", "passage_id")  # not document_id, which several passages have
-_LISTS = ("results", "result", "hits", "documents", "items", "passages", "organic", "organic_results", "data")
+_LISTS = (
+    "results",
+    "result",
+    "hits",
+    "documents",
+    "items",
+    "passages",
+    "organic",
+    "organic_results",
+    "data",
+)
 _DEEPEST = 4
 """The depth in an answer to which its list of results is looked for."""
 
@@ -125,7 +144,11 @@ def _passages(answer: Any, depth: int = 0) -> Iterator[Passage]:
 
 
 def _of_mapping(answer: Mapping[str, Any], depth: int) -> Iterator[Passage]:
-    texts = {key: value for key, value in answer.items() if isinstance(value, str) and value.strip()}
+    texts = {
+        key: value
+        for key, value in answer.items()
+        if isinstance(value, str) and value.strip()
+    }
     text = _first(texts, _TEXTS)
     is_block = answer.get("type") == "text"  # of an MCP answer
     if text and not (is_block and depth < _DEEPEST):
@@ -154,7 +177,11 @@ def _passage(text: str, about: Mapping[str, Any]) -> Passage:
     name = hashlib.blake2b(hashed, digest_size=8).hexdigest()
     if own_id := _first(about, _IDS):
         name = f"{own_id}/{name}"  # its own is not enough: many tools count the results of each search from 1
-    metadata = {key: value for key, value in about.items() if isinstance(value, str | int | float) and value != text}
+    metadata = {
+        key: value
+        for key, value in about.items()
+        if isinstance(value, str | int | float) and value != text
+    }
     if source:
         metadata["url"] = source
     title = _first(about, _TITLES) or source

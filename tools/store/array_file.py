@@ -18,26 +18,50 @@ import numpy.typing as npt
 
 SMALL = 8 << 20
 """Files of up to so many bytes, which take some milliseconds, are compared whole when they are opened."""
-_TYPES = {"I64": "<i8", "U64": "<u8", "I32": "<i4", "U32": "<u4", "F32": "<f4", "F16": "<f2", "U8": "|u1"}
+_TYPES = {
+    "I64": "<i8",
+    "U64": "<u8",
+    "I32": "<i4",
+    "U32": "<u4",
+    "F32": "<f4",
+    "F16": "<f2",
+    "U8": "|u1",
+}
 _METADATA = "__metadata__"
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-def write_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]], about: Mapping[str, str] | None = None) -> None:
+def write_arrays(
+    path: Path,
+    arrays: Mapping[str, npt.NDArray[Any]],
+    about: Mapping[str, str] | None = None,
+) -> None:
     """Write arrays and their checksum, and wait until they are on the disk. about: texts that go with them."""
     kinds = {np.dtype(kind): name for name, kind in _TYPES.items()}
     header: dict[str, Any] = {_METADATA: dict(about)} if about else {}
     listed, at = sorted(arrays.items(), key=lambda one: -one[1].itemsize), 0
     for name, array in listed:
-        header[name] = {"dtype": kinds[array.dtype], "shape": array.shape, "data_offsets": [at, at + array.nbytes]}
+        header[name] = {
+            "dtype": kinds[array.dtype],
+            "shape": array.shape,
+            "data_offsets": [at, at + array.nbytes],
+        }
         at += array.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     crc = 0
     with path.open("wb") as file:
-        for part in (len(text).to_bytes(8, "little"), text, *(one for _, one in listed)):
-            plain = part if isinstance(part, bytes) else np.ascontiguousarray(part).reshape(-1).view(np.uint8).data
+        for part in (
+            len(text).to_bytes(8, "little"),
+            text,
+            *(one for _, one in listed),
+        ):
+            plain = (
+                part
+                if isinstance(part, bytes)
+                else np.ascontiguousarray(part).reshape(-1).view(np.uint8).data
+            )
             file.write(plain)
             crc = zlib.crc32(plain, crc)
         file.flush()
@@ -56,7 +80,9 @@ def read_arrays(path: Path) -> tuple[Arrays, dict[str, str]]:
     if size <= SMALL and not is_whole(path):
         raise ValueError("its bytes are not those that were written")
     about = _header(mapped, path)[0].get(_METADATA, {})
-    return arrays_in(mapped, path), {str(name): str(text) for name, text in about.items()}
+    return arrays_in(mapped, path), {
+        str(name): str(text) for name, text in about.items()
+    }
 
 
 def arrays_in(mapped: mmap.mmap, path: Path) -> Arrays:

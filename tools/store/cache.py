@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ras_agent.address import Address
-from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound, SettingsError, StoreError
+from ras_agent.errors import (
+    IndexExists,
+    IndexMismatch,
+    IndexNotFound,
+    SettingsError,
+    StoreError,
+)
 from ras_agent.tools.store.database import Connection, Database, Locked
 from ras_agent.tools.store.postgres import PostgresDatabase, SchemaUse, make_tables
 from ras_agent.tools.store.schema import CACHE
@@ -74,7 +80,9 @@ class StoredCache:
     one succeeds.
     """
 
-    def __init__(self, place: str | Path | Address, kind: str, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, place: str | Path | Address, kind: str, patience: float = PATIENCE
+    ) -> None:
         """Open the cache. kind: of what it holds, "replies". Raises SettingsError for a place that cannot hold it."""
         self.place, self.kind, self._patience = place, kind, patience
         self._file = None if isinstance(place, Address) else Path(place).absolute()
@@ -112,11 +120,16 @@ class StoredCache:
     def entries(self) -> Sequence[tuple[str, bytes]]:
         with self._reading() as connection:
             query = "SELECT about, value FROM cache WHERE kind = ? ORDER BY key"
-            return [(about, value) for about, value in connection.execute(query, (self.kind,)).fetchall()]
+            return [
+                (about, value)
+                for about, value in connection.execute(query, (self.kind,)).fetchall()
+            ]
 
     def __len__(self) -> int:
         with self._reading() as connection:
-            (count,) = connection.execute("SELECT count(*) FROM cache WHERE kind = ?", (self.kind,)).fetchone()
+            (count,) = connection.execute(
+                "SELECT count(*) FROM cache WHERE kind = ?", (self.kind,)
+            ).fetchone()
         return int(count)
 
     @contextmanager
@@ -140,14 +153,18 @@ class StoredCache:
             yield
         except Locked as error:
             _known_locked.add(self._file)
-            raise Locked(f"cannot keep {self.kind}: {error}, or name another file") from error
+            raise Locked(
+                f"cannot keep {self.kind}: {error}, or name another file"
+            ) from error
         except (StoreError, IndexMismatch, IndexNotFound, IndexExists) as error:
             raise StoreError(f"cannot keep {self.kind}: {error}") from error
 
 
 def _open(place: str | Path | Address) -> Database:
     if isinstance(place, Address):
-        make_tables(place, [(statement, ()) for statement in CACHE], _SCHEMA, anew=False)
+        make_tables(
+            place, [(statement, ()) for statement in CACHE], _SCHEMA, anew=False
+        )
         return PostgresDatabase(place, _SCHEMA)
     try:
         Path(place).parent.mkdir(parents=True, exist_ok=True)

@@ -120,4 +120,6 @@ def read_columns(cursor: Any, into: Sequence[list[Any]]) -> None:
 
 def busy(where: object, what: str) -> IngestError:
     """Return the error of a command that finds another one at work."""
-    return IngestError(f"{where}: another run is writing this {what}; wait for it to end")
+    return IngestError(
+        f"{where}: another run is writing this {what}; wait for it to end"
+    )

@@ -34,7 +34,9 @@ def writing(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         # numpy says how many numbers were written, and not why it was not all of them
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT) or "requested and" in str(error)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT) or "requested and" in str(
+            error
+        )
         remedy = "make room" if full else "make it a file that can be written"
         raise StoreError(
             f"{path} could not be written, {'the disk is full' if full else error.strerror or error}: {remedy} and run "
@@ -69,11 +71,15 @@ def writer_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
         try:
             file = path.open("a+b")
         except OSError as error:
-            raise IngestError(f"{path} cannot be written ({error.strerror}): delete it, or make it writable") from error
+            raise IngestError(
+                f"{path} cannot be written ({error.strerror}): delete it, or make it writable"
+            ) from error
         with file:
             _lock(file, wait)
             try:
-                if not _is_at(file, path):  # who had it before has deleted it: others would lock another file
+                if not _is_at(
+                    file, path
+                ):  # who had it before has deleted it: others would lock another file
                     continue
                 yield
                 return
@@ -95,7 +101,9 @@ if sys.platform == "win32":
         while True:
             file.seek(0)
             try:
-                msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+                msvcrt.locking(
+                    file.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1
+                )
                 return
             except OSError as error:  # LK_LOCK gives up after ten seconds
                 if not wait:

@@ -125,7 +125,10 @@ class PostgresDatabase:
             with self.named_errors():
                 yield self._own
             return
-        with self._lent() as connection, nullcontext() if once else connection.transaction():
+        with (
+            self._lent() as connection,
+            nullcontext() if once else connection.transaction(),
+        ):
             if not once:
                 connection.execute(_AT_ONE_MOMENT)
             yield _Statements(connection)
@@ -144,15 +147,21 @@ class PostgresDatabase:
                 return
             try:
                 with self._lent() as connection, connection.transaction():
-                    connection.execute("SET LOCAL lock_timeout TO DEFAULT")  # writers wait for one another
+                    connection.execute(
+                        "SET LOCAL lock_timeout TO DEFAULT"
+                    )  # writers wait for one another
                     key = f"write {self.address.schema}"
-                    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,))
+                    connection.execute(
+                        "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,)
+                    )
                     if not durable:
                         connection.execute("SET LOCAL synchronous_commit = off")
                     self._own, self._owner = _Statements(connection), get_ident()
                     yield self._own
                     if self._failed:
-                        raise StoreError(f"{self.where}: a part of a write failed, so all of it was taken back")
+                        raise StoreError(
+                            f"{self.where}: a part of a write failed, so all of it was taken back"
+                        )
             except BaseException:
                 self.rollbacks += 1
                 raise
@@ -174,20 +183,26 @@ class PostgresDatabase:
         try:
             with self.named_errors():
                 # the lock is the connection's: it ends with it, however the run ends
-                free = connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", key).fetchone()
+                free = connection.execute(
+                    "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", key
+                ).fetchone()
             if free != (True,):
                 raise busy(self.where, what)
             yield
         finally:
             # the server ends a closed connection, and its lock, a moment later: the next run would find it
             with suppress(psycopg.Error):
-                connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", key)
+                connection.execute(
+                    "SELECT pg_advisory_unlock(hashtextextended(%s, 0))", key
+                )
             connection.close()
 
     def state(self) -> object:
         """Return what differs after any other connection's commit, and after the tables were made anew."""
         with self._lent() as connection:
-            return connection.execute("SELECT epoch, revision FROM index_state").fetchone()
+            return connection.execute(
+                "SELECT epoch, revision FROM index_state"
+            ).fetchone()
 
     def sweep(self) -> bool:
         """Return True: what committed writes have overwritten is the server's to clear away."""
@@ -199,7 +214,15 @@ class PostgresDatabase:
     def compact(self) -> None:
         """Let rows to come use the space of deleted ones."""
         with self.named_errors(), self._connect() as connection:
-            for table in ("passages", "vectors", "dead", "kg_names", "kg_documents", "uploads", "upload_data"):
+            for table in (
+                "passages",
+                "vectors",
+                "dead",
+                "kg_names",
+                "kg_documents",
+                "uploads",
+                "upload_data",
+            ):
                 connection.execute(f"VACUUM (ANALYZE) {table}".encode())
 
     def check(self, tables: Sequence[str] = ()) -> None:
@@ -227,7 +250,9 @@ class PostgresDatabase:
             yield connection
 
     @contextmanager
-    def _taken(self, pool: ConnectionPool[Connection[Any]]) -> Iterator[Connection[Any]]:
+    def _taken(
+        self, pool: ConnectionPool[Connection[Any]]
+    ) -> Iterator[Connection[Any]]:
         from psycopg_pool import PoolTimeout
 
         with ExitStack() as held:
@@ -253,7 +278,9 @@ class PostgresDatabase:
             raise
 
     def _opened(self) -> ConnectionPool[Connection[Any]]:
-        if self._process != os.getpid():  # the connections of a parent process must not be used here
+        if (
+            self._process != os.getpid()
+        ):  # the connections of a parent process must not be used here
             self._process, self._pool, self._lock = os.getpid(), None, Lock()
         known = self._pool
         if known is not None and known.get_stats().get("pool_size"):
@@ -282,7 +309,9 @@ class PostgresDatabase:
             return self._pool
 
     def _connect(self) -> Connection[Any]:
-        connection = self._connection_class.connect(self.address.url, autocommit=True, **TCP)
+        connection = self._connection_class.connect(
+            self.address.url, autocommit=True, **TCP
+        )
         _look_into(self.address.schema, connection)
         return connection
 
@@ -305,9 +334,14 @@ class PostgresDatabase:
             yield
         except psycopg.errors.UndefinedTable:
             anew = self.use.anew.format(place=self.address)
-            raise IndexNotFound(f"no {self.use.what} at {self.address}: {anew}") from None
+            raise IndexNotFound(
+                f"no {self.use.what} at {self.address}: {anew}"
+            ) from None
         except psycopg.errors.ProgramLimitExceeded as error:
-            self._refuse(error, "a name, a path or a passage is too long for a database: give it a shorter one")
+            self._refuse(
+                error,
+                "a name, a path or a passage is too long for a database: give it a shorter one",
+            )
         except (psycopg.OperationalError, psycopg_pool.PoolTimeout) as error:
             self._refuse(error, "is the server running, and may this user connect?")
         except psycopg.Error as error:
@@ -318,8 +352,14 @@ class PostgresDatabase:
 
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         try:
-            secrets = [value for name, value in conninfo_to_dict(self.address.url).items() if "password" in name]
-        except Exception:  # what cannot be read as an address could be quoted in any part
+            secrets = [
+                value
+                for name, value in conninfo_to_dict(self.address.url).items()
+                if "password" in name
+            ]
+        except (
+            Exception
+        ):  # what cannot be read as an address could be quoted in any part
             raise StoreError(
                 f"{self.address} is no address of a PostgreSQL database: write postgresql://user@host:5432/database"
             ) from None
@@ -329,7 +369,11 @@ class PostgresDatabase:
 
 
 def make_tables(
-    address: Address, statements: Iterable[tuple[str, tuple[object, ...]]], use: SchemaUse = INDEX, *, anew: bool = True
+    address: Address,
+    statements: Iterable[tuple[str, tuple[object, ...]]],
+    use: SchemaUse = INDEX,
+    *,
+    anew: bool = True,
 ) -> None:
     """Make the schema of an address and its tables by some statements: they are there all, or not at all.
 
@@ -342,11 +386,17 @@ def make_tables(
             if _has_tables(connection, address, use.mark):
                 if not anew:
                     return
-                raise IndexExists(f"{address} holds an {use.what} already: open it, or choose another schema")
+                raise IndexExists(
+                    f"{address} holds an {use.what} already: open it, or choose another schema"
+                )
             connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{address.schema}"')
-            anything = "SELECT 1 FROM pg_class WHERE relnamespace = ?::regnamespace LIMIT 1"
+            anything = (
+                "SELECT 1 FROM pg_class WHERE relnamespace = ?::regnamespace LIMIT 1"
+            )
             if connection.execute(anything, (f'"{address.schema}"',)).fetchone():
-                raise IndexExists(f"{address} holds something else: choose another schema, such as ?schema=handbook")
+                raise IndexExists(
+                    f"{address} holds something else: choose another schema, such as ?schema=handbook"
+                )
             for statement, values in statements:
                 connection.execute(statement, values)
     finally:
@@ -365,7 +415,9 @@ def has_tables(address: Address) -> bool:
 
 def _has_tables(connection: _Statements, address: Address, mark: str) -> bool:
     name = f'"{address.schema}".{mark}'
-    return bool(connection.execute("SELECT to_regclass(?) IS NOT NULL", (name,)).fetchone()[0])
+    return bool(
+        connection.execute("SELECT to_regclass(?) IS NOT NULL", (name,)).fetchone()[0]
+    )
 
 
 def _look_into(schema: str, connection: Connection[Any]) -> None:

@@ -69,7 +69,15 @@ JOURNAL = (
 )
 """erasing: names whose deletion is committed and may still lie in a file, until that is swept. A command that is killed
 before that is given again; without the names, it would be told that they are unknown."""
-JOURNAL_TABLES = ("sources", "files", "documents", "fields", "metadata", "uploads", "erasing")
+JOURNAL_TABLES = (
+    "sources",
+    "files",
+    "documents",
+    "fields",
+    "metadata",
+    "uploads",
+    "erasing",
+)
 
 UPLOADS = (
     "CREATE TABLE upload_data (number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",

@@ -111,7 +111,9 @@ class SqliteDatabase:
             except BaseException:
                 connection.close()
                 raise
-            self._idle.append(connection) if len(self._idle) < _POOL else connection.close()
+            self._idle.append(connection) if len(
+                self._idle
+            ) < _POOL else connection.close()
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
@@ -120,7 +122,9 @@ class SqliteDatabase:
             connection = self._writer()
             if self._depth == 0:
                 if durable != self._durable:
-                    connection.execute(f"PRAGMA synchronous = {self.use.synchronous if durable else 'NORMAL'}")
+                    connection.execute(
+                        f"PRAGMA synchronous = {self.use.synchronous if durable else 'NORMAL'}"
+                    )
                     self._durable = durable
                 connection.execute("BEGIN IMMEDIATE")
             self._owner, self._depth = get_ident(), self._depth + 1
@@ -128,7 +132,9 @@ class SqliteDatabase:
                 yield connection
                 if self._depth == 1:
                     if self._failed:
-                        raise StoreError(f"{self.where}: a part of a write failed, so all of it was taken back")
+                        raise StoreError(
+                            f"{self.where}: a part of a write failed, so all of it was taken back"
+                        )
                     connection.execute("COMMIT")
             except BaseException:
                 self._failed = True
@@ -184,7 +190,9 @@ class SqliteDatabase:
         with self._lock, self.named_errors():
             connection = self._writer()
             connection.execute(f"PRAGMA busy_timeout = {_SWEEP_WAITS}")
-            (failed, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            (failed, *_) = connection.execute(
+                "PRAGMA wal_checkpoint(TRUNCATE)"
+            ).fetchone()
             connection.execute(f"PRAGMA busy_timeout = {int(1000 * self.wait)}")
             return not failed
 
@@ -197,12 +205,16 @@ class SqliteDatabase:
         tables = tuple(tables)
         with self.writing() as connection:
             for table in tables:
-                connection.execute(f"CREATE TEMP TABLE copy_{table} AS SELECT * FROM main.{table} ORDER BY 1")
+                connection.execute(
+                    f"CREATE TEMP TABLE copy_{table} AS SELECT * FROM main.{table} ORDER BY 1"
+                )
             for table in reversed(tables):
                 connection.execute(f"DELETE FROM main.{table}")
             try:
                 for table in tables:
-                    connection.execute(f"INSERT INTO main.{table} SELECT * FROM copy_{table}")
+                    connection.execute(
+                        f"INSERT INTO main.{table} SELECT * FROM copy_{table}"
+                    )
             except sqlite3.IntegrityError as error:  # of rows that were there before
                 raise self._damaged(error) from error
             for table in tables:
@@ -225,16 +237,26 @@ class SqliteDatabase:
         """
         with self.reading() as connection:
             for table in tables or (1,):
-                (told,) = connection.execute(f"PRAGMA integrity_check({table})").fetchone()
+                (told,) = connection.execute(
+                    f"PRAGMA integrity_check({table})"
+                ).fetchone()
                 if told != "ok":
                     return str(told)
-            every = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            every = connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table'"
+            ).fetchall()
             for table in tables or [name for (name,) in every]:
-                for _, column, kind, required, *_ in connection.execute(f"PRAGMA table_info({table})").fetchall():
+                for _, column, kind, required, *_ in connection.execute(
+                    f"PRAGMA table_info({table})"
+                ).fetchall():
                     ours = f"typeof({column}) IN ('{kind.lower()}', '{kind.lower() if required else 'null'}')"
-                    if connection.execute(f"SELECT 1 FROM {table} WHERE NOT {ours} LIMIT 1").fetchone():
+                    if connection.execute(
+                        f"SELECT 1 FROM {table} WHERE NOT {ours} LIMIT 1"
+                    ).fetchone():
                         return f"{table}.{column} holds no {kind.lower()}"
-                if orphan := connection.execute(f"PRAGMA foreign_key_check({table})").fetchone():
+                if orphan := connection.execute(
+                    f"PRAGMA foreign_key_check({table})"
+                ).fetchone():
                     return f"{table} has a row that belongs to one that is not in {orphan[2]}"
         return ""
 
@@ -244,10 +266,16 @@ class SqliteDatabase:
             if self._path is not None:
                 _close(self._idle)
                 _close(self._watch)
-                if self._own is not None and not self._depth and self._process == os.getpid():
+                if (
+                    self._own is not None
+                    and not self._depth
+                    and self._process == os.getpid()
+                ):
                     self._own.close()
                 self._own, self._inode = None, None
-                self._opened += 1  # a file that is made anew may get the number of the old one
+                self._opened += (
+                    1  # a file that is made anew may get the number of the old one
+                )
 
     def _look(self) -> tuple[int, int]:
         assert self._path
@@ -288,7 +316,9 @@ class SqliteDatabase:
 
     def _connect(self) -> sqlite3.Connection:
         if self._path is None:
-            connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                ":memory:", isolation_level=None, check_same_thread=False
+            )
             connection.executescript(_SETTINGS)
             return connection
         makes = bool(self.use.tables)
@@ -296,9 +326,15 @@ class SqliteDatabase:
             self._inode = self._look()
         mode = "rwc" if makes else "rw"
         there = not makes or self._path.exists()
-        if (there and not os.access(self._path, os.W_OK)) or not os.access(self._path.parent, os.W_OK):
+        if (there and not os.access(self._path, os.W_OK)) or not os.access(
+            self._path.parent, os.W_OK
+        ):
             # where nothing can be written, there is no log beside the file; then nobody else writes either
-            mode = "ro" if self._path.with_name(f"{self._path.name}-wal").exists() else "ro&immutable=1"
+            mode = (
+                "ro"
+                if self._path.with_name(f"{self._path.name}-wal").exists()
+                else "ro&immutable=1"
+            )
         connection = sqlite3.connect(
             f"{self._path.resolve().as_uri()}?mode={mode}",
             uri=True,
@@ -337,7 +373,10 @@ class SqliteDatabase:
                 connection.execute("PRAGMA journal_mode = WAL")
                 return
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF not in _LOCKED or time.monotonic() > end:
+                if (
+                    error.sqlite_errorcode & 0xFF not in _LOCKED
+                    or time.monotonic() > end
+                ):
                     raise
                 time.sleep(_RETRY)
 
@@ -349,11 +388,17 @@ class SqliteDatabase:
         except sqlite3.OperationalError as error:
             said = str(error)
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED:
-                raise Locked(f"{self._path}: {said} by another process; wait for it to end") from error
+                raise Locked(
+                    f"{self._path}: {said} by another process; wait for it to end"
+                ) from error
             if any(word in said for word in ("malformed", "no such", "decode")):
                 raise self._damaged(error) from error
             full = "full" in said
-            remedy = "make room" if full else "it has to be a file that can be written, with room on its disk"
+            remedy = (
+                "make room"
+                if full
+                else "it has to be a file that can be written, with room on its disk"
+            )
             raise StoreError(
                 f"{self._path} could not be {'written, the disk is full' if full else f'used ({said})'}: {remedy}, "
                 "and run the same command again"
@@ -363,21 +408,30 @@ class SqliteDatabase:
         except (TypeError, IndexError, sqlite3.IntegrityError) as error:
             # of what a page holds that lies in another's place, of a row that has changed, or of a mistake; rows that a
             # write has not come to yet may lack what they belong to
-            looks = self._path is not None and not (self._depth and isinstance(error, sqlite3.IntegrityError))
+            looks = self._path is not None and not (
+                self._depth and isinstance(error, sqlite3.IntegrityError)
+            )
             if looks and (problem := self._problem()):
                 raise self._damaged(problem) from error
             raise
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # also of its own damaged message
+        except (
+            sqlite3.DatabaseError,
+            UnicodeDecodeError,
+        ) as error:  # also of its own damaged message
             raise self._damaged(error) from error
 
     def _damaged(self, what: object) -> IndexMismatch:
-        return IndexMismatch(f"{self._path or self.where} is damaged ({what}): {self.remedy}")
+        return IndexMismatch(
+            f"{self._path or self.where} is damaged ({what}): {self.remedy}"
+        )
 
 
 def _before_fork() -> None:
     """Close connections: SQLite in a child would believe in the locks of its parent, and lose what it writes."""
     for database in list(_IN_FILES):
-        if database._lock.acquire(blocking=False):  # else another thread writes, whose connection cannot be closed
+        if database._lock.acquire(
+            blocking=False
+        ):  # else another thread writes, whose connection cannot be closed
             try:
                 if not database._depth:
                     database.close()
@@ -407,10 +461,15 @@ def make_file(folder: Path, statements: list[tuple[str, tuple[object, ...]]]) ->
         finally:
             connection.close()
     except sqlite3.Error as error:
-        raise StoreError(f"{fresh} could not be written ({error}): is there room on its disk?") from error
+        raise StoreError(
+            f"{fresh} could not be written ({error}): is there room on its disk?"
+        ) from error
     with fresh.open("rb+") as file:
         os.fsync(file.fileno())
-    for left in ("wal", "shm"):  # a log of a file that is gone would be read into this one
+    for left in (
+        "wal",
+        "shm",
+    ):  # a log of a file that is gone would be read into this one
         (folder / f"{FILE}-{left}").unlink(missing_ok=True)
     os.replace(fresh, folder / FILE)
     sync_folder(folder)

@@ -4,4 +4,10 @@ from ras_agent.tools.structure.cache import CachedExtractor, TripleCache
 from ras_agent.tools.structure.llm import LLMExtractor
 from ras_agent.tools.structure.parse_triples import ParsedTriples, parse_triples
 
-__all__ = ["CachedExtractor", "LLMExtractor", "ParsedTriples", "TripleCache", "parse_triples"]
+__all__ = [
+    "CachedExtractor",
+    "LLMExtractor",
+    "ParsedTriples",
+    "TripleCache",
+    "parse_triples",
+]

@@ -67,7 +67,9 @@ def build_graph(
     imported_facts: list[ImportedFacts] = []
     texts: list[Passage] = []
     if openie:
-        for item in usable(load_openie(regular_file(openie), Path(openie).name), skipped):
+        for item in usable(
+            load_openie(regular_file(openie), Path(openie).name), skipped
+        ):
             imported_facts.append(
                 ImportedFacts(
                     item.facts,
@@ -91,8 +93,12 @@ def build_graph(
             equivalence = {"kind": IMPORTED}
     if (openie or gfm) and not texts and not PassageIndex.exists(place):
         missing = "passage" if openie else "text of a document"
-        reason: object = "index the documents first, `ras-agent index`" if gfm else "it is empty"
-        raise IngestError(f"{openie or gfm} holds no {missing}: {skipped[0] if skipped else reason}")
+        reason: object = (
+            "index the documents first, `ras-agent index`" if gfm else "it is empty"
+        )
+        raise IngestError(
+            f"{openie or gfm} holds no {missing}: {skipped[0] if skipped else reason}"
+        )
     passages = open_passages(place, embedder) if texts else PassageIndex.open(place)
     language = language_of(passages)
     if extractor == "offline" and not imported_facts:
@@ -115,7 +121,9 @@ def build_graph(
         if not len(passages):
             # of no index, or of one that a killed call had made
             passages.upsert({passage.id: passage for passage in texts}.values())
-        matches = match_facts(imported_facts, passages.passages if imported_facts else ())
+        matches = match_facts(
+            imported_facts, passages.passages if imported_facts else ()
+        )
         imported = writer.put(matches.facts, matches.passages)
         if files.graph:
             writer.put_edges(files.edges)

@@ -46,7 +46,9 @@ class CachedFacts:
         """Return the facts with `passage` as their source, even if they were cached under another id."""
         facts = []
         for fact in self.triples:
-            sources = tuple(replace(source, passage_id=passage.id) for source in fact.sources)
+            sources = tuple(
+                replace(source, passage_id=passage.id) for source in fact.sources
+            )
             facts.append(replace(fact, sources=sources))
         return tuple(facts)
 
@@ -75,7 +77,10 @@ class TripleCache:
         """Store a passage's facts. extractor, title: for a human reader of the cache."""
         facts = []
         for fact in cached.triples:
-            spans = [[source.start, source.end, source.extractor] for source in fact.sources[:1]]
+            spans = [
+                [source.start, source.end, source.extractor]
+                for source in fact.sources[:1]
+            ]
             facts.append(
                 [
                     fact.subject,
@@ -109,7 +114,9 @@ class CachedExtractor:
     Raises SettingsError for an extractor without a fingerprint: its facts may depend on the other passages.
     """
 
-    def __init__(self, extractor: Extractor, cache: TripleCache, *, at_once: int = 5) -> None:
+    def __init__(
+        self, extractor: Extractor, cache: TripleCache, *, at_once: int = 5
+    ) -> None:
         if at_once < 1:
             raise ValueError(f"at_once must be positive, got {at_once}")
         fingerprint = getattr(extractor, "fingerprint", None)
@@ -140,7 +147,9 @@ class CachedExtractor:
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts in the order of the passages."""
         if len(passages) < 2:
-            return Extraction.joined([self._read(passage, subquery) for passage in passages])
+            return Extraction.joined(
+                [self._read(passage, subquery) for passage in passages]
+            )
         with ThreadPoolExecutor(min(self._at_once, len(passages))) as pool:
             reading = []
             for passage in passages:
@@ -156,7 +165,9 @@ class CachedExtractor:
                 )
             return Extraction.joined([future.result() for future in reading])
 
-    async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+    async def aextract(
+        self, passages: Sequence[Passage], subquery: str = ""
+    ) -> Extraction:
         """Work the same as `extract`, for coroutines."""
         free = asyncio.Semaphore(self._at_once)
 
@@ -222,7 +233,9 @@ class CachedExtractor:
         finally:
             self._ain_flight.finish(key, cached)
 
-    def _store(self, key: str, passage: Passage, extraction: Extraction, calls: Sequence[Call]) -> CachedFacts | None:
+    def _store(
+        self, key: str, passage: Passage, extraction: Extraction, calls: Sequence[Call]
+    ) -> CachedFacts | None:
         """Cache an extraction and return the cached facts; None if any part of it failed.
 
         Facts that were refused are no failure here: they would be read, and refused, again.
@@ -284,7 +297,9 @@ class _RecordingLedger(Ledger):
     def release(self, reserved: int = 0) -> None:
         self._run.release(reserved)
 
-    def note(self, message: str, detail: str = "", kind: type[Failure] = Failure) -> None:
+    def note(
+        self, message: str, detail: str = "", kind: type[Failure] = Failure
+    ) -> None:
         self._run.note(message, detail, kind)
 
     def ask_for_more(self) -> None:

@@ -33,7 +33,9 @@ class ExtractorWithFallback:
             return first
         return self._both(first, self._fallback.extract(unread, subquery))
 
-    async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+    async def aextract(
+        self, passages: Sequence[Passage], subquery: str = ""
+    ) -> Extraction:
         """Do the same as `extract`, for coroutines."""
         first: Extraction = await acall(
             self._extractor,

@@ -8,7 +8,9 @@ from ras_agent.records import Passage, Triple
 from ras_agent.tools.index.stated_facts import stated_facts
 
 
-def given_triples(passages: Iterable[Passage]) -> tuple[tuple[Triple, ...], list[Passage]]:
+def given_triples(
+    passages: Iterable[Passage],
+) -> tuple[tuple[Triple, ...], list[Passage]]:
     """Return the triples that passages come with, and the passages without any, which an extractor has to read."""
     triples: list[Triple] = []
     unread: list[Passage] = []

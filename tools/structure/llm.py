@@ -25,17 +25,30 @@ from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse_all, converse_all, in_parts, repair
+from ras_agent.tools.chat.dialogue import (
+    Dialogue,
+    aconverse_all,
+    converse_all,
+    in_parts,
+    repair,
+)
 from ras_agent.tools.chat.endings import EMPTY_REPLY
 from ras_agent.tools.chat.form import FormUse
 from ras_agent.tools.chat.names import model_name, sampling_parameters
 from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import fit_into
 from ras_agent.tools.roles import RoleOptions
-from ras_agent.tools.structure.parse_triples import EXAMPLE, REPLY_FORM, ParsedTriples, parse_triples
+from ras_agent.tools.structure.parse_triples import (
+    EXAMPLE,
+    REPLY_FORM,
+    ParsedTriples,
+    parse_triples,
+)
 from ras_agent.tools.structure.two_fields import mended
 
-_NOTHING = re.compile(rf"^(?:[^\S\n]|[*_`>#-])*+(?:{NONE.live})", FLAGS)  # in front of a reason, or behind one
+_NOTHING = re.compile(
+    rf"^(?:[^\S\n]|[*_`>#-])*+(?:{NONE.live})", FLAGS
+)  # in front of a reason, or behind one
 MOST_FACTS = 1000
 """The most facts that are taken from one reply; only a model that does not stop states more."""
 TOKENS_PER_TOKEN = 3
@@ -70,7 +83,9 @@ class LLMExtractor:
         form: FormUse = "auto",
     ) -> None:
         if passages_per_call < 1 or at_once < 1:
-            raise ValueError(f"passages_per_call and at_once must be positive, got {passages_per_call} and {at_once}")
+            raise ValueError(
+                f"passages_per_call and at_once must be positive, got {passages_per_call} and {at_once}"
+            )
         self._chat = as_chat(model, settings)
         self._by_need = ByNeed.load(
             "triples",
@@ -81,7 +96,9 @@ class LLMExtractor:
             use=form,
         )
         examples = "\n".join(examples_in(self._by_need.examples.turns))
-        self._examples = frozenset(triple.key for triple in parse_triples(examples).triples)
+        self._examples = frozenset(
+            triple.key for triple in parse_triples(examples).triples
+        )
         self._passages_per_call = passages_per_call
         self._at_once = at_once
 
@@ -119,7 +136,9 @@ class LLMExtractor:
             )
         )
 
-    async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+    async def aextract(
+        self, passages: Sequence[Passage], subquery: str = ""
+    ) -> Extraction:
         """Do the same as `extract`, for coroutines."""
         dialogues = self._dialogues(passages)
         return Extraction.joined(
@@ -138,7 +157,9 @@ class LLMExtractor:
             dialogues.append(self._dialogue(passages[start : start + size], asking))
         return dialogues
 
-    def _dialogue(self, passages: Sequence[Passage], asking: Asking) -> Dialogue[Extraction]:
+    def _dialogue(
+        self, passages: Sequence[Passage], asking: Asking
+    ) -> Dialogue[Extraction]:
         names = tuple(passage.id for passage in passages)
         triples: list[Triple] = []
         failures: list[Failure] = []
@@ -172,7 +193,9 @@ class LLMExtractor:
                 ends_early=True,
             )
 
-        def read(part: Sequence[Passage], request: Request, reply: Reply) -> Dialogue[None]:
+        def read(
+            part: Sequence[Passage], request: Request, reply: Reply
+        ) -> Dialogue[None]:
             parsed = _parsed(reply)
             problem = problem_of(parsed, reply.text)
             first = parsed.triples
@@ -205,7 +228,10 @@ class LLMExtractor:
             elif not reply.text.strip():
                 fail(EMPTY_REPLY)
             elif problem:
-                fail("facts could not be read, also when the model was asked again", "\n".join(parsed.leftovers))
+                fail(
+                    "facts could not be read, also when the model was asked again",
+                    "\n".join(parsed.leftovers),
+                )
 
         try:
             yield from in_parts(
@@ -236,7 +262,9 @@ class LLMExtractor:
             tuple(unread),
         )
         extraction = keep_standing(read_facts, passages, current_ledger().hop)
-        if triples and not extraction.triples:  # no fact that was read stands in a passage
+        if (
+            triples and not extraction.triples
+        ):  # no fact that was read stands in a passage
             return replace(extraction, unread=names)
         return extraction
 

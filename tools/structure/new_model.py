@@ -36,7 +36,14 @@ def new_model(
 
 def byte_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
     """Return a byte-level BPE tokenizer made of `texts`, which reads any text and loses nothing of it."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from tokenizers import (
+        Tokenizer,
+        decoders,
+        models,
+        pre_tokenizers,
+        processors,
+        trainers,
+    )
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = Tokenizer(models.BPE())
@@ -55,7 +62,11 @@ def byte_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
     )
     tokenizer_class: Any = PreTrainedTokenizerFast  # without types
     return tokenizer_class(
-        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", bos_token="<s>", model_max_length=4096
+        tokenizer_object=tokenizer,
+        pad_token="<pad>",
+        eos_token="</s>",
+        bos_token="<s>",
+        model_max_length=4096,
     )
 
 

@@ -54,24 +54,32 @@ _START = re.compile(
     rf"|(?P<object>\{{\s*+(?:{_STRING}\s*+:\s*+{_VALUE}\s*+,?\s*+)++\}})",
     re.IGNORECASE,
 )
-_STOP = re.compile(rf"\\.|\(\s*+{_S}|[()]|(?<!\s)\s++\)|\n|\|\s*+{_MARK}|\b{_S}", re.IGNORECASE)
+_STOP = re.compile(
+    rf"\\.|\(\s*+{_S}|[()]|(?<!\s)\s++\)|\n|\|\s*+{_MARK}|\b{_S}", re.IGNORECASE
+)
 _PAIR = re.compile(rf"({_STRING})\s*+:\s*+({_VALUE})", re.IGNORECASE)
 _SCALARS = re.compile(_SCALAR, re.IGNORECASE)
 _ESCAPED = re.compile(r"\\([\\|()>*])")
 _BOLD = re.compile(r"(\*{1,3})([^*]+)\1")
 _FULL_WIDTH = {"（": "(", "）": ")", "｜": "|", "＞": ">"}
 _FULL_WIDTH_MARK = re.compile(
-    r"^[^\S\n]*+（|（(?=S[>＞])|）(?=[^\S\n]*+[.,;]?+$)|｜|(?<=\b[SPO])＞", re.IGNORECASE | re.MULTILINE
+    r"^[^\S\n]*+（|（(?=S[>＞])|）(?=[^\S\n]*+[.,;]?+$)|｜|(?<=\b[SPO])＞",
+    re.IGNORECASE | re.MULTILINE,
 )
 _PLACE_HOLDERS = _FIELDS  # of the form that the prompt shows
 _NOTHING = str(NONE).strip("[]")
-_SCAFFOLD = re.compile(rf"""```.*|[\[{{\s]*"\w+"\s*:[\[\]{{}}\s,]*|\W*+(?:\d++|{_NOTHING})?+\W*+""", re.IGNORECASE)
+_SCAFFOLD = re.compile(
+    rf"""```.*|[\[{{\s]*"\w+"\s*:[\[\]{{}}\s,]*|\W*+(?:\d++|{_NOTHING})?+\W*+""",
+    re.IGNORECASE,
+)
 _TRACES = re.compile(rf'{_MARK}|\|.*\||^[\s,]*+[\[{{(]*+\s*+"', re.IGNORECASE)
 _BEFORE_A_FACT, _AFTER_A_FACT = " \t\r-*_`•>,;.0123456789)", " \t\r.,;*_`"
 _CLOSINGS = {"(": ")", "[": "]", "{": "}", "|": "|"}
 _KEYS = {
     **dict.fromkeys(("subject", "subj", "s", "head", "h", "source", "entity1"), 0),
-    **dict.fromkeys(("predicate", "pred", "p", "relation", "rel", "r", "relationship"), 1),
+    **dict.fromkeys(
+        ("predicate", "pred", "p", "relation", "rel", "r", "relationship"), 1
+    ),
     **dict.fromkeys(("object", "obj", "o", "tail", "t", "target", "entity2"), 2),
 }
 
@@ -101,7 +109,9 @@ def parse_triples(reply: str, *, cut_off: bool = False) -> ParsedTriples:
 
     cut_off: whether the model stopped at its token limit, so that the last line may lack its end.
     """
-    text = _FULL_WIDTH_MARK.sub(lambda mark: _FULL_WIDTH[mark[0][-1]], without_thinking(reply))
+    text = _FULL_WIDTH_MARK.sub(
+        lambda mark: _FULL_WIDTH[mark[0][-1]], without_thinking(reply)
+    )
     triples: list[Triple] = []
     leftovers: list[str] = []
     position = read_up_to = 0
@@ -144,7 +154,9 @@ def _lacks_its_end(line: str) -> bool:
     return bare.count(opening) > bare.count(closing)
 
 
-def _read(text: str, match: re.Match[str], *, cut_off: bool) -> tuple[tuple[str, str, str] | None, int]:
+def _read(
+    text: str, match: re.Match[str], *, cut_off: bool
+) -> tuple[tuple[str, str, str] | None, int]:
     """Return the fields of a match, or None, and the place to read on from."""
     end = match.end()
     values = ["", "", ""]
@@ -162,7 +174,10 @@ def _read(text: str, match: re.Match[str], *, cut_off: bool) -> tuple[tuple[str,
     subject, predicate, object_ = values
     fields = (subject, predicate, object_)
     lengths = list(map(len, fields))
-    if fields == _PLACE_HOLDERS or not 0 < min(lengths) <= max(lengths) <= LONGEST_FIELD:
+    if (
+        fields == _PLACE_HOLDERS
+        or not 0 < min(lengths) <= max(lengths) <= LONGEST_FIELD
+    ):
         return None, end
     return fields, end
 
@@ -183,7 +198,9 @@ def _last_field(text: str, start: int, *, closes: bool) -> tuple[str, int]:
             depth -= 1
         elif mark == ")":
             return held, stop.end()
-        elif mark[0] != "\\":  # the line or the next triple began: the closing parenthesis was forgotten
+        elif (
+            mark[0] != "\\"
+        ):  # the line or the next triple began: the closing parenthesis was forgotten
             return held.rstrip(" ,;"), stop.start()
     rest = text[start:].rstrip()
     if closes and not rest.endswith(")"):

@@ -19,21 +19,37 @@ from ras_agent.marks import FLAGS, TUPLE
 LONGEST_FIELD = 1000
 """Characters of a subject, predicate or object. A longer one is text in which a mark was forgotten."""
 
-_META = re.compile(r"(?:(?:the|this) (?:passage|text|document|article)s?|note|here|see)\b", re.IGNORECASE)
+_META = re.compile(
+    r"(?:(?:the|this) (?:passage|text|document|article)s?|note|here|see)\b",
+    re.IGNORECASE,
+)
 _NO_VERB = re.compile(r"(?:the|an?|and|or)\b|[^a-z]")
-_MARKED = re.compile(r"(?<!<)\b[SPO]>", re.IGNORECASE)  # a line with such a mark is a fact in that form, or broken
-_LEAD = re.compile(r"(?:\s|[*_#>`•+-]|\d{1,4}[.)](?=\s)|\[\d{1,4}\]|</?triples?>)*+", re.IGNORECASE)
+_MARKED = re.compile(
+    r"(?<!<)\b[SPO]>", re.IGNORECASE
+)  # a line with such a mark is a fact in that form, or broken
+_LEAD = re.compile(
+    r"(?:\s|[*_#>`•+-]|\d{1,4}[.)](?=\s)|\[\d{1,4}\]|</?triples?>)*+", re.IGNORECASE
+)
 _TAIL = " \t\r.,;*`"
 _BAR = re.compile(r"(?<!\\)\|")
 _ARROW = re.compile(r"--?+>|→")
-_QUOTED = re.compile(r"""\(\s*+(["'])([^"'\n]++)\1\s*+,\s*+(["'])([^"'\n]++)\3\s*+,\s*+(["'])([^"'\n]++)\5\s*+\)""")
+_QUOTED = re.compile(
+    r"""\(\s*+(["'])([^"'\n]++)\1\s*+,\s*+(["'])([^"'\n]++)\3\s*+,\s*+(["'])([^"'\n]++)\5\s*+\)"""
+)
 _IN_PARENTHESES = re.compile(r"\(([^()|\\\n]++)\|([^()|\\\n]++)\|([^()|\\\n]++)\)")
 _COMMAS = re.compile(TUPLE.live, FLAGS)
 _TAGS = re.compile(r"<S>([^<\n]++)<P>([^<\n]++)<O>([^<\n]++)", re.IGNORECASE)
 _SLOTS = ("subject|subj|s|head", "predicate|pred|p|relation", "object|obj|o|tail")
-_LABELS = tuple(re.compile(rf"[\s*_`•-]*+(?:{names})[*_`]*+[:>][*_`]*+\s*+", re.IGNORECASE) for names in _SLOTS)
-_NEXT_LABEL = re.compile(rf"[,;|][\s*_]*+(?=(?:{_SLOTS[1]}|{_SLOTS[2]})[*_`]*+:)", re.IGNORECASE)
-_NAMES = frozenset("|".join((*_SLOTS, "entity1", "relationship", "entity2", "fact")).split("|"))
+_LABELS = tuple(
+    re.compile(rf"[\s*_`•-]*+(?:{names})[*_`]*+[:>][*_`]*+\s*+", re.IGNORECASE)
+    for names in _SLOTS
+)
+_NEXT_LABEL = re.compile(
+    rf"[,;|][\s*_]*+(?=(?:{_SLOTS[1]}|{_SLOTS[2]})[*_`]*+:)", re.IGNORECASE
+)
+_NAMES = frozenset(
+    "|".join((*_SLOTS, "entity1", "relationship", "entity2", "fact")).split("|")
+)
 _PAIRED = re.compile(r"(\*{1,3}|_{1,3}|`|[\"“])(.*)(?:\1|”)", re.DOTALL)
 _EMPHASIS = re.compile(r"[*_`]+")
 _RULE = re.compile(r"[\s|:=-]*")
@@ -111,7 +127,9 @@ def _in_line(line: str) -> list[Fields]:
     if _MARKED.search(line):
         return _in_marks(line)
     enclosed = (
-        _IN_PARENTHESES.findall(line) or [groups[1::2] for groups in _QUOTED.findall(line)] or _TAGS.findall(line)
+        _IN_PARENTHESES.findall(line)
+        or [groups[1::2] for groups in _QUOTED.findall(line)]
+        or _TAGS.findall(line)
     )
     if enclosed:
         return list(chain.from_iterable(map(_three, enclosed)))
@@ -126,7 +144,9 @@ def _in_line(line: str) -> list[Fields]:
         return []  # it was cut off
     if _COMMAS.match(line):
         triples = _three(bare[1:-1].split(","))
-        return [fields for fields in triples if not _NO_VERB.match(fields[1])]  # or only names
+        return [
+            fields for fields in triples if not _NO_VERB.match(fields[1])
+        ]  # or only names
     if opened and _BAR.search(bare):
         bare = bare[1:-1]
     parts = _BAR.split(bare.strip("|"))

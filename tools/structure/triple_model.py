@@ -25,13 +25,24 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from ras_agent.budget import Ledger, current_ledger
-from ras_agent.errors import BudgetExceeded, MissingExtra, ModelCallError, SettingsError, WeightsError
+from ras_agent.errors import (
+    BudgetExceeded,
+    MissingExtra,
+    ModelCallError,
+    SettingsError,
+    WeightsError,
+)
 from ras_agent.records import Call, Extraction, Failure, Passage, Triple
 from ras_agent.standing_facts import keep_standing
 from ras_agent.tools.roles import RoleOptions
 from ras_agent.tools.structure.llm import located, problem_of
 from ras_agent.tools.structure.parse_triples import parse_triples
-from ras_agent.tools.structure.triple_text import SOURCE_TOKENS, TARGET_TOKENS, Piece, TripleText
+from ras_agent.tools.structure.triple_text import (
+    SOURCE_TOKENS,
+    TARGET_TOKENS,
+    Piece,
+    TripleText,
+)
 from ras_agent.tools.structure.two_fields import mended
 
 PUBLIC_MODEL = "pat-jj/text2triple-flan-t5"
@@ -56,7 +67,9 @@ class Decoding:
     def __post_init__(self) -> None:
         for option in fields(self):
             if getattr(self, option.name) < 1:
-                raise SettingsError(f"{option.name} has to be at least 1, got {getattr(self, option.name)}")
+                raise SettingsError(
+                    f"{option.name} has to be at least 1, got {getattr(self, option.name)}"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +103,9 @@ class TripleModel:
     threads and coroutines: one pass of the model runs at a time.
     """
 
-    def __init__(self, writer: Writer, *, name: str, decoding: Decoding | None = None) -> None:
+    def __init__(
+        self, writer: Writer, *, name: str, decoding: Decoding | None = None
+    ) -> None:
         self.name = name
         self.decoding = decoding or Decoding()
         self._writer = writer
@@ -121,13 +136,17 @@ class TripleModel:
         finally:
             reading.close()
 
-    async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+    async def aextract(
+        self, passages: Sequence[Passage], subquery: str = ""
+    ) -> Extraction:
         """Do the same as `extract`, for coroutines."""
         import asyncio
 
         reading = _ReadRequest(self, passages)
         try:
-            return reading.facts(await asyncio.wrap_future(self._passes.submit(reading.pieces)))
+            return reading.facts(
+                await asyncio.wrap_future(self._passes.submit(reading.pieces))
+            )
         except ModelCallError as error:
             return reading.failed(error)
         finally:
@@ -176,12 +195,18 @@ class _ReadRequest:
                 reply.tokens,
                 seconds=seconds,
             )
-            self.ledger.record(call, self.reserved.pop())  # all pieces reserve as much for the reply
+            self.ledger.record(
+                call, self.reserved.pop()
+            )  # all pieces reserve as much for the reply
             parsed = mended(parse_triples(reply.text, cut_off=reply.cut_off))
             triples[piece.passage.id] += parsed.triples
             leftovers = "\n".join(parsed.leftovers)
             if reply.cut_off:
-                self._add_failure(piece.passage, "the facts were cut off at their token limit", leftovers)
+                self._add_failure(
+                    piece.passage,
+                    "the facts were cut off at their token limit",
+                    leftovers,
+                )
             elif problem_of(parsed, reply.text):
                 self._add_failure(
                     piece.passage,
@@ -292,14 +317,24 @@ class TransformersWriter:
         self.model.eval()
 
     @classmethod
-    def load(cls, name: str, *, prompts_dir: str | Path | None = None, source_tokens: int = SOURCE_TOKENS) -> Self:
+    def load(
+        cls,
+        name: str,
+        *,
+        prompts_dir: str | Path | None = None,
+        source_tokens: int = SOURCE_TOKENS,
+    ) -> Self:
         """Return the writer on the model of a folder or a hub name. Raises WeightsError, MissingExtra."""
         import torch
 
         model, tokenizer = load_text_model(name)
         device = "cuda" if torch.cuda.is_available() else "cpu"
         # a processor computes bfloat16 slowly; a graphics processor that can, twice as fast
-        kind = torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
+        kind = (
+            torch.bfloat16
+            if device == "cuda" and torch.cuda.is_bf16_supported()
+            else torch.float32
+        )
         return cls(
             model.to(device, kind),
             tokenizer,
@@ -336,7 +371,9 @@ class TransformersWriter:
             )
         return [replies[place] for place in range(len(pieces))]
 
-    def _in_memory(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
+    def _in_memory(
+        self, pieces: Sequence[Piece], decoding: Decoding
+    ) -> list[ModelReply]:
         """Write about a batch, in halves where the graphics processor has no memory for all of it."""
         import torch
 
@@ -349,9 +386,13 @@ class TransformersWriter:
                 ) from error
         torch.cuda.empty_cache()
         half = len(pieces) // 2
-        return self._in_memory(pieces[:half], decoding) + self._in_memory(pieces[half:], decoding)
+        return self._in_memory(pieces[:half], decoding) + self._in_memory(
+            pieces[half:], decoding
+        )
 
-    def write_batch(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
+    def write_batch(
+        self, pieces: Sequence[Piece], decoding: Decoding
+    ) -> list[ModelReply]:
         """Return the model's replies about pieces that fit into one batch."""
         import torch
 
@@ -370,7 +411,9 @@ class TransformersWriter:
         ):
             size = len(piece.tokens)
             # a causal model goes on where its text ends, so padding is in front
-            text = slice(None, size) if self.text.seq2seq else slice(longest - size, None)
+            text = (
+                slice(None, size) if self.text.seq2seq else slice(longest - size, None)
+            )
             row[text] = torch.tensor(piece.tokens)
             seen[text] = 1
         options: dict[str, Any] = {}
@@ -390,7 +433,9 @@ class TransformersWriter:
                 pad_token_id=pad,
                 **options,
             )
-        begins = 1 if self.text.seq2seq else longest  # a decoder's start token, or the prompt
+        begins = (
+            1 if self.text.seq2seq else longest
+        )  # a decoder's start token, or the prompt
         return [self._output(row[begins:]) for row in output.tolist()]
 
     @cached_property
@@ -418,7 +463,9 @@ class TransformersWriter:
         )
 
 
-def batches_of_like_length(lengths: Sequence[int], decoding: Decoding) -> list[list[int]]:
+def batches_of_like_length(
+    lengths: Sequence[int], decoding: Decoding
+) -> list[list[int]]:
     """Return places in batches of at most `batch_tokens`, the longest first, so that a lack of memory shows early.
 
     Each row takes the longest text of its batch and the facts' room, times the beams.
@@ -440,12 +487,19 @@ def load_text_model(name: str) -> tuple[Any, Any]:
     Only safetensors are read. Raises WeightsError for what is no such model, MissingExtra without transformers.
     """
     try:
-        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+        from transformers import (
+            AutoConfig,
+            AutoModelForCausalLM,
+            AutoModelForSeq2SeqLM,
+            AutoTokenizer,
+        )
     except ImportError as error:
         raise MissingExtra("a local text-to-triples model", "llm") from error
     try:
         config = AutoConfig.from_pretrained(name)
-        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        kind = (
+            AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        )
         model = kind.from_pretrained(
             name,
             dtype="auto",
@@ -472,7 +526,9 @@ def read_spec(argument: str) -> tuple[str, Decoding]:
         match = _OPTION.fullmatch(option.strip())
         if match is None or match["name"] not in known:
             listed = ", ".join(f"{name}=N" for name in known)
-            raise SettingsError(f"a text-to-triples model has no option {option.strip()!r}; known: {listed}")
+            raise SettingsError(
+                f"a text-to-triples model has no option {option.strip()!r}; known: {listed}"
+            )
         options[match["name"]] = int(match["value"] or 0)
     return model or PUBLIC_MODEL, Decoding(**options)
 

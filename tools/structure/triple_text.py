@@ -85,7 +85,9 @@ class TripleText:
                 tokenize=False,
                 add_generation_prompt=True,
             )
-            return self._plain(prompt)  # the template has written the tokens that begin a text
+            return self._plain(
+                prompt
+            )  # the template has written the tokens that begin a text
         texts = [turn.text for turn in turns]
         tokens = self._plain("\n\n".join([*texts, "Triples:"]))
         if self.tokenizer.bos_token_id is not None:
@@ -98,7 +100,9 @@ class TripleText:
         length = self._room
         source = self.source(text)
         while len(source) > self._most and length:
-            text = self.tokenizer.decode(tokens[:length], skip_special_tokens=True).strip()
+            text = self.tokenizer.decode(
+                tokens[:length], skip_special_tokens=True
+            ).strip()
             source = self.source(text)
             length -= 1
         return text, source

@@ -22,7 +22,12 @@ from typing import Any
 from ras_agent.errors import MissingExtra, SettingsError, WeightsError
 from ras_agent.tools.chat.endings import kind_of
 from ras_agent.tools.roles import RoleOptions
-from ras_agent.tools.structure.triple_model import Decoding, ModelReply, TripleModel, read_spec
+from ras_agent.tools.structure.triple_model import (
+    Decoding,
+    ModelReply,
+    TripleModel,
+    read_spec,
+)
 from ras_agent.tools.structure.triple_text import Piece, TripleText
 
 
@@ -42,7 +47,9 @@ class VLLMWriter:
         engine: Mapping[str, Any] | None = None,
     ) -> None:
         if decoding.beams > 1:
-            raise SettingsError(f"vLLM takes no beams here: text2triple:{name} has them")
+            raise SettingsError(
+                f"vLLM takes no beams here: text2triple:{name} has them"
+            )
         try:
             from transformers import AutoConfig
             from vllm import LLM, SamplingParams  # pyright: ignore[reportMissingImports]
@@ -52,9 +59,13 @@ class VLLMWriter:
             config: Any = AutoConfig.from_pretrained(name)
         except (OSError, ValueError) as error:
             why = str(error).strip().partition("\n")[0]
-            raise WeightsError(f"cannot load the model {name!r}, a folder or a hub name: {why}") from error
+            raise WeightsError(
+                f"cannot load the model {name!r}, a folder or a hub name: {why}"
+            ) from error
         if config.is_encoder_decoder:
-            raise SettingsError(f"vLLM runs no model with an encoder: take text2triple:{name}")
+            raise SettingsError(
+                f"vLLM runs no model with an encoder: take text2triple:{name}"
+            )
         self._name = name
         self._commit = getattr(config, "_commit_hash", None)
         saved = str(
@@ -78,13 +89,18 @@ class VLLMWriter:
         except TypeError as error:
             if "unexpected keyword" not in str(error):
                 raise
-            raise SettingsError(f"vLLM's engine does not know an option behind '#': {error}") from error
+            raise SettingsError(
+                f"vLLM's engine does not know an option behind '#': {error}"
+            ) from error
         self._sampling = SamplingParams(
             temperature=0.0,
             max_tokens=decoding.target_tokens,
         )
         self.text = TripleText(
-            self._engine.get_tokenizer(), seq2seq=False, prompts_dir=prompts_dir, source_tokens=decoding.source_tokens
+            self._engine.get_tokenizer(),
+            seq2seq=False,
+            prompts_dir=prompts_dir,
+            source_tokens=decoding.source_tokens,
         )
 
     @property
@@ -117,7 +133,9 @@ class VLLMWriter:
 
 
 def _output_of(output: Any) -> ModelReply:
-    kind = kind_of(output.finish_reason or "")  # if not whole, it is cut off, or the engine has ended it early
+    kind = kind_of(
+        output.finish_reason or ""
+    )  # if not whole, it is cut off, or the engine has ended it early
     return ModelReply(
         output.text.strip(),
         len(output.token_ids),
@@ -133,7 +151,9 @@ def text2triple_vllm(argument: str, options: RoleOptions) -> TripleModel:
     """
     name, _, written = argument.partition("#")
     if not name:
-        raise SettingsError("which model? the public one has an encoder: text2triple-vllm:/path-or-hub-name")
+        raise SettingsError(
+            "which model? the public one has an encoder: text2triple-vllm:/path-or-hub-name"
+        )
     decoded: list[str] = []
     engine: dict[str, Any] = {}
     for option in filter(None, map(str.strip, written.split(","))):

@@ -56,18 +56,26 @@ def parse_composition(text: str | int) -> Composition:
     string = str(text).strip()
     if string.isascii() and string.removeprefix("-").isdecimal():
         if not 0 <= int(string) < len(INSTANCES):
-            raise CompositionError(f"there is no instance {string}: Table 4 has 0 to {len(INSTANCES) - 1}")
+            raise CompositionError(
+                f"there is no instance {string}: Table 4 has 0 to {len(INSTANCES) - 1}"
+            )
         return INSTANCES[int(string)]
     modules = string.lower().split(">")
     if len(modules) != 3:
-        raise CompositionError(f"{text!r} has {len(modules)} modules, expected three with '>' between: {_FORM}")
+        raise CompositionError(
+            f"{text!r} has {len(modules)} modules, expected three with '>' between: {_FORM}"
+        )
     extraction, plus, pruning = map(str.strip, modules[0].partition("+"))
     filtering, colon, guide = map(str.strip, modules[1].partition(":"))
     refinement = modules[2].strip()
 
-    def check(module: str, name: str, known: tuple[str, ...], shown: tuple[str, ...] = ()) -> None:
+    def check(
+        module: str, name: str, known: tuple[str, ...], shown: tuple[str, ...] = ()
+    ) -> None:
         if name not in known:
-            raise CompositionError(f"{text!r}: unknown {module} {name!r}; known: {', '.join(shown or known)}")
+            raise CompositionError(
+                f"{text!r}: unknown {module} {name!r}; known: {', '.join(shown or known)}"
+            )
 
     check("subgraph extraction", extraction, _EXTRACTIONS)
     if plus:
@@ -81,7 +89,9 @@ def parse_composition(text: str | int) -> Composition:
     if filtering == "beam":
         check("scorer behind 'beam:'", guide, SCORERS)
     elif colon:
-        raise CompositionError(f"{text!r}: {filtering} paths are found without a scorer, write only {filtering!r}")
+        raise CompositionError(
+            f"{text!r}: {filtering} paths are found without a scorer, write only {filtering!r}"
+        )
     check(
         "path refinement",
         refinement,

@@ -41,10 +41,14 @@ class Extraction:
     def __post_init__(self) -> None:
         counts = (self.max_ent, self.walks, self.steps, self.hops)
         if min(counts) < 1 or not 0 <= self.damping < 1:
-            raise ValueError(f"max_ent, walks, steps and hops are at least 1 and damping is in 0..1, got {self}")
+            raise ValueError(
+                f"max_ent, walks, steps and hops are at least 1 and damping is in 0..1, got {self}"
+            )
 
 
-def ppr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
+def ppr(
+    graph: Graph, starts: Sequence[int], how: Extraction = Extraction()
+) -> Subgraph:
     """Return the subgraph of the nodes with the highest PageRank personalised to `starts`, and all edges between them.
 
     At most `how.max_ent` nodes are taken; ties go to the lower number. Walks ignore directions. Nodes that no walk
@@ -73,7 +77,9 @@ def ppr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
     )
 
 
-def rwr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
+def rwr(
+    graph: Graph, starts: Sequence[int], how: Extraction = Extraction()
+) -> Subgraph:
     """Return the subgraph of the nodes that random walks from `starts` visit most, and all edges between them.
 
     At most `how.max_ent` nodes are taken; ties go to the lower number. `how.walks` walks leave each start; after every
@@ -96,7 +102,9 @@ def rwr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
     return _around(graph, starts, ranked, how)
 
 
-def ego(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
+def ego(
+    graph: Graph, starts: Sequence[int], how: Extraction = Extraction()
+) -> Subgraph:
     """Return the subgraph of the nodes at most `how.hops` edges away from a start, and all edges between them.
 
     At most `how.max_ent` nodes are taken, the nearest first, then the lower number.
@@ -124,10 +132,16 @@ def ego(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
     )
 
 
-EXTRACTIONS: Mapping[str, Callable[[Graph, Sequence[int], Extraction], Subgraph]] = {"ppr": ppr, "rwr": rwr, "ego": ego}
+EXTRACTIONS: Mapping[str, Callable[[Graph, Sequence[int], Extraction], Subgraph]] = {
+    "ppr": ppr,
+    "rwr": rwr,
+    "ego": ego,
+}
 
 
-def _around(graph: Graph, starts: Sequence[int], ranked: Sequence[int], how: Extraction) -> Subgraph:
+def _around(
+    graph: Graph, starts: Sequence[int], ranked: Sequence[int], how: Extraction
+) -> Subgraph:
     """Return the subgraph of the starts and the first nodes of `ranked`, at most `how.max_ent` nodes in all."""
     nodes = dict.fromkeys([*sorted(set(starts)), *ranked])
     return Subgraph.induced(graph, list(nodes)[: how.max_ent])

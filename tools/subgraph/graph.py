@@ -90,7 +90,9 @@ class Graph:
         )
 
     @classmethod
-    def of_texts(cls, nodes: Sequence[str], edges: Iterable[tuple[int, str, int]]) -> Self:
+    def of_texts(
+        cls, nodes: Sequence[str], edges: Iterable[tuple[int, str, int]]
+    ) -> Self:
         """Make a graph whose nodes stay apart even where their texts are equal.
 
         edges: (place of the source in `nodes`, text, place of the target).
@@ -201,7 +203,9 @@ class Subgraph:
         """Make the subgraph of `nodes` and every edge between them."""
         inside_nodes = np.unique(np.fromiter(nodes, np.int64))
         cells = [graph.incident.row(node) for node in inside_nodes.tolist()]
-        edges = np.unique(np.concatenate([*cells, np.empty(0, np.int64)])).astype(np.int64)
+        edges = np.unique(np.concatenate([*cells, np.empty(0, np.int64)])).astype(
+            np.int64
+        )
         ends = graph.edges[edges][:, [0, 2]]
         inside = np.isin(ends, inside_nodes).all(axis=1)
         return cls(
@@ -211,7 +215,9 @@ class Subgraph:
         )
 
     @classmethod
-    def of_edges(cls, graph: Graph, edges: Iterable[int], nodes: Iterable[int] = ()) -> Self:
+    def of_edges(
+        cls, graph: Graph, edges: Iterable[int], nodes: Iterable[int] = ()
+    ) -> Self:
         """Make the subgraph of `edges`, their ends, and `nodes`."""
         numbers = np.unique(np.fromiter(edges, np.int64))
         others = np.fromiter(nodes, np.int64)
@@ -303,5 +309,7 @@ def adjacency_of(ends: npt.NDArray[Any], count: int) -> csr_matrix:
     except ImportError as error:
         raise MissingExtra("subgraphs and paths", "graph") from error
     # adds up repeated edges
-    one_way = csr_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
+    one_way = csr_matrix(
+        (np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count)
+    )
     return (one_way + one_way.T).tocsr()

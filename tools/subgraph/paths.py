@@ -14,8 +14,20 @@ from random import Random
 import numpy as np
 
 from ras_agent.records import Failure, Triple
-from ras_agent.tools.subgraph.graph import Graph, Step, Subgraph, adjacency_of, plain_name
-from ras_agent.tools.subgraph.scoring import RelativeScorer, Scorer, Wording, best, score_distinct
+from ras_agent.tools.subgraph.graph import (
+    Graph,
+    Step,
+    Subgraph,
+    adjacency_of,
+    plain_name,
+)
+from ras_agent.tools.subgraph.scoring import (
+    RelativeScorer,
+    Scorer,
+    Wording,
+    best,
+    score_distinct,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +68,9 @@ class Path:
         )
         return " ".join(words)
 
-    def _words(self, graph: Graph, label: Callable[[str], str], names: bool = True) -> list[str]:
+    def _words(
+        self, graph: Graph, label: Callable[[str], str], names: bool = True
+    ) -> list[str]:
         words = []
         if names:
             words.append(label(graph.nodes[self.start]))
@@ -89,7 +103,9 @@ class PathLimits:
 
     def __post_init__(self) -> None:
         if self.longest < 0 or self.most < 1 or self.width < 1:
-            raise ValueError(f"longest is at least 0, most and width at least 1, got {self}")
+            raise ValueError(
+                f"longest is at least 0, most and width at least 1, got {self}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +117,9 @@ class Filtered:
     failures: tuple[Failure, ...] = ()
 
 
-def shortest(subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = PathLimits()) -> Filtered:
+def shortest(
+    subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = PathLimits()
+) -> Filtered:
     """Find every shortest path from each start to each other node, the shortest first; parallel edges make several.
 
     Directions do not count. scipy measures the distances; paths are then read off edge by edge. Raises MissingExtra
@@ -141,7 +159,9 @@ def shortest(subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = Pat
     return _take_first(paths, limits)
 
 
-def complete(subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = PathLimits()) -> Filtered:
+def complete(
+    subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = PathLimits()
+) -> Filtered:
     """Find every path from each start that meets no node twice, detours included; the shortest first."""
     if not limits.longest:
         raise ValueError("complete paths need a length cap: give `longest`")
@@ -177,7 +197,9 @@ def beam(
         front = [(0.0, Path((start,)))]  # with the sum of its edges' scores
         while front and (not limits.longest or len(front[0][1]) < limits.longest):
             longer = _longer(subgraph, front)
-            texts = [subgraph.graph.edge_text(path.edges[-1], wording) for _, path in longer]
+            texts = [
+                subgraph.graph.edge_text(path.edges[-1], wording) for _, path in longer
+            ]
             if isinstance(scorer, RelativeScorer):
                 values.clear()
             fresh = [text for text in dict.fromkeys(texts) if text not in values]
@@ -198,10 +220,14 @@ def beam(
                 strict=True,
             ):
                 grown.append((total + values[text], path))
-            means = np.array([total / len(path) for total, path in grown], dtype=np.float32)
+            means = np.array(
+                [total / len(path) for total, path in grown], dtype=np.float32
+            )
             front = [grown[place] for place in best(means, limits.width)]
             candidates += [(total / len(path), path) for total, path in front]
-    candidates.sort(key=lambda candidate: -candidate[0])  # stable: the shorter first among equals
+    candidates.sort(
+        key=lambda candidate: -candidate[0]
+    )  # stable: the shorter first among equals
     paths = [path for _, path in candidates[: limits.most]]
     return Filtered(
         tuple(paths),
@@ -210,7 +236,9 @@ def beam(
     )
 
 
-def _longer(subgraph: Subgraph, front: Sequence[tuple[float, Path]]) -> list[tuple[float, Path]]:
+def _longer(
+    subgraph: Subgraph, front: Sequence[tuple[float, Path]]
+) -> list[tuple[float, Path]]:
     """Return the paths that are one edge longer, each with the sum before its last edge."""
     longer = []
     for total, path in front:
@@ -221,7 +249,10 @@ def _longer(subgraph: Subgraph, front: Sequence[tuple[float, Path]]) -> list[tup
 
 
 def _by_level(
-    subgraph: Subgraph, levels: list[list[Path]], limits: PathLimits, distance: Callable[[int, int], float] | None
+    subgraph: Subgraph,
+    levels: list[list[Path]],
+    limits: PathLimits,
+    distance: Callable[[int, int], float] | None,
 ) -> Iterator[Path]:
     """Yield the paths from all starts by length; no path meets a node twice.
 
@@ -304,7 +335,12 @@ def at_random(paths: Sequence[Path], top_k: int, seed: int = 0) -> Refined:
 
 
 def by_score(
-    graph: Graph, paths: Sequence[Path], top_k: int, scorer: Scorer, question: str, wording: Wording = "facts"
+    graph: Graph,
+    paths: Sequence[Path],
+    top_k: int,
+    scorer: Scorer,
+    question: str,
+    wording: Wording = "facts",
 ) -> Refined:
     """Take the `top_k` paths that fit the question best, best first, ties in their order."""
     texts = [path.scored_text(graph, wording) for path in paths]

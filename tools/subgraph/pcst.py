@@ -38,7 +38,11 @@ class Prizes:
     cost: float = 0.5
 
     def __post_init__(self) -> None:
-        if self.cost < 0 or self.nodes.min(initial=0) < 0 or self.edges.min(initial=0) < 0:
+        if (
+            self.cost < 0
+            or self.nodes.min(initial=0) < 0
+            or self.edges.min(initial=0) < 0
+        ):
             raise ValueError("prizes and the cost of an edge cannot be negative")
 
 
@@ -87,7 +91,11 @@ def prizes_of(
             cost,
         )
     node_prizes = np.zeros(len(node_scores))
-    top = [place for place in best(np.asarray(node_scores), nodes) if node_scores[place] > 0]
+    top = [
+        place
+        for place in best(np.asarray(node_scores), nodes)
+        if node_scores[place] > 0
+    ]
     node_prizes[top] = nodes - np.arange(len(top))
     edge_prizes = np.zeros(len(edge_scores))
     values = np.unique(edge_scores[edge_scores > 0])[::-1]
@@ -98,7 +106,11 @@ def prizes_of(
 
 
 def _published_prizes(
-    node_scores: npt.NDArray[Any], edge_scores: npt.NDArray[Any], nodes: int, edges: int, cost: float
+    node_scores: npt.NDArray[Any],
+    edge_scores: npt.NDArray[Any],
+    nodes: int,
+    edges: int,
+    cost: float,
 ) -> Prizes:
     node_prizes = np.zeros(len(node_scores))
     top = best(np.asarray(node_scores), min(nodes, len(node_scores)))
@@ -147,7 +159,9 @@ def instance_of(ends: Ints, prizes: Prizes) -> Instance:
     )
 
 
-def steiner_tree(subgraph: Subgraph, prizes: Prizes, trees: int = 1, published: bool = False) -> Subgraph:
+def steiner_tree(
+    subgraph: Subgraph, prizes: Prizes, trees: int = 1, published: bool = False
+) -> Subgraph:
     """Return the best connected part that pcst_fast finds, or `trees` of them; empty without prizes.
 
     It is within a factor of 2 on costs plus prizes not collected. published: with the pruning of G-Retriever's code,
@@ -243,7 +257,9 @@ class PCSTSettings:
             )
             < 0
         ):
-            raise ValueError(f"nodes, edges, cost and named_prize are at least 0, got {self}")
+            raise ValueError(
+                f"nodes, edges, cost and named_prize are at least 0, got {self}"
+            )
         if self.trees < 1:
             raise ValueError(f"there is at least one tree, got {self}")
 
@@ -282,11 +298,18 @@ class PCSTFinder:
         self._scorer = scorer
         self.settings = settings or PCSTSettings()
         self._embedder = embedder
-        if scorer is None and (graph.origin is None or graph.origin.entity_vectors is None):
-            raise ValueError("PCST needs to know what fits a question: a scorer, or a KGIndex with vectors")
+        if scorer is None and (
+            graph.origin is None or graph.origin.entity_vectors is None
+        ):
+            raise ValueError(
+                "PCST needs to know what fits a question: a scorer, or a KGIndex with vectors"
+            )
 
     def find(
-        self, question: str, starts: Sequence[int] = (), weights: Sequence[float] | None = None
+        self,
+        question: str,
+        starts: Sequence[int] = (),
+        weights: Sequence[float] | None = None,
     ) -> QuestionSubgraph:
         """Find the question's subgraph.
 
@@ -343,11 +366,15 @@ class PCSTFinder:
             nodes, relations = (judge(question) for judge in self._judges)
             failures += nodes.failures + relations.failures
             return nodes.values, relations.values
-        embedder: Any = self._embedder or (origin.embedder if origin is not None else None)
+        embedder: Any = self._embedder or (
+            origin.embedder if origin is not None else None
+        )
         vector = query_vector(embedder, question)
         node_scores, relation_scores = (part @ vector for part in self._vectors)
         if origin is not None:
-            relation_scores[origin.equivalence_relation] = 0  # that two names mean one thing answers no question
+            relation_scores[origin.equivalence_relation] = (
+                0  # that two names mean one thing answers no question
+            )
         return node_scores, relation_scores
 
     @cached_property

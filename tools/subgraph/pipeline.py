@@ -44,7 +44,9 @@ class PathSettings:
 
     def __post_init__(self) -> None:
         if min(self.window, self.top_k) < 1:
-            raise ValueError(f"window and top_k are at least 1, got {self.window} and {self.top_k}")
+            raise ValueError(
+                f"window and top_k are at least 1, got {self.window} and {self.top_k}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,9 @@ class FoundPaths:
     @property
     def triples(self) -> tuple[Triple, ...]:
         """Return the facts of `paths`, each once, in their order, with their sources: evidence for an answerer."""
-        edges = dict.fromkeys(edge for ranked in self.paths for edge in ranked.path.edges)
+        edges = dict.fromkeys(
+            edge for ranked in self.paths for edge in ranked.path.edges
+        )
         return tuple(map(self.graph.triple, edges))
 
 
@@ -125,9 +129,13 @@ class PathFinder:
         starts = list(dict.fromkeys(starts))
         for start in starts:
             if start is None or not 0 <= start < len(self.graph.nodes):
-                raise ValueError(f"paths start at nodes from 0 to {len(self.graph.nodes) - 1}, got {start}")
+                raise ValueError(
+                    f"paths start at nodes from 0 to {len(self.graph.nodes) - 1}, got {start}"
+                )
         if how.wording == "relations":
-            question = without_names(question, [self.graph.nodes[start] for start in starts])
+            question = without_names(
+                question, [self.graph.nodes[start] for start in starts]
+            )
         times = [self._clock()]
         subgraph = EXTRACTIONS[plan.extraction](
             self.graph,
@@ -183,7 +191,9 @@ class PathFinder:
             )
         failures += refined.failures
         times.append(self._clock())
-        extraction, filtering, refinement = (end - begin for begin, end in pairwise(times))
+        extraction, filtering, refinement = (
+            end - begin for begin, end in pairwise(times)
+        )
         return FoundPaths(
             self.graph,
             subgraph,

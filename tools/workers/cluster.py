@@ -52,25 +52,46 @@ class Cluster:
     @asynccontextmanager
     async def opened(self, concurrency: int) -> AsyncIterator[Work]:
         """Start the actors, and end them with the block. Raises RunError for one that cannot start."""
-        started_here = self.address in (None, "local") and not os.environ.get("RAY_ADDRESS")
-        if started_here and "ray" not in sys.modules:  # Ray reads it when it is imported
+        started_here = self.address in (None, "local") and not os.environ.get(
+            "RAY_ADDRESS"
+        )
+        if (
+            started_here and "ray" not in sys.modules
+        ):  # Ray reads it when it is imported
             os.environ.setdefault(_AUTHENTICATION, "token")
         ray = ray_library()
         ours = not ray.is_initialized()
         if ours:
             about: dict[str, Any] = {"include_dashboard": False} if started_here else {}
-            ray.init(self.address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR, **about)
+            ray.init(
+                self.address,
+                namespace=NAMESPACE,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                **about,
+            )
             if started_here:  # not before: some versions choose a token themselves
                 warnings.warn(_exposed(), RuntimeWarning, stacklevel=2)
         actors: list[Any] = []
         try:
-            caches = {name: _keeper(ray, file) for name, file in self.shared_files.items()}
+            caches = {
+                name: _keeper(ray, file) for name, file in self.shared_files.items()
+            }
             actors += [actor for _, actor in caches.values()]
             spec = replace(
-                self.spec, arguments={**self.spec.arguments, **{name: place for name, (place, _) in caches.items()}}
+                self.spec,
+                arguments={
+                    **self.spec.arguments,
+                    **{name: place for name, (place, _) in caches.items()},
+                },
             )
-            count = min(self.workers or max(1, int(ray.cluster_resources().get("CPU", 1))), concurrency)
-            workers = [_worker(ray, spec, -(-concurrency // count)) for _ in range(count)]
+            count = min(
+                self.workers or max(1, int(ray.cluster_resources().get("CPU", 1))),
+                concurrency,
+            )
+            workers = [
+                _worker(ray, spec, -(-concurrency // count)) for _ in range(count)
+            ]
             actors += workers
             await _started(ray, workers)
             free = asyncio.Queue[Any]()
@@ -83,7 +104,9 @@ class Cluster:
                 try:
                     return await worker.do.remote(item)
                 except ray.exceptions.RayActorError as error:
-                    raise RunError(f"a Ray worker ended ({error}); the same command resumes the run") from error
+                    raise RunError(
+                        f"a Ray worker ended ({error}); the same command resumes the run"
+                    ) from error
                 finally:
                     free.put_nowait(worker)
 
@@ -98,10 +121,19 @@ class Cluster:
 def _exposed() -> str:
     """Say who can reach a Ray that is started here."""
     asks = (
-        os.environ.get(_AUTHENTICATION, "").lower() == "token" and find_spec("ray._private.authentication") is not None
+        os.environ.get(_AUTHENTICATION, "").lower() == "token"
+        and find_spec("ray._private.authentication") is not None
     )
-    who = "whoever has the token in ~/.ray/auth_token" if asks else "everybody who reaches them, who can run any code"
-    remedy = "" if asks else f"; Ray 2.52 and later ask for a token ({_AUTHENTICATION}=token)"
+    who = (
+        "whoever has the token in ~/.ray/auth_token"
+        if asks
+        else "everybody who reaches them, who can run any code"
+    )
+    remedy = (
+        ""
+        if asks
+        else f"; Ray 2.52 and later ask for a token ({_AUTHENTICATION}=token)"
+    )
     return (
         f"Ray listens at all network addresses of this machine, and lets in {who}{remedy}; --engine processes opens no "
         "port at all"
@@ -115,7 +147,9 @@ class _Worker:
         self._problem = ""
         try:
             self._work = spec.build()
-        except Exception as error:  # in words: not every exception survives the way back
+        except (
+            Exception
+        ) as error:  # in words: not every exception survives the way back
             self._problem = f"{type(error).__name__}: {error}"
 
     async def do(self, item: Any) -> Any:
@@ -146,7 +180,11 @@ class _Keeper:
 
 
 def _worker(ray: Any, spec: WorkSpec, at_once: int) -> Any:
-    return ray.remote(_Worker).options(num_cpus=1, max_concurrency=at_once + 1).remote(spec)
+    return (
+        ray.remote(_Worker)
+        .options(num_cpus=1, max_concurrency=at_once + 1)
+        .remote(spec)
+    )
 
 
 def _keeper(ray: Any, file: SharedFile) -> tuple[str, Any]:
@@ -154,7 +192,9 @@ def _keeper(ray: Any, file: SharedFile) -> tuple[str, Any]:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     name = f"{file.kind}-{uuid4().hex}"
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    here = NodeAffinitySchedulingStrategy(
+        ray.get_runtime_context().get_node_id(), soft=False
+    )
     actor = ray.remote(_Keeper).options(
         name=name, namespace=NAMESPACE, num_cpus=0, max_concurrency=32, scheduling_strategy=here
     ).remote(replace(file, path=file.path.resolve()))  # fmt: skip

@@ -11,7 +11,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -63,7 +70,11 @@ class Here:
 
 
 async def run_all(
-    pool: Pool, items: Iterable[Any], *, concurrency: int, on_end: Callable[[Any], Awaitable[None]] | None = None
+    pool: Pool,
+    items: Iterable[Any],
+    *,
+    concurrency: int,
+    on_end: Callable[[Any], Awaitable[None]] | None = None,
 ) -> None:
     """Do all `items`, at most `concurrency` at once, and await `on_end` with each result as it comes, in any spec.
 
@@ -84,13 +95,19 @@ async def run_all(
             async with asyncio.TaskGroup() as workers:
                 for _ in range(concurrency):
                     workers.create_task(worker(work))
-        except ExceptionGroup as several:  # of one cause, such as a full disk: the first says it
+        except (
+            ExceptionGroup
+        ) as several:  # of one cause, such as a full disk: the first says it
             first = several.exceptions[0]
-        if first is not None:  # raised out here, so that it is not the cause of its own group
+        if (
+            first is not None
+        ):  # raised out here, so that it is not the cause of its own group
             raise first
 
 
-def results_in_order(pool: Pool, items: Iterable[_T], *, concurrency: int) -> Iterator[tuple[_T, Any]]:
+def results_in_order(
+    pool: Pool, items: Iterable[_T], *, concurrency: int
+) -> Iterator[tuple[_T, Any]]:
     """Yield each item with its result, in the order of the items, while up to `concurrency` are being done.
 
     `items` is read no further ahead than that, in the thread of the caller; the pool runs on an event loop in a thread
@@ -110,7 +127,9 @@ def results_in_order(pool: Pool, items: Iterable[_T], *, concurrency: int) -> It
                 continue
             oldest, future = under_way.popleft()
             result = future.result()
-            under_way.append((item, loop.submit(item)))  # first, so that no worker waits while the caller is busy
+            under_way.append(
+                (item, loop.submit(item))
+            )  # first, so that no worker waits while the caller is busy
             yield oldest, result
         while under_way:
             oldest, future = under_way.popleft()
@@ -127,8 +146,12 @@ class _PoolThread:
     def __init__(self, pool: Pool, concurrency: int) -> None:
         """Open the pool. Raises what that raises."""
         self._pool, self._concurrency = pool, concurrency
-        self._opened: Future[tuple[asyncio.AbstractEventLoop, Work, asyncio.Event]] = Future()
-        self._thread = threading.Thread(target=self._run, daemon=True)  # not to outlive a second Ctrl-C
+        self._opened: Future[tuple[asyncio.AbstractEventLoop, Work, asyncio.Event]] = (
+            Future()
+        )
+        self._thread = threading.Thread(
+            target=self._run, daemon=True
+        )  # not to outlive a second Ctrl-C
         self._thread.start()
         self._loop, self._work, self._stop = self._opened.result()
 
@@ -154,7 +177,9 @@ class _PoolThread:
 
     async def _hold_open(self) -> None:
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
-        loop.set_default_executor(ThreadPoolExecutor(self._concurrency))  # for roles that are not asynchronous
+        loop.set_default_executor(
+            ThreadPoolExecutor(self._concurrency)
+        )  # for roles that are not asynchronous
         async with self._pool.opened(self._concurrency) as work:
             self._opened.set_result((loop, work, stop))
             await stop.wait()

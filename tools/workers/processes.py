@@ -38,12 +38,16 @@ class Processes:
         """Start the workers, and end them with the block. Raises RunError for one that cannot start."""
         workers = [_Worker(self._spec) for _ in range(min(self._count, concurrency))]
         try:
-            for started in await asyncio.gather(*(worker.ready for worker in workers), return_exceptions=True):
+            for started in await asyncio.gather(
+                *(worker.ready for worker in workers), return_exceptions=True
+            ):
                 if isinstance(started, BaseException):
                     raise started
 
             async def do(item: Any) -> Any:
-                return await min(workers, key=lambda worker: len(worker.waiting)).do(item)
+                return await min(workers, key=lambda worker: len(worker.waiting)).do(
+                    item
+                )
 
             yield do
         finally:
@@ -55,7 +59,9 @@ class _Worker:
     """Connection to one process from the event loop that hands out items."""
 
     def __init__(self, spec: WorkSpec) -> None:
-        context = get_context("spawn")  # a fork would copy locks that threads of this process hold
+        context = get_context(
+            "spawn"
+        )  # a fork would copy locks that threads of this process hold
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_live, args=(theirs, spec), daemon=True)
         self._process.start()
@@ -92,7 +98,11 @@ class _Worker:
             while True:
                 number, result = self._pipe.recv()
                 self._loop.call_soon_threadsafe(self._settle, number, result)
-        except (OSError, EOFError, RuntimeError):  # the pipe or the event loop is closed
+        except (
+            OSError,
+            EOFError,
+            RuntimeError,
+        ):  # the pipe or the event loop is closed
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._lose)
 
@@ -123,12 +133,21 @@ class _Worker:
 
 def _live(pipe: Connection, spec: WorkSpec) -> None:
     """Run a worker from its start to its end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that hands out
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is for the process that hands out
     with suppress(EOFError, ConnectionError):  # that process is gone
         try:
             work = spec.build()
         except Exception as error:
-            pipe.send((_READY, RunError(f"a worker process could not start: {type(error).__name__}: {error}")))
+            pipe.send(
+                (
+                    _READY,
+                    RunError(
+                        f"a worker process could not start: {type(error).__name__}: {error}"
+                    ),
+                )
+            )
             return
         pipe.send((_READY, None))
         asyncio.run(_work(pipe, work))

@@ -16,7 +16,9 @@ REMOTE = "ray:"
 """What the place of a cache begins with if an actor stores it."""
 
 
-def open_cache(place: str | Path | Address, kind: str, patience: float = PATIENCE) -> Cache:
+def open_cache(
+    place: str | Path | Address, kind: str, patience: float = PATIENCE
+) -> Cache:
     """Open a cache in a file, at an address of PostgreSQL, or behind "ray:NAME", an actor (see `cluster`).
 
     kind, patience: see StoredCache. Raises SettingsError for a place that cannot hold one, or an actor that does not
@@ -38,17 +40,23 @@ class ActorCache:
         try:
             self._actor = self._ray.get_actor(name, namespace=NAMESPACE)
         except ValueError as error:
-            raise SettingsError(f"there is no actor {name!r} on this Ray cluster: {error}; name a file") from error
+            raise SettingsError(
+                f"there is no actor {name!r} on this Ray cluster: {error}; name a file"
+            ) from error
 
     def get(self, key: str) -> bytes | None:
         value: bytes | None = self._ray.get(self._actor.get.remote(key))
         return value
 
     def put(self, key: str, value: bytes, about: str = "") -> None:
-        self._ray.get(self._actor.put.remote(key, value, about))  # on the disk before anybody goes on
+        self._ray.get(
+            self._actor.put.remote(key, value, about)
+        )  # on the disk before anybody goes on
 
     def entries(self) -> Sequence[tuple[str, bytes]]:
-        stored: Sequence[tuple[str, bytes]] = self._ray.get(self._actor.entries.remote())
+        stored: Sequence[tuple[str, bytes]] = self._ray.get(
+            self._actor.entries.remote()
+        )
         return stored
 
     def __len__(self) -> int:

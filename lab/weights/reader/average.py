@@ -27,23 +27,43 @@ def average(files: Sequence[Path], out: Path) -> None:
 
     Raises WeightsError for a file that is damaged, has no card, or holds other weights than the first.
     """
-    readers, cards = [load_weights(file) for file in files], [_card(file) for file in files]
-    shapes = [{name: weight.shape for name, weight in reader.items()} for reader in readers]
+    readers, cards = (
+        [load_weights(file) for file in files],
+        [_card(file) for file in files],
+    )
+    shapes = [
+        {name: weight.shape for name, weight in reader.items()} for reader in readers
+    ]
     for file, held in zip(files, shapes, strict=True):
         if held != shapes[0]:
-            raise WeightsError(f"{file}: other weights than {files[0]} has; average readers of one architecture")
-    save_weights({name: np.mean([reader[name] for reader in readers], axis=0) for name in readers[0]}, out)
+            raise WeightsError(
+                f"{file}: other weights than {files[0]} has; average readers of one architecture"
+            )
+    save_weights(
+        {
+            name: np.mean([reader[name] for reader in readers], axis=0)
+            for name in readers[0]
+        },
+        out,
+    )
     own = {"what", "made_by"}
     shared = {
-        key: one for key, one in cards[0].items() if key not in own and all(card.get(key) == one for card in cards)
+        key: one
+        for key, one in cards[0].items()
+        if key not in own and all(card.get(key) == one for card in cards)
     }
     card = {
         **shared,
         "what": "all-MiniLM-L6-v2 as a reader: the mean of the weights of several trainings",
         "made_by": "python -m lab.weights.reader.average",
-        "trainings": [{key: value for key, value in card.items() if key not in shared} for card in cards],
+        "trainings": [
+            {key: value for key, value in card.items() if key not in shared}
+            for card in cards
+        ],
     }
-    out.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+    out.with_suffix(".json").write_text(
+        json.dumps(card, indent=2) + "\n", encoding="utf-8"
+    )
 
 
 def _card(file: Path) -> dict[str, Any]:
@@ -51,14 +71,22 @@ def _card(file: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(card.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
-        raise WeightsError(f"{card}: the card of {file.name} cannot be read ({error}); train writes both") from error
+        raise WeightsError(
+            f"{card}: the card of {file.name} cannot be read ({error}); train writes both"
+        ) from error
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and average."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", type=Path, nargs="+", help="the .safetensors files of trained readers")
-    parser.add_argument("--out", type=Path, required=True, help="the .safetensors file of their mean")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "files", type=Path, nargs="+", help="the .safetensors files of trained readers"
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, help="the .safetensors file of their mean"
+    )
     options = parser.parse_args(arguments)
     average(options.files, options.out)
 

@@ -37,23 +37,37 @@ class Row(NamedTuple):
 
 def items(examples: Sequence[ReaderExample], tokenizer: Tokenizer) -> Iterator[Item]:
     """Yield the examples as tokens; an example is left out if an answer in it touches no token."""
-    questions = tokenizer.encode_batch([example.question for example in examples], add_special_tokens=False)
-    texts = tokenizer.encode_batch([example.text for example in examples], add_special_tokens=False)
+    questions = tokenizer.encode_batch(
+        [example.question for example in examples], add_special_tokens=False
+    )
+    texts = tokenizer.encode_batch(
+        [example.text for example in examples], add_special_tokens=False
+    )
     for example, question, text in zip(examples, questions, texts, strict=True):
         offsets = text.offsets if example.text else question.offsets
-        gold = [tokens for span in example.spans if (tokens := token_span(span, offsets))]
+        gold = [
+            tokens for span in example.spans if (tokens := token_span(span, offsets))
+        ]
         verdict = VERDICTS.index(example.verdict) if example.verdict else -1
         if len(gold) == len(example.spans):
             yield Item(question.ids[:QUESTION_TOKENS], text.ids, gold, verdict)
 
 
-def token_span(span: tuple[int, int], offsets: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+def token_span(
+    span: tuple[int, int], offsets: Sequence[tuple[int, int]]
+) -> tuple[int, int] | None:
     """Return the first and the last token that touch a span of characters."""
-    inside = [number for number, (start, end) in enumerate(offsets) if start < span[1] and end > span[0]]
+    inside = [
+        number
+        for number, (start, end) in enumerate(offsets)
+        if start < span[1] and end > span[0]
+    ]
     return (inside[0], inside[-1]) if inside else None
 
 
-def row_batches(items: Sequence[Item], tokens: int, batch_tokens: int, rng: random.Random) -> list[list[Row]]:
+def row_batches(
+    items: Sequence[Item], tokens: int, batch_tokens: int, rng: random.Random
+) -> list[list[Row]]:
     """Return one epoch: rows of like length together, at most `batch_tokens` a batch and in random order."""
     rows = [_row(item, tokens, rng) for item in items]
     rng.shuffle(rows)
@@ -73,7 +87,11 @@ def row_batches(items: Sequence[Item], tokens: int, batch_tokens: int, rng: rand
 def _row(item: Item, tokens: int, rng: random.Random) -> Row:
     """Cut a random window out of a text, one that holds a gold span if there is one; a verdict's text begins it."""
     if not item.text:
-        gold = [(first + 1, last + 1) for first, last in item.gold if last < len(item.question)]
+        gold = [
+            (first + 1, last + 1)
+            for first, last in item.gold
+            if last < len(item.question)
+        ]
         return Row(item.question, [], gold or [(0, 0)], item.verdict)
     room = tokens - len(item.question) - 3
     low, high = 0, max(0, len(item.text) - room)
@@ -83,8 +101,12 @@ def _row(item: Item, tokens: int, rng: random.Random) -> Row:
         low = min(high, max(0, last - room + 1))
     start = 0 if item.verdict >= 0 else rng.randint(low, high)
     shift = len(item.question) + 2 - start
-    gold = [(a + shift, b + shift) for a, b in item.gold if a >= start and b < start + room]
-    return Row(item.question, item.text[start : start + room], gold or [(0, 0)], item.verdict)
+    gold = [
+        (a + shift, b + shift) for a, b in item.gold if a >= start and b < start + room
+    ]
+    return Row(
+        item.question, item.text[start : start + room], gold or [(0, 0)], item.verdict
+    )
 
 
 def _length(row: Row) -> int:

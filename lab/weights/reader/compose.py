@@ -26,7 +26,9 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.offline.chain import asking_for
 from ras_agent.train.data import training_set
 
-_NO_NAMES = frozenset({"kind", "type", "year"})  # what is asked for by these nouns has no name
+_NO_NAMES = frozenset(
+    {"kind", "type", "year"}
+)  # what is asked for by these nouns has no name
 _LONGEST = 14  # words of a description
 _MOST_OF_A_NAME = 6  # questions that may ask about one name
 
@@ -69,7 +71,9 @@ def _turned(head: str, form: QuestionForm) -> str:
         return " ".join((head, subject, form.auxiliary, *predicate))
     if not predicate:
         return ""
-    return " ".join((head, subject, _inflected(predicate[0], form.auxiliary), *predicate[1:]))
+    return " ".join(
+        (head, subject, _inflected(predicate[0], form.auxiliary), *predicate[1:])
+    )
 
 
 _PAST = {
@@ -99,7 +103,9 @@ class Composition:
     second: ReaderExample
 
 
-def compositions(examples: Sequence[ReaderExample], rng: random.Random) -> Iterator[Composition]:
+def compositions(
+    examples: Sequence[ReaderExample], rng: random.Random
+) -> Iterator[Composition]:
     """Yield pairs of questions of different texts, where the first one's answer is a name that the second one holds."""
     asking = defaultdict[str, list[ReaderExample]](list)
     for example in examples:
@@ -115,18 +121,33 @@ def compositions(examples: Sequence[ReaderExample], rng: random.Random) -> Itera
             or answer.lower() in described.lower()
         ):
             continue
-        seconds = [one for one in asking[answer.lower()] if one.text != first.text and not _told(one, first)]
+        seconds = [
+            one
+            for one in asking[answer.lower()]
+            if one.text != first.text and not _told(one, first)
+        ]
         for second in rng.sample(seconds, min(len(seconds), _MOST_OF_A_NAME)):
             if joined := _joined(second.question, answer, described):
                 yield Composition(*joined, first, second)
 
 
 def _told(second: ReaderExample, first: ReaderExample) -> bool:
-    return second.answer.lower() in first.question.lower() or first.question.lower() == second.question.lower()
+    return (
+        second.answer.lower() in first.question.lower()
+        or first.question.lower() == second.question.lower()
+    )
 
 
-def _joined(question: str, name: str, described: str) -> tuple[str, tuple[int, int]] | None:
-    places = list(re.finditer(rf"(?:\b[Tt]he )?(?<!\w){re.escape(name)}(?![\w’'])", question, re.IGNORECASE))
+def _joined(
+    question: str, name: str, described: str
+) -> tuple[str, tuple[int, int]] | None:
+    places = list(
+        re.finditer(
+            rf"(?:\b[Tt]he )?(?<!\w){re.escape(name)}(?![\w’'])",
+            question,
+            re.IGNORECASE,
+        )
+    )
     if len(places) != 1 or len(question.split()) < len(name.split()) + 3:
         return None
     start, end = places[0].span()
@@ -143,10 +164,18 @@ def described_span(question: str, second: str, name: str) -> tuple[int, int] | N
     place = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", second, re.IGNORECASE)
     if not place:
         return None
-    before, after = second[: place.start()].strip().lower(), second[place.end() :].strip(" ?.").lower()
+    before, after = (
+        second[: place.start()].strip().lower(),
+        second[place.end() :].strip(" ?.").lower(),
+    )
     whole, low = question.rstrip(" ?."), question.lower().rstrip(" ?.")
     before = before.removesuffix(" the") if not low.startswith(before) else before
-    if not (before or after) or not low.startswith(before) or not low.endswith(after) or not before:
+    if (
+        not (before or after)
+        or not low.startswith(before)
+        or not low.endswith(after)
+        or not before
+    ):
         return None
     start, end = len(before), len(whole) - len(after)
     while start < end and not whole[start].isalnum() and whole[start] not in "\"“'":
@@ -164,20 +193,35 @@ def decompositions(
     A question with a description has no text; the description is its span. The readings ask for a described thing
     over the text that names it, in the words in which the planner asks.
     """
-    single = [one for one in examples if one.source in {"squad", "nq", "musique_step", "two_wiki_step"}]
+    single = [
+        one
+        for one in examples
+        if one.source in {"squad", "nq", "musique_step", "two_wiki_step"}
+    ]
     made = list(compositions(single, rng))
-    described = [ReaderExample(one.question, "", (one.span,), "composed") for one in made]
+    described = [
+        ReaderExample(one.question, "", (one.span,), "composed") for one in made
+    ]
     steps = [
-        ReaderExample(asking_for(one.question[slice(*one.span)]), one.first.text, one.first.spans, "composed_step")
+        ReaderExample(
+            asking_for(one.question[slice(*one.span)]),
+            one.first.text,
+            one.first.spans,
+            "composed_step",
+        )
         for one in made
     ]
     labelled = [*_labelled(training_set("musique", data).questions), *_two_wiki(data)]
     described += [one for one in labelled for _ in range(_REPEATED)]
     plain = rng.sample(single, min(len(single), len(described)))
-    return described + [ReaderExample(one.question, "", (), "plain") for one in plain], steps
+    return described + [
+        ReaderExample(one.question, "", (), "plain") for one in plain
+    ], steps
 
 
-def composed_pairs(examples: Sequence[ReaderExample], rng: random.Random) -> Iterator[ReaderExample]:
+def composed_pairs(
+    examples: Sequence[ReaderExample], rng: random.Random
+) -> Iterator[ReaderExample]:
     """Yield composed questions over what is around both answers, the text that names the bridge first."""
     for made in compositions(examples, rng):
         lead = _around(made.first.text, made.first.spans[0])[0]
@@ -187,10 +231,15 @@ def composed_pairs(examples: Sequence[ReaderExample], rng: random.Random) -> Ite
         yield ReaderExample(made.question, f"{lead} {text}", moved, "composed_pair")
 
 
-def compositions_inside(examples: Sequence[ReaderExample], rng: random.Random) -> Iterator[ReaderExample]:
+def compositions_inside(
+    examples: Sequence[ReaderExample], rng: random.Random
+) -> Iterator[ReaderExample]:
     """Yield questions of three hops with their outer description, and the question for that one with its inner one."""
     made = {one.question: one for one in compositions(examples, rng)}
-    middle = [ReaderExample(one.question, one.second.text, one.second.spans, "squad") for one in made.values()]
+    middle = [
+        ReaderExample(one.question, one.second.text, one.second.spans, "squad")
+        for one in made.values()
+    ]
     for outer in compositions([*middle, *examples], rng):
         inner = made.get(outer.first.question)
         if inner is None:
@@ -200,14 +249,21 @@ def compositions_inside(examples: Sequence[ReaderExample], rng: random.Random) -
         if described in asked:
             start = asked.index(described)
             yield ReaderExample(outer.question, "", (outer.span,), "composed_inside")
-            yield ReaderExample(asked, "", ((start, start + len(described)),), "composed_inside")
+            yield ReaderExample(
+                asked, "", ((start, start + len(described)),), "composed_inside"
+            )
 
 
-def _around(text: str, span: tuple[int, int]) -> tuple[str, tuple[tuple[int, int], ...]]:
+def _around(
+    text: str, span: tuple[int, int]
+) -> tuple[str, tuple[tuple[int, int], ...]]:
     """Return the sentence of a span with its neighbours, and the span there."""
     sentences = sentence_spans(text)
     at = next((place for place, (_, end) in enumerate(sentences) if end > span[0]), 0)
-    start, end = sentences[max(at - 1, 0)][0], max(sentences[min(at + 1, len(sentences) - 1)][1], span[1])
+    start, end = (
+        sentences[max(at - 1, 0)][0],
+        max(sentences[min(at + 1, len(sentences) - 1)][1], span[1]),
+    )
     return text[start:end], ((span[0] - start, span[1] - start),)
 
 
@@ -226,8 +282,18 @@ def _labelled(questions: Iterable[Question]) -> Iterator[ReaderExample]:
 
 def _two_wiki(data: Path) -> Iterator[ReaderExample]:
     for record in read_records(data / "2wikimultihopqa" / "train500_contexts.jsonl"):
-        question, steps, facts = record.text("question"), record.objects("qa_pairs"), record.triples("evidences")
+        question, steps, facts = (
+            record.text("question"),
+            record.objects("qa_pairs"),
+            record.triples("evidences"),
+        )
         if record.text("type") in {"comparison", "bridge_comparison"}:
             yield ReaderExample(question, "", (), "two_wiki_plain")
-        elif len(steps) > 1 and facts and (span := described_span(question, steps[1].text("question"), facts[0][2])):
+        elif (
+            len(steps) > 1
+            and facts
+            and (
+                span := described_span(question, steps[1].text("question"), facts[0][2])
+            )
+        ):
             yield ReaderExample(question, "", (span,), "two_wiki_described")

@@ -56,7 +56,9 @@ def occurrences(answers: Iterable[str], text: str) -> tuple[tuple[int, int], ...
     for answer in answers:
         if answer.strip():
             pattern = rf"(?<!\w){re.escape(answer.strip())}(?!\w)"
-            places |= {match.span() for match in re.finditer(pattern, text, re.IGNORECASE)}
+            places |= {
+                match.span() for match in re.finditer(pattern, text, re.IGNORECASE)
+            }
     return tuple(sorted(places))
 
 
@@ -70,7 +72,10 @@ def squad(data: Path) -> Iterator[ReaderExample]:
     known = set()
     for name in ("squad1_44articles", "squad1_flan", "squad1_routerlens", "squad1_val"):
         for example in _marked(data / "reading" / f"{name}.jsonl", "squad"):
-            key = (example.question.lower().replace(" ", ""), example.text[:40].lower().replace(" ", ""))
+            key = (
+                example.question.lower().replace(" ", ""),
+                example.text[:40].lower().replace(" ", ""),
+            )
             if key not in known:
                 known.add(key)
                 yield example
@@ -94,7 +99,11 @@ def evidence(data: Path) -> Iterator[ReaderExample]:
 def _marked(file: Path, source: str) -> Iterator[ReaderExample]:
     for record in read_records(file):
         text = record.text("t")
-        spans = tuple((start, end) for start, end in record.items("s") if 0 <= start < end <= len(text))
+        spans = tuple(
+            (start, end)
+            for start, end in record.items("s")
+            if 0 <= start < end <= len(text)
+        )
         yield ReaderExample(record.text("q"), text, spans, source)
 
 
@@ -129,14 +138,23 @@ def with_contexts(data: Path, file: str, source: str) -> Iterator[ReaderExample]
     for record in read_records(data / file):
         titles = dict.fromkeys(title for title, *_ in record.items("supporting_facts"))
         context = {
-            title: " ".join(sentence.strip() for sentence in sentences) for title, sentences in record.items("context")
+            title: " ".join(sentence.strip() for sentence in sentences)
+            for title, sentences in record.items("context")
         }
-        texts = [with_title(title, context[title]) for title in titles if title in context]
+        texts = [
+            with_title(title, context[title]) for title in titles if title in context
+        ]
         if "qa_pairs" in record:
-            for step, (subject, _, value) in zip(record.objects("qa_pairs"), record.triples("evidences"), strict=False):
+            for step, (subject, _, value) in zip(
+                record.objects("qa_pairs"), record.triples("evidences"), strict=False
+            ):
                 for text in texts:
-                    if (spans := occurrences([value], text)) and occurrences([subject], text):
-                        yield ReaderExample(step.text("question"), text, spans, f"{source}_step")
+                    if (spans := occurrences([value], text)) and occurrences(
+                        [subject], text
+                    ):
+                        yield ReaderExample(
+                            step.text("question"), text, spans, f"{source}_step"
+                        )
         answer = record.text("answer")
         if answer in {"yes", "no"}:
             yield ReaderExample(
@@ -164,7 +182,13 @@ def strategyqa(data: Path) -> Iterator[ReaderExample]:
     """Yield StrategyQA's questions over the facts that their annotators wrote down."""
     for record in read_records(data / "reading" / "strategyqa_decomposition.jsonl"):
         verdict = "true" if record.data["answer"] else "false"
-        yield ReaderExample(record.text("question"), " ".join(record.texts("facts")), (), "strategyqa", verdict)
+        yield ReaderExample(
+            record.text("question"),
+            " ".join(record.texts("facts")),
+            (),
+            "strategyqa",
+            verdict,
+        )
 
 
 def musique(data: Path) -> Iterator[ReaderExample]:
@@ -173,10 +197,15 @@ def musique(data: Path) -> Iterator[ReaderExample]:
         texts = {passage.id: text_with_title(passage) for passage in question.contexts}
         steps = question.decomposition
         for step in steps:
-            text_of_step = _HOP.sub(lambda hop: steps[int(hop[1]) - 1]["answer"], step["question"])  # noqa: B023
+            text_of_step = _HOP.sub(
+                lambda hop: steps[int(hop[1]) - 1]["answer"],  # noqa: B023
+                step["question"],
+            )
             text = texts[step["supporting_id"]]
             if spans := occurrences([step["answer"]], text):
-                yield ReaderExample(text_of_step.replace(" >> ", " "), text, spans, "musique_step")
+                yield ReaderExample(
+                    text_of_step.replace(" >> ", " "), text, spans, "musique_step"
+                )
         support = [texts[step["supporting_id"]] for step in steps]
         yield from _two_hop(question.question, question.answers, support, "musique")
 
@@ -196,7 +225,9 @@ LOADERS: dict[str, Callable[[Path], Iterator[ReaderExample]]] = {
 }
 
 
-def _two_hop(question: str, answers: Sequence[str], texts: Sequence[str], source: str) -> Iterator[ReaderExample]:
+def _two_hop(
+    question: str, answers: Sequence[str], texts: Sequence[str], source: str
+) -> Iterator[ReaderExample]:
     if answers[0].lower() in {"yes", "no"}:
         return
     if len(texts) > 1:
@@ -216,5 +247,9 @@ def reported_steps(data: Path) -> set[str]:
     file = data / "musique" / "questions.jsonl"
     if not file.is_file():
         return set()
-    steps = [step for record in read_records(file) for step in record.objects("decomposition")]
+    steps = [
+        step
+        for record in read_records(file)
+        for step in record.objects("decomposition")
+    ]
     return {step.text("question").lower().strip() for step in steps}

@@ -12,7 +12,17 @@ _NOUN = rf"(?P<noun>(?!{_HELP} )[a-z][a-z-]*(?: [a-z-]+){{0,2}}?)"
 _ASKED = rf"(?P<auxiliary>{_HELP}) (?P<rest>.+)"
 _PAST = r"(?!did|does|do)[a-z]+(?:s|ed|ew|ote|id|on|ade|ought|eld|an)"
 
-Kind = Literal["defined", "what it is", "who", "placed", "many", "object", "subject", "when", "where"]
+Kind = Literal[
+    "defined",
+    "what it is",
+    "who",
+    "placed",
+    "many",
+    "object",
+    "subject",
+    "when",
+    "where",
+]
 
 _PATTERNS: dict[Kind, str] = {
     "defined": rf"(?:who|what|which) (?P<auxiliary>{_BE}) (?P<rest>(?:the|a|an|his|her|its|their) .+)",
@@ -25,7 +35,9 @@ _PATTERNS: dict[Kind, str] = {
     "when": rf"when {_ASKED}",
     "where": rf"where {_ASKED}",
 }
-_FORMS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _PATTERNS.items()}
+_FORMS = {
+    kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _PATTERNS.items()
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,7 +191,9 @@ South Korean: South Korea, Korea
 New Zealand: New Zealand
 South African: South Africa
 """)
-_PLACES = {place.removeprefix("the ") for places in _COUNTRIES.values() for place in places}
+_PLACES = {
+    place.removeprefix("the ") for places in _COUNTRIES.values() for place in places
+}
 
 _BRITISH = {"British", "English", "Scottish", "Welsh", "Irish"}
 
@@ -236,13 +238,18 @@ class Thing:
     def said(self) -> frozenset[str]:
         """What it is in the text's words, with fewer of the words before each noun."""
         return frozenset(
-            " ".join(words[at:]) for kind in self.kinds for words in [kind.split()] for at in range(len(words))
+            " ".join(words[at:])
+            for kind in self.kinds
+            for words in [kind.split()]
+            for at in range(len(words))
         )
 
     @cached_property
     def entailed(self) -> frozenset[str]:
         """The same in wider words, too."""
-        return self.said | {wider for wider, narrower in _NARROWER.items() if narrower & self.said}
+        return self.said | {
+            wider for wider, narrower in _NARROWER.items() if narrower & self.said
+        }
 
     @property
     def is_person(self) -> bool:
@@ -252,7 +259,9 @@ class Thing:
         """Return whether the text has a phrase, or one that means it, so that it may hold though it is not said."""
         text = self.passage.text.lower()
         narrower = {*_NARROWER.get(phrase, ()), *_ACTS.get(phrase, ())}
-        return all(word in text for word in phrase.split()) or any(one.split()[-1].lower() in text for one in narrower)
+        return all(word in text for word in phrase.split()) or any(
+            one.split()[-1].lower() in text for one in narrower
+        )
 
 
 def thing_of(passage: Passage) -> Thing | None:
@@ -264,30 +273,54 @@ def thing_of(passage: Passage) -> Thing | None:
     peoples: list[str] = []
     for part in _AND.split(found["kinds"]):
         words = part.split()
-        while words and (words[0] in _NO_KIND or words[0] in ("an", "a", "the") or words[0].isdigit()):
+        while words and (
+            words[0] in _NO_KIND or words[0] in ("an", "a", "the") or words[0].isdigit()
+        ):
             words.pop(0)
         while size := _people_size(words):
             peoples.append(" ".join(words[:size]))
             del words[:size]
         if 0 < len(words) <= 4 and _is_kind(words[-1]):
             kinds.append(" ".join(words))
-    places = tuple(one.strip().removeprefix("the ") for one in (found["places"] or "").split(",") if one.strip())
-    return Thing(passage, found["be"] in ("was", "were"), tuple(kinds), tuple(peoples), places) if kinds else None
+    places = tuple(
+        one.strip().removeprefix("the ")
+        for one in (found["places"] or "").split(",")
+        if one.strip()
+    )
+    return (
+        Thing(
+            passage,
+            found["be"] in ("was", "were"),
+            tuple(kinds),
+            tuple(peoples),
+            places,
+        )
+        if kinds
+        else None
+    )
 
 
 def _people_size(words: Sequence[str]) -> int:
     """Return how many of the first words name a people: "New Zealand", "Scottish"."""
     if " ".join(words[:2]) in _COUNTRIES:
         return min(2, len(words))
-    return int(bool(words) and bool(words[0] in _COUNTRIES or DEMONYM.fullmatch(words[0])))
+    return int(
+        bool(words) and bool(words[0] in _COUNTRIES or DEMONYM.fullmatch(words[0]))
+    )
 
 
 def _is_kind(noun: str) -> bool:
     simple = noun.islower() and (noun.isalpha() or "-" in noun)
-    return simple and noun not in _NO_KIND and not noun.endswith(("ed", "ing", "ions", "ers", "-"))
+    return (
+        simple
+        and noun not in _NO_KIND
+        and not noun.endswith(("ed", "ing", "ions", "ers", "-"))
+    )
 
 
-def kind_questions(passages: Sequence[Passage], rng: random.Random, count: int) -> Iterator[ReaderExample]:
+def kind_questions(
+    passages: Sequence[Passage], rng: random.Random, count: int
+) -> Iterator[ReaderExample]:
     """Yield `count` questions to be judged, fewer of few passages.
 
     A quarter is about one thing, a half about two over the text about one of them, a quarter over both texts. A text is
@@ -304,9 +337,15 @@ def kind_questions(passages: Sequence[Passage], rng: random.Random, count: int) 
     for _ in range(20 * count if len(things) > 1 else 0):
         if made == count:
             return
-        one = rng.choice(persons if not others or (persons and rng.random() < 0.6) else others)
+        one = rng.choice(
+            persons if not others or (persons and rng.random() < 0.6) else others
+        )
         two = rng.choice(
-            alike[rng.choice(sorted(one.entailed))] if rng.random() < 0.5 else persons if one.is_person else others
+            alike[rng.choice(sorted(one.entailed))]
+            if rng.random() < 0.5
+            else persons
+            if one.is_person
+            else others
         )
         if one is two:
             continue
@@ -314,17 +353,29 @@ def kind_questions(passages: Sequence[Passage], rng: random.Random, count: int) 
         if form == 3 and rng.random() < 0.4:
             example = _same(one, two, rng)
         else:
-            example = _holding(one, two, ("kind", "kind_half", "kind_half", "kind_pair")[form], rng)
+            example = _holding(
+                one, two, ("kind", "kind_half", "kind_half", "kind_pair")[form], rng
+            )
         if example is not None:
             made += 1
             yield example
 
 
-def _holding(one: Thing, two: Thing, source: str, rng: random.Random) -> ReaderExample | None:
+def _holding(
+    one: Thing, two: Thing, source: str, rng: random.Random
+) -> ReaderExample | None:
     """Return a question whether something holds of a thing, or of two."""
     # what is asked holds of `one` if that is to be the text's; else of the other one, and perhaps of both
-    shared = sorted(one.entailed & two.entailed) if source == "kind_pair" and rng.random() < 0.6 else []
-    prop = _Property(noun=rng.choice(shared)) if shared else _property(rng.choice((one, two, two)), rng)
+    shared = (
+        sorted(one.entailed & two.entailed)
+        if source == "kind_pair" and rng.random() < 0.6
+        else []
+    )
+    prop = (
+        _Property(noun=rng.choice(shared))
+        if shared
+        else _property(rng.choice((one, two, two)), rng)
+    )
     truths = [_holds(thing, prop) for thing in (one, two)]
     if source == "kind":
         truth, subject = truths[0], one.name
@@ -338,7 +389,9 @@ def _holding(one: Thing, two: Thing, source: str, rng: random.Random) -> ReaderE
     lies = not one.is_person and bool(one.places or two.places)
     asked = _question(prop, subject, was, two_asked, lies, rng)
     shown = [one, two] if source == "kind_pair" else [one]
-    return ReaderExample(asked, _text(shown, rng), (), source, "true" if truth else "false")
+    return ReaderExample(
+        asked, _text(shown, rng), (), source, "true" if truth else "false"
+    )
 
 
 @dataclass(frozen=True)
@@ -357,7 +410,11 @@ def _property(thing: Thing, rng: random.Random) -> _Property:
     acts = sorted(act for act, narrower in _ACTS.items() if narrower & thing.said)
     if acts and chance < 0.25:
         return _Property(act=rng.choice(acts))
-    places = [place for people in thing.peoples for place in sorted(_COUNTRIES.get(people, ()))]
+    places = [
+        place
+        for people in thing.peoples
+        for place in sorted(_COUNTRIES.get(people, ()))
+    ]
     if places and chance < 0.4:
         return _Property(place=rng.choice(places))
     if thing.places and chance < 0.55:
@@ -372,11 +429,25 @@ def _holds(thing: Thing, prop: _Property) -> bool | None:
     """Return whether it holds of a thing; None where the text may mean it in other words."""
     truths: list[bool | None] = []
     if prop.noun:
-        truths.append(True if prop.noun in thing.entailed else None if thing.mentions(prop.noun) else False)
+        truths.append(
+            True
+            if prop.noun in thing.entailed
+            else None
+            if thing.mentions(prop.noun)
+            else False
+        )
     if prop.act:
-        truths.append(True if _ACTS[prop.act] & thing.said else None if thing.mentions(prop.act) else False)
+        truths.append(
+            True
+            if _ACTS[prop.act] & thing.said
+            else None
+            if thing.mentions(prop.act)
+            else False
+        )
     if prop.people:
-        near = _BRITISH & set(thing.peoples) and prop.people in _BRITISH  # who is English is British
+        near = (
+            _BRITISH & set(thing.peoples) and prop.people in _BRITISH
+        )  # who is English is British
         told = thing.peoples and prop.people not in thing.passage.text and not near
         truths.append(True if prop.people in thing.peoples else False if told else None)
     if prop.place:
@@ -390,8 +461,16 @@ def _all(truths: Sequence[bool | None]) -> bool | None:
 
 def _is_of(thing: Thing, place: str) -> bool | None:
     """Return whether a thing lies in a place or comes from it; a town without its country may lie in any."""
-    peoples = {people for people, countries in _COUNTRIES.items() if {place, f"the {place}"} & countries}
-    if peoples & _BRITISH and not peoples & set(thing.peoples) and _BRITISH & set(thing.peoples):
+    peoples = {
+        people
+        for people, countries in _COUNTRIES.items()
+        if {place, f"the {place}"} & countries
+    }
+    if (
+        peoples & _BRITISH
+        and not peoples & set(thing.peoples)
+        and _BRITISH & set(thing.peoples)
+    ):
         return None
     if place in thing.places or peoples & set(thing.peoples):
         return True
@@ -401,8 +480,12 @@ def _is_of(thing: Thing, place: str) -> bool | None:
     return False if told else None
 
 
-def _question(prop: _Property, subject: str, was: bool, two: bool, lies: bool, rng: random.Random) -> str:
-    both, early = ("both ", rng.random() < 0.4) if two and rng.random() < 0.8 else ("", False)
+def _question(
+    prop: _Property, subject: str, was: bool, two: bool, lies: bool, rng: random.Random
+) -> str:
+    both, early = (
+        ("both ", rng.random() < 0.4) if two and rng.random() < 0.8 else ("", False)
+    )
     named = f"both {subject}" if both and early else subject
     middle = "" if early else both
     if prop.act:
@@ -438,14 +521,22 @@ def _same(one: Thing, two: Thing, rng: random.Random) -> ReaderExample | None:
     else:
         return None
     return ReaderExample(
-        f"{be} {subject} {asks}?", _text([one, two], rng), (), "kind_pair", "true" if truth else "false"
+        f"{be} {subject} {asks}?",
+        _text([one, two], rng),
+        (),
+        "kind_pair",
+        "true" if truth else "false",
     )
 
 
 def _text(things: Sequence[Thing], rng: random.Random) -> str:
     whole = len(things) == 1 and rng.random() < 0.4
     texts = [
-        with_title(thing.passage.title, thing.passage.text if whole else lead(thing.passage.text)) for thing in things
+        with_title(
+            thing.passage.title,
+            thing.passage.text if whole else lead(thing.passage.text),
+        )
+        for thing in things
     ]
     rng.shuffle(texts)
     return " ".join(texts)
@@ -475,4 +566,8 @@ def plural(noun: str) -> str:
         return f"{noun[:-1]}ies"
     if noun.endswith("man") or noun.endswith("woman"):
         return f"{noun[:-2]}en"
-    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) and not noun.endswith("arch") else f"{noun}s"
+    return (
+        f"{noun}es"
+        if noun.endswith(("s", "x", "ch", "sh")) and not noun.endswith("arch")
+        else f"{noun}s"
+    )

@@ -20,8 +20,17 @@ from pathlib import Path
 
 from lab.weights.pseudo_examples import pseudo_examples
 from lab.weights.reader.batches import items, row_batches
-from lab.weights.reader.compose import composed_pairs, compositions_inside, decompositions
-from lab.weights.reader.examples import LOADERS, ReaderExample, reported_steps, text_with_title
+from lab.weights.reader.compose import (
+    composed_pairs,
+    compositions_inside,
+    decompositions,
+)
+from lab.weights.reader.examples import (
+    LOADERS,
+    ReaderExample,
+    reported_steps,
+    text_with_title,
+)
 from lab.weights.reader.kinds import kind_questions
 from lab.weights.reader.statements import sentence_verdicts, verdicts
 from ras_agent.errors import SettingsError
@@ -110,9 +119,15 @@ class ReaderTrainingConfig(FitConfig):
 
     def __post_init__(self) -> None:
         check_ranges(self, _RANGES)
-        unknown = set(filter(None, self.without.split(","))) - {*LOADERS, "compositions", "statements"}
+        unknown = set(filter(None, self.without.split(","))) - {
+            *LOADERS,
+            "compositions",
+            "statements",
+        }
         if unknown:
-            raise SettingsError(f"--without names no set: {', '.join(sorted(unknown))}; there are {', '.join(LOADERS)}")
+            raise SettingsError(
+                f"--without names no set: {', '.join(sorted(unknown))}; there are {', '.join(LOADERS)}"
+            )
 
     def rate_at(self, step: int, total: int) -> float:
         """Return the learning rate of step `step`, from 0: a linear rise to the highest rate, then a linear fall.
@@ -134,18 +149,30 @@ def train(config: ReaderTrainingConfig) -> FitResult:
     model = TrainableReader.begin(config.start_from, config.dropout)
     rows = list(items(examples, bert_tokenizer()))
     rng = random.Random(config.seed)
-    epochs = [row_batches(rows, config.tokens, config.batch_tokens, rng) for _ in range(config.epochs)]
+    epochs = [
+        row_batches(rows, config.tokens, config.batch_tokens, rng)
+        for _ in range(config.epochs)
+    ]
     settings = {"examples": digest(examples)}
     if config.start_from is not None:
         settings["start_from"] = file_sha256(config.start_from)[:12]
-    result = fit(model, lambda epoch: epochs[epoch], None, config, config.out.with_suffix(".training"), settings)
+    result = fit(
+        model,
+        lambda epoch: epochs[epoch],
+        None,
+        config,
+        config.out.with_suffix(".training"),
+        settings,
+    )
     if result.main and result.stopped != "minutes":
         model.save(config.out)
         _write_card(config, examples, held_out)
     return result
 
 
-def training_examples(config: ReaderTrainingConfig) -> tuple[list[ReaderExample], list[ReaderExample]]:
+def training_examples(
+    config: ReaderTrainingConfig,
+) -> tuple[list[ReaderExample], list[ReaderExample]]:
     """Return the examples to learn from and those held out, which are of other passages of SQuAD."""
     rng, without = random.Random(config.seed), set(config.without.split(","))
     reported = reported_steps(config.data)
@@ -156,15 +183,35 @@ def training_examples(config: ReaderTrainingConfig) -> tuple[list[ReaderExample]
         found = (
             []
             if name in without
-            else [one for one in load(config.data) if one.question.lower().strip() not in reported]
+            else [
+                one
+                for one in load(config.data)
+                if one.question.lower().strip() not in reported
+            ]
         )
-        limit = {"qamr": config.qamr, "policyqa": config.policyqa, "nq_swap": config.nq_swap}.get(name, len(found))
-        for example in rng.sample(found, min(limit, len(found))) if limit < len(found) else found:
+        limit = {
+            "qamr": config.qamr,
+            "policyqa": config.policyqa,
+            "nq_swap": config.nq_swap,
+        }.get(name, len(found))
+        for example in (
+            rng.sample(found, min(limit, len(found))) if limit < len(found) else found
+        ):
             # seeded by the text: all questions of a passage fall on the same side
-            aside = name == "squad" and random.Random(example.text).random() < config.held_out
-            (held_out if aside else judged if example.verdict else spans).append(example)
-    texts = list(dict.fromkeys(example.text for example in spans if example.source == "squad"))
-    passages = [*two_wiki_passages(config.data), *passages_in(config.data / "hotpotqa_train" / "corpus.jsonl")]
+            aside = (
+                name == "squad"
+                and random.Random(example.text).random() < config.held_out
+            )
+            (held_out if aside else judged if example.verdict else spans).append(
+                example
+            )
+    texts = list(
+        dict.fromkeys(example.text for example in spans if example.source == "squad")
+    )
+    passages = [
+        *two_wiki_passages(config.data),
+        *passages_in(config.data / "hotpotqa_train" / "corpus.jsonl"),
+    ]
     described: list[ReaderExample] = []
     if "compositions" not in without:
         described, steps = decompositions(config.data, spans, rng)
@@ -196,20 +243,28 @@ def _sizes(take: str) -> dict[str, int]:
     for part in take.split(","):
         source, _, count = part.partition("=")
         if not count.isdigit():
-            raise SettingsError(f"--take names {part!r}; it should be like squad=2000,pseudo=4000")
+            raise SettingsError(
+                f"--take names {part!r}; it should be like squad=2000,pseudo=4000"
+            )
         sizes[source] = int(count)
     return sizes
 
 
-def _taken(examples: Sequence[ReaderExample], sizes: dict[str, int], rng: random.Random) -> list[ReaderExample]:
+def _taken(
+    examples: Sequence[ReaderExample], sizes: dict[str, int], rng: random.Random
+) -> list[ReaderExample]:
     by_source = defaultdict[str, list[ReaderExample]](list)
     for example in examples:
         by_source[example.source].append(example)
     if unknown := sizes.keys() - by_source.keys():
-        raise SettingsError(f"--take names {', '.join(sorted(unknown))}; there are {', '.join(sorted(by_source))}")
+        raise SettingsError(
+            f"--take names {', '.join(sorted(unknown))}; there are {', '.join(sorted(by_source))}"
+        )
     taken: list[ReaderExample] = []
     for source, found in by_source.items():
-        whole, rest = divmod(sizes.get(source, 0 if source in _TAKEN_ONLY else len(found)), len(found))
+        whole, rest = divmod(
+            sizes.get(source, 0 if source in _TAKEN_ONLY else len(found)), len(found)
+        )
         taken += found * whole + rng.sample(found, rest)
     return taken
 
@@ -218,14 +273,20 @@ _TAKEN_ONLY = ("pseudo", "composed_pair", "composed_inside")
 
 
 def hard_negatives(
-    examples: Sequence[ReaderExample], passages: Sequence[Passage], texts: Sequence[str], share: float, seed: int
+    examples: Sequence[ReaderExample],
+    passages: Sequence[Passage],
+    texts: Sequence[str],
+    share: float,
+    seed: int,
 ) -> list[ReaderExample]:
     """Return negatives for a share of the answerable examples: their question over another text that looks right.
 
     Such a text is one of the first that BM25 finds for the question, and has none of the answer's words.
     """
     every = [*map(text_with_title, passages), *texts]
-    retriever = BM25Retriever.from_passages([Passage(str(number), text) for number, text in enumerate(every)])
+    retriever = BM25Retriever.from_passages(
+        [Passage(str(number), text) for number, text in enumerate(every)]
+    )
     rng = random.Random(seed)
     negatives = []
     for example in examples:
@@ -236,15 +297,20 @@ def hard_negatives(
         wrong = [
             text
             for text in hits
-            if text[:60] not in example.text and not any(answer in text.lower() for answer in answers)
+            if text[:60] not in example.text
+            and not any(answer in text.lower() for answer in answers)
         ]
         if wrong:
-            negatives.append(ReaderExample(example.question, rng.choice(wrong[:5]), (), "negative"))
+            negatives.append(
+                ReaderExample(example.question, rng.choice(wrong[:5]), (), "negative")
+            )
     return negatives
 
 
 def _write_card(
-    config: ReaderTrainingConfig, examples: Sequence[ReaderExample], held_out: Sequence[ReaderExample]
+    config: ReaderTrainingConfig,
+    examples: Sequence[ReaderExample],
+    held_out: Sequence[ReaderExample],
 ) -> None:
     card = {
         "what": "all-MiniLM-L6-v2 as a reader: trained layers and heads for answers, descriptions and verdicts",
@@ -252,11 +318,15 @@ def _write_card(
         "base_sha256": MINILM_SHA256,
         "made_by": "python -m lab.weights.reader.train",
         "settings": config.settings(),
-        "examples": dict(sorted(Counter(_kind(example) for example in examples).items())),
+        "examples": dict(
+            sorted(Counter(_kind(example) for example in examples).items())
+        ),
         "data_licences": DATA_LICENCES,
         "held_out": len(held_out),
     }
-    config.out.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+    config.out.with_suffix(".json").write_text(
+        json.dumps(card, indent=2) + "\n", encoding="utf-8"
+    )
 
 
 def _kind(example: ReaderExample) -> str:

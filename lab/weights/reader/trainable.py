@@ -26,7 +26,9 @@ class TrainableReader(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.encoder.embeddings.requires_grad_(False)
-        self.heads = nn.ModuleDict({name: nn.Linear(WIDTH, outputs) for name, outputs in HEADS.items()})
+        self.heads = nn.ModuleDict(
+            {name: nn.Linear(WIDTH, outputs) for name, outputs in HEADS.items()}
+        )
 
     @classmethod
     def begin(cls, start_from: Path | None = None, dropout: float = 0.0) -> Self:
@@ -37,10 +39,19 @@ class TrainableReader(nn.Module):
         """
         model = cls(torch_minilm(packaged_minilm(), dropout))
         if start_from is not None:
-            stored = {_module_name(name): torch.from_numpy(array) for name, array in load_weights(start_from).items()}
-            kept = {name: tensor for name, tensor in model.state_dict().items() if _is_embedding(name)}
+            stored = {
+                _module_name(name): torch.from_numpy(array)
+                for name, array in load_weights(start_from).items()
+            }
+            kept = {
+                name: tensor
+                for name, tensor in model.state_dict().items()
+                if _is_embedding(name)
+            }
             if unlike := (stored | kept).keys() ^ model.state_dict().keys():
-                raise WeightsError(f"{start_from}: not a reader's weights; unlike in {', '.join(sorted(unlike)[:3])}")
+                raise WeightsError(
+                    f"{start_from}: not a reader's weights; unlike in {', '.join(sorted(unlike)[:3])}"
+                )
             model.load_state_dict(stored | kept)
         return model
 
@@ -55,10 +66,21 @@ class TrainableReader(nn.Module):
         judged = [number for number, row in enumerate(batch) if row.verdict >= 0]
         asked = [number for number, row in enumerate(batch) if row.verdict < 0]
         with torch.autocast(device.type, enabled=False):
-            verdicts = torch.tensor([batch[number].verdict for number in judged], dtype=torch.int64, device=device)
-            total = cross_entropy(self.heads["verdicts"](hidden[judged, 0]), verdicts, reduction="sum")
+            verdicts = torch.tensor(
+                [batch[number].verdict for number in judged],
+                dtype=torch.int64,
+                device=device,
+            )
+            total = cross_entropy(
+                self.heads["verdicts"](hidden[judged, 0]), verdicts, reduction="sum"
+            )
             if asked:
-                total = total - self._span_likelihoods(hidden[asked], [batch[number] for number in asked]).sum()
+                total = (
+                    total
+                    - self._span_likelihoods(
+                        hidden[asked], [batch[number] for number in asked]
+                    ).sum()
+                )
             return total / len(batch)
 
     def _span_likelihoods(self, hidden: Tensor, rows: Sequence[Row]) -> Tensor:
@@ -69,8 +91,12 @@ class TrainableReader(nn.Module):
             allowed[number, slice(*places(row))] = True
             gold[number, : len(row.gold)] = torch.tensor(row.gold)
         allowed[:, 0] = True
-        of_text = torch.tensor([bool(row.text) for row in rows], device=hidden.device)[:, None, None]
-        logits = torch.where(of_text, self.heads["spans"](hidden), self.heads["descriptions"](hidden))  # (R, T, 2)
+        of_text = torch.tensor([bool(row.text) for row in rows], device=hidden.device)[
+            :, None, None
+        ]
+        logits = torch.where(
+            of_text, self.heads["spans"](hidden), self.heads["descriptions"](hidden)
+        )  # (R, T, 2)
         blank = ~allowed.to(hidden.device)[:, :, None]
         likelihood = logits.masked_fill(blank, -torch.inf).log_softmax(1)
         ends = gold.to(hidden.device)  # (R, G, 2)
@@ -80,7 +106,10 @@ class TrainableReader(nn.Module):
     def save(self, file: Path) -> None:
         """Write the whole network and its heads as the reader of the offline mode loads them."""
         save_weights(
-            {_stored_name(name): tensor.detach().float().cpu().numpy() for name, tensor in self.state_dict().items()},
+            {
+                _stored_name(name): tensor.detach().float().cpu().numpy()
+                for name, tensor in self.state_dict().items()
+            },
             file,
         )
 
@@ -99,7 +128,9 @@ def torch_minilm(folder: Path, dropout: float | None = None) -> Any:
     network = BertModel(config, add_pooling_layer=False)
     known = dict(network.named_parameters())
     weights = load_file(folder / "model.safetensors")
-    network.load_state_dict({name: tensor for name, tensor in weights.items() if name in known})
+    network.load_state_dict(
+        {name: tensor for name, tensor in weights.items() if name in known}
+    )
     network.train(False)
     return network
 
@@ -124,7 +155,10 @@ def places(row: Row) -> tuple[int, int]:
 
 def pad(rows: Sequence[Row]) -> dict[str, Tensor]:
     """Return rows as BERT takes them, "[CLS] question [SEP] text [SEP]", each (B, T), int64."""
-    tokens = [[CLS, *row.question, SEP, *([*row.text, SEP] if row.text else [])] for row in rows]
+    tokens = [
+        [CLS, *row.question, SEP, *([*row.text, SEP] if row.text else [])]
+        for row in rows
+    ]
     length = max(map(len, tokens))
     ids = torch.zeros(len(rows), length, dtype=torch.int64)
     mask, types = torch.zeros_like(ids), torch.zeros_like(ids)

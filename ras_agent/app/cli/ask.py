@@ -35,7 +35,9 @@ class AskOptions(Options):
     """Options of `ras-agent ask`."""
 
     work = "ask"
-    question: Annotated[str, typer.Argument(help="The question, in quotes.", show_default=False)]
+    question: Annotated[
+        str, typer.Argument(help="The question, in quotes.", show_default=False)
+    ]
     sample: Sample = False
     settings: Settings
     flags: frozenset[str]
@@ -49,11 +51,18 @@ class AskOptions(Options):
     ] = ""
     save: Annotated[
         list[Path] | None,
-        typer.Option(help="Save the run as .html, .json, .graphml or .mmd. May be repeated.", rich_help_panel=_OUTPUT),
+        typer.Option(
+            help="Save the run as .html, .json, .graphml or .mmd. May be repeated.",
+            rich_help_panel=_OUTPUT,
+        ),
     ] = None
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print the trace as JSON; all else goes to stderr.", rich_help_panel=_OUTPUT),
+        typer.Option(
+            "--json",
+            help="Print the trace as JSON; all else goes to stderr.",
+            rich_help_panel=_OUTPUT,
+        ),
     ] = False
     reasons: Annotated[
         int,
@@ -65,10 +74,23 @@ class AskOptions(Options):
         ),
     ] = 3
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print the answer only.", rich_help_panel=_OUTPUT, hidden=True)
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            help="Print the answer only.",
+            rich_help_panel=_OUTPUT,
+            hidden=True,
+        ),
     ] = False
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print all facts and whole quotes.", rich_help_panel=_OUTPUT)
+        bool,
+        typer.Option(
+            "--verbose",
+            "-v",
+            help="Print all facts and whole quotes.",
+            rich_help_panel=_OUTPUT,
+        ),
     ] = False
 
 
@@ -88,16 +110,22 @@ def ask(options: AskOptions) -> None:
     if options.sample and "index" in options.flags:
         raise typer.BadParameter("give --index or --sample, not both")
     if not options.sample and settings.needs_index:
-        raise typer.BadParameter("no index: give --index PATH, or --sample to try the bundled one")
+        raise typer.BadParameter(
+            "no index: give --index PATH, or --sample to try the bundled one"
+        )
     targets = [_checked_target(path) for path in options.save or ()]
     if settings.review:
         from ras_agent.app.cli.reviewing import needs_a_person
 
         needs_a_person()
     if options.thread and settings.checkpoint.partition(":")[0] == "memory":
-        raise typer.BadParameter("--thread needs a place that outlives the command: --checkpoint sqlite:FILE")
+        raise typer.BadParameter(
+            "--thread needs a place that outlives the command: --checkpoint sqlite:FILE"
+        )
     if "checkpoint" in options.flags and not options.thread:
-        raise typer.BadParameter("--checkpoint stores a conversation: name it, --thread NAME")
+        raise typer.BadParameter(
+            "--checkpoint stores a conversation: name it, --thread NAME"
+        )
 
     console = screen(stderr=options.as_json, quiet=options.quiet)
     # hits are explained only where somebody can read it: in a saved or printed trace
@@ -107,7 +135,9 @@ def ask(options: AskOptions) -> None:
         typer.echo(inert_json(trace.to_json()))
     elif options.quiet:
         typer.echo(inert_lines(trace.answer))
-    if options.quiet and trace.outcome == "failed" and trace.failures:  # nothing on screen has said why
+    if (
+        options.quiet and trace.outcome == "failed" and trace.failures
+    ):  # nothing on screen has said why
         typer.echo(f"ras-agent: {inert(trace.failures[-1].message)}", err=True)
     _save_trace(trace, targets)
     console.print(summary(trace, targets), style="dim", soft_wrap=True)
@@ -134,7 +164,9 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
         from ras_agent.trace import Trace
 
         settings, thread = options.settings, options.thread
-        parts = resolve_parts(settings.graph, settings=settings, index=_corpus(settings, options.sample))
+        parts = resolve_parts(
+            settings.graph, settings=settings, index=_corpus(settings, options.sample)
+        )
         if reasons:
             parts = replace(parts, retriever=explained(parts.retriever, reasons))
         if note := offline_note(parts.role_names):
@@ -143,24 +175,43 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
         doing("planning")
         try:
             with asyncio.Runner() as runner:
-                stack, checkpointer = AsyncExitStack(), _memory_saver() if parts.review else None
+                stack, checkpointer = (
+                    AsyncExitStack(),
+                    _memory_saver() if parts.review else None,
+                )
                 if thread:
-                    checkpointer = runner.run(stack.enter_async_context(aopen_checkpointer(settings.checkpoint)))
+                    checkpointer = runner.run(
+                        stack.enter_async_context(
+                            aopen_checkpointer(settings.checkpoint)
+                        )
+                    )
                 agent, thread = assemble_agent(parts, checkpointer), thread or "ask"
                 try:
-                    out = runner.run(_stream_events(agent, {"question": options.question}, thread, drawing))
+                    out = runner.run(
+                        _stream_events(
+                            agent, {"question": options.question}, thread, drawing
+                        )
+                    )
                     while interrupts := out.get("__interrupt__"):
                         # between two legs of the run, so that Ctrl-C ends the wait too
                         doing("")
                         drawing.end()
                         review = Review.from_dict(interrupts[0].value)
-                        decision = decide(review, screen(stderr=console.stderr or console.quiet))
-                        out = runner.run(_stream_events(agent, Command(resume=decision), thread, drawing))
+                        decision = decide(
+                            review, screen(stderr=console.stderr or console.quiet)
+                        )
+                        out = runner.run(
+                            _stream_events(
+                                agent, Command(resume=decision), thread, drawing
+                            )
+                        )
                 finally:
                     runner.run(stack.aclose())
         finally:
             drawing.end()
-    return Trace.from_state(out, agent.name, {**parts.role_names, "retriever": settings.retriever})
+    return Trace.from_state(
+        out, agent.name, {**parts.role_names, "retriever": settings.retriever}
+    )
 
 
 def _memory_saver() -> BaseCheckpointSaver[Any]:
@@ -170,7 +221,9 @@ def _memory_saver() -> BaseCheckpointSaver[Any]:
     return InMemorySaver()
 
 
-async def _stream_events(agent: Agent, inputs: Any, thread: str, drawing: Drawing) -> dict[str, Any]:
+async def _stream_events(
+    agent: Agent, inputs: Any, thread: str, drawing: Drawing
+) -> dict[str, Any]:
     """Run the agent and return its last state. Asynchronous, so that Ctrl-C cancels the model call under way.
 
     inputs: the question, or the decision that a run waits for.
@@ -179,7 +232,9 @@ async def _stream_events(agent: Agent, inputs: Any, thread: str, drawing: Drawin
 
     out: dict[str, Any] = {}
     config: RunnableConfig = {"configurable": {"thread_id": thread}}
-    stream: AsyncIterator[Any] = agent.astream(inputs, config, stream_mode=["custom", "values"])
+    stream: AsyncIterator[Any] = agent.astream(
+        inputs, config, stream_mode=["custom", "values"]
+    )
     async for kind, payload in stream:
         if kind == "custom":
             drawing.draw(payload)
@@ -203,12 +258,23 @@ def _corpus(settings: Settings, sample: bool) -> PassageIndex | list[Passage]:
 class ShowOptions(Options):
     """Options of `ras-agent show`."""
 
-    trace: Annotated[Path, typer.Argument(help="A trace that `ask --save run.json` or `ask --json` wrote.")]
+    trace: Annotated[
+        Path,
+        typer.Argument(
+            help="A trace that `ask --save run.json` or `ask --json` wrote."
+        ),
+    ]
     save: Annotated[
         list[Path] | None,
-        typer.Option("--save", "--html", help="Save it as .html, .graphml, .mmd or .json. May be repeated."),
+        typer.Option(
+            "--save",
+            "--html",
+            help="Save it as .html, .graphml, .mmd or .json. May be repeated.",
+        ),
     ] = None
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print all facts and whole quotes.")] = False
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print all facts and whole quotes.")
+    ] = False
 
 
 def show(options: ShowOptions) -> None:
@@ -216,7 +282,10 @@ def show(options: ShowOptions) -> None:
     from ras_agent.app.cli.draw import Drawing, replayed, summary
     from ras_agent.trace import Trace
 
-    trace, targets = options.trace, [_checked_target(path) for path in options.save or ()]
+    trace, targets = (
+        options.trace,
+        [_checked_target(path) for path in options.save or ()],
+    )
     try:
         saved = trace.read_bytes()
     except OSError as error:
@@ -263,7 +332,9 @@ _FORMS: dict[str, Callable[[Trace, Path], str]] = {
 def _checked_target(path: Path) -> Path:
     """Return `path` if a trace can be saved there. Raises SettingsError: better before a run than after it."""
     if path.suffix.lower() not in _FORMS:
-        raise SettingsError(f"cannot save to {path}: its name must end in one of {', '.join(_FORMS)}")
+        raise SettingsError(
+            f"cannot save to {path}: its name must end in one of {', '.join(_FORMS)}"
+        )
     if not path.parent.is_dir():
         raise SettingsError(f"cannot save to {path}: there is no folder {path.parent}")
     if path.is_dir():

@@ -48,7 +48,9 @@ def _merged(section: str, checks: Iterable[Check]) -> list[Check]:
             failed.append(check)
     merged: list[Check] = []
     if there and section in _COUNTED:
-        merged.append(Check(section, section, True, f"{len(there)} {_COUNTED[section]}"))
+        merged.append(
+            Check(section, section, True, f"{len(there)} {_COUNTED[section]}")
+        )
     elif there:
         merged.append(Check(section, section, True, ", ".join(there)))
     if missing:

@@ -30,7 +30,14 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from ras_agent.address import Address, place_of, refuse_address
 from ras_agent.app.cli.terminal import inert
 from ras_agent.errors import SettingsError
-from ras_agent.settings import Setting, Settings, Work, describe, find_config, load_settings
+from ras_agent.settings import (
+    Setting,
+    Settings,
+    Work,
+    describe,
+    find_config,
+    load_settings,
+)
 from ras_agent.settings.fields import PLACES
 from ras_agent.settings.trust import refuse_code, refuse_keys, unnamed_destinations
 
@@ -128,7 +135,9 @@ def _list_entry(name: str, command: Command | Group) -> TyperCommand:
     )
 
 
-def typer_command(command: Command, model: type[Settings] = Settings, name: str | None = None) -> TyperCommand:
+def typer_command(
+    command: Command, model: type[Settings] = Settings, name: str | None = None
+) -> TyperCommand:
     """Return a command as typer runs it. model: the class whose settings are options too."""
     app = typer.Typer(**LOOK)
     app.command(name, cls=_TwoPages)(_function(command, model))
@@ -145,7 +154,9 @@ def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
     work = command.options.work
     settings = _settings_of(command, model)
 
-    def run(*, debug: bool, help_all: bool, **values: Any) -> None:  # callbacks have seen these two
+    def run(
+        *, debug: bool, help_all: bool, **values: Any
+    ) -> None:  # callbacks have seen these two
         values = {name: _as_text(value) for name, value in values.items()}
         for value in values.values():
             if isinstance(value, Path):
@@ -169,7 +180,9 @@ def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
     run.__doc__ = inspect.getdoc(command.run)
     # typer reads the options here; a function's type has no attribute for them
     vars(run)["__signature__"] = inspect.Signature(parameters)
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__annotations__ = {
+        parameter.name: parameter.annotation for parameter in parameters
+    }
     return run
 
 
@@ -179,7 +192,9 @@ def _settings_of(command: Command, model: type[Settings]) -> list[Setting]:
     if not work:
         return []
     settings = describe(model, work).values()
-    return [setting for setting in settings if not _has_field(command.options, setting.name)]
+    return [
+        setting for setting in settings if not _has_field(command.options, setting.name)
+    ]
 
 
 def _has_field(options: type[Options], name: str) -> bool:
@@ -195,7 +210,9 @@ def _parameters(command: Command, settings: list[Setting]) -> list[inspect.Param
         if field.name == "settings":
             parameters += [_setting_option(setting, work) for setting in settings]
         elif field.name != "flags":
-            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            default = (
+                inspect.Parameter.empty if field.default is MISSING else field.default
+            )
             parameters.append(_parameter(field.name, types[field.name], default))
     if work:
         parameters.append(_parameter("config", Config, None))
@@ -216,7 +233,9 @@ def _fields(options: type[Options]) -> list[Field[Any]]:
 
 
 def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
+    )
 
 
 def _setting_option(setting: Setting, work: Work | None) -> inspect.Parameter:
@@ -272,7 +291,9 @@ def _as_text(value: Any) -> Any:
     return os.fsencode(value).decode("utf-8", "replace")
 
 
-def _read_settings(config: Path | None, flags: Mapping[str, Any], model: type[Settings], work: Work) -> Settings:
+def _read_settings(
+    config: Path | None, flags: Mapping[str, Any], model: type[Settings], work: Work
+) -> Settings:
     """Return the settings of file, environment and flags.
 
     A file of the working folder that sends passages elsewhere is reported on screen. Raises SettingsError if it would
@@ -286,7 +307,9 @@ def _read_settings(config: Path | None, flags: Mapping[str, Any], model: type[Se
     if destinations:
         from ras_agent.tools.chat.secrets import printable
 
-        places = ", ".join(f"{name} = {printable(value)}" for name, value in destinations.items())
+        places = ", ".join(
+            f"{name} = {printable(value)}" for name, value in destinations.items()
+        )
         typer.echo(f"ras-agent: settings of {file}: {inert(places)}", err=True)
     return settings
 
@@ -304,7 +327,9 @@ def _log_and_spans(settings: Settings) -> Iterator[None]:
             try:
                 handler = log_to(place, text=settings.log_text)
             except OSError as error:
-                raise SettingsError(f"the log {str(place)!r} cannot be written: {error.strerror}") from error
+                raise SettingsError(
+                    f"the log {str(place)!r} cannot be written: {error.strerror}"
+                ) from error
             stack.callback(handler.close)
             stack.callback(LOGGER.removeHandler, handler)
         if settings.otel:
@@ -327,14 +352,20 @@ class _TwoPages(TyperCommand):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._rare = [option for option in self.params if isinstance(option, TyperOption) and option.hidden]
+        self._rare = [
+            option
+            for option in self.params
+            if isinstance(option, TyperOption) and option.hidden
+        ]
         for option in self._rare:
             option.hidden = False  # completed and suggested as all others are
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         page = copy(self)
         if not ctx.meta.get(_ALL_PAGES):
-            page.params = [_in_one_list(param) for param in self.params if param not in self._rare]
+            page.params = [
+                _in_one_list(param) for param in self.params if param not in self._rare
+            ]
         super(_TwoPages, page).format_help(ctx, formatter)
 
 
@@ -359,12 +390,27 @@ def _remember_debug(ctx: typer.Context, value: bool) -> None:
 
 Config = Annotated[
     Path | None,
-    typer.Option("--config", help="Settings file; else ./ras-agent.toml, else ~/.config/ras-agent/config.toml."),
+    typer.Option(
+        "--config",
+        help="Settings file; else ./ras-agent.toml, else ~/.config/ras-agent/config.toml.",
+    ),
 ]
 _DEBUG = Annotated[
     bool,
-    typer.Option("--debug", callback=_remember_debug, is_eager=True, hidden=True, help="Show tracebacks of errors."),
+    typer.Option(
+        "--debug",
+        callback=_remember_debug,
+        is_eager=True,
+        hidden=True,
+        help="Show tracebacks of errors.",
+    ),
 ]
 _HELP_ALL = Annotated[
-    bool, typer.Option("--help-all", callback=_show_all, is_eager=True, help="Show all options, in groups.")
+    bool,
+    typer.Option(
+        "--help-all",
+        callback=_show_all,
+        is_eager=True,
+        help="Show all options, in groups.",
+    ),
 ]

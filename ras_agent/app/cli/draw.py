@@ -17,7 +17,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from ras_agent.app.cli.terminal import MARGIN, Hanging, fact_line, hang, inert, inert_lines, pack, quantity
+from ras_agent.app.cli.terminal import (
+    MARGIN,
+    Hanging,
+    fact_line,
+    hang,
+    inert,
+    inert_lines,
+    pack,
+    quantity,
+)
 from ras_agent.events import (
     Answered,
     AnswerToken,
@@ -59,7 +68,13 @@ class Drawing:
     "" while the answer is being written.
     """
 
-    def __init__(self, console: Console, *, verbose: bool = False, doing: Callable[[str], None] = _nothing) -> None:
+    def __init__(
+        self,
+        console: Console,
+        *,
+        verbose: bool = False,
+        doing: Callable[[str], None] = _nothing,
+    ) -> None:
         self._console, self._verbose, self._doing = console, verbose, doing
         self._passages: dict[str, Passage] = {}
         self._hop = 0
@@ -75,7 +90,12 @@ class Drawing:
             self._draw_thought()
         match event:
             case Rewritten(_, standalone):
-                hang(self._console, Text("asks", "bold cyan"), Text(inert(standalone), "bold"), MARGIN)
+                hang(
+                    self._console,
+                    Text("asks", "bold cyan"),
+                    Text(inert(standalone), "bold"),
+                    MARGIN,
+                )
             case Planned(_, plan, thought=True):
                 self._thought = plan.subquery or plan.reason
             case Planned(hop, plan):
@@ -86,13 +106,17 @@ class Drawing:
                 self._draw_growth(event)
             case WaitingForModel(asked, calls, answered):
                 replies = f", {answered} answered" if answered else ""
-                self._doing(f"waiting for the model's server ({asked} of {calls} asked{replies})")
+                self._doing(
+                    f"waiting for the model's server ({asked} of {calls} asked{replies})"
+                )
             case AnswerToken(text):
                 self._draw_token(text)
             case Answered(answer, _, grounded):
                 self._draw_answer(answer, grounded)
             case Failed(failure) if failure.role == "answerer":
-                self._late.append(failure)  # printed after the answer, whose line may be unfinished
+                self._late.append(
+                    failure
+                )  # printed after the answer, whose line may be unfinished
             case Failed(failure):
                 self._draw_failure(failure)
 
@@ -104,9 +128,16 @@ class Drawing:
 
     def _draw_plan(self, hop: int, action: str, subquery: str, reason: str) -> None:
         if action == "subq":
-            self._draw_hop(hop, Text.assemble((f"{ACTIONS[action]} ", "cyan"), (inert(subquery), "bold")))
+            self._draw_hop(
+                hop,
+                Text.assemble(
+                    (f"{ACTIONS[action]} ", "cyan"), (inert(subquery), "bold")
+                ),
+            )
             return
-        verdict = Text.assemble((str(ACTIONS[action]), "green"), (f" {inert(reason, limit=300)}", "dim"))
+        verdict = Text.assemble(
+            (str(ACTIONS[action]), "green"), (f" {inert(reason, limit=300)}", "dim")
+        )
         verdict.rstrip()
         hang(self._console, Text(), verdict, MARGIN)
         self._doing("answering")
@@ -118,8 +149,12 @@ class Drawing:
 
     def _draw_hits(self, hop: int, subquery: str, hits: Sequence[Hit]) -> None:
         self._passages.update((hit.passage.id, hit.passage) for hit in hits)
-        if hop != self._hop:  # no plan came first: a single-shot run, or IRCoT, whose thought is the sub-query
-            self._draw_hop(hop, Text(inert(subquery), "italic" if self._thought else "bold"))
+        if (
+            hop != self._hop
+        ):  # no plan came first: a single-shot run, or IRCoT, whose thought is the sub-query
+            self._draw_hop(
+                hop, Text(inert(subquery), "italic" if self._thought else "bold")
+            )
         self._subquery = subquery
         self._thought = ""
         digits = _digits(hits)
@@ -137,11 +172,19 @@ class Drawing:
         if not delta.added:
             body = Text("nothing new", "dim")
         elif self._verbose:
-            facts = [fact_line(fact.subject, fact.predicate, fact.object) for fact in delta.added]
+            facts = [
+                fact_line(fact.subject, fact.predicate, fact.object)
+                for fact in delta.added
+            ]
             body = Text("\n").join(facts)
         else:
             nearest = _nearest_first(delta.added, self._subquery)
-            facts = [fact_line(fact.subject, fact.predicate, fact.object, limit=_LONGEST_NAME) for fact in nearest]
+            facts = [
+                fact_line(
+                    fact.subject, fact.predicate, fact.object, limit=_LONGEST_NAME
+                )
+                for fact in nearest
+            ]
             body = pack(facts, self._width(), " ", lines=_FACT_LINES)
         self._print_with_label(f"facts +{len(delta.added)}", body)
         size = f"{quantity(delta.facts, 'fact')}, {quantity(delta.entities, 'entity', 'entities')}"
@@ -160,7 +203,9 @@ class Drawing:
     def _draw_token(self, text: str) -> None:
         if self._answer is None:
             self._doing("")
-            self._answer = Hanging(self._console, Text("answer", "bold green"), MARGIN, "bold")
+            self._answer = Hanging(
+                self._console, Text("answer", "bold green"), MARGIN, "bold"
+            )
         self._answer.add(inert_lines(text))
         self._streamed += text
 
@@ -193,7 +238,9 @@ class Drawing:
         return _CITES_NOTHING if self._passages else _FROM_MEMORY
 
     def _draw_citation(self, citation: Citation) -> None:
-        body = Text.assemble((inert(citation.title) or inert(citation.passage_id), "bold"))
+        body = Text.assemble(
+            (inert(citation.title) or inert(citation.passage_id), "bold")
+        )
         if citation.headings:
             headings = " > ".join(citation.headings)
             body.append(f" > {inert(headings)}")
@@ -205,13 +252,27 @@ class Drawing:
             body.append(f" ({inert(citation.file)}{page})")
         if citation.quote:
             if passage is not None:
-                body.append(f", sentence {_sentence_number(passage.text, citation.start)}")
-            quote = inert(citation.quote, limit=None if self._verbose else _LONGEST_QUOTE)
+                body.append(
+                    f", sentence {_sentence_number(passage.text, citation.start)}"
+                )
+            quote = inert(
+                citation.quote, limit=None if self._verbose else _LONGEST_QUOTE
+            )
             body.append(": ").append(f"“{quote}”", "dim")
-        hang(self._console, Text(" " * MARGIN).append(f"[{citation.number}]", "cyan"), body, MARGIN + 4)
+        hang(
+            self._console,
+            Text(" " * MARGIN).append(f"[{citation.number}]", "cyan"),
+            body,
+            MARGIN + 4,
+        )
 
     def _draw_failure(self, failure: Failure) -> None:
-        self._print_with_label("failed", Text(f"{inert(failure.role)}: {inert(failure.message, limit=300)}", "yellow"))
+        self._print_with_label(
+            "failed",
+            Text(
+                f"{inert(failure.role)}: {inert(failure.message, limit=300)}", "yellow"
+            ),
+        )
 
     def _print_with_label(self, label: str, body: Text) -> None:
         hang(self._console, Text(" " * MARGIN).append(label, "dim"), body, _LABELLED)
@@ -224,20 +285,26 @@ def _marks(answer: Answer) -> str:
     """Return " [1][2]" for the citations that support an answer without marks of its own, else ""."""
     if _CITED.search(answer.text):
         return ""
-    supporting = [citation for citation in answer.citations if citation.supported is not False]
+    supporting = [
+        citation for citation in answer.citations if citation.supported is not False
+    ]
     if not supporting:
         return ""
     return " " + "".join(f"[{citation.number}]" for citation in supporting)
 
 
 def _name(passage: Passage) -> str:
-    return inert(passage.title, limit=_LONGEST_NAME) or inert(passage.id, limit=_LONGEST_NAME)
+    return inert(passage.title, limit=_LONGEST_NAME) or inert(
+        passage.id, limit=_LONGEST_NAME
+    )
 
 
 def _nearest_first(facts: Sequence[Triple], subquery: str) -> list[Triple]:
     """Return the facts sorted by how many words they share with the sub-query, because only the first are shown."""
     words = set(stems(subquery))
-    return sorted(facts, key=lambda fact: -len(words.intersection(stems(" ".join(fact.key)))))
+    return sorted(
+        facts, key=lambda fact: -len(words.intersection(stems(" ".join(fact.key))))
+    )
 
 
 def _digits(hits: Sequence[Hit]) -> int:
@@ -287,7 +354,11 @@ def _events_before(trace: Trace, hop: int) -> Iterator[Event]:
 
 
 def _failures_of(trace: Trace, hop: int, *roles: str) -> Iterator[Failed]:
-    return (Failed(failure) for failure in trace.failures if failure.hop == hop and failure.role in roles)
+    return (
+        Failed(failure)
+        for failure in trace.failures
+        if failure.hop == hop and failure.role in roles
+    )
 
 
 def _growth(graph: QuestionGraph, step: Step) -> GraphDelta:

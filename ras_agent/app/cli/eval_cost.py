@@ -28,20 +28,33 @@ class CostOptions(Options):
     """Options of `ras-agent eval-cost`."""
 
     run: Annotated[Path, typer.Argument(help="The folder of an evaluation run.")]
-    corpus: Annotated[Path, typer.Option(help="The passages it searched, JSON Lines of id, text, title.")]
+    corpus: Annotated[
+        Path,
+        typer.Option(help="The passages it searched, JSON Lines of id, text, title."),
+    ]
     triple_cache: Annotated[
         Path | None,
         typer.Option(
-            parser=read_place, metavar="PLACE", help="Measure tokens by the calls stored there for this corpus."
+            parser=read_place,
+            metavar="PLACE",
+            help="Measure tokens by the calls stored there for this corpus.",
         ),
     ] = None
     extractor: Annotated[
-        str | None, typer.Option(help="The extractor whose calls are quantity, as `structure` takes it.")
+        str | None,
+        typer.Option(
+            help="The extractor whose calls are quantity, as `structure` takes it."
+        ),
     ] = None
     prices: PricesFile = None
-    model: Annotated[str | None, typer.Option(help="The model of the price table that extracts.")] = None
+    model: Annotated[
+        str | None, typer.Option(help="The model of the price table that extracts.")
+    ] = None
     output_ratio: Annotated[
-        float, typer.Option(min=0.0, help="Output tokens per token of text, where nothing was measured.")
+        float,
+        typer.Option(
+            min=0.0, help="Output tokens per token of text, where nothing was measured."
+        ),
     ] = 1.0
     as_json: AsJSON = False
 
@@ -57,24 +70,49 @@ def eval_cost(options: CostOptions) -> None:
     from ras_agent.eval.run.index_cost import compare, published_ranges
     from ras_agent.eval.run.prices import load_prices
 
-    triple_cache, extractor, model = options.triple_cache, options.extractor, options.model
+    triple_cache, extractor, model = (
+        options.triple_cache,
+        options.extractor,
+        options.model,
+    )
     if (triple_cache is None) != (extractor is None):
         raise typer.BadParameter("--triple-cache and --extractor go together")
     passages = load_passages(options.corpus)
     results = list(RunFolder(options.run).results())
     ids = {passage.id for passage in passages}
     # gold passages named by title have the retrieved ones named so too
-    by_title = any(result.retrieved and ids.isdisjoint(result.retrieved) for result in results)
-    by_name = {passage.title if by_title else passage.id: passage for passage in passages}
-    measured = _measure_reading(passages, triple_cache, extractor) if triple_cache and extractor else None
-    comparison = compare(results, by_name, measured, output_ratio=options.output_ratio, by_title=by_title)
+    by_title = any(
+        result.retrieved and ids.isdisjoint(result.retrieved) for result in results
+    )
+    by_name = {
+        passage.title if by_title else passage.id: passage for passage in passages
+    }
+    measured = (
+        _measure_reading(passages, triple_cache, extractor)
+        if triple_cache and extractor
+        else None
+    )
+    comparison = compare(
+        results, by_name, measured, output_ratio=options.output_ratio, by_title=by_title
+    )
     price = load_prices(options.prices).of(model) if model else None
     if model and price is None:
-        raise SettingsError(f"the price table has no model {model!r}; add it to the file given with --prices")
+        raise SettingsError(
+            f"the price table has no model {model!r}; add it to the file given with --prices"
+        )
     ranges = published_ranges(passages)
     if options.as_json:
-        costs = {name: getattr(comparison, name).cost(price) for name in _ROWS} if price else None
-        typer.echo(json.dumps({**comparison.to_dict(), "cost": costs, "published_usd": ranges}, indent=2))
+        costs = (
+            {name: getattr(comparison, name).cost(price) for name in _ROWS}
+            if price
+            else None
+        )
+        typer.echo(
+            json.dumps(
+                {**comparison.to_dict(), "cost": costs, "published_usd": ranges},
+                indent=2,
+            )
+        )
     else:
         _show(screen(), comparison, price, ranges)
 
@@ -87,43 +125,86 @@ _ROWS = {
 }
 
 
-def _measure_reading(passages: list[Passage], place: Path | Address, spec: str) -> ReadingCost:
+def _measure_reading(
+    passages: list[Passage], place: Path | Address, spec: str
+) -> ReadingCost:
     from ras_agent.eval.run.index_cost import mean_passage
     from ras_agent.graphs.resolve import extractor_from_settings
     from ras_agent.settings import load_settings
     from ras_agent.tools.structure.cache import TripleCache, facts_key
 
     if isinstance(place, Path) and not place.is_file():
-        raise SettingsError(f"there is no triple cache {place}; ras-agent structure makes one")
+        raise SettingsError(
+            f"there is no triple cache {place}; ras-agent structure makes one"
+        )
     fingerprint = getattr(
-        extractor_from_settings(load_settings(None, {}, {"triple_cache": place}), spec), "fingerprint", ""
+        extractor_from_settings(load_settings(None, {}, {"triple_cache": place}), spec),
+        "fingerprint",
+        "",
     )
     cache = TripleCache(place)
     stored = [cache.get(facts_key(fingerprint, passage)) for passage in passages]
     calls = [facts.calls for facts in stored if facts is not None]
     if not calls:
-        raise SettingsError(f"{place} holds no facts that {spec} read in this corpus; run ras-agent structure first")
+        raise SettingsError(
+            f"{place} holds no facts that {spec} read in this corpus; run ras-agent structure first"
+        )
     return mean_passage(calls)
 
 
-def _show(console: Console, comparison: CostComparison, price: Price | None, ranges: dict[str, Any]) -> None:
+def _show(
+    console: Console,
+    comparison: CostComparison,
+    price: Price | None,
+    ranges: dict[str, Any],
+) -> None:
     from rich.table import Table
 
-    table = Table("extracted from", "passages", "calls", "tokens in", "tokens out", box=None, header_style="dim")
+    table = Table(
+        "extracted from",
+        "passages",
+        "calls",
+        "tokens in",
+        "tokens out",
+        box=None,
+        header_style="dim",
+    )
     if price:
         table.add_column("cost")
     for column in table.columns[1:]:
         column.justify = "right"
     for name, label in _ROWS.items():
         reading: ReadingCost = getattr(comparison, name)
-        figures = (reading.passages, reading.calls, reading.input_tokens, reading.output_tokens)
+        figures = (
+            reading.passages,
+            reading.calls,
+            reading.input_tokens,
+            reading.output_tokens,
+        )
         cost = [f"{reading.cost(price):,.4f}"] if price else []
-        table.add_row(label, *(f"{figure:,.0f}" if figure >= 100 else f"{figure:,.1f}" for figure in figures), *cost)
+        table.add_row(
+            label,
+            *(
+                f"{figure:,.0f}" if figure >= 100 else f"{figure:,.1f}"
+                for figure in figures
+            ),
+            *cost,
+        )
     console.print(table)
-    how = "measured by calls that were made" if comparison.static.measured else "estimated from the texts' lengths"
+    how = (
+        "measured by calls that were made"
+        if comparison.static.measured
+        else "estimated from the texts' lengths"
+    )
     note = f"{quantity(comparison.questions, 'question')} · tokens {how}"
     if comparison.break_even:
         note += f" · the corpus pays off after {quantity(comparison.break_even, 'question')} without a triple cache"
     console.print(note, style="dim", soft_wrap=True)
-    others = ", ".join(f"{name} {low:,.2f} to {high:,.2f} USD" for name, (low, high) in ranges.items())
-    console.print(f"extraction of this corpus at published rates: {others}", style="dim", soft_wrap=True)
+    others = ", ".join(
+        f"{name} {low:,.2f} to {high:,.2f} USD" for name, (low, high) in ranges.items()
+    )
+    console.print(
+        f"extraction of this corpus at published rates: {others}",
+        style="dim",
+        soft_wrap=True,
+    )

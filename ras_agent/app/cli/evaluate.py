@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ras_agent.app.cli.command import Options
-from ras_agent.app.cli.options import INCOMPLETE, Engine, PricesFile, RayAddress, Workers
+from ras_agent.app.cli.options import (
+    INCOMPLETE,
+    Engine,
+    PricesFile,
+    RayAddress,
+    Workers,
+)
 from ras_agent.app.cli.terminal import inert, progress_bar, quantity, screen
 from ras_agent.eval.run.prices import Cost, Prices, cost_of, load_prices, model_tokens
 from ras_agent.settings import Settings
@@ -50,31 +56,73 @@ class RunOptions(Options):
         ),
     ] = None
     first: Annotated[
-        int, typer.Option(min=1, help="The first question asked, from 1.", rich_help_panel=_DATA, hidden=True)
+        int,
+        typer.Option(
+            min=1,
+            help="The first question asked, from 1.",
+            rich_help_panel=_DATA,
+            hidden=True,
+        ),
     ] = 1
     limit: Annotated[
-        int | None, typer.Option(min=1, help="How many questions are asked; if not set, all.", rich_help_panel=_DATA)
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many questions are asked; if not set, all.",
+            rich_help_panel=_DATA,
+        ),
     ] = None
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", help="The folder of the results; the same command resumes.", rich_help_panel=_RUN),
+        typer.Option(
+            "--out",
+            "-o",
+            help="The folder of the results; the same command resumes.",
+            rich_help_panel=_RUN,
+        ),
     ]
     concurrency: Annotated[
-        int, typer.Option(min=1, help="Questions asked at the same time.", rich_help_panel=_RUN, hidden=True)
+        int,
+        typer.Option(
+            min=1,
+            help="Questions asked at the same time.",
+            rich_help_panel=_RUN,
+            hidden=True,
+        ),
     ] = 32
     metric: Annotated[
         list[str] | None,
-        typer.Option(help="Measure this instead, e.g. recall@10. May be repeated.", rich_help_panel=_RUN, hidden=True),
+        typer.Option(
+            help="Measure this instead, e.g. recall@10. May be repeated.",
+            rich_help_panel=_RUN,
+            hidden=True,
+        ),
     ] = None
     retry_errors: Annotated[
         bool,
-        typer.Option("--retry-errors", help="Ask again what ended in an error.", rich_help_panel=_RUN, hidden=True),
+        typer.Option(
+            "--retry-errors",
+            help="Ask again what ended in an error.",
+            rich_help_panel=_RUN,
+            hidden=True,
+        ),
     ] = False
     seed: Annotated[
-        int, typer.Option(help="Seed of what is drawn by lot: intervals, shuffles.", rich_help_panel=_RUN, hidden=True)
+        int,
+        typer.Option(
+            help="Seed of what is drawn by lot: intervals, shuffles.",
+            rich_help_panel=_RUN,
+            hidden=True,
+        ),
     ] = 0
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print less: of a study its tables, else errors alone.", hidden=True)
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            help="Print less: of a study its tables, else errors alone.",
+            hidden=True,
+        ),
     ] = False
     settings: Settings
     flags: frozenset[str]
@@ -83,15 +131,22 @@ class RunOptions(Options):
         """Return the settings of the runs, which wait for no person's decision. Raises BadParameter for two corpora."""
         if self.corpus and "index" in self.flags:
             raise typer.BadParameter("give --corpus or --index, not both")
-        return self.settings.model_copy(update={"review": None})  # a file that serves `ask` too may name reviews
+        return self.settings.model_copy(
+            update={"review": None}
+        )  # a file that serves `ask` too may name reviews
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionOptions(RunOptions):
     """Options of a command that cannot do without questions."""
 
-    benchmark: Annotated[str, typer.Argument(help="hotpotqa, musique, ..., or jsonl for your own questions.")]
-    data: Annotated[Path, typer.Option("--data", help="The question file.", rich_help_panel=_DATA)]
+    benchmark: Annotated[
+        str,
+        typer.Argument(help="hotpotqa, musique, ..., or jsonl for your own questions."),
+    ]
+    data: Annotated[
+        Path, typer.Option("--data", help="The question file.", rich_help_panel=_DATA)
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,13 +159,18 @@ class EvalOptions(QuestionOptions):
     retrieval_only: Annotated[
         bool,
         typer.Option(
-            "--retrieval-only", help="Search for the question, answer nothing.", rich_help_panel=_RUN, hidden=True
+            "--retrieval-only",
+            help="Search for the question, answer nothing.",
+            rich_help_panel=_RUN,
+            hidden=True,
         ),
     ] = False
     baseline: Annotated[
         str | None,
         typer.Option(
-            help="Answer yes, no, or top-title (of one search) instead of asking.", rich_help_panel=_RUN, hidden=True
+            help="Answer yes, no, or top-title (of one search) instead of asking.",
+            rich_help_panel=_RUN,
+            hidden=True,
         ),
     ] = None
     instruction: Annotated[
@@ -124,11 +184,21 @@ class EvalOptions(QuestionOptions):
     ] = "answer"
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Stop at a record that cannot be read.", rich_help_panel=_DATA, hidden=True),
+        typer.Option(
+            "--strict",
+            help="Stop at a record that cannot be read.",
+            rich_help_panel=_DATA,
+            hidden=True,
+        ),
     ] = False
     traces: Annotated[
         bool,
-        typer.Option("--traces/--no-traces", help="Store each question's trace.", rich_help_panel=_RUN, hidden=True),
+        typer.Option(
+            "--traces/--no-traces",
+            help="Store each question's trace.",
+            rich_help_panel=_RUN,
+            hidden=True,
+        ),
     ] = True
     mauve: Annotated[
         str | None,
@@ -140,12 +210,19 @@ class EvalOptions(QuestionOptions):
     ] = None
     repeat: Annotated[
         int,
-        typer.Option(min=1, help="Ask all so often, and say how far the repeats agree.", rich_help_panel=_RUN),
+        typer.Option(
+            min=1,
+            help="Ask all so often, and say how far the repeats agree.",
+            rich_help_panel=_RUN,
+        ),
     ] = 1
     prices: PricesFile = None
-    name: Annotated[str | None, typer.Option(help="The run's name in reports.", rich_help_panel=_RUN, hidden=True)] = (
-        None
-    )
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="The run's name in reports.", rich_help_panel=_RUN, hidden=True
+        ),
+    ] = None
 
 
 def evaluate(options: EvalOptions) -> None:
@@ -226,7 +303,9 @@ def _agent(options: EvalOptions) -> EvalAgent:
 
 
 @contextmanager
-def progress(console: Console, run: Run, prices: Prices | None = None) -> Iterator[Callable[[Result], None]]:
+def progress(
+    console: Console, run: Run, prices: Prices | None = None
+) -> Iterator[Callable[[Result], None]]:
     """Show a bar that takes each result: done, the headline score so far, tokens, cost, errors, time left."""
     from rich import progress as rich
 
@@ -235,7 +314,9 @@ def progress(console: Console, run: Run, prices: Prices | None = None) -> Iterat
         tally.add(result)
     if run.done:
         console.print(
-            f"resuming {run.folder.path}: {len(run.done)} of {len(run.questions)} are done", style="dim", soft_wrap=True
+            f"resuming {run.folder.path}: {len(run.done)} of {len(run.questions)} are done",
+            style="dim",
+            soft_wrap=True,
         )
     columns = (
         rich.TextColumn("{task.fields[score]}"),
@@ -246,7 +327,11 @@ def progress(console: Console, run: Run, prices: Prices | None = None) -> Iterat
         rich.TextColumn("left", style="dim"),
         rich.TimeRemainingColumn(elapsed_when_finished=False),
     )
-    started = {"completed": len(run.done), "score": tally.score, "spent": tally.cost_text}
+    started = {
+        "completed": len(run.done),
+        "score": tally.score,
+        "spent": tally.cost_text,
+    }
     with progress_bar(console, *columns, total=len(run.questions), **started) as update:
 
         def on_end(result: Result) -> None:
@@ -262,20 +347,35 @@ def _show(console: Console, summary: JSON, task: Task, out: Path) -> None:
 
     from ras_agent.eval.report.markdown import at_once_text
 
-    table = Table("metric", "mean", "95 % interval", "n", box=None, header_style="dim", pad_edge=False)
+    table = Table(
+        "metric",
+        "mean",
+        "95 % interval",
+        "n",
+        box=None,
+        header_style="dim",
+        pad_edge=False,
+    )
     for column in table.columns[1:]:
         column.justify = "right"
     for metric, score in summary["scores"].items():
         table.add_row(metric, *_figures(score))
     if mauve := summary.get("mauve"):
-        table.add_row("mauve", f"{100 * mauve['score']:.1f}", inert(mauve["featuriser"]), str(mauve["texts"]))
+        table.add_row(
+            "mauve",
+            f"{100 * mauve['score']:.1f}",
+            inert(mauve["featuriser"]),
+            str(mauve["texts"]),
+        )
     if len(summary["by_answer"]) > 1:
         for kind, part in summary["by_answer"].items():
             for metric in sorted({"em", "f1"} & part["scores"].keys()):
                 table.add_row(f"  {metric}, {kind}", *_figures(part["scores"][metric]))
     for share, scores in summary["at_coverage"].items():
         for metric in sorted({"em", "f1"} & scores.keys()):
-            table.add_row(f"  {metric}, surest {share}", f"{100 * scores[metric]:.1f}", "", "")
+            table.add_row(
+                f"  {metric}, surest {share}", f"{100 * scores[metric]:.1f}", "", ""
+            )
     tokens = summary["tokens"]
     seconds = summary["seconds"]
     at_once = at_once_text(seconds["at_once"], seconds["queued"])
@@ -293,7 +393,9 @@ def _show(console: Console, summary: JSON, task: Task, out: Path) -> None:
         )
     parts += _right_parts(summary["right"])
     parts.append(f"{out} written")
-    stops = ", ".join(f"{reason} {count}" for reason, count in summary["stop_reasons"].items())
+    stops = ", ".join(
+        f"{reason} {count}" for reason, count in summary["stop_reasons"].items()
+    )
     console.print(table)
     console.print(f"stopped by: {stops}", style="dim", soft_wrap=True)
     console.print(" · ".join(parts), style="dim", soft_wrap=True)
@@ -328,14 +430,22 @@ def _repeats_text(repeats: JSON) -> str:
         least = 100 * spread["least"]
         most = 100 * spread["most"]
         deviation = 100 * spread["deviation"]
-        parts.append(f"{by} {100 * spread['mean']:.1f} ± {deviation:.1f} ({least:.1f} to {most:.1f})")
-    chances = [f"pass^{k} {100 * chance:.1f}" for k, chance in repeats["all_right"].items()]
+        parts.append(
+            f"{by} {100 * spread['mean']:.1f} ± {deviation:.1f} ({least:.1f} to {most:.1f})"
+        )
+    chances = [
+        f"pass^{k} {100 * chance:.1f}" for k, chance in repeats["all_right"].items()
+    ]
     return " · ".join([*parts, *chances])
 
 
 def _figures(score: JSON) -> tuple[str, str, str]:
     """Return a metric's mean, interval and number of questions."""
-    return f"{100 * score['mean']:.1f}", f"{100 * score['low']:.1f} to {100 * score['high']:.1f}", str(score["n"])
+    return (
+        f"{100 * score['mean']:.1f}",
+        f"{100 * score['low']:.1f} to {100 * score['high']:.1f}",
+        str(score["n"]),
+    )
 
 
 class _RunTally:
@@ -350,12 +460,18 @@ class _RunTally:
             self._total += result.scores[self._headline]
             self._scored += 1
         self._errors += result.error is not None
-        self._tokens += result.usage.get("input_tokens", 0) + result.usage.get("output_tokens", 0)
+        self._tokens += result.usage.get("input_tokens", 0) + result.usage.get(
+            "output_tokens", 0
+        )
         self._cost += cost_of(model_tokens(result.usage), self._prices)
 
     @property
     def score(self) -> str:
-        return f"{self._headline} {100 * self._total / self._scored:.1f}" if self._scored else self._headline
+        return (
+            f"{self._headline} {100 * self._total / self._scored:.1f}"
+            if self._scored
+            else self._headline
+        )
 
     @property
     def cost_text(self) -> str:

@@ -19,26 +19,55 @@ if TYPE_CHECKING:
 class ExportOptions(Options):
     """Options of `ras-agent export`."""
 
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")]
-    to: Annotated[str, typer.Option(help="The format: ragas, trec, flashrag, ...; a wrong name lists all.")]
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write, or the folder of several.")]
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")
+    ]
+    to: Annotated[
+        str,
+        typer.Option(
+            help="The format: ragas, trec, flashrag, ...; a wrong name lists all."
+        ),
+    ]
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", help="The file to write, or the folder of several."
+        ),
+    ]
     role: Annotated[
-        str | None, typer.Option(help="Write the calls of this role with their replies, to train on: planner, ...")
+        str | None,
+        typer.Option(
+            help="Write the calls of this role with their replies, to train on: planner, ..."
+        ),
     ] = None
     against: Annotated[
         Path | None,
         typer.Option(
-            metavar="RUN", help="Write pairs: what the better of two runs replied where they parted, and the other."
+            metavar="RUN",
+            help="Write pairs: what the better of two runs replied where they parted, and the other.",
         ),
     ] = None
     least: Annotated[
         list[str] | None,
-        typer.Option("--min", metavar="METRIC=SCORE", help="Only questions that score so much. May be repeated."),
+        typer.Option(
+            "--min",
+            metavar="METRIC=SCORE",
+            help="Only questions that score so much. May be repeated.",
+        ),
     ] = None
-    cited: Annotated[bool, typer.Option("--cited", help="Only questions whose answer a cited passage holds.")] = False
+    cited: Annotated[
+        bool,
+        typer.Option(
+            "--cited", help="Only questions whose answer a cited passage holds."
+        ),
+    ] = False
     cache: Annotated[
         Path | None,
-        typer.Option(parser=read_place, metavar="PLACE", help="The replies, where the run had a --cache."),
+        typer.Option(
+            parser=read_place,
+            metavar="PLACE",
+            help="The replies, where the run had a --cache.",
+        ),
     ] = None
 
 
@@ -53,11 +82,19 @@ def export(options: ExportOptions) -> None:
     from ras_agent.eval.run.folder import RunFolder
     from ras_agent.eval.run.task import questions_of
 
-    role, calls, pairs = options.role or "", options.role is not None, options.against is not None
+    role, calls, pairs = (
+        options.role or "",
+        options.role is not None,
+        options.against is not None,
+    )
     if pairs and not calls:
-        raise typer.BadParameter("--against pairs the calls of a role: name it with --role")
+        raise typer.BadParameter(
+            "--against pairs the calls of a role: name it with --role"
+        )
     if not calls and options.to not in writers() and options.to in writers(calls=True):
-        raise typer.BadParameter(f"{options.to} holds the calls of a role: add --role planner")
+        raise typer.BadParameter(
+            f"{options.to} holds the calls of a role: add --role planner"
+        )
     write = format_to_write(options.to, calls=calls, pairs=pairs)
     least = _least(options.least or ())
     run = Exported.read(options.run, questions_of(RunFolder(options.run).manifest()))
@@ -65,17 +102,41 @@ def export(options: ExportOptions) -> None:
         chosen = _pairs(options, role, run, Exported.read(options.against), least)
     else:
         chosen = run.chosen(least, cited=options.cited)
-        chosen = chosen.with_calls(role, options.cache) if calls and chosen.results else chosen
+        chosen = (
+            chosen.with_calls(role, options.cache)
+            if calls and chosen.results
+            else chosen
+        )
     paths = write(chosen, options.out)
-    left_out = f", {len(run.results) - len(chosen.results)} left out" if len(chosen.results) < len(run.results) else ""
-    counted = f"{quantity(len(chosen.calls), 'pair' if pairs else 'call')} of " if calls else ""
-    place = inert(str(options.out)) if len(paths) > 2 else ", ".join(inert(str(path)) for path in paths)
-    typer.echo(f"{place}: {counted}{quantity(len(chosen.results), 'question')}{left_out}")
+    left_out = (
+        f", {len(run.results) - len(chosen.results)} left out"
+        if len(chosen.results) < len(run.results)
+        else ""
+    )
+    counted = (
+        f"{quantity(len(chosen.calls), 'pair' if pairs else 'call')} of "
+        if calls
+        else ""
+    )
+    place = (
+        inert(str(options.out))
+        if len(paths) > 2
+        else ", ".join(inert(str(path)) for path in paths)
+    )
+    typer.echo(
+        f"{place}: {counted}{quantity(len(chosen.results), 'question')}{left_out}"
+    )
     if find_format(options.to).trains_every_turn:
         _warn_of_earlier_turns(options.to, chosen)
 
 
-def _pairs(options: ExportOptions, role: str, run: Exported, other: Exported, least: dict[str, float]) -> Exported:
+def _pairs(
+    options: ExportOptions,
+    role: str,
+    run: Exported,
+    other: Exported,
+    least: dict[str, float],
+) -> Exported:
     """Return the run with the pairs of both; those whose better answer is not wanted are left out."""
     from ras_agent.eval.formats.calls import pair_calls
     from ras_agent.eval.run.manifest import apart_from_role
@@ -90,13 +151,24 @@ def _pairs(options: ExportOptions, role: str, run: Exported, other: Exported, le
         for one in (run, other)
         for result in one.chosen(least, cited=options.cited).results
     }
-    pairs = [pair for pair in pair_calls(calls, others, metric) if (pair.provenance["run"], pair.id) in wanted]
+    pairs = [
+        pair
+        for pair in pair_calls(calls, others, metric)
+        if (pair.provenance["run"], pair.id) in wanted
+    ]
     ids = {pair.id for pair in pairs}
-    return replace(run, calls=tuple(pairs), results=tuple(result for result in run.results if result.id in ids))
+    return replace(
+        run,
+        calls=tuple(pairs),
+        results=tuple(result for result in run.results if result.id in ids),
+    )
 
 
 def _warn_of_earlier_turns(name: str, run: Exported) -> None:
-    count = sum(any(message["role"] == "assistant" for message in call.prompt) for call in run.calls)
+    count = sum(
+        any(message["role"] == "assistant" for message in call.prompt)
+        for call in run.calls
+    )
     if count:
         note = f"{name} trains all turns of the assistant, and {quantity(count, 'prompt')} have some"
         settings = run.manifest.get("settings") or {}
@@ -114,5 +186,7 @@ def _least(texts: list[str] | tuple[str, ...]) -> dict[str, float]:
         try:
             least[metric] = float(score)
         except ValueError:
-            raise typer.BadParameter(f"--min takes METRIC=SCORE, as f1=0.5, not {text!r}") from None
+            raise typer.BadParameter(
+                f"--min takes METRIC=SCORE, as f1=0.5, not {text!r}"
+            ) from None
     return least

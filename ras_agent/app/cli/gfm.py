@@ -22,22 +22,44 @@ if TYPE_CHECKING:
 class ExamplesOptions(Options):
     """Options of `ras-agent kg examples`."""
 
-    index: Annotated[Path, typer.Argument(help="An index with a knowledge graph.", show_default=False)]
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the set.", show_default=False)]
+    index: Annotated[
+        Path,
+        typer.Argument(help="An index with a knowledge graph.", show_default=False),
+    ]
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="The folder of the set.", show_default=False),
+    ]
     questions: Annotated[
         Path | None,
-        typer.Argument(help="Questions that name the passages which support them.", show_default=False),
+        typer.Argument(
+            help="Questions that name the passages which support them.",
+            show_default=False,
+        ),
     ] = None
-    benchmark: Annotated[str, typer.Option(help="The form of the file: jsonl, gfm-rag or a benchmark's name.")] = (
-        "jsonl"
-    )
-    pseudo: Annotated[int, typer.Option(min=0, help="Most pseudo questions, made from the passages.")] = 0
-    network: Annotated[str, typer.Option(help="The network to train: gfm or greasoner.")] = "gfm"
+    benchmark: Annotated[
+        str,
+        typer.Option(
+            help="The form of the file: jsonl, gfm-rag or a benchmark's name."
+        ),
+    ] = "jsonl"
+    pseudo: Annotated[
+        int, typer.Option(min=0, help="Most pseudo questions, made from the passages.")
+    ] = 0
+    network: Annotated[
+        str, typer.Option(help="The network to train: gfm or greasoner.")
+    ] = "gfm"
     encoder: Annotated[
-        str | None, typer.Option(help="With greasoner, what embeds nodes' texts; by default as the graph's vectors.")
+        str | None,
+        typer.Option(
+            help="With greasoner, what embeds nodes' texts; by default as the graph's vectors."
+        ),
     ] = None
     weights: Annotated[
-        str | None, typer.Option(help="With greasoner, the weights that the training is to start from, if any.")
+        str | None,
+        typer.Option(
+            help="With greasoner, the weights that the training is to start from, if any."
+        ),
     ] = None
     quiet: Quiet = False
 
@@ -55,12 +77,18 @@ def examples(options: ExamplesOptions) -> None:
 
     if options.network not in ("gfm", "greasoner"):
         raise UnknownName("network", options.network, ("gfm", "greasoner"))
-    questions = find_benchmark(options.benchmark).load(options.questions) if options.questions else None
+    questions = (
+        find_benchmark(options.benchmark).load(options.questions)
+        if options.questions
+        else None
+    )
     if options.network == "greasoner":
         from ras_agent.train.gfm.reasoner_sets import write_reasoner_set
 
         if not questions:
-            raise SettingsError("a set for G-reasoner needs questions: name a file of them")
+            raise SettingsError(
+                "a set for G-reasoner needs questions: name a file of them"
+            )
         count, skipped = write_reasoner_set(
             PassageIndex.open(options.index),
             questions,
@@ -68,9 +96,15 @@ def examples(options: ExamplesOptions) -> None:
             encoder=options.encoder,
             weights=options.weights,
         )
-        _report(f"{options.out} {count} questions", [f"left out  {reason}" for reason in skipped], options.quiet)
+        _report(
+            f"{options.out} {count} questions",
+            [f"left out  {reason}" for reason in skipped],
+            options.quiet,
+        )
         return
-    report = write_set_of(PassageIndex.open(options.index), questions, options.out, pseudo=options.pseudo)
+    report = write_set_of(
+        PassageIndex.open(options.index), questions, options.out, pseudo=options.pseudo
+    )
     line, *left_out = report_lines(report, options.out)
     _report(line, left_out, options.quiet)
 
@@ -87,20 +121,38 @@ def _report(line: str, left_out: Sequence[str], quiet: bool) -> None:
 class TrainOptions(Options):
     """Options of `ras-agent kg train`."""
 
-    sets: Annotated[list[Path], typer.Argument(help="Folders that `kg examples` wrote.", show_default=False)]
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the weights.", show_default=False)]
+    sets: Annotated[
+        list[Path],
+        typer.Argument(help="Folders that `kg examples` wrote.", show_default=False),
+    ]
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", help="The folder of the weights.", show_default=False
+        ),
+    ]
     start_from: Annotated[
         str | None,
-        typer.Option(help="Weights to begin with: packaged, a folder, or an id on the Hugging Face hub; if not, none."),
+        typer.Option(
+            help="Weights to begin with: packaged, a folder, or an id on the Hugging Face hub; if not, none."
+        ),
     ] = None
     steps: Annotated[int, typer.Option(min=0, help="Steps of retrieval.")] = 700
-    completion: Annotated[int, typer.Option(min=0, help="Steps of completing facts, before the others.")] = 0
+    completion: Annotated[
+        int, typer.Option(min=0, help="Steps of completing facts, before the others.")
+    ] = 0
     batch: Annotated[int, typer.Option(min=1, help="Questions per step.")] = 8
     documents: Annotated[
-        int, typer.Option(min=0, help="Documents whose facts are a step's graph; 0 for the whole graph.")
+        int,
+        typer.Option(
+            min=0,
+            help="Documents whose facts are a step's graph; 0 for the whole graph.",
+        ),
     ] = 300
     rate: Annotated[float, typer.Option(min=0, help="The learning rate.")] = 5e-4
-    minutes: Annotated[float, typer.Option(min=0, help="Stop and save after so long; 0 for no limit.")] = 0
+    minutes: Annotated[
+        float, typer.Option(min=0, help="Stop and save after so long; 0 for no limit.")
+    ] = 0
     seed: Annotated[int, typer.Option(min=0, help="Draws the questions.")] = 0
     quiet: Quiet = False
 
@@ -137,9 +189,13 @@ def _trained(options: TrainOptions) -> FitResult:
         from ras_agent.train.gfm import reasoner
 
         if options.completion:
-            raise SettingsError("--completion is for GFM-RAG's network; G-reasoner's learns from questions alone")
+            raise SettingsError(
+                "--completion is for GFM-RAG's network; G-reasoner's learns from questions alone"
+            )
         return reasoner.train(reasoner.ReasonerTrainingConfig(**common))
     from ras_agent.train.gfm import train as gfm
 
     warmup = min(200, options.steps // 10)
-    return gfm.train(gfm.GFMTrainingConfig(**common, completion=options.completion, warmup=warmup))
+    return gfm.train(
+        gfm.GFMTrainingConfig(**common, completion=options.completion, warmup=warmup)
+    )

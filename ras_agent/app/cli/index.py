@@ -14,7 +14,15 @@ import typer
 from ras_agent.address import Address
 from ras_agent.app.cli.command import Options, read_place
 from ras_agent.app.cli.options import INCOMPLETE, Quiet
-from ras_agent.app.cli.terminal import hang, inert, name_list, print_finished, progress_bar, quantity, screen
+from ras_agent.app.cli.terminal import (
+    hang,
+    inert,
+    name_list,
+    print_finished,
+    progress_bar,
+    quantity,
+    screen,
+)
 from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,7 +41,9 @@ class IndexOptions(Options):
     work = "index"
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(help="Files, and folders of them: text, tables, PDF, web pages, Office files, mails and more."),
+        typer.Argument(
+            help="Files, and folders of them: text, tables, PDF, web pages, Office files, mails and more."
+        ),
     ] = None
     out: Annotated[
         Path | None,
@@ -45,33 +55,65 @@ class IndexOptions(Options):
             help="The index to make or to bring up to date: a folder, or postgresql://host/database.",
         ),
     ] = None
-    sample: Annotated[bool, typer.Option("--sample", help="Index the bundled sample, too.")] = False
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Index the bundled sample, too.")
+    ] = False
     settings: Settings
     strict: Annotated[
-        bool, typer.Option("--strict", hidden=True, help="Stop at the first error, before anything is written.")
+        bool,
+        typer.Option(
+            "--strict",
+            hidden=True,
+            help="Stop at the first error, before anything is written.",
+        ),
     ] = False
-    prune: Annotated[bool, typer.Option("--prune", help="Remove what came from files that no longer exist.")] = False
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune", help="Remove what came from files that no longer exist."
+        ),
+    ] = False
     forget: Annotated[
         list[str] | None,
-        typer.Option(help="Remove what came from this file or folder, or the document of this id. May be repeated."),
+        typer.Option(
+            help="Remove what came from this file or folder, or the document of this id. May be repeated."
+        ),
     ] = None
     follow_links: Annotated[
-        bool, typer.Option("--follow-links", hidden=True, help="Index what links inside the folders lead to.")
+        bool,
+        typer.Option(
+            "--follow-links",
+            hidden=True,
+            help="Index what links inside the folders lead to.",
+        ),
     ] = False
     read_as: Annotated[
         tuple[str, str] | None,
-        typer.Option("--as", metavar="text PATTERNS", help="Read other kinds of files: --as text '*.log,*.tex'."),
+        typer.Option(
+            "--as",
+            metavar="text PATTERNS",
+            help="Read other kinds of files: --as text '*.log,*.tex'.",
+        ),
     ] = None
     ocr: Annotated[
         str | None,
-        typer.Option(metavar="COMMAND", help="Has a page of a PDF without text read: COMMAND FILE PAGE prints it."),
+        typer.Option(
+            metavar="COMMAND",
+            help="Has a page of a PDF without text read: COMMAND FILE PAGE prints it.",
+        ),
     ] = None
     vision: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="Has pictures described by a model that sees, such as openai:MODEL."),
+        typer.Option(
+            metavar="MODEL",
+            help="Has pictures described by a model that sees, such as openai:MODEL.",
+        ),
     ] = None
     quiet: Quiet = False
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List each file and record left out.")] = False
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="List each file and record left out."),
+    ] = False
 
 
 def index(options: IndexOptions) -> None:
@@ -99,7 +141,10 @@ def index(options: IndexOptions) -> None:
             target,
             embedder=settings.embedder,
             chunking=Chunking.of(settings.chunk_size, settings.overlap),
-            fields={pattern: Fields(**keys) for pattern, keys in (settings.fields or {}).items()},
+            fields={
+                pattern: Fields(**keys)
+                for pattern, keys in (settings.fields or {}).items()
+            },
             metadata=settings.metadata,
             language=settings.language,
             strict=options.strict,
@@ -123,7 +168,9 @@ def _patterns_of(read_as: tuple[str, str] | None) -> list[str]:
         return []
     kind, patterns = read_as
     if kind != "text":
-        raise typer.BadParameter(f"files can be read as text, not as {kind!r}: --as text '*.log'")
+        raise typer.BadParameter(
+            f"files can be read as text, not as {kind!r}: --as text '*.log'"
+        )
     return patterns.split(",")
 
 
@@ -139,17 +186,35 @@ def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
         rich.TextColumn("{task.fields[passages]:,} passages", markup=False),
         rich.TimeRemainingColumn(),
     )
-    with progress_bar(console, *columns, file="looking for files", passages=0) as update:
+    with progress_bar(
+        console, *columns, file="looking for files", passages=0
+    ) as update:
 
         def on_progress(now: Progress) -> None:
             # the search structures are built at the very end
-            file = inert(now.file, limit=console.width // 3) if now.bytes_read < now.bytes_total else "building"
-            update(total=now.bytes_total, completed=now.bytes_read, file=file, passages=now.passages)
+            file = (
+                inert(now.file, limit=console.width // 3)
+                if now.bytes_read < now.bytes_total
+                else "building"
+            )
+            update(
+                total=now.bytes_total,
+                completed=now.bytes_read,
+                file=file,
+                passages=now.passages,
+            )
 
         yield on_progress
 
 
-def _print_report(console: Console, report: IngestReport, out: Path | Address, *, prune: bool, verbose: bool) -> None:
+def _print_report(
+    console: Console,
+    report: IngestReport,
+    out: Path | Address,
+    *,
+    prune: bool,
+    verbose: bool,
+) -> None:
     """Print which files were skipped and which were indexed; `_print_errors` prints the errors."""
     from rich.text import Text
 
@@ -157,26 +222,57 @@ def _print_report(console: Console, report: IngestReport, out: Path | Address, *
 
     left_out = [item for item in report.skipped if not item.error]
     if left_out:
-        lines = [f"{item.place}: {item.reason}" for item in left_out] if verbose else _group_lines(left_out)
+        lines = (
+            [f"{item.place}: {item.reason}" for item in left_out]
+            if verbose
+            else _group_lines(left_out)
+        )
         hang(console, Text("left out "), Text("\n".join(map(inert, lines)), "dim"), 9)
     print_finished(console, report.finished)
     for old, new in report.moved:
-        hang(console, Text("moved    "), Text(f"{inert(old)} is now {inert(new)}", "dim"), 9)
+        hang(
+            console,
+            Text("moved    "),
+            Text(f"{inert(old)} is now {inert(new)}", "dim"),
+            9,
+        )
     if report.remaining:
         remedy = "forgotten, and still there: the next index of its folder reads it again; move or delete it"
-        hang(console, Text("remains  "), Text(f"{name_list(report.remaining)}: {remedy}", "dim"), 9)
+        hang(
+            console,
+            Text("remains  "),
+            Text(f"{name_list(report.remaining)}: {remedy}", "dim"),
+            9,
+        )
     if report.long_records:
         what = "record is" if report.long_records == 1 else "records are"
-        remedy = (
-            f"longer than {Chunking().size:,} characters and whole, as records with an id are; --chunk-size N cuts them"
+        remedy = f"longer than {Chunking().size:,} characters and whole, as records with an id are; --chunk-size N cuts them"
+        hang(
+            console,
+            Text("long     "),
+            Text(f"{report.long_records:,} {what} {remedy}", "dim"),
+            9,
         )
-        hang(console, Text("long     "), Text(f"{report.long_records:,} {what} {remedy}", "dim"), 9)
     if report.stranded:
         remedy = "what came from there is still in the index; --forget PATH removes it"
-        hang(console, Text("gone     "), Text(f"{name_list(report.stranded)}: {remedy}", "dim"), 9)
+        hang(
+            console,
+            Text("gone     "),
+            Text(f"{name_list(report.stranded)}: {remedy}", "dim"),
+            9,
+        )
     if report.vanished:
-        remedy = "not pruned, because their place cannot be read" if prune else "--prune removes them"
-        hang(console, Text("gone     "), Text(f"{name_list(report.vanished)}: still in the index; {remedy}", "dim"), 9)
+        remedy = (
+            "not pruned, because their place cannot be read"
+            if prune
+            else "--prune removes them"
+        )
+        hang(
+            console,
+            Text("gone     "),
+            Text(f"{name_list(report.vanished)}: still in the index; {remedy}", "dim"),
+            9,
+        )
     parts = [
         quantity(report.passages_total, "passage"),
         f"{report.passages_written:,} written",
@@ -186,7 +282,12 @@ def _print_report(console: Console, report: IngestReport, out: Path | Address, *
         quantity(len(report.errors), "error"),
     ]
     parts[1:] = [part for part in parts[1:] if not part.startswith("0 ")]
-    hang(console, Text(f"{inert(str(out))} ", "bold"), Text(" · ".join(parts)), len(str(out)) + 1)
+    hang(
+        console,
+        Text(f"{inert(str(out))} ", "bold"),
+        Text(" · ".join(parts)),
+        len(str(out)) + 1,
+    )
 
 
 def _print_errors(report: IngestReport) -> None:

@@ -24,13 +24,21 @@ class JudgeOptions(Options):
 
     work = "judge"
 
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")]
-    judge: Annotated[str, typer.Option(help="The model: provider:model, or vllm:URL#model.")]
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")
+    ]
+    judge: Annotated[
+        str, typer.Option(help="The model: provider:model, or vllm:URL#model.")
+    ]
     rule: Annotated[
         str,
-        typer.Option(help="agreement: is the answer the gold one, as FanOutQA asks; coverage: how much of it it has."),
+        typer.Option(
+            help="agreement: is the answer the gold one, as FanOutQA asks; coverage: how much of it it has."
+        ),
     ] = "agreement"
-    at_once: Annotated[int, typer.Option(min=1, help="Questions judged at the same time.", hidden=True)] = 16
+    at_once: Annotated[
+        int, typer.Option(min=1, help="Questions judged at the same time.", hidden=True)
+    ] = 16
     as_json: AsJSON = False
     settings: Settings
     flags: frozenset[str]
@@ -63,7 +71,10 @@ def judge(options: JudgeOptions) -> None:
         for kind, mean in judged.by_type.items() if len(judged.by_type) > 1 else ():
             typer.echo(f"  {inert(kind or 'no type')}: {100 * mean:.1f}")
     if judged.unread:
-        typer.echo(f"{quantity(len(judged.unread), 'question')} without a verdict, left out", err=True)
+        typer.echo(
+            f"{quantity(len(judged.unread), 'question')} without a verdict, left out",
+            err=True,
+        )
         raise typer.Exit(INCOMPLETE)
 
 

@@ -13,7 +13,15 @@ import typer
 from ras_agent.address import as_argument
 from ras_agent.app.cli.command import Options, read_place
 from ras_agent.app.cli.options import INCOMPLETE, AsJSON, IndexFolder, Quiet
-from ras_agent.app.cli.terminal import hang, inert, inert_json, print_finished, progress_bar, quantity, screen
+from ras_agent.app.cli.terminal import (
+    hang,
+    inert,
+    inert_json,
+    print_finished,
+    progress_bar,
+    quantity,
+    screen,
+)
 from ras_agent.errors import SettingsError
 from ras_agent.records import any_failed
 from ras_agent.settings import Settings
@@ -45,28 +53,40 @@ class BuildOptions(Options):
     settings: Settings
     embedder: Annotated[
         str | None,
-        typer.Option(help="minilm, st:MODEL or provider:MODEL; '' for none. If not set, as the index."),
+        typer.Option(
+            help="minilm, st:MODEL or provider:MODEL; '' for none. If not set, as the index."
+        ),
     ] = None
     openie: Annotated[
         Path | None,
         typer.Option(
-            help="JSON Lines of id, text, triples, entities; not read again.", rich_help_panel=_READY, hidden=True
+            help="JSON Lines of id, text, triples, entities; not read again.",
+            rich_help_panel=_READY,
+            hidden=True,
         ),
     ] = None
     gfm: Annotated[
         Path | None,
         typer.Option(
-            help="gfm-rag's data/NAME: raw/documents.json and processed/stage1.", rich_help_panel=_READY, hidden=True
+            help="gfm-rag's data/NAME: raw/documents.json and processed/stage1.",
+            rich_help_panel=_READY,
+            hidden=True,
         ),
     ] = None
     threshold: Annotated[
         float | None,
         typer.Option(
-            callback=_cosine, help="Least cosine of two names for one thing.", rich_help_panel=_SAME, hidden=True
+            callback=_cosine,
+            help="Least cosine of two names for one thing.",
+            rich_help_panel=_SAME,
+            hidden=True,
         ),
     ] = None
     neighbours: Annotated[
-        int | None, typer.Option(min=0, help="Most such names per name.", rich_help_panel=_SAME, hidden=True)
+        int | None,
+        typer.Option(
+            min=0, help="Most such names per name.", rich_help_panel=_SAME, hidden=True
+        ),
     ] = None
     exact: Annotated[
         bool | None,
@@ -77,8 +97,15 @@ class BuildOptions(Options):
             hidden=True,
         ),
     ] = None
-    concurrency: Annotated[int, typer.Option(min=1, help="Passages read at the same time, if a model reads them.")] = 16
-    workers: Annotated[int, typer.Option(min=1, help="Processes that read, if no model does.")] = 1
+    concurrency: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Passages read at the same time, if a model reads them."
+        ),
+    ] = 16
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes that read, if no model does.")
+    ] = 1
     fallback: Annotated[
         Literal["offline", "stop"] | None,
         typer.Option(
@@ -103,8 +130,13 @@ def build(options: BuildOptions) -> None:
     spec = settings.extractor or settings.llm or "offline"
     computes = spec.partition(":")[0] == "offline"
     if options.workers > 1 and not computes:
-        raise SettingsError("--workers are for the offline extractor; for a model, give --concurrency")
-    same: dict[str, Any] = {"threshold": options.threshold, "neighbours": options.neighbours}
+        raise SettingsError(
+            "--workers are for the offline extractor; for a model, give --concurrency"
+        )
+    same: dict[str, Any] = {
+        "threshold": options.threshold,
+        "neighbours": options.neighbours,
+    }
     console = screen(quiet=options.quiet)
     with _bar(console) as on_progress:
         report = build_graph(
@@ -113,7 +145,10 @@ def build(options: BuildOptions) -> None:
             openie=options.openie,
             gfm=options.gfm,
             embedder=options.embedder,
-            equivalence={name: value for name, value in same.items() if value is not None} or None,
+            equivalence={
+                name: value for name, value in same.items() if value is not None
+            }
+            or None,
             exact=options.exact,
             at_once=1 if computes else options.concurrency,
             workers=options.workers,
@@ -130,15 +165,24 @@ class AddOptions(Options):
     index: Annotated[
         Path,
         typer.Argument(
-            parser=read_place, metavar="PLACE", help="The index; created if it does not exist.", show_default=False
+            parser=read_place,
+            metavar="PLACE",
+            help="The index; created if it does not exist.",
+            show_default=False,
         ),
     ]
     files: Annotated[
-        list[Path], typer.Argument(help="Files of a graph, by suffix: docs/howto/own-graph.md.", show_default=False)
+        list[Path],
+        typer.Argument(
+            help="Files of a graph, by suffix: docs/howto/own-graph.md.",
+            show_default=False,
+        ),
     ]
     embedder: Annotated[
         str | None,
-        typer.Option(help="For a new index and a new graph: minilm, st:MODEL or provider:MODEL; '' for none."),
+        typer.Option(
+            help="For a new index and a new graph: minilm, st:MODEL or provider:MODEL; '' for none."
+        ),
     ] = None
     quiet: Quiet = False
 
@@ -154,7 +198,12 @@ def add(options: AddOptions) -> None:
 
     console = screen(quiet=options.quiet)
     with _bar(console) as on_progress:
-        report = add_triples(options.index, options.files, embedder=options.embedder, on_progress=on_progress)
+        report = add_triples(
+            options.index,
+            options.files,
+            embedder=options.embedder,
+            on_progress=on_progress,
+        )
     _print_report(console, options.index, report)
 
 
@@ -163,7 +212,9 @@ class DeleteOptions(Options):
     """Options of `ras-agent kg delete`."""
 
     index: IndexFolder
-    documents: Annotated[list[str], typer.Argument(help="Ids of documents.", show_default=False)]
+    documents: Annotated[
+        list[str], typer.Argument(help="Ids of documents.", show_default=False)
+    ]
     quiet: Quiet = False
 
 
@@ -173,7 +224,9 @@ def delete(options: DeleteOptions) -> None:
 
     console = screen(quiet=options.quiet)
     with _bar(console) as on_progress:
-        report = delete_documents(options.index, options.documents, on_progress=on_progress)
+        report = delete_documents(
+            options.index, options.documents, on_progress=on_progress
+        )
     _print_report(console, options.index, report)
 
 
@@ -200,7 +253,9 @@ def stats(options: StatsOptions) -> None:
         number = graph.entity_id(options.entity)
         if number is None:
             export = f"ras-agent kg export {as_argument(index)} facts.tsv"
-            raise SettingsError(f"{index} has no entity {options.entity!r}; `{export}` lists all facts")
+            raise SettingsError(
+                f"{index} has no entity {options.entity!r}; `{export}` lists all facts"
+            )
         table = about(graph, number)
     if options.as_json:
         typer.echo(inert_json(json.dumps(table, ensure_ascii=False, indent=2)))
@@ -208,7 +263,9 @@ def stats(options: StatsOptions) -> None:
     width = max(map(len, table))
     for name, value in table.items():
         for line in value if isinstance(value, list) else [value]:
-            typer.echo(f"{name:<{width}}  {inert(f'{line:,}' if isinstance(line, int) else str(line))}")
+            typer.echo(
+                f"{name:<{width}}  {inert(f'{line:,}' if isinstance(line, int) else str(line))}"
+            )
             name = ""
 
 
@@ -219,14 +276,23 @@ class ExportOptions(Options):
     index: IndexFolder
     out: Annotated[
         Path,
-        typer.Argument(help=".graphml, .nt, .tsv, .jsonl, .html, or gfm-rag's folder data/NAME.", show_default=False),
+        typer.Argument(
+            help=".graphml, .nt, .tsv, .jsonl, .html, or gfm-rag's folder data/NAME.",
+            show_default=False,
+        ),
     ]
     around: Annotated[
-        list[str] | None, typer.Option(help="html: draw the neighbourhood of this entity. May be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="html: draw the neighbourhood of this entity. May be repeated."
+        ),
     ] = None
     nodes: Annotated[
         int | None,
-        typer.Option(min=1, help=f"html: most entities drawn; if not set, {_NODES}, or {_AROUND} around an entity."),
+        typer.Option(
+            min=1,
+            help=f"html: most entities drawn; if not set, {_NODES}, or {_AROUND} around an entity.",
+        ),
     ] = None
 
 
@@ -237,17 +303,28 @@ def export(options: ExportOptions) -> None:
     from ras_agent.tools.kg.formats.gfm_csv import write_gfm_files
     from ras_agent.tools.kg.index import KGIndex
 
-    index, out, around, nodes = options.index, options.out, options.around or (), options.nodes
+    index, out, around, nodes = (
+        options.index,
+        options.out,
+        options.around or (),
+        options.nodes,
+    )
     writers: dict[str, Callable[[KGIndex, Path], None]] = {
         ".graphml": formats.write_graphml,
         ".nt": formats.write_nt,
         ".tsv": formats.write_tsv,
         ".jsonl": formats.write_jsonl,
-        ".html": lambda graph, path: _draw(graph, path, around, nodes, PassageIndex.open(index).get),
-        "": lambda graph, path: write_gfm_files(graph, path, PassageIndex.open(index).get),
+        ".html": lambda graph, path: _draw(
+            graph, path, around, nodes, PassageIndex.open(index).get
+        ),
+        "": lambda graph, path: write_gfm_files(
+            graph, path, PassageIndex.open(index).get
+        ),
     }
     # a folder's name may have a dot
-    kind = "" if out.is_dir() and out.suffix.lower() not in writers else out.suffix.lower()
+    kind = (
+        "" if out.is_dir() and out.suffix.lower() not in writers else out.suffix.lower()
+    )
     writer = writers.get(kind)
     if writer is None:
         raise SettingsError(
@@ -268,24 +345,36 @@ def _writable(out: Path, *, folder: bool) -> Path:
 
     if folder:
         if out.is_file():
-            raise SettingsError(f"cannot write the files of gfm-rag to {out}: it is a file; name a folder")
+            raise SettingsError(
+                f"cannot write the files of gfm-rag to {out}: it is a file; name a folder"
+            )
     elif out.is_dir():
         raise SettingsError(f"cannot write {out}: it is a folder; name a file")
     elif not out.parent.is_dir():
-        raise SettingsError(f"cannot write {out}: there is no folder {out.parent}; make it first")
+        raise SettingsError(
+            f"cannot write {out}: there is no folder {out.parent}; make it first"
+        )
     return out
 
 
 def _draw(
-    graph: KGIndex, path: Path, around: Sequence[str], nodes: int | None, passage: Callable[[str], Passage | None]
+    graph: KGIndex,
+    path: Path,
+    around: Sequence[str],
+    nodes: int | None,
+    passage: Callable[[str], Passage | None],
 ) -> None:
     from ras_agent.tools.kg.picture import graph_page, most_connected, nearby
 
     def name_of(passage_id: str) -> str:
         about = passage(passage_id)
-        if about is None or not about.title:  # the index may have lost it since the graph was built
+        if (
+            about is None or not about.title
+        ):  # the index may have lost it since the graph was built
             return passage_id
-        return about.title if about.page is None else f"{about.title}, page {about.page}"
+        return (
+            about.title if about.page is None else f"{about.title}, page {about.page}"
+        )
 
     start = []
     for name in around:
@@ -293,9 +382,15 @@ def _draw(
         if number is None:
             raise SettingsError(f"the graph has no entity {name!r}")
         start.append(number)
-    entities = nearby(graph, start, nodes or _AROUND) if start else most_connected(graph, nodes or _NODES)
+    entities = (
+        nearby(graph, start, nodes or _AROUND)
+        if start
+        else most_connected(graph, nodes or _NODES)
+    )
     title = f"Around {', '.join(around)}" if around else "Knowledge graph"
-    path.write_text(graph_page(graph, entities, title, around=start, name_of=name_of), "utf-8")
+    path.write_text(
+        graph_page(graph, entities, title, around=start, name_of=name_of), "utf-8"
+    )
 
 
 def _print_report(console: Console, index: Path, report: KGReport) -> None:
@@ -326,7 +421,12 @@ def _print_report(console: Console, index: Path, report: KGReport) -> None:
         f"{len(report.skipped):,} skipped",
     ]
     parts = [part for part in parts if part in of_graph or not part.startswith("0 ")]
-    hang(console, Text(f"{inert(str(index))} ", "bold"), Text(" · ".join(parts)), len(str(index)) + 1)
+    hang(
+        console,
+        Text(f"{inert(str(index))} ", "bold"),
+        Text(" · ".join(parts)),
+        len(str(index)) + 1,
+    )
     if any_failed(report.failures) or any(item.error for item in report.skipped):
         raise typer.Exit(INCOMPLETE)
 

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 _WORDS = {
     "remove": ("SUBJECT", "PREDICATE", "OBJECT"),
-    "replace": ("SUBJECT", "PREDICATE", "OBJECT", "NEW_SUBJECT", "NEW_PREDICATE", "NEW_OBJECT"),
+    "replace": (
+        "SUBJECT",
+        "PREDICATE",
+        "OBJECT",
+        "NEW_SUBJECT",
+        "NEW_PREDICATE",
+        "NEW_OBJECT",
+    ),
     "add": ("SUBJECT", "PREDICATE", "OBJECT"),
     "merge": ("NAME", "INTO"),
     "split": ("NAME", "NEW_NAME"),
@@ -34,7 +41,9 @@ class EditOptions(Options):
     """Options of `ras-agent kg edit`."""
 
     index: IndexFolder
-    action: Annotated[str, typer.Argument(help=f"One of {', '.join(_WORDS)}.", show_default=False)]
+    action: Annotated[
+        str, typer.Argument(help=f"One of {', '.join(_WORDS)}.", show_default=False)
+    ]
     words: Annotated[
         list[str] | None,
         typer.Argument(
@@ -50,8 +59,12 @@ class EditOptions(Options):
             "another; give it more than once."
         ),
     ] = None
-    quote: Annotated[str | None, typer.Option(help="add: the words in that passage.")] = None
-    by: Annotated[str, typer.Option(help="Your name, which is stored with the edit.")] = ""
+    quote: Annotated[
+        str | None, typer.Option(help="add: the words in that passage.")
+    ] = None
+    by: Annotated[
+        str, typer.Option(help="Your name, which is stored with the edit.")
+    ] = ""
     as_json: Annotated[bool, typer.Option("--json", help="list: print JSON.")] = False
     quiet: Quiet = False
 
@@ -68,19 +81,31 @@ def edit(options: EditOptions) -> None:
         raise SettingsError(f"unknown edit {action!r}; known: {', '.join(_WORDS)}")
     least = sum(not word.startswith("[") for word in parameters)
     if not least <= len(words) <= len(parameters):
-        usage = f"ras-agent kg edit {as_argument(index)} {' '.join((action, *parameters))}"
-        raise SettingsError(f"{action} takes {quantity(len(parameters), 'word')}, got {len(words)}: {usage}")
+        usage = (
+            f"ras-agent kg edit {as_argument(index)} {' '.join((action, *parameters))}"
+        )
+        raise SettingsError(
+            f"{action} takes {quantity(len(parameters), 'word')}, got {len(words)}: {usage}"
+        )
     if options.quote and action != "add":
-        raise SettingsError("--quote says where an added fact is stated, and nothing is added here")
+        raise SettingsError(
+            "--quote says where an added fact is stated, and nothing is added here"
+        )
     if options.passage and action not in ("add", "split"):
-        raise SettingsError("--passage says where an added fact is stated, or a split name: nothing is added here")
+        raise SettingsError(
+            "--passage says where an added fact is stated, or a split name: nothing is added here"
+        )
     if action == "add" and len(options.passage or ()) > 1:
         raise SettingsError("an added fact is in one passage: give --passage once")
     if action == "list":
         _print(index, as_json=options.as_json)
         return
     report = _apply(options, words)
-    outcome = f"took back edit {_line(report.edit)}" if action == "undo" else f"edit {_line(report.edit)}"
+    outcome = (
+        f"took back edit {_line(report.edit)}"
+        if action == "undo"
+        else f"edit {_line(report.edit)}"
+    )
     console = screen(quiet=options.quiet)
     console.print(outcome, soft_wrap=True)
     for fact in report.left_out:
@@ -88,8 +113,14 @@ def edit(options: EditOptions) -> None:
         line = f"left out, since both ends are one entity now: ({said})"
         console.print(inert(line), soft_wrap=True)
     manifest = report.graph.manifest
-    entities = "1 entity" if manifest.entities == 1 else f"{manifest.entities:,} entities"
-    console.print(f"{inert(str(index))} {quantity(manifest.facts, 'fact')} · {entities}", style="dim", soft_wrap=True)
+    entities = (
+        "1 entity" if manifest.entities == 1 else f"{manifest.entities:,} entities"
+    )
+    console.print(
+        f"{inert(str(index))} {quantity(manifest.facts, 'fact')} · {entities}",
+        style="dim",
+        soft_wrap=True,
+    )
 
 
 def _apply(options: EditOptions, words: list[str]) -> EditReport:
@@ -119,7 +150,9 @@ def _apply(options: EditOptions, words: list[str]) -> EditReport:
             return edits.split_entity(index, name, new_name, passages, by=by)
     if words and not words[0].isdecimal():
         listing = f"ras-agent kg edit {as_argument(index)} list"
-        raise SettingsError(f"undo takes the number of an edit, got {words[0]!r}: {listing}")
+        raise SettingsError(
+            f"undo takes the number of an edit, got {words[0]!r}: {listing}"
+        )
     return edits.undo_edit(index, int(words[0]) if words else None)
 
 
@@ -136,7 +169,13 @@ def _print(index: Path, *, as_json: bool) -> None:
 
     edits = edits_of(index)
     if as_json:
-        typer.echo(inert_json(json.dumps([shown(edit) for edit in edits], ensure_ascii=False, indent=2)))
+        typer.echo(
+            inert_json(
+                json.dumps(
+                    [shown(edit) for edit in edits], ensure_ascii=False, indent=2
+                )
+            )
+        )
     elif not edits:
         typer.echo(f"{inert(str(index))} has no edits")
     else:

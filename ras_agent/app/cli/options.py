@@ -20,31 +20,65 @@ EXIT_CODES = (
 )
 
 Sample = Annotated[
-    bool, typer.Option("--sample", help="Search the bundled sample instead of an index.", rich_help_panel="Retrieval")
+    bool,
+    typer.Option(
+        "--sample",
+        help="Search the bundled sample instead of an index.",
+        rich_help_panel="Retrieval",
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 AsJSON = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-IndexFolder = Annotated[Path, typer.Argument(parser=read_place, metavar="PLACE", help="The index.", show_default=False)]
+IndexFolder = Annotated[
+    Path,
+    typer.Argument(
+        parser=read_place, metavar="PLACE", help="The index.", show_default=False
+    ),
+]
 PricesFile = Annotated[
-    Path | None, typer.Option(hidden=True, help='Your prices per million tokens: {"model": {"input": 1, "output": 2}}.')
+    Path | None,
+    typer.Option(
+        hidden=True,
+        help='Your prices per million tokens: {"model": {"input": 1, "output": 2}}.',
+    ),
 ]
 _RUN = "The run"
 Engine = Annotated[
-    str, typer.Option(hidden=True, help="Where the work is done: here, processes or ray.", rich_help_panel=_RUN)
+    str,
+    typer.Option(
+        hidden=True,
+        help="Where the work is done: here, processes or ray.",
+        rich_help_panel=_RUN,
+    ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(hidden=True, min=1, help="Workers of --engine; if not set, one per core.", rich_help_panel=_RUN),
+    typer.Option(
+        hidden=True,
+        min=1,
+        help="Workers of --engine; if not set, one per core.",
+        rich_help_panel=_RUN,
+    ),
 ]
 RayAddress = Annotated[
     str | None,
-    typer.Option(hidden=True, help="A Ray cluster; else RAY_ADDRESS, else one started here.", rich_help_panel=_RUN),
+    typer.Option(
+        hidden=True,
+        help="A Ray cluster; else RAY_ADDRESS, else one started here.",
+        rich_help_panel=_RUN,
+    ),
 ]
 
 
 def offline_note(role_names: Mapping[str, str]) -> str:
     """Return a line that says which roles play offline, and how to give them a model; "" where none does."""
-    offline = [role for role, name in role_names.items() if name.partition(":")[0] == "offline"]
+    offline = [
+        role for role, name in role_names.items() if name.partition(":")[0] == "offline"
+    ]
     if len(offline) == len(role_names):
         return "offline mode: no LLM configured (ras-agent doctor shows how to add one)"
-    return f"offline {' and '.join(offline)}: no LLM configured (--{offline[0]} or --llm adds one)" if offline else ""
+    return (
+        f"offline {' and '.join(offline)}: no LLM configured (--{offline[0]} or --llm adds one)"
+        if offline
+        else ""
+    )

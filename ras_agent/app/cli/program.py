@@ -30,7 +30,16 @@ from ras_agent.app.cli import (
     study,
     threads,
 )
-from ras_agent.app.cli.command import DEBUG, LOOK, Command, Commands, Group, LazyGroup, each_command, help_of
+from ras_agent.app.cli.command import (
+    DEBUG,
+    LOOK,
+    Command,
+    Commands,
+    Group,
+    LazyGroup,
+    each_command,
+    help_of,
+)
 from ras_agent.app.cli.options import ERROR, EXIT_CODES, INTERRUPTED, USAGE
 from ras_agent.app.cli.terminal import inert
 from ras_agent.errors import FlagError, RasError
@@ -93,7 +102,12 @@ def build_program(model: type[Settings] = Settings) -> typer.Typer:
     app.callback()(_program_options)
     for name, group in COMMANDS.items():
         if isinstance(group, Group):
-            inner = typer.Typer(name=name, help=group.help, cls=LazyGroup.over(group.commands, model), **LOOK)
+            inner = typer.Typer(
+                name=name,
+                help=group.help,
+                cls=LazyGroup.over(group.commands, model),
+                **LOOK,
+            )
             app.add_typer(inner, rich_help_panel=group.panel)
     return app
 
@@ -108,7 +122,9 @@ class _Reporting(LazyGroup):
             if ctx.meta.get(DEBUG) or isinstance(error, BrokenPipeError):
                 raise
             typer.echo(f"ras-agent: {inert(str(error))}", err=True)
-            raise typer.Exit(USAGE if isinstance(error, FlagError) else ERROR) from error
+            raise typer.Exit(
+                USAGE if isinstance(error, FlagError) else ERROR
+            ) from error
         except (KeyboardInterrupt, typer.Abort) as error:
             typer.echo("ras-agent: interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from error
@@ -125,7 +141,9 @@ def settings_table(model: type[Settings] = Settings) -> str:
             if command.options.work in setting.work
         )
         commands = ", ".join(f"`{name}`" for name in takers)
-        lines.append(f"| `{setting.name}` | {default} | {help_of(setting)} | {commands} |")
+        lines.append(
+            f"| `{setting.name}` | {default} | {help_of(setting)} | {commands} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -137,7 +155,13 @@ def _version(value: bool) -> None:
 
 def _program_options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Show the version and exit.",
+        ),
     ] = False,
 ) -> None:
     """Take the options of the program itself."""
@@ -156,6 +180,8 @@ def main() -> None:
         sys.exit(INTERRUPTED)
 
 
-def show_warning(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+def show_warning(
+    message: Warning | str, category: type[Warning], *place: Any, **options: Any
+) -> None:
     """Print a warning in one line, as an error is printed, without the place in the code that it came from."""
     typer.echo(f"ras-agent: {inert(str(message))}", err=True)

@@ -17,7 +17,10 @@ from ras_agent.app.cli.terminal import inert_lines, screen
 class ReplayOptions(RunOptions):
     """Options of `ras-agent replay`."""
 
-    run: Annotated[Path, typer.Argument(help="The folder of an evaluation run.", show_default=False)]
+    run: Annotated[
+        Path,
+        typer.Argument(help="The folder of an evaluation run.", show_default=False),
+    ]
     from_hop: Annotated[
         int | None,
         typer.Option(
@@ -27,7 +30,10 @@ class ReplayOptions(RunOptions):
         ),
     ] = None
     exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="End with exit code 3 if anything differs, for scripts.")
+        bool,
+        typer.Option(
+            "--exit-code", help="End with exit code 3 if anything differs, for scripts."
+        ),
     ] = False
 
 
@@ -46,13 +52,21 @@ def replay(options: ReplayOptions) -> None:
     from ras_agent.eval.run.folder import RunFolder
     from ras_agent.eval.run.fork import Fork
 
-    if options.from_hop is None and (other := options.flags & {"llm", "planner", "extractor", "answerer"}):
-        raise typer.BadParameter(f"--{min(other)} changes who is asked: say from which hop on, --from-hop N")
+    if options.from_hop is None and (
+        other := options.flags & {"llm", "planner", "extractor", "answerer"}
+    ):
+        raise typer.BadParameter(
+            f"--{min(other)} changes who is asked: say from which hop on, --from-hop N"
+        )
     if "llm" in options.flags:
-        raise typer.BadParameter("name the role that changes: --planner, --extractor or --answerer")
+        raise typer.BadParameter(
+            "name the role that changes: --planner, --extractor or --answerer"
+        )
     fork = Fork(RunFolder(options.run), options.from_hop)
     given = options.run_settings()
-    settings = fork.settings.model_copy(update={name: getattr(given, name) for name in options.flags})
+    settings = fork.settings.model_copy(
+        update={name: getattr(given, name) for name in options.flags}
+    )
     task = fork.task(settings, corpus=options.corpus, embedder=options.embedder)
     run = begin_run(
         task.scored_by(options.metric) if options.metric else task,

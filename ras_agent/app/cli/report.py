@@ -20,18 +20,29 @@ class ReportOptions(Options):
     """Options of `ras-agent report`."""
 
     runs: Annotated[
-        list[Path], typer.Argument(help="Folders of evaluation runs; the others are compared with the first.")
+        list[Path],
+        typer.Argument(
+            help="Folders of evaluation runs; the others are compared with the first."
+        ),
     ]
-    out: Annotated[Path | None, typer.Option(help="The page, one self-contained .html file.")] = None
-    markdown: Annotated[Path | None, typer.Option(help="The tables, .md; - prints them.")] = None
+    out: Annotated[
+        Path | None, typer.Option(help="The page, one self-contained .html file.")
+    ] = None
+    markdown: Annotated[
+        Path | None, typer.Option(help="The tables, .md; - prints them.")
+    ] = None
     prices: PricesFile = None
     metric: Annotated[
-        str | None, typer.Option(help="The metric that decides right or wrong; if not set, em if there is one.")
+        str | None,
+        typer.Option(
+            help="The metric that decides right or wrong; if not set, em if there is one."
+        ),
     ] = None
     traces: Annotated[
         bool,
         typer.Option(
-            "--traces/--no-traces", help="Put the traces into the page, or leave them out: hops, facts, graphs."
+            "--traces/--no-traces",
+            help="Put the traces into the page, or leave them out: hops, facts, graphs.",
         ),
     ] = True
 
@@ -41,7 +52,12 @@ def report(options: ReportOptions) -> None:
 
     Without --out and --markdown the tables are printed.
     """
-    from ras_agent.eval.report import load_runs, make_report, report_html, report_markdown
+    from ras_agent.eval.report import (
+        load_runs,
+        make_report,
+        report_html,
+        report_markdown,
+    )
     from ras_agent.eval.run.prices import load_prices
 
     out, markdown, metric = options.out, options.markdown, options.metric
@@ -49,18 +65,29 @@ def report(options: ReportOptions) -> None:
     targets = [path for path in (out, None if printed else markdown) if path]
     for path in targets:
         if not path.parent.is_dir():
-            raise SettingsError(f"cannot write {path}: there is no folder {path.parent}")
+            raise SettingsError(
+                f"cannot write {path}: there is no folder {path.parent}"
+            )
     console = screen(stderr=True)
     with busy(console) as doing:
         doing("reading")
         prices = load_prices(options.prices)
         evaluations = load_runs(options.runs, traces=options.traces and out is not None)
         doing("counting")
-        metrics = tuple(dict.fromkeys(name for run in evaluations for result in run.results for name in result.scores))
+        metrics = tuple(
+            dict.fromkeys(
+                name
+                for run in evaluations
+                for result in run.results
+                for name in result.scores
+            )
+        )
         if metric and metric not in metrics:
             raise UnknownName("metric", metric, metrics)
         summary = make_report(evaluations, prices, metric or "", plots=out is not None)
-        text = report_markdown(summary.figures, summary.differences, summary.metrics, summary.metric)
+        text = report_markdown(
+            summary.figures, summary.differences, summary.metrics, summary.metric
+        )
         if out:
             page = report_html(
                 summary, traces=options.traces, workers=os.cpu_count() or 1,
@@ -72,21 +99,40 @@ def report(options: ReportOptions) -> None:
     if printed:
         typer.echo(inert_lines(text))
     if summary.missing and out:
-        console.print(inert(f"no plots: {summary.missing}"), style="yellow", soft_wrap=True)
+        console.print(
+            inert(f"no plots: {summary.missing}"), style="yellow", soft_wrap=True
+        )
     for path in targets:
-        console.print(inert(f"{path} written, {path.stat().st_size / 1e6:.1f} MB"), style="dim", soft_wrap=True)
+        console.print(
+            inert(f"{path} written, {path.stat().st_size / 1e6:.1f} MB"),
+            style="dim",
+            soft_wrap=True,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiffOptions(Options):
     """Options of `ras-agent diff`."""
 
-    before: Annotated[Path, typer.Argument(help="The folder of an evaluation run.", show_default=False)]
-    after: Annotated[Path, typer.Argument(help="That of another one, of the same questions.", show_default=False)]
-    most: Annotated[int, typer.Option(min=0, help="Most questions that are listed; 0 for all.")] = 20
+    before: Annotated[
+        Path,
+        typer.Argument(help="The folder of an evaluation run.", show_default=False),
+    ]
+    after: Annotated[
+        Path,
+        typer.Argument(
+            help="That of another one, of the same questions.", show_default=False
+        ),
+    ]
+    most: Annotated[
+        int, typer.Option(min=0, help="Most questions that are listed; 0 for all.")
+    ] = 20
     as_json: AsJSON = False
     exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="End with exit code 3 if anything differs, for scripts.")
+        bool,
+        typer.Option(
+            "--exit-code", help="End with exit code 3 if anything differs, for scripts."
+        ),
     ] = False
 
 
@@ -105,7 +151,9 @@ def diff(options: DiffOptions) -> None:
     before, after = load_runs([options.before, options.after])
     found = changes(before, after, metric_names([before, after]))
     typer.echo(
-        json.dumps(asdict(found)) if options.as_json else inert_lines(changes_markdown(found, most=options.most))
+        json.dumps(asdict(found))
+        if options.as_json
+        else inert_lines(changes_markdown(found, most=options.most))
     )
     if options.exit_code and found.any:
         raise typer.Exit(INCOMPLETE)

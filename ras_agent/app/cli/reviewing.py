@@ -48,10 +48,25 @@ def needs_a_person() -> None:
 def decide(review: Review, console: Console) -> JSON | list[JSON]:
     """Show a review, and return the decision of the person at the terminal. Raises Abort where the input ends."""
     _show(review, console)
-    keys = [f"{key} {what}" for key, action, what in _KEYS[review.at] if action in review.actions]
+    keys = [
+        f"{key} {what}"
+        for key, action, what in _KEYS[review.at]
+        if action in review.actions
+    ]
     enter = "enter goes on" if review.at == "facts" else "enter approves"
-    hang(console, Text(), pack([Text(key, "dim") for key in (enter, *keys)], console.width - MARGIN, " · "), MARGIN)
-    return _decide_facts(review, console) if review.at == "facts" else _decide(review, console)
+    hang(
+        console,
+        Text(),
+        pack(
+            [Text(key, "dim") for key in (enter, *keys)], console.width - MARGIN, " · "
+        ),
+        MARGIN,
+    )
+    return (
+        _decide_facts(review, console)
+        if review.at == "facts"
+        else _decide(review, console)
+    )
 
 
 def _show(review: Review, console: Console) -> None:
@@ -60,14 +75,35 @@ def _show(review: Review, console: Console) -> None:
         hang(console, label, Text(inert(review.error), "yellow"), MARGIN)
     if review.plan is not None:
         mark = str(ACTIONS[review.plan.action])
-        end = "" if review.stop_reason in ("", review.plan.action) else f" (the loop would end: {review.stop_reason})"
-        hang(console, label, Text(f"{mark} {inert(review.plan.subquery or review.plan.reason)}{end}"), MARGIN)
+        end = (
+            ""
+            if review.stop_reason in ("", review.plan.action)
+            else f" (the loop would end: {review.stop_reason})"
+        )
+        hang(
+            console,
+            label,
+            Text(f"{mark} {inert(review.plan.subquery or review.plan.reason)}{end}"),
+            MARGIN,
+        )
     elif review.at == "facts":
-        hang(console, label, Text(f"the facts of hop {review.hop}" if review.facts else "no facts were read"), MARGIN)
+        hang(
+            console,
+            label,
+            Text(
+                f"the facts of hop {review.hop}"
+                if review.facts
+                else "no facts were read"
+            ),
+            MARGIN,
+        )
         titles, above = dict(review.passages), ("", "")
         for number, (fact, quote) in enumerate(review.facts, start=1):
             passage = fact.sources[0].passage_id
-            if above != (passage, quote):  # several facts of one sentence follow each other
+            if above != (
+                passage,
+                quote,
+            ):  # several facts of one sentence follow each other
                 read_in = f"{inert(titles.get(passage, passage))}: “{inert(quote, limit=_LONGEST_QUOTE)}”"
                 hang(console, Text(), Text(read_in, "dim"), MARGIN)
             above = passage, quote
@@ -79,7 +115,12 @@ def _show(review: Review, console: Console) -> None:
             )
     else:
         numbers = "".join(f"[{citation.number}]" for citation in review.citations)
-        hang(console, label, Text(f"{inert_lines(review.answer)} {numbers}".rstrip()), MARGIN)
+        hang(
+            console,
+            label,
+            Text(f"{inert_lines(review.answer)} {numbers}".rstrip()),
+            MARGIN,
+        )
 
 
 def _decide(review: Review, console: Console) -> JSON:
@@ -103,13 +144,21 @@ def _decide(review: Review, console: Console) -> JSON:
 def _decide_facts(review: Review, console: Console) -> list[JSON]:
     """Return the decisions about facts; an empty line ends them. One that cannot be carried out is refused at once."""
     changes: list[JSON] = []
-    facts = {str(number): fact for number, (fact, _) in enumerate(review.facts, start=1)}
+    facts = {
+        str(number): fact for number, (fact, _) in enumerate(review.facts, start=1)
+    }
     while line := _line(console, ">"):
         key, *numbers = line.split()
         edits = {change.get("fact") for change in changes}
-        if key in ("e", "r") and (wrong := next((number for number in numbers if number not in facts), "")):
+        if key in ("e", "r") and (
+            wrong := next((number for number in numbers if number not in facts), "")
+        ):
             _warn(console, f"there is no fact {inert(wrong, limit=20)}")
-        elif key in ("e", "r") and (wrong := next((number for number in numbers if facts[number].id in edits), "")):
+        elif key in ("e", "r") and (
+            wrong := next(
+                (number for number in numbers if facts[number].id in edits), ""
+            )
+        ):
             _warn(console, f"fact {wrong} is changed already")
         elif key == "e" and len(numbers) == 1:
             changes += _correct(facts[numbers[0]], console)
@@ -120,7 +169,11 @@ def _decide_facts(review: Review, console: Console) -> list[JSON]:
         elif key == "a" and not numbers:
             changes += _add(console)
         elif key == "n" and not numbers and "ask" in review.actions:
-            changes += [{"action": "ask", "note": note} for note in [_line(console, "note:")] if note]
+            changes += [
+                {"action": "ask", "note": note}
+                for note in [_line(console, "note:")]
+                if note
+            ]
         else:
             _warn(console, f"{inert(line, limit=60)!r} is none of the keys above")
     return changes or [{"action": "approve"}]
@@ -129,7 +182,11 @@ def _decide_facts(review: Review, console: Console) -> list[JSON]:
 def _correct(fact: Triple, console: Console) -> list[JSON]:
     """Ask for the correction of a fact, part by part, and return the decision in a list; [] if all lines are empty."""
     old = {name: getattr(fact, name) for name in _PARTS}
-    new = {name: word for name in _PARTS if (word := _line(console, f"{name} [{inert(old[name])}]:"))}
+    new = {
+        name: word
+        for name in _PARTS
+        if (word := _line(console, f"{name} [{inert(old[name])}]:"))
+    }
     if not new:
         _confirm(console, "nothing is changed")
         return []

@@ -22,14 +22,22 @@ class RolloutOptions(Options):
     """Options of `ras-agent rollout`."""
 
     work = "answer"
-    question: Annotated[str, typer.Argument(envvar="QUESTION", help="The question.", show_default=False)]
+    question: Annotated[
+        str, typer.Argument(envvar="QUESTION", help="The question.", show_default=False)
+    ]
     answer: Annotated[
         list[str] | None,
-        typer.Option(help="A gold answer; may be repeated. Else GOLDEN_ANSWERS.", rich_help_panel=_QUESTION),
+        typer.Option(
+            help="A gold answer; may be repeated. Else GOLDEN_ANSWERS.",
+            rich_help_panel=_QUESTION,
+        ),
     ] = None
     supporting: Annotated[
         list[str] | None,
-        typer.Option(help="The title of a gold passage; may be repeated. Else SUPPORTING.", rich_help_panel=_QUESTION),
+        typer.Option(
+            help="The title of a gold passage; may be repeated. Else SUPPORTING.",
+            rich_help_panel=_QUESTION,
+        ),
     ] = None
     policy: Annotated[
         str,
@@ -48,12 +56,20 @@ class RolloutOptions(Options):
         ),
     ] = None
     own_answer: Annotated[
-        bool, typer.Option("--own-answer", help="Score what the policy answers itself.", rich_help_panel=_REWARD)
+        bool,
+        typer.Option(
+            "--own-answer",
+            help="Score what the policy answers itself.",
+            rich_help_panel=_REWARD,
+        ),
     ] = False
     event_url: Annotated[
         str,
         typer.Option(
-            envvar="AGL_EVENT_URL", metavar="URL", help="Where the reward is posted.", rich_help_panel=_REWARD
+            envvar="AGL_EVENT_URL",
+            metavar="URL",
+            help="Where the reward is posted.",
+            rich_help_panel=_REWARD,
         ),
     ] = ""
     sample: Sample = False
@@ -74,17 +90,34 @@ def rollout(options: RolloutOptions) -> None:
 
     from ras_agent.app.sample import sample_passages
     from ras_agent.eval.question import Question
-    from ras_agent.gym.rollout import Policy, apost_reward, aroll_out, read_answers, read_rewards, rollout_agent
+    from ras_agent.gym.rollout import (
+        Policy,
+        apost_reward,
+        aroll_out,
+        read_answers,
+        read_rewards,
+        rollout_agent,
+    )
 
     if not options.question.strip():
         raise typer.BadParameter("the question is blank")
     if not options.sample and options.settings.needs_index:
-        raise typer.BadParameter("no index: give --index PATH, or --sample to try the bundled one")
+        raise typer.BadParameter(
+            "no index: give --index PATH, or --sample to try the bundled one"
+        )
     if "planner" in options.flags:
-        raise typer.BadParameter("the planner of a rollout is the policy: give its address, --policy URL#MODEL")
+        raise typer.BadParameter(
+            "the planner of a rollout is the policy: give its address, --policy URL#MODEL"
+        )
     environment = dict(os.environ)
-    key = environment.get("AGL_KEY") or environment.get("VLLM_API_KEY") or ""  # OPENAI_API_KEY is for another server
-    policy = Policy.at(options.policy, key) if options.policy else Policy.of_environment(environment)
+    key = (
+        environment.get("AGL_KEY") or environment.get("VLLM_API_KEY") or ""
+    )  # OPENAI_API_KEY is for another server
+    policy = (
+        Policy.at(options.policy, key)
+        if options.policy
+        else Policy.of_environment(environment)
+    )
     question = Question(
         "rollout",
         options.question,
@@ -93,15 +126,27 @@ def rollout(options: RolloutOptions) -> None:
         by_title=True,
     )
     rewards = read_rewards(options.reward or ())
-    agent = rollout_agent(policy, options.settings, sample_passages() if options.sample else None)
+    agent = rollout_agent(
+        policy, options.settings, sample_passages() if options.sample else None
+    )
     for part, what in rewards.lacking(question).items():
-        remedy = "--answer, or GOLDEN_ANSWERS" if what == "answers" else "--supporting TITLE, or SUPPORTING"
-        raise typer.BadParameter(f"--reward {part} cannot be measured without {what}: give {remedy}")
+        remedy = (
+            "--answer, or GOLDEN_ANSWERS"
+            if what == "answers"
+            else "--supporting TITLE, or SUPPORTING"
+        )
+        raise typer.BadParameter(
+            f"--reward {part} cannot be measured without {what}: give {remedy}"
+        )
 
     async def play() -> None:
-        result = await aroll_out(agent, question, rewards, own_answer=options.own_answer)
+        result = await aroll_out(
+            agent, question, rewards, own_answer=options.own_answer
+        )
         if options.event_url:  # before it is printed, so that what is printed was told
-            await apost_reward(options.event_url, environment.get("AGL_KEY", ""), result)
+            await apost_reward(
+                options.event_url, environment.get("AGL_KEY", ""), result
+            )
         typer.echo(inert_json(json.dumps(result.to_dict(), ensure_ascii=False)))
 
     asyncio.run(play())

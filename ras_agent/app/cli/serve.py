@@ -80,13 +80,19 @@ def _models(settings: Settings) -> str:
     roles: dict[str, list[str]] = {}
     for role, name in role_names.items():
         roles.setdefault(name, []).append(role)
-    models = [f"{', '.join(by_it)}: {name}" for name, by_it in roles.items() if name != "offline"]
+    models = [
+        f"{', '.join(by_it)}: {name}"
+        for name, by_it in roles.items()
+        if name != "offline"
+    ]
     return " · ".join(filter(None, (*models, offline_note(role_names))))
 
 
 def _check_index(sample: bool, settings: Settings) -> None:
     if not sample and settings.needs_index:
-        raise typer.BadParameter("no index: give --index PATH, or --sample to try the bundled one")
+        raise typer.BadParameter(
+            "no index: give --index PATH, or --sample to try the bundled one"
+        )
 
 
 @contextmanager

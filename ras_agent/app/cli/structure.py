@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ras_agent.app.cli.command import Options, read_place
-from ras_agent.app.cli.options import INCOMPLETE, Engine, PricesFile, Quiet, RayAddress, Workers
+from ras_agent.app.cli.options import (
+    INCOMPLETE,
+    Engine,
+    PricesFile,
+    Quiet,
+    RayAddress,
+    Workers,
+)
 from ras_agent.app.cli.terminal import inert, progress_bar, quantity, screen
 from ras_agent.records import any_failed
 from ras_agent.settings import Settings
@@ -43,16 +50,30 @@ class StructureOptions(Options):
             help="The cache of facts to fill: a file, or postgresql://host/database.",
         ),
     ]
-    corpus: Annotated[Path | None, typer.Option(help="Passages, JSON Lines of id, text, title.")] = None
-    index: Annotated[Path | None, typer.Option("--index", "-i", help="An index instead.")] = None
-    limit: Annotated[int | None, typer.Option(min=1, help="How many passages are read; if not set, all.")] = None
-    concurrency: Annotated[int, typer.Option(min=1, help="Passages read at the same time.")] = 32
+    corpus: Annotated[
+        Path | None, typer.Option(help="Passages, JSON Lines of id, text, title.")
+    ] = None
+    index: Annotated[
+        Path | None, typer.Option("--index", "-i", help="An index instead.")
+    ] = None
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many passages are read; if not set, all."),
+    ] = None
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="Passages read at the same time.")
+    ] = 32
     engine: Engine = "here"
     workers: Workers = None
     ray_address: RayAddress = None
     settings: Settings
     prices: PricesFile = None
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at a record that cannot be read.", hidden=True)] = False
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict", help="Stop at a record that cannot be read.", hidden=True
+        ),
+    ] = False
     quiet: Quiet = False
 
 
@@ -70,33 +91,54 @@ def structure(options: StructureOptions) -> None:
     from ras_agent.eval.run.workers import WorkerPlan
 
     settings = options.settings.model_copy(
-        update={"triple_cache": options.triple_cache, "index": options.index or options.settings.index}
+        update={
+            "triple_cache": options.triple_cache,
+            "index": options.index or options.settings.index,
+        }
     )
     spec = settings.extractor or settings.llm
     if spec is None:
-        raise typer.BadParameter("which extractor reads? give --extractor, such as --extractor openai:gpt-4o-mini")
+        raise typer.BadParameter(
+            "which extractor reads? give --extractor, such as --extractor openai:gpt-4o-mini"
+        )
     table, console = load_prices(options.prices), screen(quiet=options.quiet)
     skipped: list[IngestError] = []
-    passages = _passages(options.corpus, settings, None if options.strict else skipped.append)[: options.limit]
+    passages = _passages(
+        options.corpus, settings, None if options.strict else skipped.append
+    )[: options.limit]
     for error in skipped:
         typer.echo(f"skipped  {inert(str(error))}", err=True)
-    plan, tally = WorkerPlan(options.engine, options.workers, options.ray_address), _CorpusTally(table)
+    plan, tally = (
+        WorkerPlan(options.engine, options.workers, options.ray_address),
+        _CorpusTally(table),
+    )
     with _bar(console, len(passages), tally) as on_end:
-        read_corpus(passages, settings, spec, concurrency=options.concurrency, workers=plan, on_end=on_end)
+        read_corpus(
+            passages,
+            settings,
+            spec,
+            concurrency=options.concurrency,
+            workers=plan,
+            on_end=on_end,
+        )
     console.print(tally.summary(options.triple_cache), style="dim", soft_wrap=True)
     _print_failures(tally.failures)
     if any_failed(tally.failures) or skipped:
         raise typer.Exit(INCOMPLETE)
 
 
-def _passages(corpus: Path | None, settings: Settings, on_bad: OnBad | None) -> Sequence[Passage]:
+def _passages(
+    corpus: Path | None, settings: Settings, on_bad: OnBad | None
+) -> Sequence[Passage]:
     from ras_agent.eval.formats import load_passages
     from ras_agent.tools.index.store import PassageIndex
 
     if corpus is not None:
         return load_passages(corpus, on_bad)
     if settings.index is None:
-        raise typer.BadParameter("read what? give --corpus PASSAGES.jsonl or --index PATH")
+        raise typer.BadParameter(
+            "read what? give --corpus PASSAGES.jsonl or --index PATH"
+        )
     return PassageIndex.open(settings.index).passages
 
 
@@ -120,7 +162,9 @@ class _CorpusTally:
         for call in report.calls:
             self.tokens += call.input_tokens + call.output_tokens
             if price := self.prices.of(call.model):
-                self.cost += price.cost(call.input_tokens, call.output_tokens, call.cached_tokens)
+                self.cost += price.cost(
+                    call.input_tokens, call.output_tokens, call.cached_tokens
+                )
 
     def summary(self, place: object) -> str:
         """Return for example "90 passages, 60 of them known · 1,204 facts · 40,300 tokens · facts.sqlite written"."""
@@ -132,10 +176,22 @@ class _CorpusTally:
 
 
 @contextmanager
-def _bar(console: Console, total: int, tally: _CorpusTally) -> Iterator[Callable[[PassageReport], None]]:
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+def _bar(
+    console: Console, total: int, tally: _CorpusTally
+) -> Iterator[Callable[[PassageReport], None]]:
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[spent]}"), TimeRemainingColumn())
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[spent]}"),
+        TimeRemainingColumn(),
+    )
     with progress_bar(console, *columns, total=total, spent="") as update:
 
         def on_end(report: PassageReport) -> None:
@@ -150,4 +206,7 @@ def _print_failures(failures: Sequence[Failure]) -> None:
     for failure in failures[:_NAMED]:
         typer.echo(f"ras-agent: {inert(failure.message, limit=300)}", err=True)
     if len(failures) > _NAMED:
-        typer.echo(f"ras-agent: and {quantity(len(failures) - _NAMED, 'failure')} more", err=True)
+        typer.echo(
+            f"ras-agent: and {quantity(len(failures) - _NAMED, 'failure')} more",
+            err=True,
+        )

@@ -42,7 +42,12 @@ def ablations(options: QuestionOptions) -> None:
     """Take one part away at a time: planning, text-to-triples, retrieval, graph encoding."""
     from ras_agent.eval.study import ablations_design
 
-    _run_study(ablations_design(_task(options, options.benchmark, options.data), options.run_settings()), options)
+    _run_study(
+        ablations_design(
+            _task(options, options.benchmark, options.data), options.run_settings()
+        ),
+        options,
+    )
 
 
 class Evidence(StrEnum):
@@ -63,7 +68,10 @@ class AbundanceOptions(QuestionOptions):
                      rich_help_panel=_VARIED),
     ] = None  # fmt: skip
     shuffles: Annotated[
-        int, typer.Option(min=1, help="Random orders of leaving triples out.", rich_help_panel=_VARIED)
+        int,
+        typer.Option(
+            min=1, help="Random orders of leaving triples out.", rich_help_panel=_VARIED
+        ),
     ] = 5
     order: Annotated[
         list[str] | None,
@@ -104,23 +112,36 @@ class ExtractorsOptions(RunOptions):
     """Options of `ras-agent study extractors`."""
 
     benchmark: Annotated[
-        str, typer.Argument(help="Of questions to ask too: hotpotqa, musique, ... or jsonl.", show_default=False)
+        str,
+        typer.Argument(
+            help="Of questions to ask too: hotpotqa, musique, ... or jsonl.",
+            show_default=False,
+        ),
     ] = ""
     data: Annotated[
-        Path | None, typer.Option("--data", help="The question file, if there is one.", rich_help_panel=_DATA)
+        Path | None,
+        typer.Option(
+            "--data", help="The question file, if there is one.", rich_help_panel=_DATA
+        ),
     ] = None
     gold: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Texts with gold triples, JSON Lines of text, triples. May be repeated.", rich_help_panel=_DATA
+            help="Texts with gold triples, JSON Lines of text, triples. May be repeated.",
+            rich_help_panel=_DATA,
         ),
     ] = None
     gold_limit: Annotated[
         int | None,
-        typer.Option(min=1, help="How many texts of each file; if not set, all.", rich_help_panel=_DATA),
+        typer.Option(
+            min=1,
+            help="How many texts of each file; if not set, all.",
+            rich_help_panel=_DATA,
+        ),
     ] = None
     extractor: Annotated[
-        list[str] | None, typer.Option(help="An extractor. May be repeated.", rich_help_panel=_VARIED)
+        list[str] | None,
+        typer.Option(help="An extractor. May be repeated.", rich_help_panel=_VARIED),
     ] = None
 
 
@@ -146,9 +167,17 @@ class GraphPaysOptions(RunOptions):
     """Options of `ras-agent study graph-pays`."""
 
     benchmark: Annotated[
-        str, typer.Argument(help="hotpotqa, musique, ...; jsonl, for your own questions, if not given.")
+        str,
+        typer.Argument(
+            help="hotpotqa, musique, ...; jsonl, for your own questions, if not given."
+        ),
     ] = "jsonl"
-    data: Annotated[Path, typer.Option("--questions", "--data", help="The question file.", rich_help_panel=_DATA)]
+    data: Annotated[
+        Path,
+        typer.Option(
+            "--questions", "--data", help="The question file.", rich_help_panel=_DATA
+        ),
+    ]
     retriever: Annotated[
         list[str] | None,
         typer.Option(
@@ -179,21 +208,33 @@ def graph_pays(options: GraphPaysOptions) -> None:
         source = benchmark(options.benchmark)
         passages = source.corpus(options.corpus or source.load(options.data))
         console.print("making the index and its graph", style="dim")
-        took = index_with_graph(folder.index_path, passages, options.embedder or "minilm", settings)
+        took = index_with_graph(
+            folder.index_path, passages, options.embedder or "minilm", settings
+        )
         console.print(str(took), style="dim")
         settings = settings.model_copy(update={"index": folder.index_path})
     task = load_task(
         options.benchmark, options.data, settings,
         first=options.first, limit=options.limit, metrics=options.metric or (),
     )  # fmt: skip
-    _run_study(graph_pays_design(task, settings, retrievers=options.retriever or (), prices=prices), options)
+    _run_study(
+        graph_pays_design(
+            task, settings, retrievers=options.retriever or (), prices=prices
+        ),
+        options,
+    )
 
 
 def oracles(options: QuestionOptions) -> None:
     """Let roles know the gold annotation: which part loses points?"""
     from ras_agent.eval.study import oracles_design
 
-    _run_study(oracles_design(_task(options, options.benchmark, options.data), options.run_settings()), options)
+    _run_study(
+        oracles_design(
+            _task(options, options.benchmark, options.data), options.run_settings()
+        ),
+        options,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +242,8 @@ class RetrievalOptions(QuestionOptions):
     """Options of `ras-agent study retrieval`."""
 
     retriever: Annotated[
-        list[str] | None, typer.Option(help="A retriever. May be repeated.", rich_help_panel=_VARIED)
+        list[str] | None,
+        typer.Option(help="A retriever. May be repeated.", rich_help_panel=_VARIED),
     ] = None
     k: Annotated[
         int, typer.Option(min=1, help="Passages for each question; curves show every smaller k.",
@@ -227,11 +269,13 @@ def retrieval(options: RetrievalOptions) -> None:
 class RolesOptions(QuestionOptions):
     """Options of `ras-agent study roles`."""
 
-    planner: Annotated[list[str] | None, typer.Option(help="A planner. May be repeated.", rich_help_panel=_VARIED)] = (
-        None
-    )
+    planner: Annotated[
+        list[str] | None,
+        typer.Option(help="A planner. May be repeated.", rich_help_panel=_VARIED),
+    ] = None
     answerer: Annotated[
-        list[str] | None, typer.Option(help="An answerer. May be repeated.", rich_help_panel=_VARIED)
+        list[str] | None,
+        typer.Option(help="An answerer. May be repeated.", rich_help_panel=_VARIED),
     ] = None
 
 
@@ -254,11 +298,19 @@ class SweepOptions(QuestionOptions):
 
     max_hops: Annotated[
         list[int] | None,
-        typer.Option(min=1, help="A hop limit; if not set, 1, 2, 3, 5. May be repeated.", rich_help_panel=_VARIED),
+        typer.Option(
+            min=1,
+            help="A hop limit; if not set, 1, 2, 3, 5. May be repeated.",
+            rich_help_panel=_VARIED,
+        ),
     ] = None
     k: Annotated[
         list[int] | None,
-        typer.Option(min=1, help="Passages per hop; if not set, 3, 5, 10. May be repeated.", rich_help_panel=_VARIED),
+        typer.Option(
+            min=1,
+            help="Passages per hop; if not set, 3, 5, 10. May be repeated.",
+            rich_help_panel=_VARIED,
+        ),
     ] = None
 
 
@@ -330,7 +382,9 @@ def _run_study(design: Design, options: RunOptions) -> None:
 def _watch(console: Console, total: int) -> Watch:
     @contextmanager
     def watched(name: str, number: int, run: Run) -> Iterator[Callable[[Result], None]]:
-        console.print(f"{number} of {total}  {inert(name)}", style="dim", soft_wrap=True)
+        console.print(
+            f"{number} of {total}  {inert(name)}", style="dim", soft_wrap=True
+        )
         with progress(console, run) as on_end:
             yield on_end
 

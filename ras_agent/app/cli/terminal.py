@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 def screen(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Return a console that finds no markup, emoji codes or patterns in text. It respects NO_COLOR and COLUMNS."""
-    return Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
+    return Console(
+        stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False
+    )
 
 
 @contextmanager
@@ -51,7 +53,10 @@ def busy(console: Console) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(
-    console: Console, *columns: ProgressColumn, total: float | None = None, **values: Any
+    console: Console,
+    *columns: ProgressColumn,
+    total: float | None = None,
+    **values: Any,
 ) -> Iterator[Callable[..., None]]:
     """Show a bar with these columns on an interactive terminal; yield the function that updates it.
 
@@ -59,7 +64,9 @@ def progress_bar(
     """
     from rich.progress import Progress
 
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
         yield partial(bar.update, bar.add_task("", total=total, **values))
 
 
@@ -113,11 +120,15 @@ def hang(console: Console, label: Text, body: Text, indent: int) -> None:
         console.print(head, soft_wrap=True)
 
 
-def fact_line(subject: str, predicate: str, target: str, *, limit: int | None = None) -> Text:
+def fact_line(
+    subject: str, predicate: str, target: str, *, limit: int | None = None
+) -> Text:
     """Return a fact as "(subject | predicate | object)". limit: the most characters of each part."""
     bar = (" | ", "dim")
     words = [inert(part, limit=limit) for part in (subject, predicate, target)]
-    return Text.assemble(("(", "dim"), words[0], bar, (words[1], "magenta"), bar, words[2], (")", "dim"))
+    return Text.assemble(
+        ("(", "dim"), words[0], bar, (words[1], "magenta"), bar, words[2], (")", "dim")
+    )
 
 
 def print_finished(console: Console, names: Sequence[str]) -> None:
@@ -127,18 +138,25 @@ def print_finished(console: Console, names: Sequence[str]) -> None:
         hang(console, Text("finished "), Text(body, "dim"), 9)
 
 
-def pack(items: Sequence[Text], width: int, separator: str, *, lines: int | None = None) -> Text:
+def pack(
+    items: Sequence[Text], width: int, separator: str, *, lines: int | None = None
+) -> Text:
     """Return `items` in lines of `width`, broken between items only; after `lines` lines, a count of the others."""
     packed, used, line, gap = Text(), 0, 1, cell_len(separator)
     for number, item in enumerate(items):
         still_to_come = items[number:]
         rest = ""
-        if line == lines and used + sum(gap + other.cell_len for other in still_to_come) > width:
+        if (
+            line == lines
+            and used + sum(gap + other.cell_len for other in still_to_come) > width
+        ):
             rest = _rest(len(still_to_come) - 1)
         if used and used + gap + item.cell_len + len(rest) > width:
             if line == lines:
                 rest = _rest(len(still_to_come))
-                packed.append(rest if used + len(rest) <= width else f"\n{rest.lstrip()}", "dim")
+                packed.append(
+                    rest if used + len(rest) <= width else f"\n{rest.lstrip()}", "dim"
+                )
                 break
             packed.append("\n")
             used, line = 0, line + 1
@@ -160,7 +178,9 @@ class Hanging:
     Lines break between words; in scripts without spaces, between any two characters.
     """
 
-    def __init__(self, console: Console, label: Text, indent: int, style: str = "") -> None:
+    def __init__(
+        self, console: Console, label: Text, indent: int, style: str = ""
+    ) -> None:
         self._console, self._indent, self._style = console, indent, style
         self._unfinished, self._gap = "", ""
         self._at = indent
@@ -186,7 +206,10 @@ class Hanging:
         elif piece == " ":
             self._gap = " " if self._at > self._indent else ""
         else:
-            if self._at > self._indent and self._at + cell_len(self._gap + piece) > self._console.width:
+            if (
+                self._at > self._indent
+                and self._at + cell_len(self._gap + piece) > self._console.width
+            ):
                 self._next_line()
             self._write(Text(f"{self._gap}{piece}", self._style))
             self._at += cell_len(self._gap + piece)

@@ -13,7 +13,12 @@ from ras_agent.app.cli.options import AsJSON
 from ras_agent.app.cli.terminal import inert, inert_json, quantity
 from ras_agent.errors import FlagError
 
-_Place = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="Where: sqlite:FILE or postgres:CONNECTION.")]
+_Place = Annotated[
+    str,
+    typer.Argument(
+        metavar="CHECKPOINT", help="Where: sqlite:FILE or postgres:CONNECTION."
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +34,10 @@ class ForgetOptions(Options):
     """Options of `ras-agent threads forget`."""
 
     checkpoint: _Place
-    thread: Annotated[str, typer.Argument(help="The thread's id, as `ras-agent threads list` prints it.")]
+    thread: Annotated[
+        str,
+        typer.Argument(help="The thread's id, as `ras-agent threads list` prints it."),
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +45,12 @@ class ExportOptions(Options):
     """Options of `ras-agent threads export`."""
 
     checkpoint: _Place
-    out: Annotated[Path, typer.Argument(help="The file of questions to write, for `ras-agent eval jsonl`.")]
+    out: Annotated[
+        Path,
+        typer.Argument(
+            help="The file of questions to write, for `ras-agent eval jsonl`."
+        ),
+    ]
 
 
 def export(options: ExportOptions) -> None:
@@ -58,9 +71,16 @@ def export(options: ExportOptions) -> None:
 
     every = asyncio.run(verdicts())
     rows = [row for verdict in every if (row := verdict.row()) is not None]
-    lines = [json.dumps({"id": f"feedback-{number}", **row}, ensure_ascii=False) for number, row in enumerate(rows, 1)]
+    lines = [
+        json.dumps({"id": f"feedback-{number}", **row}, ensure_ascii=False)
+        for number, row in enumerate(rows, 1)
+    ]
     options.out.write_text("".join(f"{line}\n" for line in lines), "utf-8", "replace")
-    left_out = f", {len(every) - len(rows)} left out whose right answer nobody gave" if len(every) > len(rows) else ""
+    left_out = (
+        f", {len(every) - len(rows)} left out whose right answer nobody gave"
+        if len(every) > len(rows)
+        else ""
+    )
     typer.echo(f"{inert(str(options.out))} {quantity(len(rows), 'question')}{left_out}")
 
 
@@ -82,7 +102,11 @@ def list_stored(options: ListOptions) -> None:
 
     stored = asyncio.run(threads())
     if options.as_json:
-        typer.echo(inert_json(json.dumps([asdict(thread) for thread in stored], ensure_ascii=False)))
+        typer.echo(
+            inert_json(
+                json.dumps([asdict(thread) for thread in stored], ensure_ascii=False)
+            )
+        )
         return
     for thread in stored:
         typer.echo(f"{inert(thread.id)}  {thread.began[:19]}  {inert(thread.question)}")
@@ -101,11 +125,18 @@ def forget(options: ForgetOptions) -> None:
     async def forget() -> bool:
         user = options.thread.rpartition("/")[0]  # as a server names threads
         place = _existing(options.checkpoint)
-        async with aopen_checkpointer(place) as checkpointer, aopen_store(place) as store:
-            return await aforget_thread(checkpointer, options.thread, user=user, store=store)
+        async with (
+            aopen_checkpointer(place) as checkpointer,
+            aopen_store(place) as store,
+        ):
+            return await aforget_thread(
+                checkpointer, options.thread, user=user, store=store
+            )
 
     if not asyncio.run(forget()):
-        raise FlagError(f"there is no thread {options.thread!r}: `ras-agent threads list CHECKPOINT` prints the ids")
+        raise FlagError(
+            f"there is no thread {options.thread!r}: `ras-agent threads list CHECKPOINT` prints the ids"
+        )
     typer.echo(f"forgotten: {inert(options.thread)}")
 
 
@@ -113,5 +144,7 @@ def _existing(place: str) -> str:
     """Return the place of threads. Raises FlagError for a file that is not there, which SQLite would make."""
     kind, _, file = place.partition(":")
     if kind == "sqlite" and not Path(file).is_file():
-        raise FlagError(f"there is no file {file!r} of threads: give the one of `--checkpoint sqlite:FILE`")
+        raise FlagError(
+            f"there is no file {file!r} of threads: give the one of `--checkpoint sqlite:FILE`"
+        )
     return place

@@ -26,9 +26,16 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.chat.client import as_chat
 from ras_agent.tools.chat.http import run
 from ras_agent.tools.chat.retry import RetryPolicy
-from ras_agent.tools.roles import RoleOptions, resolve_answerer, resolve_extractor, resolve_planner
+from ras_agent.tools.roles import (
+    RoleOptions,
+    resolve_answerer,
+    resolve_extractor,
+    resolve_planner,
+)
 
-QUESTION = "Which river flows through the city where the inventor of the telephone was born?"
+QUESTION = (
+    "Which river flows through the city where the inventor of the telephone was born?"
+)
 ANSWERED = "In which city was Alexander Graham Bell born?"
 PASSAGE = "Alexander Graham Bell"
 """The title of the sample's passage that is read, and that the answer stands in."""
@@ -92,7 +99,11 @@ class Trial:
 def models_of(settings: Settings) -> dict[str, str]:
     """Return the roles that are played by a chat model, each with its spec."""
     specs = role_specs(settings)
-    return {role: spec for role, spec in specs.items() if role in _ASKED and _is_model(role, spec)}
+    return {
+        role: spec
+        for role, spec in specs.items()
+        if role in _ASKED and _is_model(role, spec)
+    }
 
 
 def _is_model(role: str, spec: str) -> bool:
@@ -116,7 +127,9 @@ def try_role(role: str, spec: str, settings: Settings) -> Trial:
 
 def _try(role: str, spec: str, options: RoleOptions, way: Way) -> Trial:
     # a role other than the answerer leaves a call for it
-    limits = Limits(max_llm_calls=1 if role == "answerer" else 2, max_tokens=_MOST_TOKENS)
+    limits = Limits(
+        max_llm_calls=1 if role == "answerer" else 2, max_tokens=_MOST_TOKENS
+    )
     ledger = Ledger(role=role, limits=limits)
     reply = ""
     begun = time.monotonic()
@@ -130,7 +143,14 @@ def _try(role: str, spec: str, options: RoleOptions, way: Way) -> Trial:
     if not ledger.calls:
         seconds = time.monotonic() - begun
         # a reply that did not end in time was under way: another way of asking may bring a shorter one
-        return Trial(role, None, problem, seconds, 0, failed=seconds < (options.chat.timeout or _LONGEST_CALL))
+        return Trial(
+            role,
+            None,
+            problem,
+            seconds,
+            0,
+            failed=seconds < (options.chat.timeout or _LONGEST_CALL),
+        )
     call = ledger.calls[-1]
     tokens = call.input_tokens + call.output_tokens
     if reply and ledger.refused is None:
@@ -140,7 +160,11 @@ def _try(role: str, spec: str, options: RoleOptions, way: Way) -> Trial:
 
 def _ways(options: RoleOptions) -> list[Way]:
     """Return the ways of asking that are more than what is set, which is the first."""
-    further = [way for way in WAYS if any(getattr(options, name) != value for name, value in way.options.items())]
+    further = [
+        way
+        for way in WAYS
+        if any(getattr(options, name) != value for name, value in way.options.items())
+    ]
     return [Way({}, {}), *further]
 
 
@@ -155,7 +179,9 @@ def _read(spec: str, options: RoleOptions) -> str:
 
 
 def _answer(spec: str, options: RoleOptions) -> str:
-    answer = resolve_answerer(spec, options).answer(ANSWERED, QuestionGraph(), [_passage()], ())
+    answer = resolve_answerer(spec, options).answer(
+        ANSWERED, QuestionGraph(), [_passage()], ()
+    )
     return "" if answer.failed else answer.text
 
 
@@ -200,7 +226,10 @@ def _llama(server: Server, model: Any) -> Server:
     try:
         props = _asked(f"{base}/props", key)
         marks = _marks(str(props.get("chat_template", "")))
-        pieces = [_asked(f"{base}/tokenize", key, {"content": mark, "parse_special": True}) for mark in marks]
+        pieces = [
+            _asked(f"{base}/tokenize", key, {"content": mark, "parse_special": True})
+            for mark in marks
+        ]
     except (OSError, ValueError):
         return server
     foreign = any(len(piece.get("tokens", ())) > 1 for piece in pieces)
@@ -214,11 +243,15 @@ def _marks(template: str) -> Sequence[str]:
     ['<|im_end|>', '<|im_start|>']
     """
     pieces = (piece.partition("|>") for piece in template.split("<|")[1:])
-    return sorted({f"<|{name}|>" for name, end, _ in pieces if end and name.isidentifier()})
+    return sorted(
+        {f"<|{name}|>" for name, end, _ in pieces if end and name.isidentifier()}
+    )
 
 
 def _asked(url: str, key: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+    headers = {"Content-Type": "application/json"} | (
+        {"Authorization": f"Bearer {key}"} if key else {}
+    )
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, headers)
     with urllib.request.urlopen(request, timeout=_PATIENCE) as response:
@@ -229,12 +262,18 @@ def _asked(url: str, key: str, body: Mapping[str, Any] | None = None) -> dict[st
 # ---- the settings
 
 
-def advised(settings: Settings, trials: Sequence[Trial], servers: Mapping[str, Server]) -> dict[str, str]:
+def advised(
+    settings: Settings, trials: Sequence[Trial], servers: Mapping[str, Server]
+) -> dict[str, str]:
     """Return the settings that fit what was tried, each as it is written in ras-agent.toml.
 
     servers: by the model's spec. A role whose replies cannot be read goes to the offline mode.
     """
-    lines = {name: _toml(getattr(settings, name)) for name in _NAMED if getattr(settings, name)}
+    lines = {
+        name: _toml(getattr(settings, name))
+        for name in _NAMED
+        if getattr(settings, name)
+    }
     for trial in trials:
         if trial.way is None and not trial.failed:
             lines[trial.role] = _toml("offline")

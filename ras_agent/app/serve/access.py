@@ -90,7 +90,9 @@ class Access:
         if self.open:
             return Caller()
         scheme, _, token = authorization.partition(" ")
-        digest = hashlib.sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
+        digest = hashlib.sha256(
+            token.strip().encode("utf-8", "surrogateescape")
+        ).digest()
         match = None
         # all are compared, each in constant time: how long it takes tells nothing
         for token_digest, caller in self._callers.items():
@@ -129,7 +131,9 @@ def access_of(tokens: Mapping[str, Any], where: str) -> Access:
             )
         Filter.of(bound)
         # what the token began while it was bound otherwise is out of its reach
-        name = hashlib.sha256(digest + json.dumps(bound, sort_keys=True).encode()).hexdigest()
+        name = hashlib.sha256(
+            digest + json.dumps(bound, sort_keys=True).encode()
+        ).hexdigest()
         callers[digest] = Caller(name[:24], bound)
     return Access(callers)
 
@@ -146,9 +150,13 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         tokens = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise SettingsError(f"{file}: cannot be read as a file of tokens: {error}") from error
+        raise SettingsError(
+            f"{file}: cannot be read as a file of tokens: {error}"
+        ) from error
     if not isinstance(tokens, dict) or not tokens:
-        raise SettingsError(f'{file}: expected a JSON object from tokens to filters, such as {{"sha256:...": null}}')
+        raise SettingsError(
+            f'{file}: expected a JSON object from tokens to filters, such as {{"sha256:...": null}}'
+        )
     return tokens
 
 
@@ -156,11 +164,15 @@ def _digest(token: str, where: str) -> bytes:
     if token.startswith(_HASHED):
         digits = token.removeprefix(_HASHED).lower()
         if len(digits) != 64 or not set(digits) <= set(string.hexdigits):
-            raise SettingsError(f"{where}: {_HASHED} is followed by the 64 hexadecimal digits of a token's SHA-256")
+            raise SettingsError(
+                f"{where}: {_HASHED} is followed by the 64 hexadecimal digits of a token's SHA-256"
+            )
         return bytes.fromhex(digits)
     if len(token) < _SHORTEST:
         wrong = f"a token has {_SHORTEST} characters at least, and one has {len(token)}"
-        raise SettingsError(f"{where}: {wrong}; `openssl rand -hex 32` makes a good one")
+        raise SettingsError(
+            f"{where}: {wrong}; `openssl rand -hex 32` makes a good one"
+        )
     return hashlib.sha256(token.encode()).digest()
 
 
@@ -172,7 +184,13 @@ class Guard:
     """
 
     def __init__(
-        self, app: ASGIApp, *, access: Access | None, host: str, most_upload: int, origins: tuple[str, ...]
+        self,
+        app: ASGIApp,
+        *,
+        access: Access | None,
+        host: str,
+        most_upload: int,
+        origins: tuple[str, ...],
     ) -> None:
         self._app, self._access, self._most_upload = app, access, most_upload
         self._host, self._origins = host, origins
@@ -201,7 +219,9 @@ class Guard:
             if self._access is None:
                 raise  # an application around this one cancels what is its own
             if not has_begun:  # its time to end is over; uvicorn closes what has begun, and would log a traceback
-                await response_of(ApiError(503, "the server is ending: ask again soon", "ending"))(scope, receive, send)
+                await response_of(
+                    ApiError(503, "the server is ending: ask again soon", "ending")
+                )(scope, receive, send)
         except Exception as error:  # not left to the server, which would log it with the keys that it may hold
             response = response_of(error)
             if not has_begun:
@@ -223,15 +243,35 @@ class Guard:
         try:
             name, asker = urlsplit(f"//{host}").hostname or "", urlsplit(origin).netloc
         except ValueError:
-            raise ApiError(400, "Host and Origin: one of them is no address", "bad_request") from None
+            raise ApiError(
+                400, "Host and Origin: one of them is no address", "bad_request"
+            ) from None
         if access.open and not (is_loopback(name) or name == self._host):
-            raise ApiError(421, f"this server is not {host!r}: ask it by the address that it serves", "wrong_host")
+            raise ApiError(
+                421,
+                f"this server is not {host!r}: ask it by the address that it serves",
+                "wrong_host",
+            )
         changes = scope["method"] not in ("GET", "HEAD", "OPTIONS")
-        if access.open and origin and changes and origin not in self._origins and asker != host:
-            raise ApiError(403, f"pages of {origin} may not ask: --cors {origin} lets them", "wrong_origin")
+        if (
+            access.open
+            and origin
+            and changes
+            and origin not in self._origins
+            and asker != host
+        ):
+            raise ApiError(
+                403,
+                f"pages of {origin} may not ask: --cors {origin} lets them",
+                "wrong_origin",
+            )
         caller = access.caller(headers.get("authorization", ""))
         if caller is None and not (path in _OPEN or path.startswith(_OPEN_BELOW)):
-            raise ApiError(401, "show a token that the server knows: Authorization: Bearer TOKEN", "invalid_api_key")
+            raise ApiError(
+                401,
+                "show a token that the server knows: Authorization: Bearer TOKEN",
+                "invalid_api_key",
+            )
         return caller
 
 
@@ -255,7 +295,9 @@ def _limit_body(receive: Receive, most: int) -> Receive:
             async with asyncio.timeout(until - monotonic()):
                 message = await receive()
         except TimeoutError:
-            raise ApiError(408, "the request's body did not arrive in time", "timeout") from None
+            raise ApiError(
+                408, "the request's body did not arrive in time", "timeout"
+            ) from None
         received += len(message.get("body", b""))
         complete = not message.get("more_body", False)
         if received > most:

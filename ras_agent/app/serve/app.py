@@ -21,7 +21,14 @@ from ras_agent.app.serve import chat, responses, wire
 from ras_agent.app.serve.access import TOOLS, Access, Caller, Guard
 from ras_agent.app.serve.bodies import ApartRoute
 from ras_agent.app.serve.errors import ApiError, response_of
-from ras_agent.app.serve.runs import Run, RunStream, as_events, ended_or_left, ending_with_client, json_response
+from ras_agent.app.serve.runs import (
+    Run,
+    RunStream,
+    as_events,
+    ended_or_left,
+    ending_with_client,
+    json_response,
+)
 from ras_agent.app.serve.service import Service
 from ras_agent.page.reference import reference_page
 from ras_agent.records import JSON, Hit
@@ -38,7 +45,13 @@ _fields: TypeAdapter[JSON] = TypeAdapter(Json[JSON])
 
 router = APIRouter(route_class=ApartRoute)
 _NO_ROUTE = "Not Found"  # Starlette's words for a path without a route
-_OPENAI_PATHS = ("/chat/completions", "/completions", "/responses", "/models", "/embeddings")
+_OPENAI_PATHS = (
+    "/chat/completions",
+    "/completions",
+    "/responses",
+    "/models",
+    "/embeddings",
+)
 
 
 async def _service(request: Request) -> Service:
@@ -83,13 +96,32 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
         # without sessions there is nothing to listen to (GET) or to end (DELETE)
         tools = OverHTTP(tools_over(service))
         app.router.routes.append(Route(TOOLS, tools, methods=["POST"]))
-    for raised in (RequestValidationError, HTTPException):  # the guard answers all others
+    for raised in (
+        RequestValidationError,
+        HTTPException,
+    ):  # the guard answers all others
         app.add_exception_handler(raised, _answer_error)
-    origins = tuple(filter(None, (origin.strip().rstrip("/") for origin in (settings.cors or "").split(","))))
+    origins = tuple(
+        filter(
+            None,
+            (origin.strip().rstrip("/") for origin in (settings.cors or "").split(",")),
+        )
+    )
     most_upload = settings.max_upload_mb * 1024 * 1024
-    app.add_middleware(Guard, access=access, host=settings.host, most_upload=most_upload, origins=origins)
+    app.add_middleware(
+        Guard,
+        access=access,
+        host=settings.host,
+        most_upload=most_upload,
+        origins=origins,
+    )
     if origins:
-        app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["*"],
+            allow_headers=["*"],
+        )
     return app
 
 
@@ -113,7 +145,9 @@ async def about(service: Served, caller: Asking) -> wire.About:
 
 
 @router.post("/api/ask", tags=["Questions"])
-async def ask(body: wire.AskRequest, request: Request, service: Served, caller: Asking) -> Response:
+async def ask(
+    body: wire.AskRequest, request: Request, service: Served, caller: Asking
+) -> Response:
     """Answer a question: one JSON document, or with `stream` the run's events as they happen.
 
     The document holds the agent's outputs and `thread`; `review` too, where the run waits for a decision. Messages of
@@ -125,10 +159,16 @@ async def ask(body: wire.AskRequest, request: Request, service: Served, caller: 
 
 @router.post("/api/threads/{thread}/resume", tags=["Questions"])
 async def resume(
-    thread: wire.Thread, body: wire.ResumeRequest, request: Request, service: Served, caller: Asking
+    thread: wire.Thread,
+    body: wire.ResumeRequest,
+    request: Request,
+    service: Served,
+    caller: Asking,
 ) -> Response:
     """Go on with a run that waits for a decision, or that was cancelled or interrupted."""
-    return await _told(thread, await service.resume(thread, body, caller), body.stream, request)
+    return await _told(
+        thread, await service.resume(thread, body, caller), body.stream, request
+    )
 
 
 async def _told(thread: str, run: Run, stream: bool, request: Request) -> Response:
@@ -136,11 +176,17 @@ async def _told(thread: str, run: Run, stream: bool, request: Request) -> Respon
         return RunStream(run, as_events(run, thread))
     ended = await ended_or_left(run, request.receive)
     document = ended.document(thread)
-    return json_response(document) if ended.problem is None else response_of(ended.problem, document)
+    return (
+        json_response(document)
+        if ended.problem is None
+        else response_of(ended.problem, document)
+    )
 
 
 @router.get("/api/threads/{thread}", tags=["Questions"])
-async def thread_state(thread: wire.Thread, service: Served, caller: Asking) -> Response:
+async def thread_state(
+    thread: wire.Thread, service: Served, caller: Asking
+) -> Response:
     """Return a thread's state, and whether its run is under way, has ended, or waits (`review`)."""
     return json_response(await service.thread(thread, caller))
 
@@ -152,7 +198,9 @@ async def threads(service: Served, caller: Asking, limit: Listed = 1000) -> Resp
 
 
 @router.patch("/api/threads/{thread}", tags=["Questions"])
-async def note(thread: wire.Thread, body: wire.ThreadNote, service: Served, caller: Asking) -> Response:
+async def note(
+    thread: wire.Thread, body: wire.ThreadNote, service: Served, caller: Asking
+) -> Response:
     """Name a thread, or say whether its last answer is right; `ras-agent threads export` writes what was said."""
     return json_response(await service.note(thread, body, caller))
 
@@ -169,17 +217,30 @@ async def retrieve(
     caller: Asking,
     q: Annotated[str, Query(min_length=1, max_length=wire.LONGEST_QUERY)],
     k: Annotated[int, Query(ge=1, le=100)] = 5,
-    filter: Annotated[str | None, Query(description='JSON, such as {"team": "x"}')] = None,
+    filter: Annotated[
+        str | None, Query(description='JSON, such as {"team": "x"}')
+    ] = None,
 ) -> Response:
     """Search the index as the agent does: its hits, best first, each a passage with its score, and why."""
     hits = await service.retrieve(q, k, caller, _json("filter", filter))
     return json_response(
-        {"hits": [{"passage": hit.passage.to_dict(), "score": hit.score, "why": list(hit.why)} for hit in hits]}
+        {
+            "hits": [
+                {
+                    "passage": hit.passage.to_dict(),
+                    "score": hit.score,
+                    "why": list(hit.why),
+                }
+                for hit in hits
+            ]
+        }
     )
 
 
 @router.post("/retrieve", tags=["Index"])
-async def retrieve_batch(body: wire.SearchBatch, request: Request, service: Served, caller: Asking) -> Response:
+async def retrieve_batch(
+    body: wire.SearchBatch, request: Request, service: Served, caller: Asking
+) -> Response:
     """Search for each of several queries, in the form of Search-R1's retrieval server, which trainers of planners ask.
 
     The answer is {"result": [hits of the first query, ...]}; a document's `contents` is its title in quotation marks, a
@@ -189,12 +250,20 @@ async def retrieve_batch(body: wire.SearchBatch, request: Request, service: Serv
 
     def document_of(hit: Hit) -> JSON:
         document = {"id": hit.passage.id, "contents": contents_of(hit.passage)}
-        return {"document": document, "score": hit.score} if body.return_scores else document
+        return (
+            {"document": document, "score": hit.score}
+            if body.return_scores
+            else document
+        )
 
     queries = [query[: wire.LONGEST_QUERY] for query in body.queries]
-    searches = asyncio.create_task(service.retrieve_all(queries, body.topk or 3, caller))
+    searches = asyncio.create_task(
+        service.retrieve_all(queries, body.topk or 3, caller)
+    )
     async with ending_with_client(searches, request.receive):
-        return json_response({"result": [[document_of(hit) for hit in hits] for hits in await searches]})
+        return json_response(
+            {"result": [[document_of(hit) for hit in hits] for hits in await searches]}
+        )
 
 
 @router.get("/api/passages/{passage_id:path}", tags=["Index"])
@@ -205,34 +274,48 @@ async def passage(passage_id: str, service: Served, caller: Asking) -> Response:
 
 
 @router.get("/api/graph", tags=["Index"])
-async def graph(service: Served, caller: Asking, entity: Name = "", nodes: Nodes = 100) -> Neighbourhood:
+async def graph(
+    service: Served, caller: Asking, entity: Name = "", nodes: Nodes = 100
+) -> Neighbourhood:
     """Return the stored knowledge graph around an entity; without one, its best connected entities."""
     return await service.reading.run(service.around, entity, nodes, caller)
 
 
 @router.patch("/api/graph", tags=["Index"])
-async def correct(body: wire.GraphCorrection, service: Served, caller: Asking) -> wire.GraphCorrection:
+async def correct(
+    body: wire.GraphCorrection, service: Served, caller: Asking
+) -> wire.GraphCorrection:
     """Correct a fact of the stored knowledge graph, or remove it, as `ras-agent kg edit` does."""
     await service.documents.correct(body, caller)
     return body
 
 
 @router.get("/api/entities", tags=["Index"])
-async def entities(service: Served, caller: Asking, prefix: Name = "", limit: Nodes = 20) -> wire.Names:
+async def entities(
+    service: Served, caller: Asking, prefix: Name = "", limit: Nodes = 20
+) -> wire.Names:
     """List entities of the stored knowledge graph whose name begins with `prefix`."""
-    names = await service.reading.run(lambda: names_beginning(service.graph(caller), prefix, limit))
+    names = await service.reading.run(
+        lambda: names_beginning(service.graph(caller), prefix, limit)
+    )
     return wire.Names(entities=names)
 
 
 @router.get("/api/documents", tags=["Documents"])
 async def documents(
-    service: Served, caller: Asking, containing: Name = "", limit: Listed = 1000, offset: From = 0
+    service: Served,
+    caller: Asking,
+    containing: Name = "",
+    limit: Listed = 1000,
+    offset: From = 0,
 ) -> wire.DocumentNames:
     """List the documents of the index."""
     files = await service.reading.run(lambda: service.view(caller).document_files())
     names = [name for name in files if containing.casefold() in name.casefold()]
     page = names[offset : offset + limit]
-    return wire.DocumentNames(documents=page, files=[files[name] for name in page], total=len(names))
+    return wire.DocumentNames(
+        documents=page, files=[files[name] for name in page], total=len(names)
+    )
 
 
 @router.post("/api/documents", tags=["Documents"])
@@ -241,7 +324,11 @@ async def add_documents(
     caller: Asking,
     files: Annotated[list[UploadFile], File()],
     metadata: Annotated[
-        str | None, Form(max_length=10_000, description='Fields of all passages, as JSON, such as {"team": "x"}')
+        str | None,
+        Form(
+            max_length=10_000,
+            description='Fields of all passages, as JSON, such as {"team": "x"}',
+        ),
     ] = None,
 ) -> wire.Uploaded:
     """Store files and index them; one with the name of an earlier upload replaces it, and keeps its metadata.
@@ -253,7 +340,9 @@ async def add_documents(
 
 
 @router.get("/api/documents/file", tags=["Documents"], response_class=Response)
-async def uploaded_file(service: Served, caller: Asking, document: DocumentId) -> Response:
+async def uploaded_file(
+    service: Served, caller: Asking, document: DocumentId
+) -> Response:
     """Return an uploaded file as it was sent.
 
     A token that sees a part of the index gets files that were uploaded with the same filter, by their names.
@@ -265,7 +354,9 @@ async def uploaded_file(service: Served, caller: Asking, document: DocumentId) -
 
 
 @router.delete("/api/documents", tags=["Documents"])
-async def remove_document(service: Served, caller: Asking, document: DocumentId) -> wire.Removed:
+async def remove_document(
+    service: Served, caller: Asking, document: DocumentId
+) -> wire.Removed:
     """Remove a document, or all that came from an uploaded file, from the index and its knowledge graph.
 
     A token that sees a part of the index removes files that were uploaded with the same filter, by their names.
@@ -296,7 +387,9 @@ async def picture(run: dict[str, Any], service: Served) -> Response:
 
 def _picture(run: dict[str, Any]) -> JSON:
     trace = Trace.from_state(run)
-    return page.picture(trace.graph, trace.question, trace.answer, trace.citations, most=_MOST_FACTS)
+    return page.picture(
+        trace.graph, trace.question, trace.answer, trace.citations, most=_MOST_FACTS
+    )
 
 
 @router.get("/docs", include_in_schema=False)
@@ -310,7 +403,11 @@ async def _answer_error(request: Request, error: Exception) -> Response:
         first: Any = error.errors()[0]
         place = ".".join(map(str, first["loc"][1:]))  # after body, query or path
         status = 400 if request.url.path.startswith("/v1/") else 422
-        error = ApiError(status, f"{place}: {first['msg']}" if place else str(first["msg"]), "invalid_request")
+        error = ApiError(
+            status,
+            f"{place}: {first['msg']}" if place else str(first["msg"]),
+            "invalid_request",
+        )
     elif isinstance(error, HTTPException) and error.detail == _NO_ROUTE:
         error = _unknown_path(request)
     return response_of(error)
@@ -329,4 +426,6 @@ def _json(name: str, text: str | None) -> JSON | None:
     try:
         return _fields.validate_python(text) if text else None
     except ValidationError as error:
-        raise ApiError(422, f"{name}: {error.errors()[0]['msg']}", "invalid_request") from None
+        raise ApiError(
+            422, f"{name}: {error.errors()[0]['msg']}", "invalid_request"
+        ) from None

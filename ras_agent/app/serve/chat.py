@@ -19,8 +19,24 @@ from pydantic import BaseModel, ConfigDict, Field
 from ras_agent.app.serve.bodies import ApartRoute
 from ras_agent.app.serve.errors import ApiError, refusal
 from ras_agent.app.serve.page_tasks import reply_to_task
-from ras_agent.app.serve.runs import STILL_HERE, Run, RunStream, ended_or_left, json_response, sse
-from ras_agent.app.serve.wire import AskRequest, Message, Messages, OffUnlessTold, Only, OnUnlessTold, Stops, Tokens
+from ras_agent.app.serve.runs import (
+    STILL_HERE,
+    Run,
+    RunStream,
+    ended_or_left,
+    json_response,
+    sse,
+)
+from ras_agent.app.serve.wire import (
+    AskRequest,
+    Message,
+    Messages,
+    OffUnlessTold,
+    Only,
+    OnUnlessTold,
+    Stops,
+    Tokens,
+)
 from ras_agent.events import AnswerToken, Event, Hits, Planned, Rewritten
 from ras_agent.graphs.tool import answer_and_sources
 from ras_agent.records import JSON
@@ -96,9 +112,13 @@ async def chat_completions(body: ChatRequest, request: Request) -> Response:
     if by_rule is not None:
         outputs = {"answer": by_rule, "citations": []}
         if body.stream:
-            return Response(b"".join(reply.end(outputs)), media_type="text/event-stream")
+            return Response(
+                b"".join(reply.end(outputs)), media_type="text/event-stream"
+            )
         return json_response(reply.document(outputs))
-    asked = AskRequest(messages=body.messages, filter=body.filter, review=[], stream=body.stream)
+    asked = AskRequest(
+        messages=body.messages, filter=body.filter, review=[], stream=body.stream
+    )
     run: Run = request.app.state.service.ask_once(asked, request.state.caller)
     if body.stream:
         return RunStream(run, reply.chunks(run))
@@ -111,10 +131,17 @@ class _Completion:
 
     def __init__(self, body: ChatRequest, base_url: str) -> None:
         kind = "chat.completion.chunk" if body.stream else "chat.completion"
-        self._about = {"id": f"chatcmpl-{uuid4().hex}", "object": kind, "created": int(time.time()), "model": MODEL}
+        self._about = {
+            "id": f"chatcmpl-{uuid4().hex}",
+            "object": kind,
+            "created": int(time.time()),
+            "model": MODEL,
+        }
         self._usage = bool((body.stream_options or {}).get("include_usage"))
         self._base_url, self._sources = base_url, body.sources
-        limits = [limit for limit in (body.max_tokens, body.max_completion_tokens) if limit]
+        limits = [
+            limit for limit in (body.max_tokens, body.max_completion_tokens) if limit
+        ]
         self._most = min(limits, default=None)
         self._stops = body.stop
         self._sent, self._begun = "", False
@@ -122,8 +149,18 @@ class _Completion:
     def document(self, outputs: JSON) -> JSON:
         """Return the whole completion."""
         text, finish = self._text(outputs)
-        message = {"role": "assistant", "content": text, "refusal": None, **self._marks(outputs)}
-        choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
+        message = {
+            "role": "assistant",
+            "content": text,
+            "refusal": None,
+            **self._marks(outputs),
+        }
+        choice = {
+            "index": 0,
+            "message": message,
+            "finish_reason": finish,
+            "logprobs": None,
+        }
         return {**self._about, "choices": [choice], "usage": _usage(outputs)}
 
     async def chunks(self, run: Run) -> AsyncIterator[bytes]:
@@ -135,7 +172,9 @@ class _Completion:
             elif isinstance(event, AnswerToken):
                 written += event.text
                 text, finish = self._cut(written)
-                text = text if finish or not hold else text[:-hold]  # the end may be the beginning of a stop
+                text = (
+                    text if finish or not hold else text[:-hold]
+                )  # the end may be the beginning of a stop
                 if len(text) > len(self._sent):
                     yield self._chunk({"content": text[len(self._sent) :]})
                     self._sent = text
@@ -166,16 +205,33 @@ class _Completion:
 
     def _text(self, outputs: JSON) -> tuple[str, str]:
         """Return the text of an answer, and why it ends."""
-        text, finish = self._cut(answer_and_sources(outputs) if self._sources else outputs["answer"])
+        text, finish = self._cut(
+            answer_and_sources(outputs) if self._sources else outputs["answer"]
+        )
         failures = outputs.get("failures", ())
-        return text, finish or finish_reason(one["message"] for one in failures if one["role"] == "answerer")
+        return text, finish or finish_reason(
+            one["message"] for one in failures if one["role"] == "answerer"
+        )
 
     def _cut(self, text: str) -> tuple[str, str]:
         """Return the text up to a stop, within the tokens asked for, and why it ends; "" where it is whole."""
-        end, finish = min((place for stop in self._stops if (place := text.find(stop)) >= 0), default=None), "stop"
+        end, finish = (
+            min(
+                (place for stop in self._stops if (place := text.find(stop)) >= 0),
+                default=None,
+            ),
+            "stop",
+        )
         text = text[:end]
         if self._most is not None and estimate_tokens(text) > self._most:
-            end = bisect_right(range(len(text)), self._most, key=lambda n: estimate_tokens(text[:n])) - 1
+            end = (
+                bisect_right(
+                    range(len(text)),
+                    self._most,
+                    key=lambda n: estimate_tokens(text[:n]),
+                )
+                - 1
+            )
             finish = "length"
         return text[:end], "" if end is None else finish
 
@@ -189,7 +245,9 @@ class _Completion:
     def _marks(self, outputs: JSON) -> JSON:
         """Return what a message has besides its text: its citations, and whether it is an answer that rests on them."""
         citations = web_citations(outputs, self._base_url)
-        annotations = [{"type": "url_citation", "url_citation": citation} for citation in citations]
+        annotations = [
+            {"type": "url_citation", "url_citation": citation} for citation in citations
+        ]
         return {"annotations": annotations, **marks_of(outputs)}
 
 
@@ -213,9 +271,15 @@ def web_citations(outputs: JSON, base_url: str) -> list[JSON]:
         if citation.get("supported") is False:
             continue
         passage = outputs["passages"].get(citation["passage_id"], {})
-        title = inert_markup(shown_name(citation["title"] or citation.get("file") or citation["passage_id"]))
+        title = inert_markup(
+            shown_name(
+                citation["title"] or citation.get("file") or citation["passage_id"]
+            )
+        )
         address = _address(passage, base_url)
-        citations.append({"url": address, "title": title, "start_index": 0, "end_index": end})
+        citations.append(
+            {"url": address, "title": title, "start_index": 0, "end_index": end}
+        )
     return citations
 
 
@@ -228,7 +292,9 @@ def _thought(event: Event) -> str:
             line = f"Search {hop}: {plan.subquery}"
         case Hits(hits=hits):
             found = [hit.passage for hit in hits]
-            names = dict.fromkeys(shown_name(one.title or one.document_id or one.id) for one in found)
+            names = dict.fromkeys(
+                shown_name(one.title or one.document_id or one.id) for one in found
+            )
             line = f"Found: {', '.join(names) or 'nothing'}"
         case _:
             return ""
@@ -246,21 +312,38 @@ def _address(passage: JSON, base_url: str) -> str:
 def _usage(outputs: JSON) -> JSON:
     usage = outputs.get("usage", {})
     prompt, reply = usage.get("input_tokens", 0), usage.get("output_tokens", 0)
-    tokens = {"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": prompt + reply}
-    return {**tokens, "prompt_tokens_details": {"cached_tokens": usage.get("cached_tokens", 0)}}
+    tokens = {
+        "prompt_tokens": prompt,
+        "completion_tokens": reply,
+        "total_tokens": prompt + reply,
+    }
+    return {
+        **tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.get("cached_tokens", 0)},
+    }
 
 
 def check_model(name: str) -> None:
     if name != MODEL:
-        raise ApiError(404, f"there is no model {name!r}: the one here is {MODEL!r}", "model_not_found")
+        raise ApiError(
+            404,
+            f"there is no model {name!r}: the one here is {MODEL!r}",
+            "model_not_found",
+        )
 
 
 def check_form(given: Mapping[str, Any], messages: Sequence[Message]) -> None:
     """Raise ApiError for a request for another form of answer than text, and for one that shows more than text."""
     for name, (values, remedy) in _FORMS.items():
         value = given.get(name)
-        if value is not None and value not in values and not (name == "tools" and given.get("tool_choice") == "none"):
-            raise ApiError(400, f"{name}: {remedy}; leave {name} away", "unsupported_value")
+        if (
+            value is not None
+            and value not in values
+            and not (name == "tools" and given.get("tool_choice") == "none")
+        ):
+            raise ApiError(
+                400, f"{name}: {remedy}; leave {name} away", "unsupported_value"
+            )
     if kinds := {kind for turn in messages for kind in turn.other_parts}:
         wrong = f"messages: the agent reads text, not {', '.join(sorted(kinds))}; leave these parts away"
         raise ApiError(400, wrong, "unsupported_value")

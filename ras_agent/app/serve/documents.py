@@ -38,7 +38,9 @@ from ras_agent.tools.index.uploads import name_in_part, upload_part, upload_path
 from ras_agent.tools.kg.index import KGIndex
 
 _CHANGE_SECONDS = 600.0
-_LONGEST_NAME = 200  # bytes: a document is called by it, and is removed by an address of a server
+_LONGEST_NAME = (
+    200  # bytes: a document is called by it, and is removed by an address of a server
+)
 
 
 class Documents:
@@ -48,14 +50,24 @@ class Documents:
         self._index, self._settings = index, settings
         self._how: dict[str, Any] = {  # as `ras-agent index` has it
             "chunking": Chunking.of(settings.chunk_size, settings.overlap),
-            "fields": {pattern: Fields(**keys) for pattern, keys in (settings.fields or {}).items()},
+            "fields": {
+                pattern: Fields(**keys)
+                for pattern, keys in (settings.fields or {}).items()
+            },
         }
         self._turns: dict[str, asyncio.Lock] = {}  # as many as there are tokens
         # a place for each token: one whose documents take long keeps no other waiting
-        self._converting = defaultdict[str, Threads](lambda: Threads(1, _CHANGE_SECONDS))
-        self._changing, self._reading = Threads(1, _CHANGE_SECONDS), Threads(4, _CHANGE_SECONDS)
+        self._converting = defaultdict[str, Threads](
+            lambda: Threads(1, _CHANGE_SECONDS)
+        )
+        self._changing, self._reading = (
+            Threads(1, _CHANGE_SECONDS),
+            Threads(4, _CHANGE_SECONDS),
+        )
 
-    async def add(self, files: Sequence[UploadFile], metadata: JSON | None, caller: Caller) -> Uploaded:
+    async def add(
+        self, files: Sequence[UploadFile], metadata: JSON | None, caller: Caller
+    ) -> Uploaded:
         """Store files, and index them with metadata. Raises ApiError for what cannot be; then nothing has changed.
 
         They get the fields that the caller's filter asks for, and those of `metadata`. What a caller uploads who sees a
@@ -63,32 +75,48 @@ class Documents:
         was.
         """
         own = upload_part(caller.filter)
-        chosen = within(read_metadata(metadata or {}), self._settings.filter, caller.filter)
+        chosen = within(
+            read_metadata(metadata or {}), self._settings.filter, caller.filter
+        )
         given = {**(self._settings.metadata or {}), **chosen}
         names = [safe_name(file.filename or "") for file in files]
         if len({name.casefold() for name in names}) < len(names):
-            raise ApiError(422, "two files of this upload have the same name", "same_name")
+            raise ApiError(
+                422, "two files of this upload have the same name", "same_name"
+            )
         # one upload of a caller at a time: who sends many, or one that takes long, waits for himself
         async with self._turns.setdefault(caller.name, asyncio.Lock()):
             held = await self._reading.run(_held, [file.file for file in files], names)
             readable, unreadable = held, list[Skipped]()
             if any(map(_needs_conversion, held)):
-                readable, unreadable = await self._converting[caller.name].run(_converted, held)
+                readable, unreadable = await self._converting[caller.name].run(
+                    _converted, held
+                )
             done = await self._changing.run(self._add, readable, unreadable, own, given)
-        return done if caller.sees_all else done.model_copy(update={"passages_total": None})
+        return (
+            done
+            if caller.sees_all
+            else done.model_copy(update={"passages_total": None})
+        )
 
     async def remove(self, name: str, caller: Caller) -> Removed:
         """Remove a document, or all of an uploaded file, from the index.
 
         A caller who sees a part of the index removes what was uploaded with the same filter. Raises ApiError.
         """
-        removed = await self._changing.run(self._remove, name, upload_part(caller.filter))
+        removed = await self._changing.run(
+            self._remove, name, upload_part(caller.filter)
+        )
         return Removed(documents_removed=removed)
 
     async def correct(self, body: GraphCorrection, caller: Caller) -> None:
         """Correct a fact of the knowledge graph, or remove it. Raises ApiError, EditError and what an edit raises."""
         if not caller.sees_all:
-            raise ApiError(403, "this token sees a part of the graph, and cannot correct what others see", "read_only")
+            raise ApiError(
+                403,
+                "this token sees a part of the graph, and cannot correct what others see",
+                "read_only",
+            )
         from ras_agent.tools.kg.edit import remove_fact, replace_fact
 
         right = body.correction
@@ -105,39 +133,71 @@ class Documents:
 
     def _place(self) -> Path | Address:
         if self._settings.max_upload_mb == 0:
-            raise ApiError(403, "this server changes no documents: it was started with --max-upload-mb 0", "read_only")
+            raise ApiError(
+                403,
+                "this server changes no documents: it was started with --max-upload-mb 0",
+                "read_only",
+            )
         if self._settings.index is None:
-            raise ApiError(409, "the sample cannot be changed: serve an index of your own, --index PATH", "no_index")
+            raise ApiError(
+                409,
+                "the sample cannot be changed: serve an index of your own, --index PATH",
+                "no_index",
+            )
         self._index.refresh()  # an index that was moved is not begun anew
         return self._settings.index
 
     def _add(
-        self, files: Sequence[HeldFile], unreadable: list[Skipped], own: str, given: Mapping[str, Any]
+        self,
+        files: Sequence[HeldFile],
+        unreadable: list[Skipped],
+        own: str,
+        given: Mapping[str, Any],
     ) -> Uploaded:
         place = self._place()
         readable: list[SourceFile] = []
         for file in files:
             path, name = upload_path(own, file.name), name_in_part(file.name, own)
-            source = SourceFile(path, path, "", name, apart=bool(own), data=file.data, converted=file.converted)
+            source = SourceFile(
+                path,
+                path,
+                "",
+                name,
+                apart=bool(own),
+                data=file.data,
+                converted=file.converted,
+            )
             # tried before anything is written: a file of which nothing can be read replaces none
             trial = dry_run([source], place, metadata=given, **self._how)
             if trial.documents_written or trial.documents_unchanged:
                 readable.append(source)
             else:
                 unreadable += trial.skipped
-        report = ingest(readable, place, metadata=given, **self._how) if readable else None
+        report = (
+            ingest(readable, place, metadata=given, **self._how) if readable else None
+        )
         skipped = [*unreadable, *(report.skipped if report else ())]
-        skips = [Skip(place=item.place.removeprefix(f"{own}/"), reason=item.reason) for item in skipped]
+        skips = [
+            Skip(place=item.place.removeprefix(f"{own}/"), reason=item.reason)
+            for item in skipped
+        ]
         if report is None:
-            reasons = "; ".join(f"{skip.place}: {skip.reason}" for skip in skips) or "they hold no text"
-            raise ApiError(422, f"nothing of the upload could be indexed: {reasons}", "unreadable")
+            reasons = (
+                "; ".join(f"{skip.place}: {skip.reason}" for skip in skips)
+                or "they hold no text"
+            )
+            raise ApiError(
+                422, f"nothing of the upload could be indexed: {reasons}", "unreadable"
+            )
         return Uploaded(
             files=[source.path.name for source in readable],
             documents_written=report.documents_written,
             documents_unchanged=report.documents_unchanged,
             passages_written=report.passages_written,
             passages_total=report.passages_total,
-            graph="stale" if report.passages_written and KGIndex.exists(place) else None,
+            graph="stale"
+            if report.passages_written and KGIndex.exists(place)
+            else None,
             skipped=skips,
         )
 
@@ -151,12 +211,16 @@ class Documents:
         label = upload_label(name_in_part(name, own), place)
         if label is None:
             raise _unknown(name, own)
-        return ingest([], place, forget=[label], **self._how).documents_removed  # one file may be several documents
+        return ingest(
+            [], place, forget=[label], **self._how
+        ).documents_removed  # one file may be several documents
 
 
 def _held(files: Sequence[IO[bytes]], names: Sequence[str]) -> list[HeldFile]:
     """Return uploaded files with their bytes."""
-    return [HeldFile(name, file.read()) for file, name in zip(files, names, strict=True)]
+    return [
+        HeldFile(name, file.read()) for file, name in zip(files, names, strict=True)
+    ]
 
 
 def _needs_conversion(file: HeldFile) -> bool:
@@ -185,15 +249,38 @@ def safe_name(given: str) -> str:
     mended: what is stored has the name that the caller gave.
     """
     name = unicodedata.normalize("NFC", given)
-    if not name or name != Path(name).name or "\\" in name or ":" in name or name.startswith("."):
-        raise ApiError(422, f"{given!r:.200} is no name of a file: give one without folders", "bad_name")
-    if any(unicodedata.category(char)[0] == "C" for char in name) or name != name.strip():
-        raise ApiError(422, f"{given!r:.200} holds characters that no name of a file should", "bad_name")
+    if (
+        not name
+        or name != Path(name).name
+        or "\\" in name
+        or ":" in name
+        or name.startswith(".")
+    ):
+        raise ApiError(
+            422,
+            f"{given!r:.200} is no name of a file: give one without folders",
+            "bad_name",
+        )
+    if (
+        any(unicodedata.category(char)[0] == "C" for char in name)
+        or name != name.strip()
+    ):
+        raise ApiError(
+            422,
+            f"{given!r:.200} holds characters that no name of a file should",
+            "bad_name",
+        )
     if len(name.encode()) > _LONGEST_NAME:
-        raise ApiError(422, f"the name {given[:40]!r}... is too long: {_LONGEST_NAME} bytes are the most", "bad_name")
+        raise ApiError(
+            422,
+            f"the name {given[:40]!r}... is too long: {_LONGEST_NAME} bytes are the most",
+            "bad_name",
+        )
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES:
-        wrong = f"{name!r}: files of this kind cannot be read; known: {', '.join(SUFFIXES)}"
+        wrong = (
+            f"{name!r}: files of this kind cannot be read; known: {', '.join(SUFFIXES)}"
+        )
         raise ApiError(415, wrong, "unknown_kind")
     return name
 
@@ -214,7 +301,11 @@ def within(given: Mapping[str, Any], *filters: object) -> dict[str, Any]:
         if condition.key in ASSIGNED:
             wrong = f"only a part of the index is open here, by {condition.key!r}: nothing is added to it"
             raise ApiError(403, wrong, "read_only")
-    only = {condition.key: condition.values[0] for condition in conditions if len(condition.values) == 1}
+    only = {
+        condition.key: condition.values[0]
+        for condition in conditions
+        if len(condition.values) == 1
+    }
     chosen = {**only, **given}
     for condition in conditions:
         key, known = condition.key, " or ".join(condition.texts)
@@ -223,5 +314,9 @@ def within(given: Mapping[str, Any], *filters: object) -> dict[str, Any]:
             raise ApiError(422, wrong, "metadata")
         texts = value_texts(chosen[key])
         if not texts or not all(map(condition.admits, texts)):
-            raise ApiError(403, f"metadata: {key!r} of what this token uploads is {known}", "other_metadata")
+            raise ApiError(
+                403,
+                f"metadata: {key!r} of what this token uploads is {known}",
+                "other_metadata",
+            )
     return chosen

@@ -22,7 +22,13 @@ _log = logging.getLogger(__name__)
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _PATH = re.compile(r"(?<![\w:/.~-])/(?:[^\s/:'\"`,;]+/)*([^\s/:'\"`,;]+)")
 # what a caller has given wrongly; other errors of ours name what is the server's
-_CALLERS = (errors.EditError, errors.FilterError, errors.ReviewError, errors.TraceError, errors.UnknownName)
+_CALLERS = (
+    errors.EditError,
+    errors.FilterError,
+    errors.ReviewError,
+    errors.TraceError,
+    errors.UnknownName,
+)
 _SERVER = re.compile(r"(?<=:)https?://[^\s#]+#| at https?://\S+(?= failed)")
 _HEADERS = {503: {"Retry-After": "2"}, 401: {"WWW-Authenticate": "Bearer"}}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -44,25 +50,53 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
     if isinstance(error, ExceptionGroup):  # of one task, as the tools of MCP run in
         return refusal(error.exceptions[0])
     if isinstance(error, HTTPException):
-        return _reply(error.status_code, str(error.detail), getattr(error, "code", None))
-    if isinstance(error, OSError) and any(getattr(cause, "errno", None) in _FULL for cause in causes(error)):
-        return _reply(507, "the server's disk is full; the index is as it was", "disk_full")
+        return _reply(
+            error.status_code, str(error.detail), getattr(error, "code", None)
+        )
+    if isinstance(error, OSError) and any(
+        getattr(cause, "errno", None) in _FULL for cause in causes(error)
+    ):
+        return _reply(
+            507, "the server's disk is full; the index is as it was", "disk_full"
+        )
     if isinstance(error, StillRunning | TimeoutError):
-        return _reply(503, "this takes too long at the moment: try again soon", "timeout")
-    if isinstance(error, errors.StoreError | errors.IndexNotFound | errors.IndexMismatch):
+        return _reply(
+            503, "this takes too long at the moment: try again soon", "timeout"
+        )
+    if isinstance(
+        error, errors.StoreError | errors.IndexNotFound | errors.IndexMismatch
+    ):
         _log.error("what is stored was not reached: %s", without_secrets(str(error)))
-        return _reply(503, "the index cannot be reached at the moment: try again soon", "index_unavailable")
+        return _reply(
+            503,
+            "the index cannot be reached at the moment: try again soon",
+            "index_unavailable",
+        )
     if errors.is_drivers(error):  # of a checkpointer's, whose errors are its own
         said = f"{type(error).__name__}: {errors.message_of(error)}"
         _log.error("threads were not reached: %s", without_secrets(said))
-        return _reply(503, "threads cannot be reached at the moment: try again soon", "threads_unavailable")
+        return _reply(
+            503,
+            "threads cannot be reached at the moment: try again soon",
+            "threads_unavailable",
+        )
     if isinstance(error, errors.ModelCallError | errors.ModelRefused):
         _log.error("a model was not reached: %s", without_secrets(str(error)))
-        return _reply(503, "a model cannot be asked at the moment: try again soon", "model_unavailable")
+        return _reply(
+            503,
+            "a model cannot be asked at the moment: try again soon",
+            "model_unavailable",
+        )
     if isinstance(error, errors.IngestError):
         _log.warning("the index was not changed: %s", without_secrets(str(error)))
-        return _reply(409, "the index cannot be written at the moment: try again soon", "index_busy")
-    if isinstance(error, _CALLERS) or (isinstance(error, ValueError) and not isinstance(error, errors.RasError)):
+        return _reply(
+            409,
+            "the index cannot be written at the moment: try again soon",
+            "index_busy",
+        )
+    if isinstance(error, _CALLERS) or (
+        isinstance(error, ValueError) and not isinstance(error, errors.RasError)
+    ):
         return _reply(422, str(error))
     _log.error("a request failed:\n%s", without_secrets(_traceback(error)))
     return _reply(500, "the server failed; its log says why")
@@ -94,9 +128,15 @@ def response_of(error: Exception, document: JSON | None = None) -> Response:
     """Return the response that reports an error. document: what is known besides, of a run for example."""
     status, body = refusal(error)
     data = {**body.model_dump(), **(document or {})}
-    return Response(json_document(data), status, _HEADERS.get(status), media_type="application/json")
+    return Response(
+        json_document(data), status, _HEADERS.get(status), media_type="application/json"
+    )
 
 
 def _reply(status: int, message: str, code: str | None = None) -> tuple[int, ErrorBody]:
-    kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    return status, ErrorBody(error=ErrorDetail(message=without_secrets(message), type=kind, code=code))
+    kind = _TYPES.get(
+        status, "invalid_request_error" if status < 500 else "server_error"
+    )
+    return status, ErrorBody(
+        error=ErrorDetail(message=without_secrets(message), type=kind, code=code)
+    )

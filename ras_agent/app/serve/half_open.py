@@ -22,7 +22,12 @@ class HalfOpen(H11Protocol):
     def eof_received(self) -> bool | None:  # type: ignore[override]
         """Keep the connection open, unless no answer is owed."""
         cycle = self.cycle
-        if cycle is None or cycle.response_complete or cycle.more_body or cycle.scope["http_version"] != "1.1":
+        if (
+            cycle is None
+            or cycle.response_complete
+            or cycle.more_body
+            or cycle.scope["http_version"] != "1.1"
+        ):
             return None
         cycle.keep_alive = False
         self._send_sign(_FIRST)

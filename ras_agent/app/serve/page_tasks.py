@@ -25,13 +25,21 @@ _INSIDE = re.compile(
     r"|(?<=\bconversation:)\s*\n(?P<labelled>.*)\Z",
     _FLAGS,
 )
-_USERS_TURN = re.compile(r"^[^\S\n]*(?:user|human)[^\S\n]*:\s*(.+)$", re.IGNORECASE | re.MULTILINE)
-_JSON_TURN = re.compile(
-    r'"role"\s*:\s*"user"\s*,\s*"content"\s*:\s*("(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-f]{4})*")', _FLAGS
+_USERS_TURN = re.compile(
+    r"^[^\S\n]*(?:user|human)[^\S\n]*:\s*(.+)$", re.IGNORECASE | re.MULTILINE
 )
-_TURNS = re.compile(r"^[^\S\n]*(?:user|human|assistant|ai|bot)[^\S\n]*:.*$", re.IGNORECASE | re.MULTILINE)
+_JSON_TURN = re.compile(
+    r'"role"\s*:\s*"user"\s*,\s*"content"\s*:\s*("(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-f]{4})*")',
+    _FLAGS,
+)
+_TURNS = re.compile(
+    r"^[^\S\n]*(?:user|human|assistant|ai|bot)[^\S\n]*:.*$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _ANY_TURN = re.compile(r"^\s*\w{2,9}\s*:\s*")
-_LIMIT = re.compile(r"(\d{1,3})(?:[\s-]+(?:or|to)[\s-]+\d{1,3})?[\s-]+(word|character)", re.IGNORECASE)
+_LIMIT = re.compile(
+    r"(\d{1,3})(?:[\s-]+(?:or|to)[\s-]+\d{1,3})?[\s-]+(word|character)", re.IGNORECASE
+)
 
 _OF_A_CHAT = r"\b(?:conversation|chat|dialog(?:ue)?|discussion|thread|message)s?\b"
 _ASKS_FOR = (
@@ -73,14 +81,24 @@ def _nothing(prompt: str, question: str) -> list[str]:
 
 
 TASKS: Final = (
-    _Task("emoji", r"\b(?:fitting|single|one|an?)\b[^.]{0,40}\bemojis?\b", lambda prompt, question: "💬"),
+    _Task(
+        "emoji",
+        r"\b(?:fitting|single|one|an?)\b[^.]{0,40}\bemojis?\b",
+        lambda prompt, question: "💬",
+    ),
     _Task("title", r"\b(?:title|name|names|naming|heading)\b", _title),
     _Task("tags", r"\btags?\b", lambda prompt, question: ["General"]),
     _Task(
-        "follow_ups", r"\b(?:follow[ -]?ups?|suggest\w*|next)\b[^.]{0,60}\b(?:questions?|prompts?|queries)\b", _nothing
+        "follow_ups",
+        r"\b(?:follow[ -]?ups?|suggest\w*|next)\b[^.]{0,60}\b(?:questions?|prompts?|queries)\b",
+        _nothing,
     ),
     _Task("queries", r"\b(?:search )?queries\b", _nothing),
-    _Task("summary", r"\bsummar(?:y|i[sz]e)\b", lambda prompt, question: question[:_LONGEST_SUMMARY]),
+    _Task(
+        "summary",
+        r"\bsummar(?:y|i[sz]e)\b",
+        lambda prompt, question: question[:_LONGEST_SUMMARY],
+    ),
 )
 
 
@@ -89,7 +107,9 @@ def reply_to_task(messages: Sequence[Message]) -> str | None:
 
     Where the prompt asks for JSON, the reply is an object with the key that it names, or a list.
     """
-    prompt = messages[-1].text[:LONGEST_QUESTION]  # more is no question, which would be refused for its length
+    prompt = messages[-1].text[
+        :LONGEST_QUESTION
+    ]  # more is no question, which would be refused for its length
     instructions = prompt
     if len(messages) == 2 and messages[0].role in ("system", "developer"):
         instructions = f"{messages[0].text[:LONGEST_QUESTION]}\n{prompt}"  # LobeChat has its instruction there
@@ -112,13 +132,24 @@ def reply_to_task(messages: Sequence[Message]) -> str | None:
 
 def _wants_titles_only(system: str) -> bool:
     """Return whether a system's turn makes a title of each turn of the user, which is no question then."""
-    return bool(re.search(_TITLES_ONLY, system, _FLAGS)) and not re.search(_FOR_ANSWERS, system, _FLAGS)
+    return bool(re.search(_TITLES_ONLY, system, _FLAGS)) and not re.search(
+        _FOR_ANSWERS, system, _FLAGS
+    )
 
 
 def _is_about_the_chat(outside: str) -> bool:
-    about = re.search(_OF_A_CHAT, outside, _FLAGS) or re.search(r"\bemojis?\b", outside, _FLAGS)
-    asks = re.search(_ASKS_FOR, outside, _FLAGS) or re.search(r"\byour task is\b", outside, _FLAGS)
-    return bool(about and asks and re.search(_BOUNDED, outside, _FLAGS) and not outside.rstrip().endswith("?"))
+    about = re.search(_OF_A_CHAT, outside, _FLAGS) or re.search(
+        r"\bemojis?\b", outside, _FLAGS
+    )
+    asks = re.search(_ASKS_FOR, outside, _FLAGS) or re.search(
+        r"\byour task is\b", outside, _FLAGS
+    )
+    return bool(
+        about
+        and asks
+        and re.search(_BOUNDED, outside, _FLAGS)
+        and not outside.rstrip().endswith("?")
+    )
 
 
 def _task_in(outside: str) -> _Task | None:
@@ -127,7 +158,9 @@ def _task_in(outside: str) -> _Task | None:
     named = [task for task in TASKS if f'"{task.key}"' in output]
     if named or output:
         return named[0] if named else None
-    return next((task for task in TASKS if re.search(task.wants, outside, _FLAGS)), None)
+    return next(
+        (task for task in TASKS if re.search(task.wants, outside, _FLAGS)), None
+    )
 
 
 def _first_question(messages: Sequence[Message], prompt: str) -> str:
@@ -135,7 +168,11 @@ def _first_question(messages: Sequence[Message], prompt: str) -> str:
 
     "" where there is no conversation.
     """
-    asked = [message.text for message in messages[:-1] if message.role == "user" and message.text.strip()]
+    asked = [
+        message.text
+        for message in messages[:-1]
+        if message.role == "user" and message.text.strip()
+    ]
     if asked:
         return asked[0]
     inside = _INSIDE.search(prompt)

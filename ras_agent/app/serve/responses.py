@@ -15,11 +15,33 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from ras_agent.app.serve.bodies import ApartRoute
-from ras_agent.app.serve.chat import MODEL, ONLY_TEXT, check_form, check_model, marks_of, web_citations
+from ras_agent.app.serve.chat import (
+    MODEL,
+    ONLY_TEXT,
+    check_form,
+    check_model,
+    marks_of,
+    web_citations,
+)
 from ras_agent.app.serve.errors import ApiError, refusal
 from ras_agent.app.serve.page_tasks import reply_to_task
-from ras_agent.app.serve.runs import STILL_HERE, Run, RunStream, ended_or_left, json_response, sse
-from ras_agent.app.serve.wire import MOST_MESSAGES, AskRequest, Message, Messages, OffUnlessTold, Only, OnUnlessTold
+from ras_agent.app.serve.runs import (
+    STILL_HERE,
+    Run,
+    RunStream,
+    ended_or_left,
+    json_response,
+    sse,
+)
+from ras_agent.app.serve.wire import (
+    MOST_MESSAGES,
+    AskRequest,
+    Message,
+    Messages,
+    OffUnlessTold,
+    Only,
+    OnUnlessTold,
+)
 from ras_agent.events import AnswerToken
 from ras_agent.graphs.tool import answer_and_sources
 from ras_agent.records import JSON
@@ -35,7 +57,12 @@ class ResponsesRequest(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     model: str = MODEL
-    input: str | Annotated[list[dict[str, Any]], Field(max_length=MOST_MESSAGES, fail_fast=True)]
+    input: (
+        str
+        | Annotated[
+            list[dict[str, Any]], Field(max_length=MOST_MESSAGES, fail_fast=True)
+        ]
+    )
     instructions: str | None = None
     stream: OffUnlessTold = False
     store: OnUnlessTold = True
@@ -45,7 +72,11 @@ class ResponsesRequest(BaseModel):
 
     def messages(self) -> list[Message]:
         """Return the input as turns; items that are no messages, such as earlier reasoning, are left out."""
-        turns = [Message(role="system", content=self.instructions)] if self.instructions else []
+        turns = (
+            [Message(role="system", content=self.instructions)]
+            if self.instructions
+            else []
+        )
         if isinstance(self.input, str):
             return [*turns, Message(role="user", content=self.input)]
         said = [item for item in self.input if item.get("role")]
@@ -59,12 +90,22 @@ async def responses(body: ResponsesRequest, request: Request) -> Response:
     check_model(body.model)
     messages = body.messages()
     check_form(body.model_extra or {}, messages)
-    wanted = ((body.model_extra or {}).get("text") or {}).get("format") or {"type": "text"}
+    wanted = ((body.model_extra or {}).get("text") or {}).get("format") or {
+        "type": "text"
+    }
     if wanted.get("type") != "text":
-        raise ApiError(400, f"text.format: {ONLY_TEXT}; leave text.format away", "unsupported_value")
+        raise ApiError(
+            400,
+            f"text.format: {ONLY_TEXT}; leave text.format away",
+            "unsupported_value",
+        )
     if not messages:
         raise ApiError(400, "input: it holds no message of the user", "no_question")
-    thread = _thread_of(body.previous_response_id) if body.previous_response_id else uuid4().hex
+    thread = (
+        _thread_of(body.previous_response_id)
+        if body.previous_response_id
+        else uuid4().hex
+    )
     service, caller = request.app.state.service, request.state.caller
     reply = _Response(body, str(request.base_url), thread)
     by_rule = reply_to_task(messages)
@@ -73,9 +114,15 @@ async def responses(body: ResponsesRequest, request: Request) -> Response:
     if body.previous_response_id:
         await service.thread(thread, caller)
     asked = AskRequest(
-        messages=messages, filter=body.filter, review=[], stream=body.stream, thread=thread if body.store else None
+        messages=messages,
+        filter=body.filter,
+        review=[],
+        stream=body.stream,
+        thread=thread if body.store else None,
     )
-    run: Run = service.ask(asked, caller)[1] if body.store else service.ask_once(asked, caller)
+    run: Run = (
+        service.ask(asked, caller)[1] if body.store else service.ask_once(asked, caller)
+    )
     if body.stream:
         return RunStream(run, reply.events(run))
     ended = await ended_or_left(run, request.receive)
@@ -86,7 +133,11 @@ def _thread_of(response_id: str) -> str:
     """Return the thread of a response. Raises ApiError for an id that is none of ours."""
     thread, _, turn = response_id.removeprefix(_ID).rpartition("_")
     if not (response_id.startswith(_ID) and thread and turn):
-        raise ApiError(404, f"there is no response {response_id!r:.80}", "previous_response_not_found")
+        raise ApiError(
+            404,
+            f"there is no response {response_id!r:.80}",
+            "previous_response_not_found",
+        )
     return thread
 
 
@@ -118,13 +169,18 @@ class _Response:
                 yield STILL_HERE
             elif isinstance(news, AnswerToken):
                 self._sent += news.text
-                yield self._text_event("response.output_text.delta", delta=news.text, logprobs=[])
+                yield self._text_event(
+                    "response.output_text.delta", delta=news.text, logprobs=[]
+                )
         try:
             outputs = (await run.end()).answered()
         except Exception as error:
             problem = refusal(error)[1].error
             failed = self._document("failed", {"answer": "", "citations": []})
-            failed["error"] = {"code": problem.code or "server_error", "message": problem.message}
+            failed["error"] = {
+                "code": problem.code or "server_error",
+                "message": problem.message,
+            }
             yield self._event("response.failed", response=failed)
         else:
             for event in self._ending(outputs):
@@ -132,7 +188,13 @@ class _Response:
 
     def _beginning(self) -> list[bytes]:
         begun = self._document("in_progress", None)
-        item = {"id": self._message_id, "type": "message", "status": "in_progress", "role": "assistant", "content": []}
+        item = {
+            "id": self._message_id,
+            "type": "message",
+            "status": "in_progress",
+            "role": "assistant",
+            "content": [],
+        }
         return [
             self._event("response.created", response=begun),
             self._event("response.in_progress", response=begun),
@@ -145,7 +207,11 @@ class _Response:
         rest = text[len(self._sent) :] if text.startswith(self._sent) else f"\n\n{text}"
         document = self._document("completed", outputs)
         item = document["output"][0]
-        deltas = [self._text_event("response.output_text.delta", delta=rest, logprobs=[])] if rest else []
+        deltas = (
+            [self._text_event("response.output_text.delta", delta=rest, logprobs=[])]
+            if rest
+            else []
+        )
         return [
             *deltas,
             self._text_event("response.output_text.done", text=text, logprobs=[]),
@@ -155,7 +221,9 @@ class _Response:
         ]
 
     def _text_event(self, kind: str, **data: Any) -> bytes:
-        return self._event(kind, content_index=0, output_index=0, item_id=self._message_id, **data)
+        return self._event(
+            kind, content_index=0, output_index=0, item_id=self._message_id, **data
+        )
 
     def _event(self, kind: str, **data: Any) -> bytes:
         numbered = {"type": kind, "sequence_number": self._number, **data}
@@ -163,7 +231,11 @@ class _Response:
         return sse(numbered, kind)
 
     def _text(self, outputs: JSON) -> str:
-        return answer_and_sources(outputs) if self._body.sources else str(outputs["answer"])
+        return (
+            answer_and_sources(outputs)
+            if self._body.sources
+            else str(outputs["answer"])
+        )
 
     def _document(self, status: str, outputs: JSON | None) -> JSON:
         """Return the response; outputs: None before its end."""
@@ -171,24 +243,61 @@ class _Response:
         output: list[JSON] = []
         if outputs is not None and status == "completed":
             citations = web_citations(outputs, self._base_url)
-            annotations = [{"type": "url_citation", **citation} for citation in citations]
+            annotations = [
+                {"type": "url_citation", **citation} for citation in citations
+            ]
             content = [_part(self._text(outputs), annotations)]
-            item = {"id": self._message_id, "type": "message", "status": "completed", "role": "assistant"}
+            item = {
+                "id": self._message_id,
+                "type": "message",
+                "status": "completed",
+                "role": "assistant",
+            }
             output = [{**item, "content": content}]
         marks = marks_of(outputs or {})
         return {
-            **{"id": self._id, "object": "response", "created_at": self._created, "status": status, "error": None},
-            **{"incomplete_details": None, "instructions": body.instructions, "model": MODEL, "output": output},
-            **{"parallel_tool_calls": False, "previous_response_id": body.previous_response_id, "store": body.store},
-            **{"temperature": None, "top_p": None, "max_output_tokens": None, "truncation": "disabled"},
-            **{"tool_choice": "auto", "tools": [], "text": {"format": {"type": "text"}}, "metadata": {}},
+            **{
+                "id": self._id,
+                "object": "response",
+                "created_at": self._created,
+                "status": status,
+                "error": None,
+            },
+            **{
+                "incomplete_details": None,
+                "instructions": body.instructions,
+                "model": MODEL,
+                "output": output,
+            },
+            **{
+                "parallel_tool_calls": False,
+                "previous_response_id": body.previous_response_id,
+                "store": body.store,
+            },
+            **{
+                "temperature": None,
+                "top_p": None,
+                "max_output_tokens": None,
+                "truncation": "disabled",
+            },
+            **{
+                "tool_choice": "auto",
+                "tools": [],
+                "text": {"format": {"type": "text"}},
+                "metadata": {},
+            },
             "usage": _usage(outputs) if outputs is not None else None,
             **marks,
         }
 
 
 def _part(text: str, annotations: list[JSON]) -> JSON:
-    return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": []}
+    return {
+        "type": "output_text",
+        "text": text,
+        "annotations": annotations,
+        "logprobs": [],
+    }
 
 
 def _usage(outputs: JSON) -> JSON:

@@ -58,7 +58,11 @@ class Ended:
 
     def document(self, thread: str) -> JSON:
         """Return the one JSON document of an answer."""
-        return {**self.outputs, **({} if self.review is None else {"review": self.review}), "thread": thread}
+        return {
+            **self.outputs,
+            **({} if self.review is None else {"review": self.review}),
+            "thread": thread,
+        }
 
 
 class Run:
@@ -86,7 +90,9 @@ class Run:
         self.caller = caller
         self._news: asyncio.Queue[Event | None] = asyncio.Queue()  # None after the last
         self._turn, self._check = turn, check
-        self._why_cancelled = ApiError(499, "the client has left, so the run was cancelled", "cancelled")
+        self._why_cancelled = ApiError(
+            499, "the client has left, so the run was cancelled", "cancelled"
+        )
         self._task = asyncio.create_task(self._run(agent, inputs, config, limits))
         self._task.add_done_callback(lambda _: self._news.put_nowait(None))
         self._task.add_done_callback(lambda _: ended())
@@ -97,7 +103,9 @@ class Run:
 
     def end_with_server(self) -> None:
         """Cancel the run, and have who waits for it told that the server ends."""
-        self._why_cancelled = ApiError(503, "the server is ending: ask again soon", "ending")
+        self._why_cancelled = ApiError(
+            503, "the server is ending: ask again soon", "ending"
+        )
         self.cancel()
 
     async def events(self) -> AsyncIterator[Event | None]:
@@ -120,25 +128,42 @@ class Run:
             raise self._why_cancelled
         return self._task.result()
 
-    async def _run(self, agent: Agent, inputs: Any, config: RunnableConfig, limits: Limits) -> Ended:
+    async def _run(
+        self, agent: Agent, inputs: Any, config: RunnableConfig, limits: Limits
+    ) -> Ended:
         state: JSON = {}
         review: JSON | None = None
         # each step is stored before the next begins: what cannot be stored ends the run at once
         how: dict[str, Any] = {"durability": "sync"} if agent.checkpointer else {}
-        stream: Any = agent.astream(inputs, config, context=limits, stream_mode=["custom", "values"], **how)
+        stream: Any = agent.astream(
+            inputs, config, context=limits, stream_mode=["custom", "values"], **how
+        )
         # the agent's own limit does not bound what stores its state
-        async with self._turn, asyncio.timeout(limits.max_seconds and limits.max_seconds + _TO_STORE):
+        async with (
+            self._turn,
+            asyncio.timeout(limits.max_seconds and limits.max_seconds + _TO_STORE),
+        ):
             async for kind, payload in stream:
                 if isinstance(payload, Failed):
-                    failure = replace(payload.failure, message=without_places(payload.failure.message))
+                    failure = replace(
+                        payload.failure, message=without_places(payload.failure.message)
+                    )
                     self._news.put_nowait(Failed(failure))
                 elif kind == "custom":
                     self._news.put_nowait(payload)
                 else:
                     state = payload
-                    review = next((interrupt.value for interrupt in payload.get("__interrupt__", ())), None)
+                    review = next(
+                        (
+                            interrupt.value
+                            for interrupt in payload.get("__interrupt__", ())
+                        ),
+                        None,
+                    )
         raise_if_cancelled()
-        if not state.get("passages") and any(failure["role"] == "retriever" for failure in state.get("failures", ())):
+        if not state.get("passages") and any(
+            failure["role"] == "retriever" for failure in state.get("failures", ())
+        ):
             await self._check()  # an answer would say that nothing was found
         return Ended(outputs_of(state), review)
 
@@ -146,9 +171,16 @@ class Run:
 def outputs_of(state: JSON) -> JSON:
     """Return the agent's outputs in a state, as plain JSON for callers."""
     outputs = {name: state[name] for name in Outputs.__annotations__ if name in state}
-    failures = [{**failure, "message": without_places(failure["message"])} for failure in outputs.get("failures", ())]
+    failures = [
+        {**failure, "message": without_places(failure["message"])}
+        for failure in outputs.get("failures", ())
+    ]
     messages = [_turn(message) for message in outputs.get("messages", ())]
-    return {**outputs, "messages": messages, **({"failures": failures} if failures else {})}
+    return {
+        **outputs,
+        "messages": messages,
+        **({"failures": failures} if failures else {}),
+    }
 
 
 def _turn(message: BaseMessage) -> JSON:
@@ -167,12 +199,16 @@ class RunStream(StreamingResponse):
     media_type = "text/event-stream"
 
     def __init__(self, run: Run, pieces: AsyncIterator[bytes]) -> None:
-        super().__init__(pieces, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        super().__init__(
+            pieces, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        )
         self._run = run
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope.setdefault("state", {})[STREAMS] = True
-        async with ending_with_client(self._run, receive):  # Starlette may notice at the next piece alone
+        async with ending_with_client(
+            self._run, receive
+        ):  # Starlette may notice at the next piece alone
             await self.stream_response(send)
 
 
@@ -201,7 +237,9 @@ async def as_events(run: Run, thread: str) -> AsyncIterator[bytes]:
 
 def sse(data: JSON, name: str = "") -> bytes:
     """Encode data as a server-sent event, which may have a name."""
-    return (f"event: {name}\n" * bool(name) + f"data: {json_document(data)}\n\n").encode()
+    return (
+        f"event: {name}\n" * bool(name) + f"data: {json_document(data)}\n\n"
+    ).encode()
 
 
 async def ended_or_left(run: Run, receive: Receive) -> Ended:
@@ -216,7 +254,9 @@ def json_response(data: JSON, status: int = 200) -> Response:
 
 
 @asynccontextmanager
-async def ending_with_client(run: Run | asyncio.Task[Any], receive: Receive) -> AsyncIterator[None]:
+async def ending_with_client(
+    run: Run | asyncio.Task[Any], receive: Receive
+) -> AsyncIterator[None]:
     """Cancel a run, or other work, at the end of the block, and where its client leaves before."""
 
     async def cancel_when_left() -> None:

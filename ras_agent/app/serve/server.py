@@ -32,13 +32,17 @@ SEND_SECONDS = 60
 _CONNECTIONS = 512
 
 
-async def run_server(settings: Settings, *, sample: bool, announce: Callable[[str], None]) -> None:
+async def run_server(
+    settings: Settings, *, sample: bool, announce: Callable[[str], None]
+) -> None:
     """Serve until a signal ends it. Raises RasError children for what cannot be set up."""
     access = read_access(settings.host, settings.tokens, os.environ)
     with listening(settings.host, settings.port) as listener:
         LOGGER.propagate = False  # some package, as MCP's, sets up the root's handlers at its first warning
         if settings.log is None:
-            log_to("-", level=logging.WARNING)  # what fails is seen, whether or not there is a log
+            log_to(
+                "-", level=logging.WARNING
+            )  # what fails is seen, whether or not there is a log
         async with open_service(settings, sample=sample) as service:
             config = uvicorn.Config(
                 create_app(service, access),
@@ -78,7 +82,9 @@ class _Server(uvicorn.Server):
             telling.cancel()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        faulthandler.dump_traceback_later(_END, exit=True)  # it needs no interpreter, and says what hung
+        faulthandler.dump_traceback_later(
+            _END, exit=True
+        )  # it needs no interpreter, and says what hung
         super().handle_exit(sig, frame)
 
 
@@ -94,5 +100,7 @@ def listening(host: str, port: int) -> socket.socket:
         ) from error
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         # a client that stopped reading keeps what it was sent in the kernel, and its connection, for ever otherwise
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SEND_SECONDS * 1000)
+        listener.setsockopt(
+            socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SEND_SECONDS * 1000
+        )
     return listener

@@ -32,7 +32,12 @@ from ras_agent.filters import Filter
 from ras_agent.graphs.conversation import question_of
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts, review_points
-from ras_agent.graphs.threads import aforget_thread, alist_threads, anotes_of, awrite_notes
+from ras_agent.graphs.threads import (
+    aforget_thread,
+    alist_threads,
+    anotes_of,
+    awrite_notes,
+)
 from ras_agent.graphs.tool import without_sources
 from ras_agent.page.examples import questions_about
 from ras_agent.records import JSON, Hit, Passage
@@ -43,7 +48,11 @@ from ras_agent.text.normal_form import storable
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import graph_of
-from ras_agent.tools.kg.neighbourhood import Neighbourhood, names_beginning, neighbourhood
+from ras_agent.tools.kg.neighbourhood import (
+    Neighbourhood,
+    names_beginning,
+    neighbourhood,
+)
 from ras_agent.tools.retrieve.search import Search
 
 # what one question may take where the settings say nothing: a server must not work for nobody for ever
@@ -63,7 +72,12 @@ _GRAPHS = 8
 # how many names are shown in place of one that the graph does not have
 _NAMES = 5
 # whose turns of a conversation are read, and as whose
-_SPEAKERS = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
+_SPEAKERS = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "system",
+}
 # under which a checkpoint says where its run waits for a person
 _REVIEW = "review"
 
@@ -75,28 +89,45 @@ class Service:
     """
 
     def __init__(
-        self, settings: Settings, parts: AgentParts, checkpointer: BaseCheckpointSaver[Any], index: PassageIndex
+        self,
+        settings: Settings,
+        parts: AgentParts,
+        checkpointer: BaseCheckpointSaver[Any],
+        index: PassageIndex,
     ) -> None:
         self.settings, self.index = settings, index
         self.documents = Documents(index, settings)
         # threads of their own for each kind of work: one that hangs leaves the others theirs
-        self.searching, self.reading = Threads(32, _SEARCH_SECONDS), Threads(16, _READ_SECONDS)
+        self.searching, self.reading = (
+            Threads(32, _SEARCH_SECONDS),
+            Threads(16, _READ_SECONDS),
+        )
         self.drawing = Threads(2, _READ_SECONDS)
         self.parsing = Threads(2, _READ_SECONDS)
         self.parsing_forms = defaultdict[str, Threads](_parser_of_forms)
-        self._limits = replace(parts.limits, max_seconds=parts.limits.max_seconds or _MAX_SECONDS)
+        self._limits = replace(
+            parts.limits, max_seconds=parts.limits.max_seconds or _MAX_SECONDS
+        )
         self._parts, self._checkpointer = parts, checkpointer
         self._prober = prober(checkpointer)
-        self._notes: BaseStore = parts.store or InMemoryStore()  # what persons say of threads is kept as threads are
+        self._notes: BaseStore = (
+            parts.store or InMemoryStore()
+        )  # what persons say of threads is kept as threads are
         # an agent for each choice of places where a person decides
-        self._agent = lru_cache(None)(lambda review: assemble_agent(replace(parts, review=review), checkpointer))
+        self._agent = lru_cache(None)(
+            lambda review: assemble_agent(replace(parts, review=review), checkpointer)
+        )
         self._without_threads = assemble_agent(replace(parts, review=(), store=None))
         self._running: dict[str, Run] = {}
         self._turns = Turns()
         self.has_shares = False  # of runs: set where several tokens are known
         self._remembered: OrderedDict[str, None] = OrderedDict()
-        self._open_graph = lru_cache(_GRAPHS)(lambda commit, seen: graph_of(index.within(seen)))
-        self._examples = lru_cache(_GRAPHS)(lambda commit, seen: questions_about(index.within(seen).passages))
+        self._open_graph = lru_cache(_GRAPHS)(
+            lambda commit, seen: graph_of(index.within(seen))
+        )
+        self._examples = lru_cache(_GRAPHS)(
+            lambda commit, seen: questions_about(index.within(seen).passages)
+        )
 
     @property
     def runs(self) -> int:
@@ -113,22 +144,43 @@ class Service:
         thread, inputs = request.thread or uuid4().hex, _inputs(request, caller)
         review, reads_facts = self._parts.review, self._parts.extractor is not None
         if request.review is not None:
-            review = review_points(self._parts.graph, request.review, reads_facts=reads_facts)
+            review = review_points(
+                self._parts.graph, request.review, reads_facts=reads_facts
+            )
         return thread, self._on_thread(thread, caller, review, inputs, request.limits)
 
     def ask_once(self, request: wire.AskRequest, caller: Caller) -> Run:
         """Start a run that leaves no thread behind. Raises ApiError."""
-        return self._start(uuid4().hex, caller.name, self._without_threads, _inputs(request, caller), {}, None)
+        return self._start(
+            uuid4().hex,
+            caller.name,
+            self._without_threads,
+            _inputs(request, caller),
+            {},
+            None,
+        )
 
-    async def resume(self, thread: str, request: wire.ResumeRequest, caller: Caller) -> Run:
+    async def resume(
+        self, thread: str, request: wire.ResumeRequest, caller: Caller
+    ) -> Run:
         """Resume a thread's run. Raises ApiError for a thread whose run has ended."""
         self._check_free(thread, caller)
         review, state = await self._state(thread, caller)
         if not state.tasks:  # not `next`, which a node leaves empty that ended before its checkpoint was written
-            raise ApiError(409, f"the run of thread {thread!r} has ended: ask a question", "nothing_to_resume")
+            raise ApiError(
+                409,
+                f"the run of thread {thread!r} has ended: ask a question",
+                "nothing_to_resume",
+            )
         if request.decision is not None and not state.interrupts:
-            raise ApiError(409, f"thread {thread!r} waits for no decision: leave it away to go on", "no_review")
-        inputs: Any = None if request.decision is None else Command(resume=request.decision)
+            raise ApiError(
+                409,
+                f"thread {thread!r} waits for no decision: leave it away to go on",
+                "no_review",
+            )
+        inputs: Any = (
+            None if request.decision is None else Command(resume=request.decision)
+        )
         return self._on_thread(thread, caller, review, inputs, request.limits)
 
     async def thread(self, thread: str, caller: Caller) -> JSON:
@@ -137,17 +189,32 @@ class Service:
         review = next((interrupt.value for interrupt in state.interrupts), None)
         running = self._key(thread, caller) in self._running
         ended = Ended(outputs_of(state.values), review)
-        return {**ended.document(thread), "running": running, "finished": not state.tasks and not running}
+        return {
+            **ended.document(thread),
+            "running": running,
+            "finished": not state.tasks and not running,
+        }
 
     async def threads(self, caller: Caller, limit: int) -> JSON:
         """List the threads of a caller, the last begun first."""
         own = self._key("", caller)
         stored = await alist_threads(self._checkpointer, user=caller.name, limit=limit)
-        threads = [(thread, thread.id.removeprefix(own)) for thread in stored if thread.id.startswith(own)]
+        threads = [
+            (thread, thread.id.removeprefix(own))
+            for thread in stored
+            if thread.id.startswith(own)
+        ]
         about = []
         for one, name in threads:
             notes = await anotes_of(self._notes, one.id, user=caller.name)
-            about.append({"thread": name, "name": notes.name, "question": one.question, "began": one.began})
+            about.append(
+                {
+                    "thread": name,
+                    "name": notes.name,
+                    "question": one.question,
+                    "began": one.began,
+                }
+            )
         return {"threads": about}
 
     async def note(self, thread: str, note: wire.ThreadNote, caller: Caller) -> JSON:
@@ -160,7 +227,9 @@ class Service:
             outputs = outputs_of(state.values)
             if not outputs.get("stop_reason"):
                 raise ApiError(409, f"thread {thread!r} has no answer yet", "no_answer")
-            notes = notes.judged(outputs, right=note.right, correct=note.correct.strip())
+            notes = notes.judged(
+                outputs, right=note.right, correct=note.correct.strip()
+            )
         await awrite_notes(self._notes, key, notes, user=caller.name)
         return {"thread": thread, "name": notes.name, "verdicts": len(notes.verdicts)}
 
@@ -168,16 +237,22 @@ class Service:
         """Delete a thread with all that is stored of it. Raises ApiError for one that is not the caller's, or runs."""
         self._check_free(thread, caller)
         key = self._key(thread, caller)
-        if not await aforget_thread(self._checkpointer, key, user=caller.name, store=self._notes):
+        if not await aforget_thread(
+            self._checkpointer, key, user=caller.name, store=self._notes
+        ):
             raise ApiError(404, f"there is no thread {thread!r}", "unknown_thread")
         return {"threads_forgotten": 1}
 
-    async def retrieve(self, query: str, k: int, caller: Caller, filter: JSON | None) -> list[Hit]:
+    async def retrieve(
+        self, query: str, k: int, caller: Caller, filter: JSON | None
+    ) -> list[Hit]:
         """Search the index as the agent does. Raises ValueError for a blank query, and FilterError."""
         search = Search(self._parts.retriever, Filter.of(caller.joined_filter(filter)))
         return list(await self.searching.run(search.retrieve, query, k))
 
-    async def retrieve_all(self, queries: Sequence[str], k: int, caller: Caller) -> list[list[Hit]]:
+    async def retrieve_all(
+        self, queries: Sequence[str], k: int, caller: Caller
+    ) -> list[list[Hit]]:
         """Search for each query as `retrieve` does, a few at a time: others need threads too. Blanks find nothing.
 
         Raises TimeoutError where all of them take longer than a minute.
@@ -205,9 +280,13 @@ class Service:
             "threads": acall(self._prober, "get_tuple", config, within=_READY_SECONDS),
         }
         if self._parts.store is not None:
-            asked["memory"] = acall(self._parts.store, "get", ("ready",), "ready", within=_READY_SECONDS)
+            asked["memory"] = acall(
+                self._parts.store, "get", ("ready",), "ready", within=_READY_SECONDS
+            )
         answers = await asyncio.gather(*asked.values(), return_exceptions=True)
-        states = ("down" if isinstance(answer, BaseException) else "ok" for answer in answers)
+        states = (
+            "down" if isinstance(answer, BaseException) else "ok" for answer in answers
+        )
         return dict(zip(asked, states, strict=True))
 
     def view(self, caller: Caller) -> PassageIndex:
@@ -222,8 +301,14 @@ class Service:
         roles = self._parts.role_names.items()
         return wire.About(
             version=__version__,
-            collection=str(place).rstrip("/").rpartition("/")[2] if place else "The bundled sample",
-            models={role: without_server(name) for role, name in roles if not name.startswith("offline")},
+            collection=str(place).rstrip("/").rpartition("/")[2]
+            if place
+            else "The bundled sample",
+            models={
+                role: without_server(name)
+                for role, name in roles
+                if not name.startswith("offline")
+            },
             graph=self.has_graph,
             changes=changes,
             corrects=changes and caller.sees_all and self.has_graph,
@@ -234,7 +319,9 @@ class Service:
         """Return a passage. Raises ApiError for an unknown one, or one that the caller may not see."""
         passage = self.view(caller).get(passage_id)
         if passage is None:
-            raise ApiError(404, f"there is no passage {passage_id!r}", "unknown_passage")
+            raise ApiError(
+                404, f"there is no passage {passage_id!r}", "unknown_passage"
+            )
         return passage
 
     @property
@@ -245,7 +332,11 @@ class Service:
     def graph(self, caller: Caller) -> KGIndex:
         """Return what the caller may see of the stored knowledge graph. Raises ApiError where there is none."""
         if not self.has_graph:
-            raise ApiError(404, "this index has no knowledge graph: `ras-agent kg build INDEX` makes one", "no_graph")
+            raise ApiError(
+                404,
+                "this index has no knowledge graph: `ras-agent kg build INDEX` makes one",
+                "no_graph",
+            )
         view = self.view(caller)
         return self._open_graph(view.commit, view.filter)
 
@@ -256,13 +347,19 @@ class Service:
             return neighbourhood(graph, entity, entities)
         except KeyError:
             close = ", ".join(names_beginning(graph, entity[:4], _NAMES)) or "none"
-            wrong = f"the graph has no entity {entity!r}; names that begin like it: {close}"
+            wrong = (
+                f"the graph has no entity {entity!r}; names that begin like it: {close}"
+            )
             raise ApiError(404, wrong, "unknown_entity") from None
 
-    async def _state(self, thread: str, caller: Caller) -> tuple[tuple[Place, ...], StateSnapshot]:
+    async def _state(
+        self, thread: str, caller: Caller
+    ) -> tuple[tuple[Place, ...], StateSnapshot]:
         """Return where a thread's last run waits for a person, and its state. Raises ApiError for an unknown thread."""
         config = self._config(thread, caller)
-        stored = await acall(self._checkpointer, "get_tuple", config, within=_STORED_SECONDS)
+        stored = await acall(
+            self._checkpointer, "get_tuple", config, within=_STORED_SECONDS
+        )
         if stored is None:
             raise ApiError(404, f"there is no thread {thread!r}", "unknown_thread")
         # a run goes on in an agent with the same nodes
@@ -270,24 +367,62 @@ class Service:
         return review, await self._agent(review).aget_state(config)
 
     def _on_thread(
-        self, thread: str, caller: Caller, review: tuple[Place, ...], inputs: Any, limits: wire.RequestLimits | None
+        self,
+        thread: str,
+        caller: Caller,
+        review: tuple[Place, ...],
+        inputs: Any,
+        limits: wire.RequestLimits | None,
     ) -> Run:
         self._check_free(thread, caller)
         self._remember(self._key(thread, caller))
-        config: RunnableConfig = {**self._config(thread, caller), "metadata": {_REVIEW: ",".join(review)}}
-        return self._start(self._key(thread, caller), caller.name, self._agent(review), inputs, config, limits)
+        config: RunnableConfig = {
+            **self._config(thread, caller),
+            "metadata": {_REVIEW: ",".join(review)},
+        }
+        return self._start(
+            self._key(thread, caller),
+            caller.name,
+            self._agent(review),
+            inputs,
+            config,
+            limits,
+        )
 
     def _start(
-        self, key: str, caller: str, agent: Any, inputs: Any, config: RunnableConfig, limits: wire.RequestLimits | None
+        self,
+        key: str,
+        caller: str,
+        agent: Any,
+        inputs: Any,
+        config: RunnableConfig,
+        limits: wire.RequestLimits | None,
     ) -> Run:
         free = self.settings.max_runs - len(self._running)
         own = sum(run.caller == caller for run in self._running.values())
         # a caller leaves as many places as he has: half of them are the first's, half of the rest the second's
         if free <= (own if self.has_shares else 0):
             which = "of yours " if free else ""
-            raise ApiError(503, f"so many questions {which}are being answered already: try again soon", "busy")
-        within, turn, ended = _lower(self._limits, limits), self._turns.turn(), partial(self._running.pop, key)
-        run = Run(agent, inputs, config, within, caller=caller, turn=turn, ended=ended, check=self._check_reached)
+            raise ApiError(
+                503,
+                f"so many questions {which}are being answered already: try again soon",
+                "busy",
+            )
+        within, turn, ended = (
+            _lower(self._limits, limits),
+            self._turns.turn(),
+            partial(self._running.pop, key),
+        )
+        run = Run(
+            agent,
+            inputs,
+            config,
+            within,
+            caller=caller,
+            turn=turn,
+            ended=ended,
+            check=self._check_reached,
+        )
         self._running[key] = run
         return run
 
@@ -300,7 +435,12 @@ class Service:
         return f"{caller.name}/{thread}"
 
     def _config(self, thread: str, caller: Caller) -> RunnableConfig:
-        return {"configurable": {"user_id": caller.name, "thread_id": self._key(thread, caller)}}
+        return {
+            "configurable": {
+                "user_id": caller.name,
+                "thread_id": self._key(thread, caller),
+            }
+        }
 
     def _check_free(self, thread: str, caller: Caller) -> None:
         if self._key(thread, caller) in self._running:
@@ -325,17 +465,31 @@ def _parser_of_forms() -> Threads:
 
 def conversation(messages: list[wire.Message] | None) -> list[BaseMessage]:
     """Return the turns with text as messages of LangChain; those of the assistant without the sources that we add."""
-    turns = [(_SPEAKERS[turn.role], turn.text) for turn in messages or () if turn.role in _SPEAKERS]
-    said = [(role, without_sources(text) if role == "assistant" else text) for role, text in turns if text.strip()]
+    turns = [
+        (_SPEAKERS[turn.role], turn.text)
+        for turn in messages or ()
+        if turn.role in _SPEAKERS
+    ]
+    said = [
+        (role, without_sources(text) if role == "assistant" else text)
+        for role, text in turns
+        if text.strip()
+    ]
     if not any(role == "user" for role, _ in said):
-        raise ApiError(400, "the messages hold no text of the user to answer", "no_question")
+        raise ApiError(
+            400, "the messages hold no text of the user to answer", "no_question"
+        )
     return convert_to_messages(said)
 
 
 def _inputs(request: wire.AskRequest, caller: Caller) -> JSON:
     """Return the agent's input for a request. Raises ApiError, ValueError or FilterError for what cannot be asked."""
     turns: list[BaseMessage]
-    turns = [HumanMessage(request.question)] if request.question is not None else conversation(request.messages)
+    turns = (
+        [HumanMessage(request.question)]
+        if request.question is not None
+        else conversation(request.messages)
+    )
     question_of(turns)
     longest = max(len(turn.text) for turn in turns if turn.type == "human")
     if longest > wire.LONGEST_QUESTION:
@@ -343,17 +497,27 @@ def _inputs(request: wire.AskRequest, caller: Caller) -> JSON:
         raise ApiError(422, wrong, "question_too_long")
     filter = caller.joined_filter(request.filter)
     Filter.of(filter)
-    return {"messages": turns} if filter is None else {"messages": turns, "filter": filter}
+    return (
+        {"messages": turns} if filter is None else {"messages": turns, "filter": filter}
+    )
 
 
 def _lower(limits: Limits, lower: wire.RequestLimits | None) -> Limits:
     """Return `limits`, each lowered to the request's limit where that is lower."""
     values = lower.model_dump(exclude_none=True) if lower else {}
-    return replace(limits, **{name: min(value, getattr(limits, name) or value) for name, value in values.items()})
+    return replace(
+        limits,
+        **{
+            name: min(value, getattr(limits, name) or value)
+            for name, value in values.items()
+        },
+    )
 
 
 @asynccontextmanager
-async def open_service(settings: Settings, *, sample: bool = False) -> AsyncIterator[Service]:
+async def open_service(
+    settings: Settings, *, sample: bool = False
+) -> AsyncIterator[Service]:
     """Open what the settings name, and close it at the end of the block. Raises RasError children."""
     if sample or settings.index is None:  # a retriever from elsewhere needs no index
         settings = settings.model_copy(update={"index": None})
@@ -361,6 +525,11 @@ async def open_service(settings: Settings, *, sample: bool = False) -> AsyncIter
     else:
         index = PassageIndex.open(settings.index)
     with closing(index):
-        async with aopen_checkpointer(settings.checkpoint) as checkpointer, aopen_store(settings.checkpoint) as store:
-            parts = resolve_parts(settings.graph, settings=settings, index=index, store=store)
+        async with (
+            aopen_checkpointer(settings.checkpoint) as checkpointer,
+            aopen_store(settings.checkpoint) as store,
+        ):
+            parts = resolve_parts(
+                settings.graph, settings=settings, index=index, store=store
+            )
             yield Service(settings, parts, checkpointer, index)

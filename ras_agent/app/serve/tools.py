@@ -29,7 +29,9 @@ from ras_agent.graphs.tool import source_place
 from ras_agent.text.lines import one_line, shown_name
 from ras_agent.text.markup import inert_markup
 
-if TYPE_CHECKING or version("mcp").startswith("1."):  # which LangChain's adapters ask for
+if TYPE_CHECKING or version("mcp").startswith(
+    "1."
+):  # which LangChain's adapters ask for
     from mcp.server.fastmcp import Context
     from mcp.server.fastmcp import FastMCP as MCPServer
     from mcp.server.fastmcp.exceptions import ToolError
@@ -100,7 +102,11 @@ class _Tools(MCPServer):
 
     async def list_tools(self) -> list[Tool]:
         tools = await super().list_tools()
-        return tools if self.service.has_graph else [tool for tool in tools if tool.name != "get_graph"]
+        return (
+            tools
+            if self.service.has_graph
+            else [tool for tool in tools if tool.name != "get_graph"]
+        )
 
 
 def tools_over(service: Service) -> MCPServer:
@@ -115,19 +121,30 @@ def tools_over(service: Service) -> MCPServer:
 
     @server.tool(annotations=_READS)
     async def ask(
-        question: Annotated[str, Field(max_length=wire.LONGEST_QUESTION, description="One whole question.")],
+        question: Annotated[
+            str,
+            Field(max_length=wire.LONGEST_QUESTION, description="One whole question."),
+        ],
         context: Request,
         filter: wire.Only = None,
         thread: wire.Thread | None = None,
     ) -> Answered:
         """Answer a question from the documents, with its sources."""
         with _refusing():
-            asked = wire.AskRequest(question=question, filter=filter, thread=thread, review=[], stream=True)
-            run = service.ask(asked, _caller(context))[1] if thread else service.ask_once(asked, _caller(context))
+            asked = wire.AskRequest(
+                question=question, filter=filter, thread=thread, review=[], stream=True
+            )
+            run = (
+                service.ask(asked, _caller(context))[1]
+                if thread
+                else service.ask_once(asked, _caller(context))
+            )
             try:
                 async for event in run.events():
                     if isinstance(event, Planned):
-                        step = inert_markup(one_line(event.plan.subquery or event.plan.action))
+                        step = inert_markup(
+                            one_line(event.plan.subquery or event.plan.action)
+                        )
                         await context.report_progress(event.hop, message=step)
                 out = (await run.end()).answered()
             finally:
@@ -152,9 +169,13 @@ def tools_over(service: Service) -> MCPServer:
 
     @server.tool(annotations=_READS)
     async def retrieve(
-        query: Annotated[str, Field(max_length=wire.LONGEST_QUERY, description="What to search for.")],
+        query: Annotated[
+            str, Field(max_length=wire.LONGEST_QUERY, description="What to search for.")
+        ],
         context: Request,
-        k: Annotated[int, Field(ge=1, le=_MOST_HITS, description="How many passages.")] = 5,
+        k: Annotated[
+            int, Field(ge=1, le=_MOST_HITS, description="How many passages.")
+        ] = 5,
         filter: wire.Only = None,
     ) -> list[Found]:
         """Search the documents once, and return the best passages, without an answer."""
@@ -173,17 +194,33 @@ def tools_over(service: Service) -> MCPServer:
 
     @server.tool(annotations=_READS)
     async def get_graph(
-        entity: Annotated[str, Field(max_length=wire.LONGEST_NAME, description="The name of a person or thing.")],
+        entity: Annotated[
+            str,
+            Field(
+                max_length=wire.LONGEST_NAME,
+                description="The name of a person or thing.",
+            ),
+        ],
         context: Request,
-        entities: Annotated[int, Field(ge=2, le=_MOST_ENTITIES, description="How many entities around it.")] = 20,
+        entities: Annotated[
+            int,
+            Field(ge=2, le=_MOST_ENTITIES, description="How many entities around it."),
+        ] = 20,
     ) -> Around:
         """Show what the documents' knowledge graph says around an entity."""
         with _refusing():
-            around = await service.reading.run(service.around, entity, entities, _caller(context))
+            around = await service.reading.run(
+                service.around, entity, entities, _caller(context)
+            )
         return Around(
             entity=around.entity,
-            facts=[[fact.subject, fact.predicate, fact.object] for fact in around.facts],
-            passage_ids=[[str(source["passage_id"]) for source in fact.sources] for fact in around.facts],
+            facts=[
+                [fact.subject, fact.predicate, fact.object] for fact in around.facts
+            ],
+            passage_ids=[
+                [str(source["passage_id"]) for source in fact.sources]
+                for fact in around.facts
+            ],
         )
 
     return server
@@ -202,7 +239,9 @@ class OverHTTP:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # the guard of the HTTP server checks hosts and origins, of this path as of all others
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        manager = StreamableHTTPSessionManager(self._server, stateless=True, security_settings=security)
+        manager = StreamableHTTPSessionManager(
+            self._server, stateless=True, security_settings=security
+        )
         async with manager.run():
             await manager.handle_request(scope, receive, send)
 

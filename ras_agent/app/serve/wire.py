@@ -32,14 +32,22 @@ MOST_STOPS = 16
 _Part = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 GraphFact = tuple[_Part, _Part, _Part]
 """Subject, predicate and object."""
-Thread = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.~-]{1,128}$", description="A conversation, with all its turns.")]
+Thread = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9_.~-]{1,128}$",
+        description="A conversation, with all its turns.",
+    ),
+]
 MOST_KEYS, LONGEST_FILTER = 100, 100_000
 """Of a filter in one request; characters as JSON."""
 
 
 def _bounded(filter: dict[str, Any]) -> dict[str, Any]:
     if len(filter) > MOST_KEYS or _is_longer(filter, LONGEST_FILTER):
-        raise ValueError(f"a filter has at most {MOST_KEYS} keys, and {LONGEST_FILTER:,} characters as JSON")
+        raise ValueError(
+            f"a filter has at most {MOST_KEYS} keys, and {LONGEST_FILTER:,} characters as JSON"
+        )
     return filter
 
 
@@ -60,7 +68,9 @@ def _with_few_parts(messages: Any) -> Any:
         content = message.get("content") if isinstance(message, dict) else None
         parts += len(content) if isinstance(content, list) else 0
     if parts > MOST_PARTS:
-        raise ValueError(f"they have {parts:,} parts, and {MOST_PARTS:,} are the most: leave earlier messages away")
+        raise ValueError(
+            f"they have {parts:,} parts, and {MOST_PARTS:,} are the most: leave earlier messages away"
+        )
     return messages
 
 
@@ -83,9 +93,15 @@ def _stops(value: Any) -> Any:
 
 OffUnlessTold = Annotated[bool, _default_for_none(False)]
 OnUnlessTold = Annotated[bool, _default_for_none(True)]
-Tokens = Annotated[int | None, AfterValidator(lambda tokens: tokens if tokens and tokens > 0 else None)]
+Tokens = Annotated[
+    int | None, AfterValidator(lambda tokens: tokens if tokens and tokens > 0 else None)
+]
 """A limit in tokens; zero and less are no limit, as of llama.cpp and LM Studio."""
-Stops = Annotated[tuple[str, ...], Field(max_length=MOST_STOPS, fail_fast=True), BeforeValidator(_stops)]
+Stops = Annotated[
+    tuple[str, ...],
+    Field(max_length=MOST_STOPS, fail_fast=True),
+    BeforeValidator(_stops),
+]
 _TEXT_PARTS = ("text", "input_text", "output_text")
 _ROLES = {"human": "user", "ai": "assistant"}
 
@@ -96,8 +112,12 @@ class _Request(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _has_few_keys(cls, request: Any) -> Any:
-        if isinstance(request, dict) and len(request) > MOST_KEYS:  # each unknown one would be an error of its own
-            raise ValueError(f"it has {len(request):,} keys, and {MOST_KEYS} are the most")
+        if (
+            isinstance(request, dict) and len(request) > MOST_KEYS
+        ):  # each unknown one would be an error of its own
+            raise ValueError(
+                f"it has {len(request):,} keys, and {MOST_KEYS} are the most"
+            )
         return request
 
 
@@ -107,7 +127,13 @@ class Message(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     role: str = "user"
-    content: str | Annotated[list[str | dict[str, Any]], Field(max_length=MOST_MESSAGES, fail_fast=True)] | None = None
+    content: (
+        str
+        | Annotated[
+            list[str | dict[str, Any]], Field(max_length=MOST_MESSAGES, fail_fast=True)
+        ]
+        | None
+    ) = None
 
     @field_validator("role")
     @classmethod
@@ -118,22 +144,36 @@ class Message(BaseModel):
     @property
     def text(self) -> str:
         """Return the text of the turn; parts that are no text are left out."""
-        texts = [str(part.get("text", "")) for part in self._parts if part.get("type") in _TEXT_PARTS]
+        texts = [
+            str(part.get("text", ""))
+            for part in self._parts
+            if part.get("type") in _TEXT_PARTS
+        ]
         return "\n".join(texts)
 
     @property
     def other_parts(self) -> set[str]:
         """Return the kinds of parts that are no text, such as image_url."""
-        return {str(part.get("type")) for part in self._parts} - {*_TEXT_PARTS, "refusal"}
+        return {str(part.get("type")) for part in self._parts} - {
+            *_TEXT_PARTS,
+            "refusal",
+        }
 
     @property
     def _parts(self) -> list[dict[str, Any]]:
         parts = self.content if isinstance(self.content, list) else [self.content or ""]
-        return [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
+        return [
+            {"type": "text", "text": part} if isinstance(part, str) else part
+            for part in parts
+        ]
 
 
 # the first message that is wrong is reported: each of many would be an error of its own
-Messages = Annotated[list[Message], Field(max_length=MOST_MESSAGES, fail_fast=True), BeforeValidator(_with_few_parts)]
+Messages = Annotated[
+    list[Message],
+    Field(max_length=MOST_MESSAGES, fail_fast=True),
+    BeforeValidator(_with_few_parts),
+]
 
 
 class RequestLimits(_Request):
@@ -160,7 +200,10 @@ class AskRequest(_Request):
         max_length=3,
         description="Where the run waits for a person; if not given, where the server's settings say.",
     )
-    stream: bool = Field(False, description="Send events as they happen (SSE) instead of one JSON document.")
+    stream: bool = Field(
+        False,
+        description="Send events as they happen (SSE) instead of one JSON document.",
+    )
 
     @model_validator(mode="after")
     def _asks_once(self) -> AskRequest:
@@ -172,15 +215,21 @@ class AskRequest(_Request):
 class ResumeRequest(_Request):
     """Request to go on with a thread whose run waits for a decision, or was cancelled."""
 
-    decision: Any = Field(None, description="What a person decided; without it a cancelled run goes on.")
+    decision: Any = Field(
+        None, description="What a person decided; without it a cancelled run goes on."
+    )
     limits: RequestLimits | None = None
     stream: bool = False
 
     @field_validator("decision")
     @classmethod
     def _decides(cls, decision: Any) -> Any:
-        if decision == {}:  # LangGraph takes it for no decision, and the run would wait on as if nobody had answered
-            raise ValueError('an empty object decides nothing: give an action, such as {"action": "approve"}')
+        if (
+            decision == {}
+        ):  # LangGraph takes it for no decision, and the run would wait on as if nobody had answered
+            raise ValueError(
+                'an empty object decides nothing: give an action, such as {"action": "approve"}'
+            )
         return decision
 
 

@@ -27,7 +27,12 @@ from random import Random
 from ras_agent.calling import call
 from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks import benchmark
-from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, Part, part_of, read_knowledge_base
+from ras_agent.eval.benchmarks.pathquestion import (
+    PATHQUESTION,
+    Part,
+    part_of,
+    read_knowledge_base,
+)
 from ras_agent.eval.question import Question
 from ras_agent.graphs.resolve import extractor_from_settings
 from ras_agent.program import run_program
@@ -51,7 +56,14 @@ from ras_agent.train.aligner.samples import PARTS, AlignerSample, write_samples
 from ras_agent.train.data import training_set
 from ras_agent.train.graphqa.examples import PUBLISHED_PRIZES, graph_of
 from ras_agent.train.options import config_from
-from ras_agent.train.ranges import COUNT, NATURAL, SEED, SHARE, check_choices, check_ranges
+from ras_agent.train.ranges import (
+    COUNT,
+    NATURAL,
+    SEED,
+    SHARE,
+    check_choices,
+    check_ranges,
+)
 from ras_agent.train.subq.samples import split_of
 
 
@@ -106,15 +118,21 @@ class AlignerBuildConfig:
             },
         )
         of_questions = bool(self.kb) + bool(self.benchmark)
-        if of_questions != (self.questions is not None) or (self.data is None) != (not self.sets):
-            raise SettingsError("--questions goes with --kb or with --benchmark, and --data with --sets")
+        if of_questions != (self.questions is not None) or (self.data is None) != (
+            not self.sets
+        ):
+            raise SettingsError(
+                "--questions goes with --kb or with --benchmark, and --data with --sets"
+            )
         if self.benchmark:
             check_choices(
                 self,
                 {"benchmark": tuple(PUBLISHED_PRIZES)},
             )
         if self.questions is None and self.data is None:
-            raise SettingsError("there is nothing to build from: give --questions and --kb, or --data and --sets")
+            raise SettingsError(
+                "there is nothing to build from: give --questions and --kb, or --data and --sets"
+            )
 
 
 def build(config: AlignerBuildConfig) -> list[AlignerSample]:
@@ -133,12 +151,17 @@ def build(config: AlignerBuildConfig) -> list[AlignerSample]:
             ChatSettings.of(Settings(cache=config.cache)),
         )
         texts = chat.of(samples, config.concurrency)
-        samples = [replace(sample, reasoning=text) for sample, text in zip(samples, texts, strict=True)]
+        samples = [
+            replace(sample, reasoning=text)
+            for sample, text in zip(samples, texts, strict=True)
+        ]
     write_samples(config.out, samples)
     return samples
 
 
-def _sample_of(samples: list[AlignerSample], part: str, config: AlignerBuildConfig) -> list[AlignerSample]:
+def _sample_of(
+    samples: list[AlignerSample], part: str, config: AlignerBuildConfig
+) -> list[AlignerSample]:
     """Return at most `config.sample` samples of a part, drawn by `config.seed`, in their order."""
     places = [place for place, sample in enumerate(samples) if sample.part == part]
     Random(config.seed).shuffle(places)
@@ -148,7 +171,9 @@ def _sample_of(samples: list[AlignerSample], part: str, config: AlignerBuildConf
 def _of_paths(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
     if config.questions is None or config.kb is None:
         return
-    graph = Graph.from_triples([_plain(*fact) for fact in read_knowledge_base(config.kb)])
+    graph = Graph.from_triples(
+        [_plain(*fact) for fact in read_knowledge_base(config.kb)]
+    )
 
     @cache
     def around(start: int) -> tuple[Fact, ...]:
@@ -204,11 +229,17 @@ def _of_graphs(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
             list(starts),
             question.answers,
         )
-        yield from _sample_if_whole(config, config.questions.stem, question, facts, reasoning)
+        yield from _sample_if_whole(
+            config, config.questions.stem, question, facts, reasoning
+        )
 
 
 def _sample_if_whole(
-    config: AlignerBuildConfig, source: str, question: Question, facts: Sequence[Fact], reasoning: str
+    config: AlignerBuildConfig,
+    source: str,
+    question: Question,
+    facts: Sequence[Fact],
+    reasoning: str,
 ) -> Iterator[AlignerSample]:
     """Yield the sample of a question, unless its graph has no facts or nothing links it to its answer."""
     if not facts or not reasoning:

@@ -31,7 +31,12 @@ class Kept:
     share: float
 
 
-def kept_by_seeds(samples: Sequence[AlignerSample], examples: Sequence[AlignedGraph], scores: Scores, n: int) -> Kept:
+def kept_by_seeds(
+    samples: Sequence[AlignerSample],
+    examples: Sequence[AlignedGraph],
+    scores: Scores,
+    n: int,
+) -> Kept:
     """Measure what is kept of graphs that are pruned to the `n` nodes of highest score and their neighbours."""
     from ras_agent.tools.graph_tokens.aligner import fact_places
 
@@ -42,7 +47,10 @@ def kept_by_seeds(samples: Sequence[AlignerSample], examples: Sequence[AlignedGr
     return measure_kept(samples, fact_numbers)
 
 
-def measure_kept(samples: Sequence[AlignerSample], fact_numbers: Sequence[Sequence[int] | npt.NDArray[Any]]) -> Kept:
+def measure_kept(
+    samples: Sequence[AlignerSample],
+    fact_numbers: Sequence[Sequence[int] | npt.NDArray[Any]],
+) -> Kept:
     """Measure what is kept of graphs that are pruned to some facts. fact_numbers: the facts' places in each graph."""
     if not samples:
         return Kept(0.0, 0.0, 0.0)
@@ -58,7 +66,9 @@ def measure_kept(samples: Sequence[AlignerSample], fact_numbers: Sequence[Sequen
                 sample.answers,
             )
         )
-        rows.append((len(gold & ends) / len(gold), len(places), len(places) / len(sample.facts)))
+        rows.append(
+            (len(gold & ends) / len(gold), len(places), len(places) / len(sample.facts))
+        )
     answers, facts, share = np.mean(
         rows,
         axis=0,
@@ -66,7 +76,9 @@ def measure_kept(samples: Sequence[AlignerSample], fact_numbers: Sequence[Sequen
     return Kept(answers, facts, share)
 
 
-def scores_of(aligner: GraphAligner, examples: Sequence[AlignedGraph]) -> list[npt.NDArray[Any]]:
+def scores_of(
+    aligner: GraphAligner, examples: Sequence[AlignedGraph]
+) -> list[npt.NDArray[Any]]:
     """Return the aligner's scores of each graph's nodes. A graph that several questions share is encoded once."""
     groups: dict[int, list[int]] = {}
     for place, example in enumerate(examples):
@@ -87,14 +99,22 @@ def scores_of(aligner: GraphAligner, examples: Sequence[AlignedGraph]) -> list[n
 
 
 def cosines_of(
-    aligner: GraphAligner, samples: Sequence[AlignerSample], examples: Sequence[AlignedGraph]
+    aligner: GraphAligner,
+    samples: Sequence[AlignerSample],
+    examples: Sequence[AlignedGraph],
 ) -> dict[str, float]:
     """Return the mean cosines of graphs' states with questions, reasoning and texts (Align-GRAG, Fig. 2)."""
-    texts = [textualise(Subgraph.full(Graph.from_triples(sample.facts))) for sample in samples]
+    texts = [
+        textualise(Subgraph.full(Graph.from_triples(sample.facts)))
+        for sample in samples
+    ]
     vectors = {
         "question": np.stack([example.question for example in examples]),
         "reasoning": np.stack([example.reasoning for example in examples]),
         "text": aligner.vectors.of_texts(texts),
     }
     graphs = [example.graph for example in examples]
-    return {f"cosine_{name}": float(aligner.likeness(graphs, rows).mean()) for name, rows in vectors.items()}
+    return {
+        f"cosine_{name}": float(aligner.likeness(graphs, rows).mean())
+        for name, rows in vectors.items()
+    }

@@ -37,7 +37,9 @@ def path_in_words(path: Sequence[Sequence[str]]) -> str:
     return " ".join(f"{' '.join(triple)}." for triple in path)
 
 
-def reasoning_in_graph(facts: Sequence[Fact], starts: Sequence[str], answers: Sequence[str]) -> str:
+def reasoning_in_graph(
+    facts: Sequence[Fact], starts: Sequence[str], answers: Sequence[str]
+) -> str:
     """Return the facts of a shortest path from a start to each answer as sentences, and the answer.
 
     Where no path leads to an answer, the facts that name one are taken, and all of them where no fact does.
@@ -52,7 +54,9 @@ def reasoning_in_graph(facts: Sequence[Fact], starts: Sequence[str], answers: Se
     return f"{path_in_words(list(chain))} The answer is {', '.join(answers)}.".strip()
 
 
-def _facts_of_paths(facts: Sequence[Fact], starts: Sequence[str], answers: Sequence[str]) -> list[Fact]:
+def _facts_of_paths(
+    facts: Sequence[Fact], starts: Sequence[str], answers: Sequence[str]
+) -> list[Fact]:
     """Return the facts of the first shortest path to each answer; [] where no path leads to one."""
     graph = Graph.from_triples(facts)
     ends = {graph.find(answer) for answer in answers}
@@ -78,7 +82,9 @@ def supporting_sentences(gold: Sequence[Passage], answers: Sequence[str]) -> str
         for other in gold:
             if other.title != passage.title:
                 names.append(other.title)
-        sentences = [passage.text[start:end] for start, end in sentence_spans(passage.text)]
+        sentences = [
+            passage.text[start:end] for start, end in sentence_spans(passage.text)
+        ]
         naming = [sentence for sentence in sentences if names_any(sentence, names)]
         for sentence in naming or sentences[:1]:
             texts.append(f"{passage.title}: {sentence}")
@@ -89,7 +95,10 @@ class ChatReasoning:
     """Chat model that writes how a graph's facts lead from the question to its answer (section 3.2.1)."""
 
     def __init__(
-        self, model: object, settings: ChatSettings | None = None, prompts_dir: str | pathlib.Path | None = None
+        self,
+        model: object,
+        settings: ChatSettings | None = None,
+        prompts_dir: str | pathlib.Path | None = None,
     ) -> None:
         """Take a model as `as_chat` does. prompts_dir: a folder with a reasoning-chain.txt of the caller's own."""
         self._chat = as_chat(model, settings)
@@ -118,10 +127,16 @@ class ChatReasoning:
 
         def render(room: int) -> Request:
             costs = (estimate_tokens(str(Triple(*fact))) + 1 for fact in sample.facts)
-            return filled(sample.facts[: first_that_fit(costs, room - estimate_turns(filled(()).turns))])
+            return filled(
+                sample.facts[
+                    : first_that_fit(costs, room - estimate_turns(filled(()).turns))
+                ]
+            )
 
         _, reply = yield from fitted(self._chat, _MOST_TOKENS, render)
         text = " ".join(without_thinking(reply.text).split())
         if not text:
-            raise ParseError(f"{self._chat.name} wrote no reasoning for the question {sample.id}")
+            raise ParseError(
+                f"{self._chat.name} wrote no reasoning for the question {sample.id}"
+            )
         return text

@@ -29,7 +29,9 @@ class AlignerSample:
 
 def write_samples(path: Path, samples: Iterable[AlignerSample]) -> None:
     """Write a file that `read_samples` reads. A failure leaves no part of it."""
-    lines = (json.dumps(asdict(sample), ensure_ascii=False) + "\n" for sample in samples)
+    lines = (
+        json.dumps(asdict(sample), ensure_ascii=False) + "\n" for sample in samples
+    )
     replace_file(
         path,
         "".join(lines).encode(
@@ -45,11 +47,15 @@ def read_samples(path: Path) -> list[AlignerSample]:
 
 
 def _samples(path: Path) -> Iterator[AlignerSample]:
-    graphs: dict[tuple[Fact, ...], tuple[Fact, ...]] = {}  # questions about one entity share a graph
+    graphs: dict[
+        tuple[Fact, ...], tuple[Fact, ...]
+    ] = {}  # questions about one entity share a graph
     for record in read_records(path):
         part = record.text("part")
         if part not in PARTS:
-            raise record.error(f"'part' should be train, dev or test, found {part!r:.40}")
+            raise record.error(
+                f"'part' should be train, dev or test, found {part!r:.40}"
+            )
         facts = tuple((fact[0], fact[1], fact[2]) for fact in record.triples("facts"))
         yield AlignerSample(
             id=record.text("id"),

@@ -30,7 +30,11 @@ from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, NATURAL, SHARE, Range, check_ranges
 
 if TYPE_CHECKING:
-    from ras_agent.tools.graph_tokens.aligner import AlignedGraph, AlignerConfig, GraphAligner
+    from ras_agent.tools.graph_tokens.aligner import (
+        AlignedGraph,
+        AlignerConfig,
+        GraphAligner,
+    )
 
 _ABOVE = Range(0, 1e6, above=True)
 
@@ -105,7 +109,9 @@ class AlignerTrainingConfig(FitConfig):
         )
 
 
-def train(config: AlignerTrainingConfig, embedder: Embedder | None = None) -> tuple[GraphAligner, FitResult]:
+def train(
+    config: AlignerTrainingConfig, embedder: Embedder | None = None
+) -> tuple[GraphAligner, FitResult]:
     """Train and save an aligner. embedder: by default the one that the configuration names.
 
     Raises RasError children.
@@ -142,7 +148,9 @@ def train_on(
 ) -> FitResult:
     """Train an aligner on `train_graphs` and save it. The samples `dev_part` choose its weights."""
     if not train_graphs:
-        raise SettingsError(f"{config.samples} has no samples of the part 'train' with facts")
+        raise SettingsError(
+            f"{config.samples} has no samples of the part 'train' with facts"
+        )
 
     def validate() -> Mapping[str, float]:
         return validation(aligner, dev_part, dev_graphs, config)
@@ -180,7 +188,9 @@ def train_on(
     return result
 
 
-def new_aligner(config: AlignerTrainingConfig, embedder: Embedder | None = None) -> GraphAligner:
+def new_aligner(
+    config: AlignerTrainingConfig, embedder: Embedder | None = None
+) -> GraphAligner:
     """Return an aligner with the weights that a training begins with."""
     import torch
 
@@ -223,7 +233,9 @@ def _aligner_config(config: AlignerTrainingConfig, width: int) -> AlignerConfig:
     )
 
 
-def aligned_graphs(aligner: GraphAligner, samples: Sequence[AlignerSample]) -> list[AlignedGraph]:
+def aligned_graphs(
+    aligner: GraphAligner, samples: Sequence[AlignerSample]
+) -> list[AlignedGraph]:
     """Turn samples into vectors; samples that share a graph share its vectors."""
     from ras_agent.tools.embed.embedders import query_vector
     from ras_agent.tools.graph_tokens.aligner import AlignedGraph
@@ -249,25 +261,37 @@ def aligned_graphs(aligner: GraphAligner, samples: Sequence[AlignerSample]) -> l
     return graphs
 
 
-def with_random_labels(examples: Sequence[AlignedGraph], seed: int) -> list[AlignedGraph]:
+def with_random_labels(
+    examples: Sequence[AlignedGraph], seed: int
+) -> list[AlignedGraph]:
     """Return examples with random unit vectors in place of their reasoning's."""
     rng = np.random.default_rng(seed)
-    rows = rng.standard_normal((len(examples), len(examples[0].reasoning) if examples else 0)).astype(np.float32)
+    rows = rng.standard_normal(
+        (len(examples), len(examples[0].reasoning) if examples else 0)
+    ).astype(np.float32)
     rows /= np.linalg.norm(
         rows,
         axis=1,
         keepdims=True,
     )
-    return [replace(example, reasoning=row) for example, row in zip(examples, rows, strict=True)]
+    return [
+        replace(example, reasoning=row)
+        for example, row in zip(examples, rows, strict=True)
+    ]
 
 
-def batches_of(examples: Sequence[AlignedGraph], size: int, seed: int) -> BatchesOfEpoch[Sequence[AlignedGraph]]:
+def batches_of(
+    examples: Sequence[AlignedGraph], size: int, seed: int
+) -> BatchesOfEpoch[Sequence[AlignedGraph]]:
     """Return a function from the number of an epoch to its batches; each epoch has an order of its own."""
 
     def batches(epoch: int) -> list[list[AlignedGraph]]:
         order = list(range(len(examples)))
         Random(seed * 100_003 + epoch).shuffle(order)
-        return [[examples[place] for place in order[start : start + size]] for start in range(0, len(order), size)]
+        return [
+            [examples[place] for place in order[start : start + size]]
+            for start in range(0, len(order), size)
+        ]
 
     return batches
 

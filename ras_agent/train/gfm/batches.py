@@ -63,7 +63,12 @@ def draw_questions(
 
 
 def retrieval_example(
-    sets: Sequence[GFMSet], batch: int, documents: int, labelled: float, dropout: float, rng: np.random.Generator
+    sets: Sequence[GFMSet],
+    batch: int,
+    documents: int,
+    labelled: float,
+    dropout: float,
+    rng: np.random.Generator,
 ) -> GFMExample:
     """Draw questions of one set, and the part of its graph that `documents` documents state.
 
@@ -79,7 +84,9 @@ def retrieval_example(
     with_pseudo = [gfm_set for gfm_set in sets if gfm_set.pseudo]
     if not with_labels and not with_pseudo:
         names = ", ".join(gfm_set.name for gfm_set in sets)
-        raise SettingsError(f"no question of {names} names an entity of its graph: train on other --sets")
+        raise SettingsError(
+            f"no question of {names} names an entity of its graph: train on other --sets"
+        )
     if with_labels and (rng.random() < labelled or not with_pseudo):
         candidates = with_labels
         pools = [gfm_set.labelled for gfm_set in candidates]
@@ -111,7 +118,11 @@ def retrieval_example(
 
 
 def completion_example(
-    sets: Sequence[GFMSet], batch: int, documents: int, negatives: int, rng: np.random.Generator
+    sets: Sequence[GFMSet],
+    batch: int,
+    documents: int,
+    negatives: int,
+    rng: np.random.Generator,
 ) -> GFMExample:
     """Draw facts to complete: the relation is the question, one end the start, the other the target.
 
@@ -215,7 +226,9 @@ class GraphPart:
     documents: Ints
     mentions: SparseRows
 
-    def rows(self, questions: Sequence[LinkedQuestion]) -> tuple[Floats, Floats, Floats]:
+    def rows(
+        self, questions: Sequence[LinkedQuestion]
+    ) -> tuple[Floats, Floats, Floats]:
         """Return questions' start (B, N), target entities (B, N) and target documents (B, D).
 
         A question's targets are all entities of its supporting documents.
@@ -253,7 +266,12 @@ class GraphPart:
         return start, targets, document_targets
 
 
-def pick_documents(kg: KGIndex, questions: Sequence[LinkedQuestion], size: int, rng: np.random.Generator) -> Ints:
+def pick_documents(
+    kg: KGIndex,
+    questions: Sequence[LinkedQuestion],
+    size: int,
+    rng: np.random.Generator,
+) -> Ints:
     """Pick `size` documents for questions, ascending.
 
     First all that support the questions; then, for half of the places left, documents that name the questions'
@@ -290,7 +308,9 @@ def pick_documents(kg: KGIndex, questions: Sequence[LinkedQuestion], size: int, 
     )
 
 
-def part_of(kg: KGIndex, documents: Ints, inverse: Floats | None, message_target: str = "head") -> GraphPart:
+def part_of(
+    kg: KGIndex, documents: Ints, inverse: Floats | None, message_target: str = "head"
+) -> GraphPart:
     """Return the part of `kg` that the documents `documents` (D,), ascending, state.
 
     Facts of these entities that no document states, such as equivalences, belong to it too.
@@ -302,7 +322,9 @@ def part_of(kg: KGIndex, documents: Ints, inverse: Floats | None, message_target
         ValueError: The graph has no vectors.
     """
     if kg.relation_vectors is None:
-        raise ValueError("the knowledge graph holds no vectors: build it with an embedder")
+        raise ValueError(
+            "the knowledge graph holds no vectors: build it with an embedder"
+        )
     mentions = _mentions_of(kg, documents)
     entities = np.unique(mentions.columns).astype(np.int64)
     edges = _edges_of(kg, documents, entities)
@@ -420,7 +442,9 @@ def _part(gfm_set: GFMSet, documents: Ints | None) -> GraphPart:
     )
 
 
-def _others(graph: GFMGraph, begin: int, relation: int, count: int, rng: np.random.Generator) -> Ints:
+def _others(
+    graph: GFMGraph, begin: int, relation: int, count: int, rng: np.random.Generator
+) -> Ints:
     """Draw `count` entities that no fact joins to `begin` by `relation`; if there is none, any entities."""
     messages = slice(
         graph.indptr[begin],
@@ -468,7 +492,9 @@ def _without(graph: GFMGraph, target: Ints, source: Ints, relation: Ints) -> GFM
     )
 
 
-def _drop_entities(question: LinkedQuestion, dropout: float, rng: np.random.Generator) -> LinkedQuestion:
+def _drop_entities(
+    question: LinkedQuestion, dropout: float, rng: np.random.Generator
+) -> LinkedQuestion:
     mask = rng.random(len(question.entities)) >= dropout
     if not mask.any():
         mask[rng.integers(len(mask))] = True

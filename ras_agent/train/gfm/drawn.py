@@ -55,7 +55,9 @@ class DrawnConfig(FitConfig):
         digests = {}
         for number, folder in enumerate(self.sets, 1):
             parts = " ".join(parts_of(folder))
-            digests[f"sets.{number} {folder.name}"] = hashlib.sha256(parts.encode()).hexdigest()[:12]
+            digests[f"sets.{number} {folder.name}"] = hashlib.sha256(
+                parts.encode()
+            ).hexdigest()[:12]
         if self.start_from is not None:
             file = weights_folder(str(self.start_from)) / "model.safetensors"
             if not file.is_file():
@@ -67,7 +69,12 @@ class DrawnConfig(FitConfig):
 class DrawnExamples(Generic[E]):
     """Sequence of a training's examples. Example n is drawn when it is looked up, by a seed that depends on n alone."""
 
-    def __init__(self, steps: int, config: DrawnConfig, draw: Callable[[int, np.random.Generator], E]) -> None:
+    def __init__(
+        self,
+        steps: int,
+        config: DrawnConfig,
+        draw: Callable[[int, np.random.Generator], E],
+    ) -> None:
         """Take what draws the example of a batch, given its number: `accumulate` of them make one of `steps`."""
         self._count = steps * config.accumulate
         self._config = config

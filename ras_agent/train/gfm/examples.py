@@ -39,7 +39,11 @@ class SetReport:
 
 
 def write_set_of(
-    index: PassageIndex, questions: Sequence[Question] | None, folder: Path, seed: int = 0, pseudo: int | None = 0
+    index: PassageIndex,
+    questions: Sequence[Question] | None,
+    folder: Path,
+    seed: int = 0,
+    pseudo: int | None = 0,
 ) -> SetReport:
     """Write a set of the graph of `index` and of `questions`, with at most `pseudo` pseudo questions; None for all.
 
@@ -68,7 +72,9 @@ def write_set_of(
         passages = []
     made = pseudo_questions(passages, seed, pseudo)
     if questions is not None and not labelled and not made:
-        raise IngestError(f"no question is left to train on: {skipped[0] if skipped else 'the file holds none'}")
+        raise IngestError(
+            f"no question is left to train on: {skipped[0] if skipped else 'the file holds none'}"
+        )
     kg = KGIndex(
         kg.arrays,
         kg.manifest,
@@ -111,16 +117,24 @@ def labelled_questions(
             labelled.append(graph_question)
         elif question.supporting:
             named = ", ".join(question.supporting[:3])
-            skipped.append(f"question {question.id}: none of {named} in the graph supports it")
+            skipped.append(
+                f"question {question.id}: none of {named} in the graph supports it"
+            )
         else:
-            skipped.append(f"question {question.id}: no passage in the graph supports it")
+            skipped.append(
+                f"question {question.id}: no passage in the graph supports it"
+            )
     return labelled, skipped
 
 
-def pseudo_questions(passages: Sequence[Passage], seed: int, limit: int | None) -> list[GFMQuestion]:
+def pseudo_questions(
+    passages: Sequence[Passage], seed: int, limit: int | None
+) -> list[GFMQuestion]:
     """Return questions made from the passages' sentences, a sample of at most `limit`; None returns them all."""
     questions = []
-    for question, support in supported_questions(passages, _PER_PASSAGE, _TWO_HOP, seed):
+    for question, support in supported_questions(
+        passages, _PER_PASSAGE, _TWO_HOP, seed
+    ):
         ids = tuple(passage.id for passage in support)
         questions.append(
             GFMQuestion(
@@ -138,7 +152,10 @@ def pseudo_questions(passages: Sequence[Passage], seed: int, limit: int | None) 
 
 
 def write_graph_and_questions(
-    folder: Path, kg: KGIndex, labelled: Sequence[GFMQuestion], pseudo: Sequence[GFMQuestion]
+    folder: Path,
+    kg: KGIndex,
+    labelled: Sequence[GFMQuestion],
+    pseudo: Sequence[GFMQuestion],
 ) -> None:
     """Write the two parts of a set."""
     write_graph(

@@ -56,7 +56,9 @@ class _MessageSums(Function):
     """Initial states (N, B, d) plus the sums of messages of states (N, B, d) and of relation states (R, d)."""
 
     @staticmethod
-    def forward(ctx: Any, graph: GFMGraph, initial: Tensor, states: Tensor, factors: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, graph: GFMGraph, initial: Tensor, states: Tensor, factors: Tensor
+    ) -> Tensor:
         sums = initial.clone(memory_format=torch.contiguous_format)
         _add_products.share(
             graph.entities,
@@ -113,7 +115,14 @@ def _ends(groups: Ints, count: int) -> Ints:
 
 @cpu_loop()
 def _add_products(
-    indptr: Any, sender: Any, relation: Any, states: Any, factors: Any, sums: Any, begin: int, end: int
+    indptr: Any,
+    sender: Any,
+    relation: Any,
+    states: Any,
+    factors: Any,
+    sums: Any,
+    begin: int,
+    end: int,
 ) -> None:
     """Add to `sums` (N, B, d), for the entities from `begin` to `end`, the products of states and relation states.
 
@@ -132,7 +141,14 @@ def _add_products(
 
 @cpu_loop()
 def _add_pairs(
-    indptr: Any, source: Any, target: Any, states: Any, gradient: Any, sums: Any, begin: int, end: int
+    indptr: Any,
+    source: Any,
+    target: Any,
+    states: Any,
+    gradient: Any,
+    sums: Any,
+    begin: int,
+    end: int,
 ) -> None:
     """Add to `sums` (R, d), for the relations from `begin` to `end`, the products of the ends of their messages.
 

@@ -25,7 +25,11 @@ from ras_agent.program import run_program
 from ras_agent.tools.gfm.reasoner import ReasonerConfig, load_reasoner
 from ras_agent.tools.gfm.weights import initial_weights, same_encoder, weights_folder
 from ras_agent.train.gfm.drawn import DrawnConfig, DrawnExamples, write_run
-from ras_agent.train.gfm.reasoner_sets import ReasonerExample, ReasonerSet, reasoner_example
+from ras_agent.train.gfm.reasoner_sets import (
+    ReasonerExample,
+    ReasonerSet,
+    reasoner_example,
+)
 from ras_agent.train.loop import FIT_RANGES, FitResult, fit, print_result
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SHARE, check_ranges
@@ -119,10 +123,15 @@ def train(config: ReasonerTrainingConfig) -> FitResult:
 
 
 def _digests_of(folder: Path) -> list[str]:
-    return [file_sha256(folder / name) for name in ("nodes", "questions.jsonl", "questions.npz")]
+    return [
+        file_sha256(folder / name)
+        for name in ("nodes", "questions.jsonl", "questions.npz")
+    ]
 
 
-def _begin(config: ReasonerTrainingConfig, sets: Sequence[ReasonerSet]) -> tuple[ReasonerConfig, dict[str, Tensor]]:
+def _begin(
+    config: ReasonerTrainingConfig, sets: Sequence[ReasonerSet]
+) -> tuple[ReasonerConfig, dict[str, Tensor]]:
     """Return the network's configuration and its first weights."""
     first = sets[0].config
     if others := [one.name for one in sets if one.config != first]:

@@ -91,7 +91,9 @@ class ReasonerSet:
                 questions=questions,
             )
         except (OSError, ValueError, KeyError) as error:
-            raise IndexMismatch(f"{folder / _NODES} is damaged ({error}): {REMEDY}") from error
+            raise IndexMismatch(
+                f"{folder / _NODES} is damaged ({error}): {REMEDY}"
+            ) from error
 
     def part(self, documents: Ints, starts: Ints) -> tuple[GFMGraph, Ints]:
         """Return the graph among some documents, the nodes that edges join to them, and `starts`; and their numbers.
@@ -154,7 +156,9 @@ def write_reasoner_set(
     """
     known = set(LinkedGraph.of(index).graph.documents)
     labelled, skipped = labelled_questions(questions, index, known)
-    starts = {question.question: question.start for question in labelled if question.start}
+    starts = {
+        question.question: question.start for question in labelled if question.start
+    }
     linked = LinkedGraph.of(
         index,
         linking=Linking(starts=starts),
@@ -302,7 +306,9 @@ def reasoner_example(
     targets = np.zeros_like(start)
     for row, question in enumerate(questions):
         start[row, np.searchsorted(numbers, question.entities)] = 1
-        targets[row, np.searchsorted(numbers, question.supporting + drawn.documents)] = 1
+        targets[
+            row, np.searchsorted(numbers, question.supporting + drawn.documents)
+        ] = 1
     return ReasonerExample(
         name=drawn.name,
         graph=graph,

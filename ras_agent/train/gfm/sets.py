@@ -29,7 +29,14 @@ from ras_agent.tools.retrieve.gfm import inverse_vectors, start_of
 
 GRAPH = "graph"
 _KINDS = ("labelled", "pseudo")
-_ARRAYS = ("vectors", "entities", "weights", "entity_ends", "supporting", "supporting_ends")
+_ARRAYS = (
+    "vectors",
+    "entities",
+    "weights",
+    "entity_ends",
+    "supporting",
+    "supporting_ends",
+)
 REMEDY = "write the set again with `ras-agent kg examples`"
 
 
@@ -63,7 +70,13 @@ class LinkedQuestion:
 class GFMSet:
     """Knowledge graph with the questions that are linked to it."""
 
-    def __init__(self, name: str, kg: KGIndex, questions: dict[str, list[LinkedQuestion]], config: GFMConfig) -> None:
+    def __init__(
+        self,
+        name: str,
+        kg: KGIndex,
+        questions: dict[str, list[LinkedQuestion]],
+        config: GFMConfig,
+    ) -> None:
         """Take the questions by kind, "labelled" and "pseudo"; those without an entity are left out."""
         self.name = name
         self.kg = kg
@@ -73,11 +86,15 @@ class GFMSet:
         self.pseudo = _usable(questions, "pseudo")
 
 
-def _usable(questions: Mapping[str, Sequence[LinkedQuestion]], kind: str) -> list[LinkedQuestion]:
+def _usable(
+    questions: Mapping[str, Sequence[LinkedQuestion]], kind: str
+) -> list[LinkedQuestion]:
     return [question for question in questions.get(kind, ()) if len(question.entities)]
 
 
-def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) -> list[GFMSet]:
+def load_sets(
+    folders: Sequence[Path], config: GFMConfig, share: float = 1.0
+) -> list[GFMSet]:
     """Read the sets that ras_agent.train.gfm.examples wrote, with a share of the questions of each kind.
 
     Raises what `read_linked` and `KGIndex.of_file` raise, and IndexMismatch for questions linked to another graph.
@@ -92,7 +109,9 @@ def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) ->
                 entity = question.entities.max(initial=-1)
                 document = question.supporting.max(initial=-1)
                 if entity >= len(kg.entities) or document >= len(kg.documents):
-                    raise IndexMismatch(f"{folder}: its questions are linked to another graph: {REMEDY}")
+                    raise IndexMismatch(
+                        f"{folder}: its questions are linked to another graph: {REMEDY}"
+                    )
         sets.append(
             GFMSet(
                 folder.name,
@@ -104,21 +123,37 @@ def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) ->
     return sets
 
 
-def text_model_of(folders: Sequence[Path], width: int | None = None) -> tuple[str, int | None]:
+def text_model_of(
+    folders: Sequence[Path], width: int | None = None
+) -> tuple[str, int | None]:
     """Return the name and the width of the encoder that made the sets' vectors.
 
     The name is "", and the width `width`, where no set has vectors. Raises IndexNotFound for a folder that is no set,
     IndexMismatch where vectors are not of `width` or of one encoder.
     """
-    if missing := [str(folder) for folder in folders if not (folder / "questions.jsonl").is_file()]:
-        raise IndexNotFound(f"no set at {', '.join(missing)}: write it with `ras-agent kg examples`")
-    encoders = {str(folder): read_kg_manifest(folder / GRAPH, REMEDY).embedder for folder in folders}
+    if missing := [
+        str(folder) for folder in folders if not (folder / "questions.jsonl").is_file()
+    ]:
+        raise IndexNotFound(
+            f"no set at {', '.join(missing)}: write it with `ras-agent kg examples`"
+        )
+    encoders = {
+        str(folder): read_kg_manifest(folder / GRAPH, REMEDY).embedder
+        for folder in folders
+    }
     first, *others = dict.fromkeys(encoders.values())
     if others:
-        listed = ", ".join(f"{folder}: {encoder or 'no vectors'}" for folder, encoder in encoders.items())
-        raise IndexMismatch(f"the sets hold vectors of several encoders ({listed}): write them with one")
+        listed = ", ".join(
+            f"{folder}: {encoder or 'no vectors'}"
+            for folder, encoder in encoders.items()
+        )
+        raise IndexMismatch(
+            f"the sets hold vectors of several encoders ({listed}): write them with one"
+        )
     if first and width is not None and first.dimension != width:
-        raise IndexMismatch(f"the sets hold vectors of {first}: train with --text-width {first.dimension}")
+        raise IndexMismatch(
+            f"the sets hold vectors of {first}: train with --text-width {first.dimension}"
+        )
     if first:
         return (first.name, first.dimension)
     return ("", width)
@@ -131,19 +166,30 @@ def share_of(questions: Sequence[LinkedQuestion], share: float) -> list[LinkedQu
     share that is not above 0 and at most 1.
     """
     if not 0 < share <= 1:
-        raise SettingsError(f"the share of the questions has to be above 0 and at most 1, got {share}")
+        raise SettingsError(
+            f"the share of the questions has to be above 0 and at most 1, got {share}"
+        )
     order = np.random.default_rng(0).permutation(len(questions))
-    return [questions[place] for place in np.sort(order[: math.ceil(share * len(questions))])]
+    return [
+        questions[place]
+        for place in np.sort(order[: math.ceil(share * len(questions))])
+    ]
 
 
-def link_questions(kg: KGIndex, questions: Sequence[GFMQuestion]) -> list[LinkedQuestion]:
+def link_questions(
+    kg: KGIndex, questions: Sequence[GFMQuestion]
+) -> list[LinkedQuestion]:
     """Link questions to a graph. Pseudo questions, of which there are many, are linked by name alone.
 
     Raises ValueError for a supporting passage that the graph does not know, or a graph without vectors.
     """
     if kg.embedder is None:
-        raise ValueError("the knowledge graph holds no vectors: build it with an embedder")
-    starts = {question.question: question.start for question in questions if question.start}
+        raise ValueError(
+            "the knowledge graph holds no vectors: build it with an embedder"
+        )
+    starts = {
+        question.question: question.start for question in questions if question.start
+    }
     linkers = {
         "labelled": EntityLinker(
             kg,
@@ -189,7 +235,11 @@ def write_linked(folder: Path, kg: KGIndex, questions: Sequence[GFMQuestion]) ->
     )
 
 
-def write_questions(folder: Path, questions: Sequence[GFMQuestion], linked_questions: Sequence[LinkedQuestion]) -> None:
+def write_questions(
+    folder: Path,
+    questions: Sequence[GFMQuestion],
+    linked_questions: Sequence[LinkedQuestion],
+) -> None:
     """Write questions.jsonl and questions.npz of questions that are linked."""
     with (folder / "questions.jsonl").open("w", encoding="utf-8") as file:
         for question in questions:
@@ -224,7 +274,9 @@ def write_questions(folder: Path, questions: Sequence[GFMQuestion], linked_quest
     )
 
 
-def _joined(arrays: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def _joined(
+    arrays: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike
+) -> npt.NDArray[Any]:
     return np.concatenate(
         [
             np.empty(0, dtype),
@@ -245,19 +297,31 @@ def _ends(arrays: Sequence[npt.NDArray[Any]]) -> Ints:
 
 def read_linked(folder: Path) -> dict[str, list[LinkedQuestion]]:
     """Read the questions by kind. Raises OSError, or IngestError for a damaged file or two that do not fit together."""
-    kinds = [str(row.data.get("kind")) for row in read_records(folder / "questions.jsonl")]
+    kinds = [
+        str(row.data.get("kind")) for row in read_records(folder / "questions.jsonl")
+    ]
     unknown = sorted({*kinds} - {*_KINDS})
     if unknown:
-        raise IngestError(f"{folder / 'questions.jsonl'}: no kind of question: {', '.join(unknown)}; {REMEDY}")
+        raise IngestError(
+            f"{folder / 'questions.jsonl'}: no kind of question: {', '.join(unknown)}; {REMEDY}"
+        )
     try:
         with np.load(folder / "questions.npz", allow_pickle=False) as file:
             arrays = {name: file[name] for name in _ARRAYS}
     except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
-        raise IngestError(f"{folder / 'questions.npz'}: damaged ({error}): {REMEDY}") from error
-    counts = {len(arrays["vectors"]), len(arrays["entity_ends"]) - 1, len(arrays["supporting_ends"]) - 1}
+        raise IngestError(
+            f"{folder / 'questions.npz'}: damaged ({error}): {REMEDY}"
+        ) from error
+    counts = {
+        len(arrays["vectors"]),
+        len(arrays["entity_ends"]) - 1,
+        len(arrays["supporting_ends"]) - 1,
+    }
     if counts != {len(kinds)}:
         numbers = " or ".join(str(count) for count in sorted(counts))
-        raise IngestError(f"{folder}: questions.jsonl holds {len(kinds)} questions, questions.npz {numbers}: {REMEDY}")
+        raise IngestError(
+            f"{folder}: questions.jsonl holds {len(kinds)} questions, questions.npz {numbers}: {REMEDY}"
+        )
     questions: dict[str, list[LinkedQuestion]] = {}
     for place, kind in enumerate(kinds):
         low, high = arrays["entity_ends"][place : place + 2]

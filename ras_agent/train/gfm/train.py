@@ -47,7 +47,11 @@ from ras_agent.tools.gfm.weights import (
 )
 from ras_agent.tools.kg.disk import read_kg_manifest
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
-from ras_agent.train.gfm.batches import GFMExample, completion_example, retrieval_example
+from ras_agent.train.gfm.batches import (
+    GFMExample,
+    completion_example,
+    retrieval_example,
+)
 from ras_agent.train.gfm.drawn import DrawnConfig, DrawnExamples, write_run
 from ras_agent.train.gfm.sets import GRAPH, REMEDY, GFMSet, load_sets, text_model_of
 from ras_agent.train.loop import FIT_RANGES, FitResult, fit, print_result
@@ -143,7 +147,9 @@ class GFMTrainingConfig(DrawnConfig):
         )
 
 
-def drawn_examples(sets: Sequence[GFMSet], config: GFMTrainingConfig) -> DrawnExamples[GFMExample]:
+def drawn_examples(
+    sets: Sequence[GFMSet], config: GFMTrainingConfig
+) -> DrawnExamples[GFMExample]:
     """Return the examples of a training: those of `completion`, then those of retrieval."""
 
     def draw(number: int, rng: np.random.Generator) -> GFMExample:
@@ -222,14 +228,18 @@ def train(config: GFMTrainingConfig) -> FitResult:
 
 
 def _digests_of(folder: Path) -> list[str]:
-    files = [file_sha256(folder / name) for name in ("questions.jsonl", "questions.npz")]
+    files = [
+        file_sha256(folder / name) for name in ("questions.jsonl", "questions.npz")
+    ]
     return [
         read_kg_manifest(folder / GRAPH, REMEDY).fingerprint,
         *files,
     ]
 
 
-def _begin(config: GFMTrainingConfig) -> tuple[GFMTrainingConfig, GFMConfig, dict[str, Tensor]]:
+def _begin(
+    config: GFMTrainingConfig,
+) -> tuple[GFMTrainingConfig, GFMConfig, dict[str, Tensor]]:
     """Return the training with its network's shape filled in, that network's configuration and its first weights."""
     encoder, dimension = text_model_of(
         config.sets,
@@ -258,7 +268,9 @@ def _begin(config: GFMTrainingConfig) -> tuple[GFMTrainingConfig, GFMConfig, dic
     return _with_shape(config, shape), shape, weights
 
 
-def _check_start(config: GFMTrainingConfig, start: GFMConfig, encoder: str, dimension: int | None) -> None:
+def _check_start(
+    config: GFMTrainingConfig, start: GFMConfig, encoder: str, dimension: int | None
+) -> None:
     """Raise WeightsError where the network that a training starts from does not fit its options or its sets.
 
     Args:
@@ -286,7 +298,9 @@ def _check_start(config: GFMTrainingConfig, start: GFMConfig, encoder: str, dime
         if getattr(config, name) not in (None, getattr(start, name)):
             flags.append(f"--{name} {getattr(start, name)}")
     if flags:
-        raise WeightsError(f"{config.start_from} holds a network of another shape: train it with {' '.join(flags)}")
+        raise WeightsError(
+            f"{config.start_from} holds a network of another shape: train it with {' '.join(flags)}"
+        )
 
 
 def _with_shape(config: GFMTrainingConfig, shape: GFMConfig) -> GFMTrainingConfig:

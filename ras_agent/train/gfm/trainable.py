@@ -78,7 +78,9 @@ def losses(
         vectors,
         example.start,
     )
-    with torch.autocast(device.type, enabled=False):  # the losses are sums over all entities
+    with torch.autocast(
+        device.type, enabled=False
+    ):  # the losses are sums over all entities
         if example.candidates is not None:
             candidates = torch.from_numpy(example.candidates).to(device)
             loss = entity_loss(
@@ -89,7 +91,11 @@ def losses(
             return {"loss": loss, "entity": loss}
         parts = _ranking_parts(logits, targets, adversarial)
         loss = _mixed(parts, alpha)
-        if document and example.shares is not None and example.document_targets is not None:
+        if (
+            document
+            and example.shares is not None
+            and example.document_targets is not None
+        ):
             document_targets = torch.from_numpy(example.document_targets).to(device)
             shares = example.shares.to(device)
             parts["document"] = document_loss(
@@ -174,7 +180,9 @@ def _scores(
     ).float()
 
 
-def _ranking_parts(logits: Tensor, targets: Tensor, adversarial: float) -> dict[str, Tensor]:
+def _ranking_parts(
+    logits: Tensor, targets: Tensor, adversarial: float
+) -> dict[str, Tensor]:
     return {
         "entity": entity_loss(logits, targets, adversarial),
         "ranking": ranking_loss(logits, targets),

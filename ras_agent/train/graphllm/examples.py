@@ -135,7 +135,11 @@ class ExampleMaker:
 
     def asks(self, sample: SubqSample) -> bool:
         """Tell whether the role of a sample would call its model; an answerer without any fact to show does not."""
-        return sample.kind == "plan" or not sample.steps or any(step.triples for step in sample.steps)
+        return (
+            sample.kind == "plan"
+            or not sample.steps
+            or any(step.triples for step in sample.steps)
+        )
 
     def example(self, sample: SubqSample) -> RoleExample:
         """Return the example of a sample for which the role calls its model. It is made once."""
@@ -160,7 +164,11 @@ class ExampleMaker:
                 )
             )
         else:
-            passages = tuple({hit.passage.id: hit.passage for step in steps for hit in step.hits}.values())
+            passages = tuple(
+                {
+                    hit.passage.id: hit.passage for step in steps for hit in step.hits
+                }.values()
+            )
             request = _first(
                 self._answerer._dialogue(
                     sample.question,
@@ -178,7 +186,8 @@ class ExampleMaker:
                 request.turns,
             )
         graph_facts = tuple(
-            tuple((fact.subject, fact.predicate, fact.object) for fact in facts) for facts in request.graph
+            tuple((fact.subject, fact.predicate, fact.object) for fact in facts)
+            for facts in request.graph
         )
         return RoleExample(
             sample,
@@ -199,18 +208,28 @@ def _first(dialogue: Dialogue[Any]) -> Request:
     return request
 
 
-def _citations(answer: str, facts: Sequence[Triple], subquery: str, turns: Sequence[Turn]) -> str:
+def _citations(
+    answer: str, facts: Sequence[Triple], subquery: str, turns: Sequence[Turn]
+) -> str:
     """Return the numbers under which a prompt shows the facts that hold the answer, best first; "" for none.
 
     A fact holds it in its subject or object; those that share more with the sub-query are better.
     """
-    numbers = {line: number for turn in turns for number, line in _NUMBERED.findall(turn.text)}
+    numbers = {
+        line: number for turn in turns for number, line in _NUMBERED.findall(turn.text)
+    }
     holding = []
     for fact in facts:
         in_ends = names_any(fact.subject, [answer]) or names_any(fact.object, [answer])
         if in_ends and fact_line(fact) in numbers:
             holding.append(fact)
-    holding.sort(key=lambda fact: -support(f"{fact.subject} {fact.predicate} {fact.object}", (answer, subquery)))
+    holding.sort(
+        key=lambda fact: (
+            -support(
+                f"{fact.subject} {fact.predicate} {fact.object}", (answer, subquery)
+            )
+        )
+    )
     marks = "".join(numbers[fact_line(fact)] for fact in holding[:_MOST_CITED])
     if marks:
         return f" {marks}"

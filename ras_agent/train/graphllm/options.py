@@ -17,7 +17,10 @@ ENCODERS = ("graph-transformer", "gat", "gcn", "none")
 _NORMS = ("batch", "layer")
 _TUNINGS = ("frozen", "lora", "full")
 _RANGES = {
-    **dict.fromkeys(("encoder_layers", "encoder_heads", "encoder_width", "lora_rank", "lora_alpha"), COUNT),
+    **dict.fromkeys(
+        ("encoder_layers", "encoder_heads", "encoder_width", "lora_rank", "lora_alpha"),
+        COUNT,
+    ),
     **dict.fromkeys(("batch", "text_tokens"), COUNT),
     **dict.fromkeys(("graph_tokens", "projector", "validation_replies"), NATURAL),
     **dict.fromkeys(("lora_dropout", "encoder_dropout"), SHARE),
@@ -28,7 +31,10 @@ _RANGES = {
 class GraphLLMOptions(FitConfig):
     """Options of a GraphLLM and of its training. Raises SettingsError for what means nothing."""
 
-    CIRCUMSTANCES: ClassVar[tuple[str, ...]] = (*FitConfig.CIRCUMSTANCES, "language_model")  # which may be a folder
+    CIRCUMSTANCES: ClassVar[tuple[str, ...]] = (
+        *FitConfig.CIRCUMSTANCES,
+        "language_model",
+    )  # which may be a folder
 
     out: Path
     """The folder to write; the same command goes on in it."""
@@ -85,14 +91,22 @@ class GraphLLMOptions(FitConfig):
             },
         )
         if bool(self.language_model) == (self.start_from is not None):
-            raise SettingsError("a training begins with --language-model or with --start-from: give one of them")
+            raise SettingsError(
+                "a training begins with --language-model or with --start-from: give one of them"
+            )
         if not self.graph_tokens and self.encoder != "none":
-            raise SettingsError("--graph-tokens 0 leaves an encoder nothing to write into: add --encoder none")
+            raise SettingsError(
+                "--graph-tokens 0 leaves an encoder nothing to write into: add --encoder none"
+            )
 
     def model(self) -> GraphLLMConfig:
         """Return the configuration of the model to train."""
         from ras_agent.tools.embed.embedders import resolve_embedder
-        from ras_agent.tools.graph_tokens.encoders import EncoderConfig, EncoderKind, Norm
+        from ras_agent.tools.graph_tokens.encoders import (
+            EncoderConfig,
+            EncoderKind,
+            Norm,
+        )
         from ras_agent.tools.graph_tokens.graph_llm import GraphLLMConfig, Lora, Tuning
 
         encoder = None
@@ -117,7 +131,9 @@ class GraphLLMOptions(FitConfig):
             )
         base = Path(self.language_model)
         return GraphLLMConfig(
-            language_model=str(base.resolve()) if base.is_dir() else self.language_model,
+            language_model=str(base.resolve())
+            if base.is_dir()
+            else self.language_model,
             encoder=encoder,
             graph_tokens=self.graph_tokens,
             projector=self.projector,

@@ -28,7 +28,11 @@ from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.program import run_program
 from ras_agent.records import EvidenceLayout
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
-from ras_agent.train.graphllm.examples import INSTRUCTIONS, ExampleMaker, GraphLLMExample
+from ras_agent.train.graphllm.examples import (
+    INSTRUCTIONS,
+    ExampleMaker,
+    GraphLLMExample,
+)
 from ras_agent.train.graphllm.options import GraphLLMOptions
 from ras_agent.train.loop import FitResult, fit, print_result, write_card
 from ras_agent.train.options import config_from
@@ -90,9 +94,13 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
             },
         )
         if self.aligner and self.encoder == "none":
-            raise SettingsError("--aligner is an encoder, and --encoder none wants none: leave one of them out")
+            raise SettingsError(
+                "--aligner is an encoder, and --encoder none wants none: leave one of them out"
+            )
         if self.aligner and self.start_from:
-            raise SettingsError("--start-from has an encoder already: leave --aligner out")
+            raise SettingsError(
+                "--start-from has an encoder already: leave --aligner out"
+            )
 
     def model(self) -> GraphLLMConfig:
         """Return the configuration of the model to train."""
@@ -139,7 +147,10 @@ def train(config: GraphLLMTrainingConfig) -> FitResult:
     if result.main:
         model.save(config.out)
         shutil.copytree(
-            prompts, config.out / PROMPTS_FOLDER, dirs_exist_ok=True, ignore=lambda _, names: {"paper"} & {*names}
+            prompts,
+            config.out / PROMPTS_FOLDER,
+            dirs_exist_ok=True,
+            ignore=lambda _, names: {"paper"} & {*names},
         )
         what = "a GraphLLM that plans and answers from a question's graph"
         made_by = "ras_agent.train.graphllm.train"
@@ -164,7 +175,9 @@ class Start:
     digests: Mapping[str, str]
     stored_type: Any
 
-    def write_card(self, what: str, made_by: str, config: GraphLLMOptions, facts: Mapping[str, Any]) -> None:
+    def write_card(
+        self, what: str, made_by: str, config: GraphLLMOptions, facts: Mapping[str, Any]
+    ) -> None:
         """Write training.json, on which `facts` stand."""
         import torch
 
@@ -180,7 +193,9 @@ class Start:
             **facts,
             "weights": {
                 "all": sum(weight.numel() for weight in weights),
-                "trained": sum(weight.numel() for weight in weights if weight.requires_grad),
+                "trained": sum(
+                    weight.numel() for weight in weights if weight.requires_grad
+                ),
             },
             "device": str(self.model.device),
             "torch": torch.__version__,
@@ -246,7 +261,9 @@ def train_on(
     return result
 
 
-def samples_by_part(config: GraphLLMTrainingConfig, maker: ExampleMaker) -> dict[str, list[SubqSample]]:
+def samples_by_part(
+    config: GraphLLMTrainingConfig, maker: ExampleMaker
+) -> dict[str, list[SubqSample]]:
     """Return the samples to train on and to validate by, from the file `config.data`, under "train" and "validation".
 
     They are those of `config.tasks`, planning or answering, but for steps that planner and answerer take in use without
@@ -260,19 +277,25 @@ def samples_by_part(config: GraphLLMTrainingConfig, maker: ExampleMaker) -> dict
         if config.tasks in ("both", sample.kind) and maker.asks(sample):
             parts[sample.split].append(sample)
     if not parts["train"]:
-        raise SettingsError(f"{config.data}: no samples of the split train and the tasks {config.tasks}")
+        raise SettingsError(
+            f"{config.data}: no samples of the split train and the tasks {config.tasks}"
+        )
     return parts
 
 
 def _about(parts: Mapping[str, Sequence[SubqSample]]) -> dict[str, Any]:
     """Return a description of the samples for the card."""
     return {
-        "sources": sorted({sample.source for samples in parts.values() for sample in samples}),
+        "sources": sorted(
+            {sample.source for samples in parts.values() for sample in samples}
+        ),
         "samples": {part: len(samples) for part, samples in parts.items()},
     }
 
 
-def batches(samples: Sequence[Sample], size: int, seed: int, epoch: int) -> list[list[Sample]]:
+def batches(
+    samples: Sequence[Sample], size: int, seed: int, epoch: int
+) -> list[list[Sample]]:
     """Return an epoch's batches: all samples, in an order of its own."""
     shuffled = list(samples)
     random.Random(f"{seed} {epoch}").shuffle(shuffled)

@@ -18,7 +18,9 @@ _NEW_TOKENS = 100  # RAS's
 class TrainableGraphLLM(nn.Module):
     """GraphLLM with the loss of samples."""
 
-    def __init__(self, model: GraphLLM, example_of: Callable[[Any], GraphLLMExample]) -> None:
+    def __init__(
+        self, model: GraphLLM, example_of: Callable[[Any], GraphLLMExample]
+    ) -> None:
         """Take the model, and a function from a sample to what the model reads and is to reply."""
         super().__init__()
         self.model = model
@@ -35,7 +37,9 @@ class TrainableGraphLLM(nn.Module):
             ),
         )
 
-    def validation(self, samples: Sequence[Any], size: int, asked: int) -> Mapping[str, float]:
+    def validation(
+        self, samples: Sequence[Any], size: int, asked: int
+    ) -> Mapping[str, float]:
         """Measure loss and accuracy of all target tokens, and the scores of `asked` replies, spread over the samples.
 
         "loss" and "token_accuracy" are of each token given the right ones before it. Of plans, "actions" is the share
@@ -69,7 +73,9 @@ class TrainableGraphLLM(nn.Module):
             asked,
         )
 
-    def _reply_scores(self, samples: Sequence[Any], size: int, replies: int) -> dict[str, float]:
+    def _reply_scores(
+        self, samples: Sequence[Any], size: int, replies: int
+    ) -> dict[str, float]:
         """Return the mean scores of `replies` replies, in batches of `size`."""
         if not replies:
             return {}
@@ -91,12 +97,18 @@ class TrainableGraphLLM(nn.Module):
                     ).append(score)
         return {name: sum(values) / len(values) for name, values in scores.items()}
 
-    def _in_batches(self, samples: Sequence[Any], size: int) -> Iterator[list[GraphLLMExample]]:
+    def _in_batches(
+        self, samples: Sequence[Any], size: int
+    ) -> Iterator[list[GraphLLMExample]]:
         for first in range(0, len(samples), size):
             yield self._examples(samples[first : first + size])
 
     def _examples(self, samples: Sequence[Any]) -> list[GraphLLMExample]:
         return [self._example_of(sample) for sample in samples]
 
-    def _inputs(self, examples: Sequence[GraphLLMExample]) -> tuple[list[tuple[Turn, ...]], list[GraphFeatures]]:
-        return [example.turns for example in examples], [self.model.features(example) for example in examples]
+    def _inputs(
+        self, examples: Sequence[GraphLLMExample]
+    ) -> tuple[list[tuple[Turn, ...]], list[GraphFeatures]]:
+        return [example.turns for example in examples], [
+            self.model.features(example) for example in examples
+        ]

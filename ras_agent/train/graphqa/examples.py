@@ -68,7 +68,9 @@ class GraphQAExample:
 class GraphQAExamples:
     """Maker of examples from a set's questions. Each is made once."""
 
-    def __init__(self, set_: Benchmark, prompts: GraphPrompts, *, cite: bool = False) -> None:
+    def __init__(
+        self, set_: Benchmark, prompts: GraphPrompts, *, cite: bool = False
+    ) -> None:
         """Take the set and the maker of prompts. cite: whether a reply lists what it rests on; see `reply_of`."""
         self._set = set_
         self._prompts = prompts
@@ -115,8 +117,15 @@ def reply_of(question: Question, item: GraphInput, *, cite: bool = False) -> str
     reply = "\n".join(question.answers)
     if not cite:
         return reply
-    edges = [(item.nodes[source], text, item.nodes[target]) for source, text, target in item.edges]
-    naming = [edge for edge in edges if any(names_any(text, question.answers) for text in edge)]
+    edges = [
+        (item.nodes[source], text, item.nodes[target])
+        for source, text, target in item.edges
+    ]
+    naming = [
+        edge
+        for edge in edges
+        if any(names_any(text, question.answers) for text in edge)
+    ]
     ends = set[str]()
     for source, _, target in naming or edges:
         ends |= {source, target}
@@ -142,7 +151,9 @@ def read_parts(
     set_ = benchmark(name)
     questions = set_.load(data)
     if not any(question.graph.nodes for question in questions):
-        raise SettingsError(f"{data}: its questions have no graphs, and this training reads them")
+        raise SettingsError(
+            f"{data}: its questions have no graphs, and this training reads them"
+        )
     parts: dict[str, list[Question]] = {
         "train": [],
         "validation": [],

@@ -64,10 +64,19 @@ class Row:
 _ENCODERS = (("graph transformer", "graph-transformer"), ("GAT", "gat"), ("GCN", "gcn"))
 TABLES: Mapping[str, tuple[Row, ...]] = {
     "main": (
-        Row("as it is, question only", {"tuning": "frozen", **_TEXT, "graph_text": False}),
+        Row(
+            "as it is, question only",
+            {"tuning": "frozen", **_TEXT, "graph_text": False},
+        ),
         Row("as it is, with text (zero-shot)", {"tuning": "frozen", **_TEXT}),
-        Row("frozen, ten trained tokens (prompt tuning)", {"tuning": "frozen", **_TEN_TOKENS}),
-        Row("frozen, graph token without text (GraphToken)", {"tuning": "frozen", "graph_text": False}),
+        Row(
+            "frozen, ten trained tokens (prompt tuning)",
+            {"tuning": "frozen", **_TEN_TOKENS},
+        ),
+        Row(
+            "frozen, graph token without text (GraphToken)",
+            {"tuning": "frozen", "graph_text": False},
+        ),
         Row("frozen, graph token (G-Retriever)", {"tuning": "frozen"}),
         Row("LoRA, text", {"tuning": "lora", **_TEXT}),
         Row("LoRA, graph token (G-Retriever)", {"tuning": "lora"}),
@@ -85,14 +94,20 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
     ),
     "encoders": (
         *(Row(f"G-Retriever, {name}", {"encoder": kind}) for name, kind in _ENCODERS),
-        *(Row(f"Align-GRAG, {name}", {"encoder": kind}, aligner={"encoder": kind}) for name, kind in _ENCODERS),
+        *(
+            Row(f"Align-GRAG, {name}", {"encoder": kind}, aligner={"encoder": kind})
+            for name, kind in _ENCODERS
+        ),
     ),
     "hallucination": (
         Row(
             "frozen, graph token without text (GraphToken), citing",
             {"tuning": "frozen", "graph_text": False, "cite": True},
         ),
-        Row("frozen, graph token (G-Retriever), citing", {"tuning": "frozen", "cite": True}),
+        Row(
+            "frozen, graph token (G-Retriever), citing",
+            {"tuning": "frozen", "cite": True},
+        ),
         Row("as it is, with text, citing", {"tuning": "frozen", **_TEXT, "cite": True}),
         Row("all weights, text, citing", {"tuning": "full", **_TEXT, "cite": True}),
         Row("all weights, graph token, citing", {"tuning": "full", "cite": True}),
@@ -104,7 +119,9 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
         Row("without both", _TEXT),
         Row("random labels", aligner={"random_labels": True}),
     ),
-    "seed-nodes": tuple(Row(f"{n} seed nodes", aligner={}, n_seed=n) for n in (1, 5, 10, 15, 20, 25, 30)),
+    "seed-nodes": tuple(
+        Row(f"{n} seed nodes", aligner={}, n_seed=n) for n in (1, 5, 10, 15, 20, 25, 30)
+    ),
 }
 
 
@@ -146,7 +163,9 @@ class GraphQATablesConfig(GraphQATrainingConfig):
         if not self.seeds or not self.tables:
             raise SettingsError("--tables and --seeds name at least one each")
         if self.test is None and not self.shares[1]:
-            raise SettingsError("rows are scored on a test: give --test FILE, or --shares with a second share")
+            raise SettingsError(
+                "rows are scored on a test: give --test FILE, or --shares with a second share"
+            )
 
     def training(self, row: Row, seed: int) -> GraphQATrainingConfig:
         """Return the training of a row; its aligner, if it has one, is trained first."""
@@ -168,12 +187,16 @@ class GraphQATablesConfig(GraphQATrainingConfig):
             options["n_seed"] = self.prune_to if row.n_seed is None else row.n_seed
         if row.without_projector:
             options["projector"] = 0
-            options["encoder_width"] = _word_width(self.language_model) * self.graph_tokens
+            options["encoder_width"] = (
+                _word_width(self.language_model) * self.graph_tokens
+            )
         return GraphQATrainingConfig(**options)
 
     def _aligner(self, changes: Changes, seed: int) -> Path:
         if self.reasoning is None:
-            raise SettingsError("a row has an aligner: give --reasoning SAMPLES (ras_agent.train.aligner.build)")
+            raise SettingsError(
+                "a row has an aligner: give --reasoning SAMPLES (ras_agent.train.aligner.build)"
+            )
         name = "-".join(
             [
                 "aligner",
@@ -200,18 +223,28 @@ class GraphQATablesConfig(GraphQATrainingConfig):
 def write_tables(config: GraphQATablesConfig) -> JSON:
     """Train and score all rows, write the tables, and return their figures. Raises RasError children."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise SettingsError("tables are made by one process: give each processor --rows of its own, and an --out")
-    vectors = GraphVectors(resolve_embedder(config.embedder))  # texts are embedded once for all rows
+        raise SettingsError(
+            "tables are made by one process: give each processor --rows of its own, and an --out"
+        )
+    vectors = GraphVectors(
+        resolve_embedder(config.embedder)
+    )  # texts are embedded once for all rows
     figures: JSON = {
         "benchmark": config.benchmark,
         "data": config.data.name,
         "seeds": list(config.seeds),
     }
     for table in config.tables:
-        rows = [row for number, row in enumerate(TABLES[table], 1) if not config.rows or number in config.rows]
+        rows = [
+            row
+            for number, row in enumerate(TABLES[table], 1)
+            if not config.rows or number in config.rows
+        ]
         figures[table] = {}
         for row in rows:
-            cards = [train(config.training(row, seed), vectors) for seed in config.seeds]
+            cards = [
+                train(config.training(row, seed), vectors) for seed in config.seeds
+            ]
             figures[table][row.name] = _figures(cards)
             print(
                 json.dumps(

@@ -28,17 +28,34 @@ from ras_agent.program import run_program
 from ras_agent.train.data import digest
 from ras_agent.train.graphllm.options import GraphLLMOptions
 from ras_agent.train.graphllm.train import Start, begin, train_on
-from ras_agent.train.graphqa.evaluate import citing_tokens, evaluate, forget_other_weights
-from ras_agent.train.graphqa.examples import PUBLISHED_PRIZES, GraphQAExamples, read_parts
+from ras_agent.train.graphqa.evaluate import (
+    citing_tokens,
+    evaluate,
+    forget_other_weights,
+)
+from ras_agent.train.graphqa.examples import (
+    PUBLISHED_PRIZES,
+    GraphQAExamples,
+    read_parts,
+)
 from ras_agent.train.options import config_from
-from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SHARE, check_choices, check_ranges
+from ras_agent.train.ranges import (
+    AMOUNT,
+    COUNT,
+    NATURAL,
+    SHARE,
+    check_choices,
+    check_ranges,
+)
 
 if TYPE_CHECKING:
     from ras_agent.tools.graph_tokens.features import GraphVectors
     from ras_agent.tools.graph_tokens.graph_reader import GraphReader, GraphView
 
 _RANGES = {
-    **dict.fromkeys(("n_seed", "limit", "graph_text_tokens", "top_nodes", "top_edges"), NATURAL),
+    **dict.fromkeys(
+        ("n_seed", "limit", "graph_text_tokens", "top_nodes", "top_edges"), NATURAL
+    ),
     **{"reply_tokens": COUNT, "shares": SHARE, "edge_cost": AMOUNT},
 }
 
@@ -96,11 +113,19 @@ class GraphQATrainingConfig(GraphLLMOptions):
             {"benchmark": tuple(PUBLISHED_PRIZES)},
         )
         if len(self.shares) != 2 or sum(self.shares) >= 1:
-            raise SettingsError("--shares are two, of validation and test, and together below 1")
+            raise SettingsError(
+                "--shares are two, of validation and test, and together below 1"
+            )
         if self.n_seed and not self.aligner:
             raise SettingsError("--n-seed prunes by an aligner: add --aligner FOLDER")
-        if self.aligner and not self.n_seed and (self.start_from or self.encoder == "none"):
-            raise SettingsError("--aligner is no encoder here, and prunes nothing: add --n-seed or leave it out")
+        if (
+            self.aligner
+            and not self.n_seed
+            and (self.start_from or self.encoder == "none")
+        ):
+            raise SettingsError(
+                "--aligner is no encoder here, and prunes nothing: add --n-seed or leave it out"
+            )
 
     def view(self) -> GraphView:
         """Return what the model is shown of a graph."""
@@ -156,7 +181,9 @@ def new_reader(start: Start, config: GraphQATrainingConfig) -> GraphReader:
     )
 
 
-def train(config: GraphQATrainingConfig, vectors: GraphVectors | None = None) -> Mapping[str, Any]:
+def train(
+    config: GraphQATrainingConfig, vectors: GraphVectors | None = None
+) -> Mapping[str, Any]:
     """Train, write the folder, score the test, and return the card's result and scores. Raises RasError children.
 
     vectors: those of another training by the same embedder, so that texts are embedded once for both.
@@ -179,12 +206,16 @@ def train(config: GraphQATrainingConfig, vectors: GraphVectors | None = None) ->
     )
     view = config.view()
     if reader.model.config.encoder or view.top_nodes or view.top_edges:
-        reader.model.vectors.of_texts(_texts(questions))  # in one go: batches are faster
+        reader.model.vectors.of_texts(
+            _texts(questions)
+        )  # in one go: batches are faster
     facts: dict[str, Any] = {
         "data": config.data.name,
         "questions": {part: len(of_part) for part, of_part in parts.items()},
     }
-    if any(weight.requires_grad and weight.numel() for weight in reader.model.parameters()):
+    if any(
+        weight.requires_grad and weight.numel() for weight in reader.model.parameters()
+    ):
         digests = {
             "questions_sha256": digest(
                 map(

@@ -68,9 +68,13 @@ class ScorerTrainingConfig(GraphLLMOptions):
             {"wording": get_args(Wording)},
         )
         if self.encoder != "none" or self.graph_tokens:
-            raise SettingsError("a scorer's model reads text alone: leave --encoder and --graph-tokens out")
+            raise SettingsError(
+                "a scorer's model reads text alone: leave --encoder and --graph-tokens out"
+            )
         if len(self.kb) != len(self.questions):
-            raise SettingsError("give --kb once for each --questions, in the same order")
+            raise SettingsError(
+                "give --kb once for each --questions, in the same order"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +120,17 @@ class ShareExample:
         }
 
 
-def share_examples(examples: Sequence[PathExample], seed: int = 0) -> Iterator[ShareExample]:
+def share_examples(
+    examples: Sequence[PathExample], seed: int = 0
+) -> Iterator[ShareExample]:
     """Yield the candidates of each question twice: its gold path among other paths, its gold facts among other facts.
 
     Their order is drawn by `seed` and the question, so that a place tells nothing.
     """
     prompt = load(PROMPT)
-    for question, of_question in groupby(examples, key=lambda example: example.question):
+    for question, of_question in groupby(
+        examples, key=lambda example: example.question
+    ):
         path, *facts = of_question
         for part in ([path], facts):
             if not part:
@@ -136,7 +144,9 @@ def share_examples(examples: Sequence[PathExample], seed: int = 0) -> Iterator[S
             yield ShareExample(
                 question=question,
                 candidates=tuple(order),
-                right=frozenset(place for place, text in enumerate(order) if text in right),
+                right=frozenset(
+                    place for place, text in enumerate(order) if text in right
+                ),
                 turns=share_turns(prompt, question, order),
             )
 
@@ -171,7 +181,9 @@ def train(config: ScorerTrainingConfig) -> FitResult:
                 config.questions,
             )
         )
-        raise SettingsError(f"{files}: no question to learn from has a gold path in its knowledge base")
+        raise SettingsError(
+            f"{files}: no question to learn from has a gold path in its knowledge base"
+        )
     start = begin(config)
     digests = {path.name: file_sha256(path) for path in (*config.kb, *config.questions)}
     result = train_on(

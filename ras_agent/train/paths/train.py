@@ -22,7 +22,11 @@ from typing import TYPE_CHECKING, Protocol, get_args
 import numpy as np
 
 from ras_agent.errors import SettingsError
-from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, of_part, read_knowledge_base
+from ras_agent.eval.benchmarks.pathquestion import (
+    PATHQUESTION,
+    of_part,
+    read_knowledge_base,
+)
 from ras_agent.eval.question import Question
 from ras_agent.program import run_program
 from ras_agent.protocols import Embedder
@@ -92,7 +96,9 @@ class PathTrainingConfig(FitConfig):
             {"wording": (*_WORDINGS, "both")},
         )
         if len(self.kb) != len(self.questions):
-            raise SettingsError("give --kb once for each --questions, in the same order")
+            raise SettingsError(
+                "give --kb once for each --questions, in the same order"
+            )
 
     def rate_at(self, step: int, total: int) -> float:
         """Return the learning rate, which is the same in all steps."""
@@ -109,7 +115,11 @@ class PathExample:
 
 
 def path_examples(
-    graph: Graph, questions: Iterable[Question], negatives: int = 8, seed: int = 0, wording: Wording = "facts"
+    graph: Graph,
+    questions: Iterable[Question],
+    negatives: int = 8,
+    seed: int = 0,
+    wording: Wording = "facts",
 ) -> list[PathExample]:
     """Make triplets of each question: its gold path against other paths from the start, gold facts against others.
 
@@ -118,7 +128,9 @@ def path_examples(
     """
     subgraph = Subgraph.full(graph)
     dice = Random(seed)
-    triplets = dict[tuple[int, ...], list[tuple[str, tuple[str, ...]]]]()  # of each path: many questions ask for one
+    triplets = dict[
+        tuple[int, ...], list[tuple[str, tuple[str, ...]]]
+    ]()  # of each path: many questions ask for one
     examples = []
     for question in questions:
         path = _gold(
@@ -138,7 +150,9 @@ def path_examples(
             )
             triplets[path.edges] = [(whole_path, negative_paths)]
             gold = [graph.edge_text(edge, wording) for edge in path.edges]
-            facts = [graph.edge_text(edge, wording) for edge in _other_facts(graph, path)]
+            facts = [
+                graph.edge_text(edge, wording) for edge in _other_facts(graph, path)
+            ]
             for fact in gold:
                 negative_facts = _sample(
                     facts,
@@ -165,7 +179,9 @@ def path_examples(
     return examples
 
 
-def _other_paths(subgraph: Subgraph, gold: GraphPath, question: Question, wording: Wording) -> list[str]:
+def _other_paths(
+    subgraph: Subgraph, gold: GraphPath, question: Question, wording: Wording
+) -> list[str]:
     """Return the texts of paths from the start of `gold` that are no longer, no part of it and end in no answer."""
     graph = subgraph.graph
     right = set(
@@ -200,7 +216,9 @@ def _other_facts(graph: Graph, path: GraphPath) -> list[int]:
     return sorted(touching - set(path.edges))
 
 
-def _sample(texts: Sequence[str], excluded: set[str], count: int, dice: Random) -> tuple[str, ...]:
+def _sample(
+    texts: Sequence[str], excluded: set[str], count: int, dice: Random
+) -> tuple[str, ...]:
     """Return at most `count` of the texts, each once, and none that is excluded."""
     distinct = [text for text in dict.fromkeys(texts) if text not in excluded]
     return tuple(
@@ -234,13 +252,18 @@ def _edge_between(graph: Graph, start: int, end: int, relation: str) -> int | No
     """Return the first fact that leads from a node to another by a relation."""
     for edge in graph.incident.row(start).tolist():
         source, kind, target = graph.edges[edge].tolist()
-        if (source, target) == (start, end) and canonical_key(graph.relations[kind]) == canonical_key(relation):
+        if (source, target) == (start, end) and canonical_key(
+            graph.relations[kind]
+        ) == canonical_key(relation):
             return int(edge)
     return None
 
 
 def train_head(
-    train_part: Sequence[PathExample], dev_part: Sequence[PathExample], embedder: Embedder, config: PathTrainingConfig
+    train_part: Sequence[PathExample],
+    dev_part: Sequence[PathExample],
+    embedder: Embedder,
+    config: PathTrainingConfig,
 ) -> tuple[PathHead, FitResult]:
     """Train on `train_part`, and return the head of the epoch that orders the most triplets of `dev_part` right.
 
@@ -251,7 +274,9 @@ def train_head(
     from ras_agent.train.paths.trainable import TrainablePathHead
 
     if not train_part or not dev_part:
-        raise SettingsError("training needs examples to learn from and examples to choose the epoch by")
+        raise SettingsError(
+            "training needs examples to learn from and examples to choose the epoch by"
+        )
     torch.manual_seed(config.seed)
     triplets, held_out = (_triplets(part, embedder) for part in (train_part, dev_part))
     model = TrainablePathHead(
@@ -264,7 +289,10 @@ def train_head(
 
     def batches(epoch: int) -> list[Tensor]:
         order = torch.from_numpy(orders[epoch % len(orders)])
-        return [triplets.rows[order[start : start + config.batch]] for start in range(0, len(order), config.batch)]
+        return [
+            triplets.rows[order[start : start + config.batch]]
+            for start in range(0, len(order), config.batch)
+        ]
 
     folder = config.out / "training"
     settings = {
@@ -335,7 +363,9 @@ class PathData(Protocol):
     def seed(self) -> int: ...
 
 
-def examples_of_parts(config: PathData, wordings: Iterable[Wording]) -> dict[str, list[PathExample]]:
+def examples_of_parts(
+    config: PathData, wordings: Iterable[Wording]
+) -> dict[str, list[PathExample]]:
     """Return the examples of all knowledge bases and their questions, by part: "train" and "dev"."""
     parts: dict[str, list[PathExample]] = {
         "train": [],

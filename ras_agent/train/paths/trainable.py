@@ -78,7 +78,10 @@ class TrainablePathHead(NamedWeights):
 
     def arrays(self) -> dict[str, Floats]:
         """Return the weights by their names in PathHead."""
-        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.tensors().items()}
+        return {
+            name: tensor.detach().cpu().numpy().copy()
+            for name, tensor in self.tensors().items()
+        }
 
     def _loss(self, right: Tensor, wrong: Tensor) -> Tensor:
         return (self._margin - right + wrong).clamp(min=0).mean()

@@ -39,7 +39,12 @@ from ras_agent.train.loop import write_card
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_choices, check_ranges
 from ras_agent.train.subq.decompose import Decomposer
-from ras_agent.train.subq.label import First, as_subquery, no_retrieval_samples, retrieval_samples
+from ras_agent.train.subq.label import (
+    First,
+    as_subquery,
+    no_retrieval_samples,
+    retrieval_samples,
+)
 from ras_agent.train.subq.samples import SubqSample, SubqStep, split_of, write_samples
 from ras_agent.train.subq.sources import (
     SubqQuestion,
@@ -52,7 +57,12 @@ from ras_agent.train.subq.sources import (
 )
 from ras_agent.train.subq.statistics import statistics
 
-_RANGES = {"validation": SHARE, "concurrency": COUNT, "limit": COUNT, "opening": NATURAL}
+_RANGES = {
+    "validation": SHARE,
+    "concurrency": COUNT,
+    "limit": COUNT,
+    "opening": NATURAL,
+}
 _EVERY = 100  # questions between two lines of progress
 
 
@@ -106,9 +116,13 @@ class SubqConfig:
                 "there is nothing to build from: give --musique, --strategyqa, --hotpotqa-subq or --hotpotqa FILE"
             )
         if self.hotpotqa and self.model is None:
-            raise SettingsError("HotpotQA's questions come without sub-queries: give --model to have them written")
+            raise SettingsError(
+                "HotpotQA's questions come without sub-queries: give --model to have them written"
+            )
         if self.opening and self.first == "subquery":
-            raise SettingsError("--opening begins with the question itself, and --first subquery with another search")
+            raise SettingsError(
+                "--opening begins with the question itself, and --first subquery with another search"
+            )
 
 
 def build(config: SubqConfig) -> dict[str, Any]:
@@ -132,19 +146,29 @@ def build(config: SubqConfig) -> dict[str, Any]:
         samples += outcome.samples
         calls += outcome.calls
         if outcome.problem:
-            leave_out(IngestError(f"{item.source} {item.question.id}: {outcome.problem}"))
+            leave_out(
+                IngestError(f"{item.source} {item.question.id}: {outcome.problem}")
+            )
         if count % _EVERY == 0:
             print(f"{count} questions, {len(samples)} samples", flush=True)
     if not samples:
-        raise IngestError("no question gave a sample; what was wrong with each is written above")
+        raise IngestError(
+            "no question gave a sample; what was wrong with each is written above"
+        )
     write_samples(config.out, samples)
     card = {
         "what": "samples for planner and answerer, labelled by Algorithm 1 of RAS",
         "made_by": "python -m ras_agent.train.subq.build",
-        "settings": {field.name: _plain(getattr(config, field.name)) for field in fields(config)},
+        "settings": {
+            field.name: _plain(getattr(config, field.name)) for field in fields(config)
+        },
         "statistics": statistics(samples),
         "sources": dict(Counter(sample.source for sample in samples)),
-        "calls": {name: value for name, value in Usage(tuple(calls)).to_dict().items() if name != "calls"},
+        "calls": {
+            name: value
+            for name, value in Usage(tuple(calls)).to_dict().items()
+            if name != "calls"
+        },
         "left_out": left_out,
     }
     write_card(
@@ -169,7 +193,9 @@ class _Worker:
 
     def __init__(self, config: SubqConfig) -> None:
         asks = config.model is not None or config.base_model is not None
-        cache = config.cache or (config.out.with_suffix(".replies.sqlite") if asks else None)
+        cache = config.cache or (
+            config.out.with_suffix(".replies.sqlite") if asks else None
+        )
         settings = Settings(
             temperature=0.0,
             cache=cache,
@@ -247,7 +273,9 @@ class _Worker:
             (),
             (),
         )
-        return not answer.abstained and exact_match(answer.text, question.answers) == 1.0
+        return (
+            not answer.abstained and exact_match(answer.text, question.answers) == 1.0
+        )
 
     async def _steps(self, item: SubqQuestion) -> AsyncIterator[SubqStep]:
         """Yield the searches of a question, each with the triples of its document."""
@@ -256,7 +284,9 @@ class _Worker:
                 yield await self._step(as_subquery(text), (document,))
             return
         if self._decomposer is None:
-            raise ParseError("it comes without sub-queries, and there is no --model to write them")
+            raise ParseError(
+                "it comes without sub-queries, and there is no --model to write them"
+            )
         documents = await self._decomposer.documents(
             item.question,
             item.documents,
@@ -292,7 +322,9 @@ class _Worker:
                 reason = extraction.failures[0].message
             names = ", ".join(repr(passage.id) for passage in passages)
             raise ParseError(f"no triples in {names}: {reason}")
-        facts = dict.fromkeys((triple.subject, triple.predicate, triple.object) for triple in triples)
+        facts = dict.fromkeys(
+            (triple.subject, triple.predicate, triple.object) for triple in triples
+        )
         return SubqStep(subquery, passages, tuple(facts))
 
 
@@ -315,7 +347,9 @@ def _questions(config: SubqConfig, on_bad: OnBad) -> Iterator[SubqQuestion]:
             for item in source.questions[: config.limit]:
                 name = (item.source, item.question.id)
                 if name in names:
-                    on_bad(IngestError(f"{item.source} {item.question.id}: came before"))
+                    on_bad(
+                        IngestError(f"{item.source} {item.question.id}: came before")
+                    )
                     continue
                 names.add(name)
                 found: list[Passage] = []

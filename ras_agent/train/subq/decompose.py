@@ -26,8 +26,13 @@ from ras_agent.train.subq.label import as_subquery
 MOST_TOKENS = 256
 """The most tokens of a reply, of a model that writes no thoughts."""
 
-_NUMBERS = re.compile(r"(?:[^\W\d][^\n\d:：]*[:：])?(\W*\d{1,4}(?:(?:[\s,;\[\]()]|\band\b)+\d{1,4})*\W*)")
-_LABEL = re.compile(r"(?:(?:search|next|sub-?)[ -]?)*(?:question|query|search)\s*\d*\s*[:：]\s*", re.IGNORECASE)
+_NUMBERS = re.compile(
+    r"(?:[^\W\d][^\n\d:：]*[:：])?(\W*\d{1,4}(?:(?:[\s,;\[\]()]|\band\b)+\d{1,4})*\W*)"
+)
+_LABEL = re.compile(
+    r"(?:(?:search|next|sub-?)[ -]?)*(?:question|query|search)\s*\d*\s*[:：]\s*",
+    re.IGNORECASE,
+)
 
 
 class Decomposer:
@@ -39,7 +44,9 @@ class Decomposer:
         self._search = load("subq-search")
         self._repair = load("repair")
 
-    async def documents(self, question: Question, documents: Sequence[Passage]) -> tuple[Passage, ...]:
+    async def documents(
+        self, question: Question, documents: Sequence[Passage]
+    ) -> tuple[Passage, ...]:
         """Return the documents that the model finds necessary, in the order of the searches; () if it finds none.
 
         Raises ParseError for a reply that names no documents, also the second time, and what the call raises.
@@ -50,7 +57,9 @@ class Decomposer:
         )
 
         def parse(text: str) -> tuple[Passage, ...]:
-            return tuple(documents[number - 1] for number in read_numbers(text, len(documents)))
+            return tuple(
+                documents[number - 1] for number in read_numbers(text, len(documents))
+            )
 
         form = f"the numbers of the documents, separated by commas, or {NONE}"
         return await aconverse(
@@ -63,7 +72,11 @@ class Decomposer:
         )
 
     async def subquery(
-        self, question: Question, document: Passage, searches: Sequence[str], documents: Sequence[Passage]
+        self,
+        question: Question,
+        document: Passage,
+        searches: Sequence[str],
+        documents: Sequence[Passage],
     ) -> str:
         """Return the search that finds `document`, after `searches` that have found `documents`.
 
@@ -71,7 +84,9 @@ class Decomposer:
         """
         lines = "\n".join(f"{SUBQ} {as_line(text)}" for text in searches)
         turns = self._search.fill(
-            searches=lines, document=passage_block([document]), question=as_data(question.question)
+            searches=lines,
+            document=passage_block([document]),
+            question=as_data(question.question),
         )
         texts = [
             question.question,
@@ -94,7 +109,9 @@ class Decomposer:
             ),
         )
 
-    def _dialogue(self, request: Request, parse: Callable[[str], P], form: str) -> Dialogue[P]:
+    def _dialogue(
+        self, request: Request, parse: Callable[[str], P], form: str
+    ) -> Dialogue[P]:
         reply: Reply = yield request
         try:
             return parse(reply.text)
@@ -130,9 +147,15 @@ def read_search(reply: str) -> str:
 
     Raises ParseError for a reply without one.
     """
-    lines = [line for line in map(str.strip, without_thinking(reply).splitlines()) if any(map(str.isalnum, line))]
+    lines = [
+        line
+        for line in map(str.strip, without_thinking(reply).splitlines())
+        if any(map(str.isalnum, line))
+    ]
     if len(lines) != 1:
-        lines = [line for line in lines if line.rstrip("*_`\"'”’ ").endswith(("?", "？"))]
+        lines = [
+            line for line in lines if line.rstrip("*_`\"'”’ ").endswith(("?", "？"))
+        ]
     if len(lines) != 1:
         raise ParseError("it is not one search question")
     bare = re.sub(
@@ -145,7 +168,9 @@ def read_search(reply: str) -> str:
     return as_subquery(bare[label.end() :] if label else bare)
 
 
-def problem_of(search: str, question: Question, searches: Iterable[str], texts: Sequence[str]) -> str:
+def problem_of(
+    search: str, question: Question, searches: Iterable[str], texts: Sequence[str]
+) -> str:
     """Return the reason why `search` cannot be a planner's next sub-query, or "" if it can.
 
     So far the planner has made the searches `searches` and read `texts`. The next one must not repeat a search, must

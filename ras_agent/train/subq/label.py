@@ -23,7 +23,9 @@ _ASKS = re.compile(
 )
 
 
-def no_retrieval_samples(item: SubqQuestion, hops: int, split: Split) -> list[SubqSample]:
+def no_retrieval_samples(
+    item: SubqQuestion, hops: int, split: Split
+) -> list[SubqSample]:
     """Return the samples of a question that the base model answers alone (Algorithm 1, lines 4 to 7)."""
     return [
         _sample(
@@ -71,9 +73,19 @@ def retrieval_samples(
     if opening is not None:
         names = {passage.id for passage in opening.passages}
         history = [opening]
-        rest = [step for step in steps if not names.issuperset(passage.id for passage in step.passages)]
+        rest = [
+            step
+            for step in steps
+            if not names.issuperset(passage.id for passage in step.passages)
+        ]
 
-    def sample(kind: Kind, label: Action, target: str, history: Sequence[SubqStep], added: bool = False) -> SubqSample:
+    def sample(
+        kind: Kind,
+        label: Action,
+        target: str,
+        history: Sequence[SubqStep],
+        added: bool = False,
+    ) -> SubqSample:
         return _sample(
             item,
             len(steps),

@@ -50,7 +50,9 @@ class SubqStep:
     def to_dict(self) -> dict[str, Any]:
         return {
             "subquery": self.subquery,
-            "passages": [{"id": passage.id, "title": passage.title} for passage in self.passages],
+            "passages": [
+                {"id": passage.id, "title": passage.title} for passage in self.passages
+            ],
             "triples": [list(fact) for fact in self.triples],
         }
 
@@ -84,10 +86,16 @@ class SubqSample:
                 place = step.passages[0].id  # of several, the file does not say which
             else:
                 place = ""
-            triples = [Triple(*fact, (Source(place, hop=hop, subquery=step.subquery),)) for fact in step.triples]
+            triples = [
+                Triple(*fact, (Source(place, hop=hop, subquery=step.subquery),))
+                for fact in step.triples
+            ]
             names = tuple(dict.fromkeys(triple.id for triple in triples))
             new_names = tuple(name for name in names if name not in graph.by_id)
-            hits = tuple(Hit(passage, 1 / rank) for rank, passage in enumerate(step.passages, start=1))
+            hits = tuple(
+                Hit(passage, 1 / rank)
+                for rank, passage in enumerate(step.passages, start=1)
+            )
             graph = graph.merge(triples)
             steps.append(
                 Step(
@@ -163,7 +171,9 @@ def read_samples(path: str | Path, split: Split | None = None) -> list[SubqSampl
     for record in read_records(path):
         sample = SubqSample.from_record(record)
         if (first := places.setdefault(sample.id, record.where)) != record.where:
-            raise record.error(f"the id {sample.id!r} is that of {first} too; ids are unique in a file")
+            raise record.error(
+                f"the id {sample.id!r} is that of {first} too; ids are unique in a file"
+            )
         if split in (None, sample.split):
             samples.append(sample)
     if not samples:
@@ -172,13 +182,17 @@ def read_samples(path: str | Path, split: Split | None = None) -> list[SubqSampl
         else:
             kind = "sample"
         place = QuestionRecord({}, str(path))
-        raise place.error(f"holds no {kind}; make the file with `python -m ras_agent.train.subq.build`")
+        raise place.error(
+            f"holds no {kind}; make the file with `python -m ras_agent.train.subq.build`"
+        )
     return samples
 
 
 def write_samples(path: Path, samples: Iterable[SubqSample]) -> None:
     """Write a file that `read_samples` reads, whole or not at all. Raises StoreError."""
-    lines = (json.dumps(sample.to_dict(), ensure_ascii=False) + "\n" for sample in samples)
+    lines = (
+        json.dumps(sample.to_dict(), ensure_ascii=False) + "\n" for sample in samples
+    )
     replace_file(
         path,
         "".join(lines).encode(
@@ -209,7 +223,9 @@ def _contradiction(sample: SubqSample) -> str:
         return "'label' is no_retrieval, yet there are steps"
     if sample.kind == "answer":
         if sample.label == "subq":
-            return "an answer follows the label sufficient or no_retrieval, found 'subq'"
+            return (
+                "an answer follows the label sufficient or no_retrieval, found 'subq'"
+            )
         if sample.target in sample.answers:
             return ""
         return f"'target' is none of 'answers': {sample.target!r:.80}"
@@ -233,12 +249,15 @@ def plan_of(target: str) -> Plan | None:
 
 def _step(record: QuestionRecord) -> SubqStep:
     passages = (
-        Passage(at.text("id"), "", at.text("title") if "title" in at else "") for at in record.objects("passages")
+        Passage(at.text("id"), "", at.text("title") if "title" in at else "")
+        for at in record.objects("passages")
     )
     facts = record.triples("triples")
     for fact in facts:
         if not all(field.strip() for field in fact):
-            raise record.error(f"'triples' should have words in each field, found {fact!r:.80}")
+            raise record.error(
+                f"'triples' should have words in each field, found {fact!r:.80}"
+            )
     return SubqStep(
         _words(record, "subquery"),
         tuple(passages),
@@ -263,5 +282,7 @@ def _hops(record: QuestionRecord) -> int:
 def _one_of(record: QuestionRecord, key: str, choices: Sequence[str]) -> str:
     value = record.text(key)
     if value not in choices:
-        raise record.error(f"{key!r} should be {', '.join(choices[:-1])} or {choices[-1]}, found {value!r:.80}")
+        raise record.error(
+            f"{key!r} should be {', '.join(choices[:-1])} or {choices[-1]}, found {value!r:.80}"
+        )
     return value

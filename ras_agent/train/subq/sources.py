@@ -63,7 +63,9 @@ def _to_subq_question(question: Question) -> SubqQuestion:
     if not question.answers:
         raise IngestError(f"{question.id}: no answer")
     # "The Collegian >> owned by" is a relation of Wikidata, asked for in words
-    subqueries = tuple(subquery.replace(" >> ", " ") for subquery in decomposed(question))
+    subqueries = tuple(
+        subquery.replace(" >> ", " ") for subquery in decomposed(question)
+    )
     if not subqueries:
         raise IngestError(f"{question.id}: no decomposition")
     paragraphs = {passage.id: passage for passage in question.contexts}
@@ -90,7 +92,11 @@ def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
         if not question.answers:
             on_bad(IngestError(f"{file}: {question.id}: no answer"))
         elif not documents or len(documents) < len(question.supporting):
-            on_bad(IngestError(f"{file}: {question.id}: a supporting document is in neither context nor corpus"))
+            on_bad(
+                IngestError(
+                    f"{file}: {question.id}: a supporting document is in neither context nor corpus"
+                )
+            )
         else:
             questions.append(
                 SubqQuestion(
@@ -128,7 +134,9 @@ def _of_published_record(record: QuestionRecord) -> SubqQuestion:
         if not text.strip():
             continue
         if text not in texts:
-            raise record.error(f"a document of 'sub_queries' is none of 'supporting_docs': {text!r:.80}")
+            raise record.error(
+                f"a document of 'sub_queries' is none of 'supporting_docs': {text!r:.80}"
+            )
         documents.append(context_passage(item.text("doc_topic"), text))
         searches.append(item.text("sub_query"))
     if not documents:
@@ -161,7 +169,10 @@ def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
     for record in read_records(file):
         steps = record.texts("decomposition")
         numbers = {str(number) for number in range(1, len(steps))}
-        compares = not any(map(_REFERENCE.search, steps[:-1])) and set(_REFERENCE.findall(steps[-1])) == numbers
+        compares = (
+            not any(map(_REFERENCE.search, steps[:-1]))
+            and set(_REFERENCE.findall(steps[-1])) == numbers
+        )
         if record.data.get("split") == "dev" or len(steps) < 3 or not compares:
             others += 1
             continue
@@ -171,11 +182,17 @@ def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
         except IngestError as error:
             on_bad(error)
     if others:
-        on_bad(IngestError(f"{file}: {others} questions are not of the kind that can be used, or of the dev part"))
+        on_bad(
+            IngestError(
+                f"{file}: {others} questions are not of the kind that can be used, or of the dev part"
+            )
+        )
     return _source_of(questions)
 
 
-def _comparison_question(record: QuestionRecord, searches: tuple[str, ...]) -> SubqQuestion:
+def _comparison_question(
+    record: QuestionRecord, searches: tuple[str, ...]
+) -> SubqQuestion:
     identity = record.text("qid")
     term = record.text("term")
     answer = record.data.get("answer")
@@ -233,7 +250,10 @@ def ready_triples(files: Iterable[Path], on_bad: OnBad) -> ReadyTriples:
             if isinstance(entry, Skipped):
                 on_bad(IngestError(f"{entry.place}: {entry.reason}"))
             elif entry.facts.triples:
-                rows = [[fact.subject, fact.predicate, fact.object, file.name] for fact in entry.facts.triples]
+                rows = [
+                    [fact.subject, fact.predicate, fact.object, file.name]
+                    for fact in entry.facts.triples
+                ]
                 triples.setdefault(
                     _content(entry.passage),
                     rows,
@@ -241,7 +261,9 @@ def ready_triples(files: Iterable[Path], on_bad: OnBad) -> ReadyTriples:
     return triples
 
 
-def with_triples(documents: Iterable[Passage], triples: ReadyTriples) -> tuple[Passage, ...]:
+def with_triples(
+    documents: Iterable[Passage], triples: ReadyTriples
+) -> tuple[Passage, ...]:
     """Return documents that state their ready triples; those without any are left as they are."""
     stating = []
     for document in documents:

@@ -44,7 +44,8 @@ def statistics(samples: Sequence[SubqSample]) -> dict[str, Any]:
         "splits": _counts((sample.split for sample in samples), get_args(Split)),
         "validation questions that share a document with training": _overlap(samples),
         "labels by hops": {
-            str(hops): _counts(labels, get_args(Action)) for hops, labels in sorted(labels_by_hops.items())
+            str(hops): _counts(labels, get_args(Action))
+            for hops, labels in sorted(labels_by_hops.items())
         },
         "answers in their triples": _answers_in_triples(of_kind["answer"]),
     }
@@ -55,7 +56,9 @@ def _of_kind(samples: Sequence[SubqSample]) -> dict[str, Any]:
     for sample in samples:
         graph, steps = sample.as_run()
         history = history_block(graph, steps, repeated=True)
-        numbers["input tokens"].append(estimate_tokens(history) + estimate_tokens(as_data(sample.question)))
+        numbers["input tokens"].append(
+            estimate_tokens(history) + estimate_tokens(as_data(sample.question))
+        )
         numbers["output tokens"].append(estimate_tokens(sample.target))
         numbers["sub-queries"].append(len(sample.steps))
         if sample.kind == "plan" and sample.label == "subq":
@@ -78,7 +81,9 @@ def _overlap(samples: Sequence[SubqSample]) -> int:
     for sample in samples:
         documents = training
         if sample.split == "validation":
-            documents = validation.setdefault((sample.source, sample.question_id), set())
+            documents = validation.setdefault(
+                (sample.source, sample.question_id), set()
+            )
         for step in sample.steps:
             documents.update(passage.id for passage in step.passages)
     return sum(not training.isdisjoint(documents) for documents in validation.values())

@@ -76,7 +76,9 @@ def _gold(file: Path) -> Iterator[TripleExample]:
         yield TripleExample(title, question.question, triples)
 
 
-def split(examples: Sequence[TripleExample], share: float) -> tuple[list[TripleExample], list[TripleExample]]:
+def split(
+    examples: Sequence[TripleExample], share: float
+) -> tuple[list[TripleExample], list[TripleExample]]:
     """Split examples by a hash of their texts, so that a text's part does not depend on the other texts."""
     parts: tuple[list[TripleExample], list[TripleExample]] = ([], [])
     for example in examples:
@@ -109,7 +111,9 @@ def write_examples(file: Path, examples: Iterable[TripleExample]) -> None:
             )
 
 
-def encode(example: TripleExample, text: TripleText, target_tokens: int) -> EncodedExample:
+def encode(
+    example: TripleExample, text: TripleText, target_tokens: int
+) -> EncodedExample:
     """Turn an example into tokens: the beginning of a text that is too long, and as many triples as fit."""
     _, source = text.fitting(
         titled_text(
@@ -129,7 +133,11 @@ class BatchesByLength:
     """Batches of an epoch: examples of similar length together, in random order, encoded when they are looked up."""
 
     def __init__(
-        self, examples: Sequence[TripleExample], rows: int, seed: Any, encode: Callable[[TripleExample], EncodedExample]
+        self,
+        examples: Sequence[TripleExample],
+        rows: int,
+        seed: Any,
+        encode: Callable[[TripleExample], EncodedExample],
     ) -> None:
         self._examples = examples
         self._encode = encode
@@ -155,7 +163,9 @@ class BatchesByLength:
 
 
 def _characters(example: TripleExample) -> int:
-    return len(example.text) + sum(len(part) for triple in example.triples for part in triple)
+    return len(example.text) + sum(
+        len(part) for triple in example.triples for part in triple
+    )
 
 
 def _readable(subject: str, predicate: str, object_: str) -> tuple[str, str, str]:

@@ -26,7 +26,12 @@ from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.program import run_program
 from ras_agent.tools.structure.new_model import KINDS, new_model
 from ras_agent.tools.structure.triple_model import load_text_model
-from ras_agent.tools.structure.triple_text import SOURCE_TOKENS, TARGET_TOKENS, TripleText, titled_text
+from ras_agent.tools.structure.triple_text import (
+    SOURCE_TOKENS,
+    TARGET_TOKENS,
+    TripleText,
+    titled_text,
+)
 from ras_agent.train.loop import FitConfig, FitResult, fit, print_result, write_card
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, NATURAL, Range, check_ranges
@@ -41,7 +46,9 @@ from ras_agent.train.triples.examples import (
 )
 
 _RANGES = {
-    **dict.fromkeys(("width", "layers", "heads", "batch", "source_tokens", "target_tokens"), COUNT),
+    **dict.fromkeys(
+        ("width", "layers", "heads", "batch", "source_tokens", "target_tokens"), COUNT
+    ),
     "vocabulary": Range(300),
     "lora": NATURAL,
     "held_out": Range(0, 0.5),
@@ -89,7 +96,9 @@ class TriplesTrainingConfig(FitConfig):
         FitConfig.__post_init__(self)
         check_ranges(self, _RANGES)
         if bool(self.model) == bool(self.scratch) or self.scratch not in ("", *KINDS):
-            raise SettingsError(f"give --model, or --scratch with one of {', '.join(KINDS)}")
+            raise SettingsError(
+                f"give --model, or --scratch with one of {', '.join(KINDS)}"
+            )
 
 
 def train(config: TriplesTrainingConfig) -> FitResult:
@@ -169,7 +178,9 @@ def train(config: TriplesTrainingConfig) -> FitResult:
     return result
 
 
-def _first_model(config: TriplesTrainingConfig, train_part: Sequence[TripleExample]) -> tuple[Any, Any]:
+def _first_model(
+    config: TriplesTrainingConfig, train_part: Sequence[TripleExample]
+) -> tuple[Any, Any]:
     """Return the model with its first weights, and its tokenizer."""
     if config.scratch:
         texts = [titled_text(example.title, example.text) for example in train_part]
@@ -193,7 +204,10 @@ def _first_model(config: TriplesTrainingConfig, train_part: Sequence[TripleExamp
         )
     model, tokenizer = load_text_model(config.model)
     if not config.lora:
-        return model.float(), tokenizer  # steps smaller than a bfloat16's last bit would be lost
+        return (
+            model.float(),
+            tokenizer,
+        )  # steps smaller than a bfloat16's last bit would be lost
     try:
         from peft import LoraConfig, get_peft_model
     except ImportError as error:

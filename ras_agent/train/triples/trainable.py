@@ -35,7 +35,9 @@ class TrainableTriples(nn.Module):
         return loss
 
 
-def model_inputs(batch: Sequence[EncodedExample], text: TripleText, device: Any = "cpu") -> dict[str, Tensor]:
+def model_inputs(
+    batch: Sequence[EncodedExample], text: TripleText, device: Any = "cpu"
+) -> dict[str, Tensor]:
     """Return the inputs from which a model of transformers computes its loss: padded tokens (B, T), and labels.
 
     A seq2seq model reads the sources and has the targets as labels; a causal one reads both, source first, and only

@@ -29,7 +29,11 @@ Served = Callable[..., httpx.Client]
 
 @contextmanager
 def serving(
-    settings: Settings, *, sample: bool = False, tokens: Mapping[str, Any] | None = None, below: str = ""
+    settings: Settings,
+    *,
+    sample: bool = False,
+    tokens: Mapping[str, Any] | None = None,
+    below: str = "",
 ) -> Iterator[str]:
     """Serve on a free port in a thread, and yield the address.
 
@@ -46,7 +50,9 @@ def serving(
                 site = FastAPI()
                 site.mount(below, app)
                 app = site
-            config = uvicorn.Config(app, http=HalfOpen, log_level="critical", timeout_graceful_shutdown=5)
+            config = uvicorn.Config(
+                app, http=HalfOpen, log_level="critical", timeout_graceful_shutdown=5
+            )
             held["server"] = server = uvicorn.Server(config)
             with listening("127.0.0.1", 0) as listener:
                 held["port"] = listener.getsockname()[1]
@@ -87,9 +93,15 @@ def served() -> Iterator[Served]:
     """`served(settings)`: a client of a server of its own."""
     with ExitStack() as stack:
 
-        def start(settings: Settings, tokens: Mapping[str, Any] | None = None, **options: Any) -> httpx.Client:
-            address = stack.enter_context(serving(settings, sample=settings.index is None, tokens=tokens))
-            return stack.enter_context(httpx.Client(base_url=address, trust_env=False, timeout=60, **options))
+        def start(
+            settings: Settings, tokens: Mapping[str, Any] | None = None, **options: Any
+        ) -> httpx.Client:
+            address = stack.enter_context(
+                serving(settings, sample=settings.index is None, tokens=tokens)
+            )
+            return stack.enter_context(
+                httpx.Client(base_url=address, trust_env=False, timeout=60, **options)
+            )
 
         yield start
 
@@ -103,5 +115,12 @@ def client(sample_server: str) -> Iterator[httpx.Client]:
 
 def events_of(text: str) -> list[tuple[str, Any]]:
     """Return the names and the data of server-sent events."""
-    blocks = [block.split("\n") for block in text.split("\n\n") if block and not block.startswith(":")]
-    return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in blocks]
+    blocks = [
+        block.split("\n")
+        for block in text.split("\n\n")
+        if block and not block.startswith(":")
+    ]
+    return [
+        (name.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
+        for name, data in blocks
+    ]

@@ -13,7 +13,10 @@ from ras_agent.settings import Settings
 from tests.app.serve.conftest import Served
 
 QUESTION = {"question": "Who invented the telephone?"}
-CHAT = {"model": "ras-agent", "messages": [{"role": "user", "content": QUESTION["question"]}]}
+CHAT = {
+    "model": "ras-agent",
+    "messages": [{"role": "user", "content": QUESTION["question"]}],
+}
 
 
 def _sent(address: str, path: str, body: dict[str, Any]) -> socket.socket:
@@ -34,8 +37,12 @@ def _read(connection: socket.socket) -> str:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("path", "body"), [("/api/ask", QUESTION), ("/v1/chat/completions", CHAT)])
-def test_a_client_that_reads_on_gets_its_answer(sample_server: str, path: str, body: Any, stream: bool) -> None:
+@pytest.mark.parametrize(
+    ("path", "body"), [("/api/ask", QUESTION), ("/v1/chat/completions", CHAT)]
+)
+def test_a_client_that_reads_on_gets_its_answer(
+    sample_server: str, path: str, body: Any, stream: bool
+) -> None:
     connection = _sent(sample_server, path, {**body, "stream": stream})
     connection.shutdown(socket.SHUT_WR)
     answer = _read(connection).rpartition("HTTP/1.1 200 OK")[2]
@@ -44,7 +51,9 @@ def test_a_client_that_reads_on_gets_its_answer(sample_server: str, path: str, b
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_run_of_a_client_that_has_left_ends(served: Served, scripted_llm: Any, stream: bool) -> None:
+def test_the_run_of_a_client_that_has_left_ends(
+    served: Served, scripted_llm: Any, stream: bool
+) -> None:
     scripted_llm.script({"hang": True, "repeat": True})
     client = served(Settings(llm=scripted_llm.spec))
     connection = _sent(str(client.base_url), "/api/ask", {**QUESTION, "stream": stream})

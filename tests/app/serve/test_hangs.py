@@ -25,7 +25,9 @@ from tests.messages import says
 from tests.stalling_proxy import StallingProxy, stalling
 
 QUESTION = {"question": "Where was Alexander Graham Bell born?"}
-PASSAGES = [Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell", "bell.md")]
+PASSAGES = [
+    Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell", "bell.md")
+]
 
 
 @pytest.fixture
@@ -68,7 +70,9 @@ def test_searches_that_hang_at_a_database_leave_a_server_that_searches_again(
     client = served(Settings(index=Address(through, "hang")))
     search = "/api/retrieve?q=Edinburgh"
     with ThreadPoolExecutor(8) as callers:
-        assert {told.status_code for told in callers.map(client.get, [search] * 8)} == {200}
+        assert {told.status_code for told in callers.map(client.get, [search] * 8)} == {
+            200
+        }
         proxy.stall()
         list(callers.map(lambda _: _leave(client, search), range(8)))
     assert client.get("/health").status_code == 200
@@ -91,11 +95,22 @@ def test_a_database_that_hangs_with_the_threads_is_told_and_the_threads_go_on_af
     assert client.post("/api/ask", json=asked).json()["answer"] == "Edinburgh"
     proxy.stall()
     told = client.post("/api/ask", json=asked)
-    assert (told.status_code, told.json()["error"]["code"]) == (503, "threads_unavailable")
+    assert (told.status_code, told.json()["error"]["code"]) == (
+        503,
+        "threads_unavailable",
+    )
     assert client.get("/api/threads/a").status_code == 503
-    chat = {"model": "ras-agent", "messages": [{"role": "user", "content": QUESTION["question"]}]}
+    chat = {
+        "model": "ras-agent",
+        "messages": [{"role": "user", "content": QUESTION["question"]}],
+    }
     assert client.post("/v1/chat/completions", json=chat).status_code == 200
-    assert _parts(client) == {"index": "ok", "search": "ok", "threads": "down", "memory": "down"}
+    assert _parts(client) == {
+        "index": "ok",
+        "search": "ok",
+        "threads": "down",
+        "memory": "down",
+    }
     proxy.fail_over()
     while client.get("/ready").status_code == 503:
         pass
@@ -143,7 +158,10 @@ def test_a_file_of_threads_that_is_locked_is_said_at_the_start(
     file = tmp_path / "threads.sqlite"
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(SettingsError, match=says("threads.sqlite", "another process has locked it", "wait")):
+        with pytest.raises(
+            SettingsError,
+            match=says("threads.sqlite", "another process has locked it", "wait"),
+        ):
             served(Settings(index=index, checkpoint=f"sqlite:{file}"))
 
 
@@ -153,7 +171,10 @@ def test_a_file_that_holds_no_threads_is_said_at_the_start(
 ) -> None:
     file = tmp_path / "threads.sqlite"
     file.mkdir() if content is None else file.write_bytes(content)
-    with pytest.raises(SettingsError, match=says("threads.sqlite cannot be used for threads", "name another file")):
+    with pytest.raises(
+        SettingsError,
+        match=says("threads.sqlite cannot be used for threads", "name another file"),
+    ):
         served(Settings(index=index, checkpoint=f"sqlite:{file}"))
 
 
@@ -169,7 +190,10 @@ def test_an_index_that_was_moved_is_told_without_its_path_and_not_begun_anew(
         client.post("/api/ask", json=QUESTION),
         client.post("/api/documents", files=upload),
     ):
-        assert (told.status_code, told.json()["error"]["code"]) == (503, "index_unavailable")
+        assert (told.status_code, told.json()["error"]["code"]) == (
+            503,
+            "index_unavailable",
+        )
         assert str(tmp_path) not in told.text
     assert _parts(client)["index"] == "down"
     assert not index.exists()
@@ -198,7 +222,9 @@ def test_searches_that_hang_are_bounded_and_hold_up_nothing_else(
     client = served(Settings(index=index))
     with ThreadPoolExecutor(32) as callers:
         told = list(callers.map(client.get, ["/api/retrieve?q=Bell"] * 32))
-    assert {(one.status_code, one.json()["error"]["code"]) for one in told} == {(503, "timeout")}
+    assert {(one.status_code, one.json()["error"]["code"]) for one in told} == {
+        (503, "timeout")
+    }
     assert client.get("/api/retrieve?q=Bell").status_code == 503
     assert held.calls._value == 32  # the last was not even begun
     assert _parts(client) == {"index": "ok", "search": "down", "threads": "ok"}
@@ -220,7 +246,9 @@ def test_a_batch_that_hangs_leaves_threads_to_others_and_ends(
     assert held.calls._value == 4
     assert _parts(client)["search"] == "ok"
     held.go_on.set()
-    assert client.post("/retrieve", json={"queries": ["Bell"]}).json() == {"result": [[]]}
+    assert client.post("/retrieve", json={"queries": ["Bell"]}).json() == {
+        "result": [[]]
+    }
 
 
 def test_an_embedder_that_gives_no_answer_is_told_as_away(
@@ -231,11 +259,17 @@ def test_an_embedder_that_gives_no_answer_is_told_as_away(
 
     monkeypatch.setattr("ras_agent.tools.retrieve.search.Search.retrieve", silent)
     told = served(Settings(index=index)).get("/api/retrieve?q=Bell")
-    assert (told.status_code, told.json()["error"]["code"]) == (503, "model_unavailable")
+    assert (told.status_code, told.json()["error"]["code"]) == (
+        503,
+        "model_unavailable",
+    )
     assert "10.0.0.1" not in told.text
 
 
-TOKENS = {"token-of-a-0123456789": {"team": "a"}, "token-of-b-0123456789": {"team": "b"}}
+TOKENS = {
+    "token-of-a-0123456789": {"team": "a"},
+    "token-of-b-0123456789": {"team": "b"},
+}
 A, B = ({"Authorization": f"Bearer {token}"} for token in TOKENS)
 
 
@@ -271,7 +305,10 @@ def test_a_token_leaves_others_their_share_of_runs(
     monkeypatch.setattr("ras_agent.tools.retrieve.search.Search.aretrieve", None)
     client = served(Settings(index=index, max_runs=4), TOKENS)
     with ThreadPoolExecutor(8) as callers:
-        runs = [callers.submit(client.post, "/api/ask", json=QUESTION, headers=A) for _ in range(2)]
+        runs = [
+            callers.submit(client.post, "/api/ask", json=QUESTION, headers=A)
+            for _ in range(2)
+        ]
         for _ in runs:
             held.calls.acquire()
         refused = client.post("/api/ask", json=QUESTION, headers=A)

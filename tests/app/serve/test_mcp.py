@@ -27,7 +27,9 @@ from ras_agent.app.serve.service import Service
 from ras_agent.settings import Settings
 from tests.app.serve.conftest import serving
 
-QUESTION = "Which river flows through the city where the inventor of the telephone was born?"
+QUESTION = (
+    "Which river flows through the city where the inventor of the telephone was born?"
+)
 
 
 @asynccontextmanager
@@ -44,7 +46,9 @@ async def over_http(url: str, token: str = "") -> AsyncIterator[ClientSession]:
 
 async def _call(session: ClientSession, tool: str, **arguments: Any) -> Any:
     result = await session.call_tool(tool, arguments)
-    told = result.model_dump(by_alias=True)  # versions of the package have names of their own for the protocol's
+    told = result.model_dump(
+        by_alias=True
+    )  # versions of the package have names of their own for the protocol's
     assert not told["isError"], told["content"]
     return told["structuredContent"]
 
@@ -60,18 +64,32 @@ async def _refused(session: ClientSession, tool: str, **arguments: Any) -> str:
 
 async def test_a_client_starts_the_command_and_gets_a_cited_answer() -> None:
     code = "from ras_agent.app.cli import main; main()"
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
-    command = StdioServerParameters(command=sys.executable, args=["-c", code, "mcp", "--sample"], env=environment)
-    async with stdio_client(command) as (read, write), ClientSession(read, write) as session:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+    }
+    command = StdioServerParameters(
+        command=sys.executable, args=["-c", code, "mcp", "--sample"], env=environment
+    )
+    async with (
+        stdio_client(command) as (read, write),
+        ClientSession(read, write) as session,
+    ):
         server = (await session.initialize()).model_dump(by_alias=True)["serverInfo"]
         assert (server["name"], server["version"]) == ("ras-agent", __version__)
-        tools = {tool.name: tool.model_dump(by_alias=True) for tool in (await session.list_tools()).tools}
+        tools = {
+            tool.name: tool.model_dump(by_alias=True)
+            for tool in (await session.list_tools()).tools
+        }
         assert set(tools) == {"ask", "retrieve"}  # the sample has no knowledge graph
         schema = tools["ask"]["inputSchema"]
         assert schema["required"] == ["question"]
         assert list(schema["properties"]) == ["question", "filter", "thread"]
         hints = {
-            tuple(tool["annotations"][f"{hint}Hint"] for hint in ("readOnly", "openWorld")) for tool in tools.values()
+            tuple(
+                tool["annotations"][f"{hint}Hint"] for hint in ("readOnly", "openWorld")
+            )
+            for tool in tools.values()
         }
         assert hints == {(True, False)}
         told = await _call(session, "ask", question=QUESTION)
@@ -88,27 +106,42 @@ async def test_over_http_progress_names_the_searches() -> None:
 
     with serving(Settings(), sample=True) as url:
         async with over_http(url) as session:
-            await session.call_tool("ask", {"question": QUESTION}, progress_callback=progress)
+            await session.call_tool(
+                "ask", {"question": QUESTION}, progress_callback=progress
+            )
     assert seen[0] == QUESTION
 
 
 async def test_retrieve_returns_passages_with_their_sources() -> None:
     with serving(Settings(), sample=True) as url:
         async with over_http(url) as session:
-            (first, second) = (await _call(session, "retrieve", query="main river of Edinburgh", k=2))["result"]
+            (first, second) = (
+                await _call(session, "retrieve", query="main river of Edinburgh", k=2)
+            )["result"]
             blank = await _refused(session, "retrieve", query=" ")
-    assert (first["title"], first["score"] >= second["score"]) == ("Water of Leith", True)
+    assert (first["title"], first["score"] >= second["score"]) == (
+        "Water of Leith",
+        True,
+    )
     assert "the query is blank" in blank
 
 
 async def test_a_filter_narrows_a_question_and_a_search(tmp_path: Path) -> None:
     index = PassageIndex.create(tmp_path / "my.index")
-    index.add([Passage("a", "Bell was born in Edinburgh.", "Bell", metadata={"team": "x"})])
+    index.add(
+        [Passage("a", "Bell was born in Edinburgh.", "Bell", metadata={"team": "x"})]
+    )
     with serving(Settings(index=tmp_path / "my.index")) as url:
         async with over_http(url) as session:
             asked = {"question": "Where was Bell born?"}
-            told = [await _call(session, "ask", **asked, filter={"team": team}) for team in ("x", "y")]
-            hits = [await _call(session, "retrieve", query="Bell", filter={"team": team}) for team in ("x", "y")]
+            told = [
+                await _call(session, "ask", **asked, filter={"team": team})
+                for team in ("x", "y")
+            ]
+            hits = [
+                await _call(session, "retrieve", query="Bell", filter={"team": team})
+                for team in ("x", "y")
+            ]
     assert [(one["answer"], one["abstained"]) for one in told] == [
         ("Edinburgh", False),
         ("No answer: no passage was found for the question.", True),
@@ -119,14 +152,22 @@ async def test_a_filter_narrows_a_question_and_a_search(tmp_path: Path) -> None:
 async def test_a_question_may_refer_to_its_thread(tmp_path: Path) -> None:
     with serving(Settings(), sample=True) as url:
         async with over_http(url) as session:
-            await _call(session, "ask", question="Who invented the telephone?", thread="1")
-            told = await _call(session, "ask", question="Where was he born?", thread="1")
-            refused = await _refused(session, "ask", question="Where?", thread="no/name")
+            await _call(
+                session, "ask", question="Who invented the telephone?", thread="1"
+            )
+            told = await _call(
+                session, "ask", question="Where was he born?", thread="1"
+            )
+            refused = await _refused(
+                session, "ask", question="Where?", thread="no/name"
+            )
     assert told["answer"] == "Edinburgh"
     assert "should match pattern" in refused
 
 
-async def test_a_model_that_cannot_be_asked_is_a_tool_s_error(scripted_llm: Any) -> None:
+async def test_a_model_that_cannot_be_asked_is_a_tool_s_error(
+    scripted_llm: Any,
+) -> None:
     scripted_llm.script({"status": 401, "repeat": True})
     with serving(Settings(llm=scripted_llm.spec, retries=0), sample=True) as url:
         async with over_http(url) as session:
@@ -138,7 +179,12 @@ def test_nobody_waits_for_messages_that_never_come() -> None:
     with serving(Settings(), sample=True) as url:
         for method in ("GET", "DELETE"):
             accept = {"Accept": "text/event-stream"}
-            assert httpx.request(method, f"{url}/mcp", headers=accept, trust_env=False).status_code == 405
+            assert (
+                httpx.request(
+                    method, f"{url}/mcp", headers=accept, trust_env=False
+                ).status_code
+                == 405
+            )
 
 
 async def test_below_a_path_of_another_application_the_tools_work_as_well() -> None:
@@ -150,7 +196,11 @@ async def test_below_a_path_of_another_application_the_tools_work_as_well() -> N
 
 
 async def test_arguments_are_no_longer_than_those_of_rest() -> None:
-    too_long = (("ask", "question", 100_001), ("retrieve", "query", 10_001), ("get_graph", "entity", 1_001))
+    too_long = (
+        ("ask", "question", 100_001),
+        ("retrieve", "query", 10_001),
+        ("get_graph", "entity", 1_001),
+    )
     with serving(Settings(), sample=True) as url:
         async with over_http(url) as session:
             for tool, argument, length in too_long:
@@ -160,15 +210,29 @@ async def test_arguments_are_no_longer_than_those_of_rest() -> None:
             await _call(session, "retrieve", query="t" * 10_000)
 
 
-async def test_get_graph_shows_facts_around_an_entity_or_says_how_to_make_a_graph(tmp_path: Path) -> None:
+async def test_get_graph_shows_facts_around_an_entity_or_says_how_to_make_a_graph(
+    tmp_path: Path,
+) -> None:
     index = PassageIndex.create(tmp_path / "my.index")
-    index.add([Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith")])
+    index.add(
+        [
+            Passage(
+                "leith", "The Water of Leith flows through Edinburgh.", "Water of Leith"
+            )
+        ]
+    )
     with serving(Settings(index=tmp_path / "my.index")) as url:
         async with over_http(url) as session:
-            assert "get_graph" not in [tool.name for tool in (await session.list_tools()).tools]
-            assert "ras-agent kg build" in await _refused(session, "get_graph", entity="Edinburgh")
+            assert "get_graph" not in [
+                tool.name for tool in (await session.list_tools()).tools
+            ]
+            assert "ras-agent kg build" in await _refused(
+                session, "get_graph", entity="Edinburgh"
+            )
             build_graph(tmp_path / "my.index")
-            assert "get_graph" in [tool.name for tool in (await session.list_tools()).tools]
+            assert "get_graph" in [
+                tool.name for tool in (await session.list_tools()).tools
+            ]
             around = await _call(session, "get_graph", entity="edinburgh")
             unknown = await _refused(session, "get_graph", entity="Edinborough")
     assert ["Water of Leith", "flows through", "Edinburgh"] in around["facts"]
@@ -176,7 +240,9 @@ async def test_get_graph_shows_facts_around_an_entity_or_says_how_to_make_a_grap
     assert "names that begin like it: Edinburgh" in unknown
 
 
-async def test_a_token_is_wanted_and_its_filter_bounds_the_tools(tmp_path: Path) -> None:
+async def test_a_token_is_wanted_and_its_filter_bounds_the_tools(
+    tmp_path: Path,
+) -> None:
     index = PassageIndex.create(tmp_path / "my.index")
     index.add([Passage("a", "Bell was born in Edinburgh.", "Bell", metadata={"team": "x"}),
                Passage("b", "Bell moved to Canada.", "Bell", metadata={"team": "y"})])  # fmt: skip
@@ -209,9 +275,17 @@ async def test_an_unforeseen_error_is_logged_and_not_shown(
     assert caplog.text.count("TypeError: the text of a passage") == 3
 
 
-async def test_a_graph_is_looked_through_beside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_graph_is_looked_through_beside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     index = PassageIndex.create(tmp_path / "my.index")
-    index.add([Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith")])
+    index.add(
+        [
+            Passage(
+                "leith", "The Water of Leith flows through Edinburgh.", "Water of Leith"
+            )
+        ]
+    )
     build_graph(tmp_path / "my.index")
     on_the_loop = []
 
@@ -222,7 +296,9 @@ async def test_a_graph_is_looked_through_beside_the_event_loop(tmp_path: Path, m
 
     graph = Service.graph
     monkeypatch.setattr(Service, "graph", lambda *given: noted(graph, *given))
-    monkeypatch.setattr(service, "names_beginning", partial(noted, service.names_beginning))
+    monkeypatch.setattr(
+        service, "names_beginning", partial(noted, service.names_beginning)
+    )
     monkeypatch.setattr(service, "neighbourhood", partial(noted, service.neighbourhood))
     with serving(Settings(index=tmp_path / "my.index")) as url:
         async with over_http(url) as session:
@@ -232,7 +308,9 @@ async def test_a_graph_is_looked_through_beside_the_event_loop(tmp_path: Path, m
     assert on_the_loop == []
 
 
-def test_a_program_that_has_not_set_up_logging_may_still_do_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_has_not_set_up_logging_may_still_do_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])
     with serving(Settings(), sample=True):

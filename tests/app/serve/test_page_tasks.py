@@ -12,7 +12,10 @@ from ras_agent.app.serve.page_tasks import reply_to_task
 from ras_agent.app.serve.wire import Message
 
 QUESTION = "Where was Alexander Graham Bell born?"
-CHAT = [Message(role="user", content=QUESTION), Message(role="assistant", content="Edinburgh")]
+CHAT = [
+    Message(role="user", content=QUESTION),
+    Message(role="assistant", content="Edinburgh"),
+]
 
 
 def reply(prompt: str) -> str | None:
@@ -26,16 +29,24 @@ def reply(prompt: str) -> str | None:
             "Provide a short title for the conversation, at most 5 words. Return only the title.",
             "Where was Alexander Graham Bell",
         ),
-        ("Give this conversation a name. Keep it short, 10 characters max, no quotes.", "Where…"),
+        (
+            "Give this conversation a name. Keep it short, 10 characters max, no quotes.",
+            "Where…",
+        ),
         (
             "Please generate a four to five word title that summarizes our conversation, without quotation marks.",
             QUESTION,
         ),
-        ("You name chats. Summarise the conversation above in a title of at most 10 words", QUESTION),
+        (
+            "You name chats. Summarise the conversation above in a title of at most 10 words",
+            QUESTION,
+        ),
         ("Write a brief heading for this dialogue; no punctuation.", QUESTION),
     ],
 )
-def test_a_title_is_the_first_question_within_the_bounds_of_the_prompt(prompt: str, title: str) -> None:
+def test_a_title_is_the_first_question_within_the_bounds_of_the_prompt(
+    prompt: str, title: str
+) -> None:
     assert reply(prompt) == title
 
 
@@ -50,7 +61,9 @@ def test_a_title_is_the_first_question_within_the_bounds_of_the_prompt(prompt: s
         f'[{{"role": "user", "content": "{QUESTION}"}}]',
     ],
 )
-def test_the_question_is_found_in_a_conversation_that_the_prompt_shows(shown: str) -> None:
+def test_the_question_is_found_in_a_conversation_that_the_prompt_shows(
+    shown: str,
+) -> None:
     prompt = f"Generate a concise title for the chat. Only the title.\n\n{shown}"
     assert reply_to_task([Message(role="user", content=prompt)]) == QUESTION
 
@@ -69,7 +82,10 @@ def test_what_announces_or_ends_a_conversation_is_no_part_of_it(prompt: str) -> 
 @pytest.mark.parametrize(
     ("system", "said"),
     [
-        ("Generate a short title based on the message with which a user begins a conversation.", QUESTION),
+        (
+            "Generate a short title based on the message with which a user begins a conversation.",
+            QUESTION,
+        ),
         (
             "You title chats. Produce a very short, descriptive title (2-4 words) of the first message.",
             "Where was Alexander Graham",
@@ -82,21 +98,38 @@ def test_what_announces_or_ends_a_conversation_is_no_part_of_it(prompt: str) -> 
 def test_a_question_is_titled_where_the_system_turn_makes_titles_and_answered_otherwise(
     system: str, said: str | None
 ) -> None:
-    turns = [Message(role="system", content=system), Message(role="user", content=QUESTION)]
+    turns = [
+        Message(role="system", content=system),
+        Message(role="user", content=QUESTION),
+    ]
     assert reply_to_task(turns) == said
 
 
 def test_an_instruction_may_stand_in_the_system_turn() -> None:
-    system = Message(role="system", content="You name conversations. Give a title of at most 10 words, without quotes.")
-    assert reply_to_task([system, Message(role="user", content=f"```\nuser: {QUESTION}\n```")]) == QUESTION
+    system = Message(
+        role="system",
+        content="You name conversations. Give a title of at most 10 words, without quotes.",
+    )
+    assert (
+        reply_to_task(
+            [system, Message(role="user", content=f"```\nuser: {QUESTION}\n```")]
+        )
+        == QUESTION
+    )
 
 
 @pytest.mark.parametrize(
     ("prompt", "said"),
     [
         ("Suggest 3 short follow-up questions for this conversation, as JSON.", []),
-        ('Generate search queries for the conversation. JSON only: {"queries": []}', {"queries": []}),
-        ('Generate 1-3 broad tags for this chat. JSON only: {"tags": ["tag1"]}', {"tags": ["General"]}),
+        (
+            'Generate search queries for the conversation. JSON only: {"queries": []}',
+            {"queries": []},
+        ),
+        (
+            'Generate 1-3 broad tags for this chat. JSON only: {"tags": ["tag1"]}',
+            {"tags": ["General"]},
+        ),
     ],
 )
 def test_what_no_rule_can_make_is_empty(prompt: str, said: object) -> None:
@@ -104,7 +137,12 @@ def test_what_no_rule_can_make_is_empty(prompt: str, said: object) -> None:
 
 
 def test_a_summary_is_what_was_asked() -> None:
-    assert reply("Summarize the discussion briefly, in 200 words or less, as a prompt for later.") == QUESTION
+    assert (
+        reply(
+            "Summarize the discussion briefly, in 200 words or less, as a prompt for later."
+        )
+        == QUESTION
+    )
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,20 @@ from tests.app.serve.conftest import Served, events_of
 
 QUESTION = "Where was Bell born?"
 PASSAGES = [
-    Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell", "bell.md", {"team": "x"}),
-    Passage("leith", "The Water of Leith flows through Edinburgh.", "Leith", "leith.md", {"team": "y"}),
+    Passage(
+        "bell",
+        "Alexander Graham Bell was born in Edinburgh.",
+        "Bell",
+        "bell.md",
+        {"team": "x"},
+    ),
+    Passage(
+        "leith",
+        "The Water of Leith flows through Edinburgh.",
+        "Leith",
+        "leith.md",
+        {"team": "y"},
+    ),
 ]
 _numbers = count()
 
@@ -44,7 +56,9 @@ class Database:
 
     def end_connections(self) -> None:
         """End all connections, as a restart of the server does, and wait until they have ended."""
-        self._execute(f"SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE datname = '{self._name}'")
+        self._execute(
+            f"SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE datname = '{self._name}'"
+        )
 
     @contextmanager
     def away(self) -> Iterator[None]:
@@ -76,19 +90,33 @@ def _found(client: httpx.Client, query: str, **more: str) -> list[str]:
 def test_it_is_searched_and_asked_within_a_filter(client: httpx.Client) -> None:
     assert _found(client, "Edinburgh") == ["bell", "leith"]
     assert _found(client, "Edinburgh", filter='{"team": "y"}') == ["leith"]
-    assert client.post("/api/ask", json={"question": QUESTION}).json()["answer"] == "Edinburgh"
-    out = client.post("/api/ask", json={"question": QUESTION, "filter": {"team": "y"}}).json()
+    assert (
+        client.post("/api/ask", json={"question": QUESTION}).json()["answer"]
+        == "Edinburgh"
+    )
+    out = client.post(
+        "/api/ask", json={"question": QUESTION, "filter": {"team": "y"}}
+    ).json()
     assert "bell" not in out["passages"]
     assert client.get("/api/passages/bell").json()["text"] == PASSAGES[0].text
 
 
-def test_uploads_and_the_writes_of_other_processes_are_found_at_once(client: httpx.Client, database: Database) -> None:
+def test_uploads_and_the_writes_of_other_processes_are_found_at_once(
+    client: httpx.Client, database: Database
+) -> None:
     upload = {"files": ("z.txt", b"Zyltor was founded by Mara Quist.")}
-    done = client.post("/api/documents", files=upload, data={"metadata": '{"team": "z"}'}).json()
+    done = client.post(
+        "/api/documents", files=upload, data={"metadata": '{"team": "z"}'}
+    ).json()
     assert (done["passages_total"], done["graph"]) == (3, None)
     assert _found(client, "Zyltor", filter='{"team": "z"}') == ["z.txt"]
-    assert read_upload(PostgresDatabase(database.address), upload_path("z.txt")) == upload["files"][1]
-    PassageIndex.open(database.address).upsert([Passage("new", "Ostrell is a town.", "Ostrell", "new.md")])
+    assert (
+        read_upload(PostgresDatabase(database.address), upload_path("z.txt"))
+        == upload["files"][1]
+    )
+    PassageIndex.open(database.address).upsert(
+        [Passage("new", "Ostrell is a town.", "Ostrell", "new.md")]
+    )
     assert _found(client, "Ostrell") == ["new"]
     assert client.delete("/api/documents?id=z.txt").json() == {"documents_removed": 1}
     assert client.delete("/api/documents?id=new.md").json() == {"documents_removed": 1}
@@ -99,13 +127,18 @@ def test_uploads_and_the_writes_of_other_processes_are_found_at_once(client: htt
 def test_a_document_of_a_file_is_not_removed_behind_the_back_of_another_writer(
     client: httpx.Client, database: Database
 ) -> None:
-    client.post("/api/documents", files={"files": ("z.txt", b"Zyltor was founded by Mara Quist.")})
+    client.post(
+        "/api/documents",
+        files={"files": ("z.txt", b"Zyltor was founded by Mara Quist.")},
+    )
     with PostgresDatabase(database.address).alone():
         assert client.delete("/api/documents?id=z.txt").status_code == 409
     assert _found(client, "Zyltor") == ["z.txt"]
 
 
-def test_a_database_that_is_away_is_told_at_once_and_found_again(client: httpx.Client, database: Database) -> None:
+def test_a_database_that_is_away_is_told_at_once_and_found_again(
+    client: httpx.Client, database: Database
+) -> None:
     _found(client, "Edinburgh")
     upload: Any = {"files": ("z.txt", b"Zyltor was founded by Mara Quist.")}
     chat = {"model": "ras-agent", "messages": [{"role": "user", "content": QUESTION}]}
@@ -124,7 +157,10 @@ def test_a_database_that_is_away_is_told_at_once_and_found_again(client: httpx.C
         streamed = client.post("/api/ask", json={"question": QUESTION, "stream": True})
         assert events_of(streamed.text)[-1][0] == "error"
         assert client.get("/health").status_code == 200
-    assert client.post("/api/ask", json={"question": QUESTION}).json()["answer"] == "Edinburgh"
+    assert (
+        client.post("/api/ask", json={"question": QUESTION}).json()["answer"]
+        == "Edinburgh"
+    )
     assert client.post("/api/documents", files=upload).status_code == 200
 
 
@@ -147,22 +183,39 @@ def test_what_no_text_of_a_database_holds_is_replaced_in_questions_answers_and_n
         {"reply": f"(S> Be{odd}ll | P> was born in | O> Edinburgh)", "repeat": True},
     )
     threads = f"postgres:{database.address.url}"
-    client = served(Settings(index=database.address, checkpoint=threads, llm=scripted_llm.spec))
+    client = served(
+        Settings(index=database.address, checkpoint=threads, llm=scripted_llm.spec)
+    )
     asked = {"question": f"Where was Be{odd}ll born?", "thread": "th"}
-    out = client.post("/api/ask", content=json.dumps(asked), headers={"Content-Type": "application/json"})
+    out = client.post(
+        "/api/ask",
+        content=json.dumps(asked),
+        headers={"Content-Type": "application/json"},
+    )
     assert (out.status_code, out.json()["answer"]) == (200, "Edin\ufffdburgh")
     assert "failures" not in out.json() or out.json()["failures"] == []
     client.patch("/api/threads/th", json={"name": "Be\0ll"}).raise_for_status()
-    client.patch("/api/threads/th", json={"right": False, "correct": "Lei\0th"}).raise_for_status()
+    client.patch(
+        "/api/threads/th", json={"right": False, "correct": "Lei\0th"}
+    ).raise_for_status()
     (thread,) = client.get("/api/threads").json()["threads"]
-    assert (thread["name"], thread["question"]) == ("Be\ufffdll", "Where was Be\ufffdll born?")
+    assert (thread["name"], thread["question"]) == (
+        "Be\ufffdll",
+        "Where was Be\ufffdll born?",
+    )
 
 
-def test_of_a_drivers_error_the_log_has_the_first_line_alone(caplog: pytest.LogCaptureFixture) -> None:
-    quoting = psycopg.DataError('unsupported\nDETAIL: it is "Where was Bell born?"\nCONTEXT: JSON data, line 1: Bell')
+def test_of_a_drivers_error_the_log_has_the_first_line_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    quoting = psycopg.DataError(
+        'unsupported\nDETAIL: it is "Where was Bell born?"\nCONTEXT: JSON data, line 1: Bell'
+    )
     assert refusal(quoting)[0] == 503
     wrapped = KeyError("state")
     wrapped.__cause__ = quoting
     assert refusal(wrapped)[0] == 500
-    assert [record.getMessage().count("DataError: unsupported") for record in caplog.records] == [1, 1]
+    assert [
+        record.getMessage().count("DataError: unsupported") for record in caplog.records
+    ] == [1, 1]
     assert "Bell" not in caplog.text

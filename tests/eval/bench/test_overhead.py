@@ -17,8 +17,15 @@ def test_ours_is_divided_by_the_bare_graph_before_it() -> None:
     assert (ours["peer"], ours["ratio"]) == ("bare LangGraph", 2.0)
 
 
-def test_it_prints_a_table_and_writes_a_record_a_loop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_prints_a_table_and_writes_a_record_a_loop(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     main(["--runs", "2", "--json", str(tmp_path / "out.jsonl")])
-    found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [("ratio" in one, one["benchmark"]) for one in found] == [(False, "overhead"), (True, "overhead")] * 3
+    found = [
+        json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()
+    ]
+    assert [("ratio" in one, one["benchmark"]) for one in found] == [
+        (False, "overhead"),
+        (True, "overhead"),
+    ] * 3
     assert len(capsys.readouterr().out.splitlines()) == 8

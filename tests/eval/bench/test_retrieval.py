@@ -21,9 +21,13 @@ def test_queries_have_six_words() -> None:
     assert [len(query.split()) for query in synthetic_queries(3)] == [6, 6, 6]
 
 
-def test_it_prints_a_table_and_writes_a_record_a_system(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_prints_a_table_and_writes_a_record_a_system(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     main(["--sizes", "300", "--queries", "5", "--json", str(tmp_path / "out.jsonl")])
-    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    records = [
+        json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()
+    ]
     assert [(record["size"], record["system"]) for record in records] == [
         (300, "ras-agent"),
         (300, "bm25s"),

@@ -24,29 +24,53 @@ def test_a_cost_gets_worse_upwards_and_a_rate_downwards() -> None:
     assert ANSWERS.worsening(16.0) == pytest.approx(-0.2)
 
 
-def test_rows_are_appended_with_the_commit_and_read_back_as_the_median_of_the_last_five(tmp_path: Path) -> None:
+def test_rows_are_appended_with_the_commit_and_read_back_as_the_median_of_the_last_five(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "build" / "bench.jsonl"
     for ours in (90.0, 1.0, 2.0, 3.0, 4.0, 5.0):
-        append_rows(path, [BenchRow("bm25", "ms", ours, "a peer", 1.0, at_most=2)], "abc+", "2026-01-01")
+        append_rows(
+            path,
+            [BenchRow("bm25", "ms", ours, "a peer", 1.0, at_most=2)],
+            "abc+",
+            "2026-01-01",
+        )
     first = json.loads(path.read_text().splitlines()[0])
-    assert (first["name"], first["ratio"], first["met"], first["commit"]) == ("bm25", 90.0, False, "abc+")
+    assert (first["name"], first["ratio"], first["met"], first["commit"]) == (
+        "bm25",
+        90.0,
+        False,
+        "abc+",
+    )
     assert earlier_ratios(path) == {"bm25": 3.0}
 
 
-def test_lines_of_other_programs_are_skipped_and_no_file_is_no_earlier_run(tmp_path: Path) -> None:
+def test_lines_of_other_programs_are_skipped_and_no_file_is_no_earlier_run(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "bench.jsonl").write_text('{"benchmark": "overhead", "ratio": 2}\n')
-    assert earlier_ratios(tmp_path / "bench.jsonl") == {} == earlier_ratios(tmp_path / "none.jsonl")
+    assert (
+        earlier_ratios(tmp_path / "bench.jsonl")
+        == {}
+        == earlier_ratios(tmp_path / "none.jsonl")
+    )
 
 
 def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
     (tmp_path / "bench.jsonl").write_text('{"benchmark": "x"}\n{"half\n')
-    with pytest.raises(IngestError, match=r"bench\.jsonl line 2: expected a JSON object"):
+    with pytest.raises(
+        IngestError, match=r"bench\.jsonl line 2: expected a JSON object"
+    ):
         earlier_ratios(tmp_path / "bench.jsonl")
 
 
 def test_a_ratio_a_fifth_worse_than_before_is_marked_and_said() -> None:
-    table = bench_table([SEARCH, ANSWERS], {"bm25": 0.4, "evaluation": 21.0}).splitlines()
-    assert table[2] == "| bm25 | ms | 2 | a peer | 4 | 0.5 | at most 0.6 | 0.4 | WORSE |"
+    table = bench_table(
+        [SEARCH, ANSWERS], {"bm25": 0.4, "evaluation": 21.0}
+    ).splitlines()
+    assert (
+        table[2] == "| bm25 | ms | 2 | a peer | 4 | 0.5 | at most 0.6 | 0.4 | WORSE |"
+    )
     assert table[3].endswith("| at least 25 | 21 | misses its bar |")
     assert table[5:] == [
         "bm25: 0.5 times a peer is 25% worse than the 0.4 of the last runs.",
@@ -55,11 +79,15 @@ def test_a_ratio_a_fifth_worse_than_before_is_marked_and_said() -> None:
 
 
 def test_the_table_says_that_all_is_well() -> None:
-    assert bench_table([SEARCH], {"bm25": 0.45}).endswith("Every bar is met, and no row is a fifth worse than before.")
+    assert bench_table([SEARCH], {"bm25": 0.45}).endswith(
+        "Every bar is met, and no row is a fifth worse than before."
+    )
 
 
 def test_an_unknown_part_is_refused() -> None:
-    with pytest.raises(SettingsError, match=r"--parts: unknown 'speed'; known: start, overhead"):
+    with pytest.raises(
+        SettingsError, match=r"--parts: unknown 'speed'; known: start, overhead"
+    ):
         main(["--parts", "speed"])
 
 
@@ -77,14 +105,34 @@ def test_a_part_without_its_server_is_left_out_and_said(
 @pytest.mark.parametrize(
     ("part", "peer", "said"),
     [
-        ("retrieval", "bm25s", "retrieval is left out: no peer to measure: pip install bm25s"),
-        ("dense", "faiss", "dense is left out: no peer to measure: pip install faiss-cpu"),
-        ("walk", "rustworkx", "walk is left out: the benchmark's peer needs an extra: pip install 'ras-agent[graph]'"),
-        ("gfm", "numba", "gfm is left out: the GFM network needs an extra: pip install 'ras-agent[gnn]'"),
+        (
+            "retrieval",
+            "bm25s",
+            "retrieval is left out: no peer to measure: pip install bm25s",
+        ),
+        (
+            "dense",
+            "faiss",
+            "dense is left out: no peer to measure: pip install faiss-cpu",
+        ),
+        (
+            "walk",
+            "rustworkx",
+            "walk is left out: the benchmark's peer needs an extra: pip install 'ras-agent[graph]'",
+        ),
+        (
+            "gfm",
+            "numba",
+            "gfm is left out: the GFM network needs an extra: pip install 'ras-agent[gnn]'",
+        ),
     ],
 )
 def test_a_part_without_its_peer_is_left_out_and_said_under_the_table(
-    part: str, peer: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    part: str,
+    peer: str,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, peer, None)
     main(["--parts", part])
@@ -92,10 +140,21 @@ def test_a_part_without_its_peer_is_left_out_and_said_under_the_table(
 
 
 @pytest.mark.slow("benchmarks")
-def test_every_part_gives_rows_with_one_bar_each(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_part_gives_rows_with_one_bar_each(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("rustworkx", reason="the peer, extra graph")
     pytest.importorskip("torch", reason="extra gnn")
-    from ras_agent.eval.bench import dense, gfm, graph, overhead, retrieval, start, throughput, walk
+    from ras_agent.eval.bench import (
+        dense,
+        gfm,
+        graph,
+        overhead,
+        retrieval,
+        start,
+        throughput,
+        walk,
+    )
     from ras_agent.eval.bench import postgres as in_postgres
 
     monkeypatch.setenv(in_postgres.SERVER, postgres)
@@ -112,5 +171,10 @@ def test_every_part_gives_rows_with_one_bar_each(postgres: str, monkeypatch: pyt
     ]
     assert len(rows) == 3 + 3 + 3 + 1 + 1 + 2 + 1 + 3 + 1
     assert len({row.name for row in rows}) == len(rows)
-    assert all(row.ours > 0 and row.theirs > 0 and (row.at_most is None) != (row.at_least is None) for row in rows)
+    assert all(
+        row.ours > 0
+        and row.theirs > 0
+        and (row.at_most is None) != (row.at_least is None)
+        for row in rows
+    )
     assert len(PARTS) == 9

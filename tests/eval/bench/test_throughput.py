@@ -34,11 +34,17 @@ def test_every_way_is_measured_against_the_sequential_loop(
             str(target),
         ]
     )
-    loop, evaluation, streams = (json.loads(line) for line in target.read_text().splitlines())
+    loop, evaluation, streams = (
+        json.loads(line) for line in target.read_text().splitlines()
+    )
     assert (loop["concurrency"], loop["questions"], loop["ratio"]) == (0, 2, 1.0)
     assert (evaluation["concurrency"], evaluation["questions"]) == (4, 6)
     assert evaluation["calls"] >= 6 * 3
-    assert (streams["client"], streams["concurrency"], streams["questions"]) == ("streams", 4, 6)
+    assert (streams["client"], streams["concurrency"], streams["questions"]) == (
+        "streams",
+        4,
+        6,
+    )
     assert streams["calls"] >= 6 * 3
     assert capsys.readouterr().out.splitlines()[2].startswith("| sequential loop |")
 
@@ -47,7 +53,9 @@ def test_the_stand_in_plans_reads_and_answers_by_the_prompt_alone() -> None:
     question = "Question: Who built it?"
     assert plan(question) == "[SUBQ] Who built it?"
     assert plan(f"[SUBQ] a\n[SUBQ] b\n[SUBQ] c\n{question}") == "[SUFFICIENT]"
-    assert extract("<passage>\n[1] Mill\none two three four five six seven\n</passage>").splitlines() == [
+    assert extract(
+        "<passage>\n[1] Mill\none two three four five six seven\n</passage>"
+    ).splitlines() == [
         "(S> Mill | P> has in its text | O> one two three four five)",
         "(S> Mill | P> has in its text | O> seven)",
     ]
@@ -56,8 +64,18 @@ def test_the_stand_in_plans_reads_and_answers_by_the_prompt_alone() -> None:
 
 
 def test_the_stand_in_counts_the_reply_that_is_asked_for_by_either_name() -> None:
-    asked = {"model": "answerer", "messages": [{"role": "user", "content": "Who built it?"}]}
+    asked = {
+        "model": "answerer",
+        "messages": [{"role": "user", "content": "Who built it?"}],
+    }
     with serving(window=100) as server:
         for limit in ({"max_tokens": 200}, {"max_completion_tokens": 200}):
-            refused = httpx.post(f"{server.root}/v1/chat/completions", json=asked | limit, trust_env=False)
-            assert (refused.status_code, "200 output tokens" in refused.text) == (400, True)
+            refused = httpx.post(
+                f"{server.root}/v1/chat/completions",
+                json=asked | limit,
+                trust_env=False,
+            )
+            assert (refused.status_code, "200 output tokens" in refused.text) == (
+                400,
+                True,
+            )

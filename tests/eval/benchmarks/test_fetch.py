@@ -22,15 +22,21 @@ ROW = {
 }
 
 
-def _library(monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+def _library(
+    monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]]
+) -> list[tuple[Any, ...]]:
     """Stands in for the library, which no offline test can have download; returns the calls it gets."""
     calls: list[tuple[Any, ...]] = []
 
-    def load_dataset(path: str, name: str | None, *, split: str, streaming: bool) -> Iterator[dict[str, Any]]:
+    def load_dataset(
+        path: str, name: str | None, *, split: str, streaming: bool
+    ) -> Iterator[dict[str, Any]]:
         calls.append((path, name, split, streaming))
         return iter(rows)
 
-    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
+    monkeypatch.setitem(
+        sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset)
+    )
     return calls
 
 
@@ -50,16 +56,25 @@ def test_a_limit_streams(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_bad_row_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     _library(monkeypatch, [ROW, {"id": "broken"}])
-    with pytest.raises(IngestError, match="hotpotqa/hotpot_qa validation row 2: no key"):
+    with pytest.raises(
+        IngestError, match="hotpotqa/hotpot_qa validation row 2: no key"
+    ):
         benchmark("hotpotqa").fetch()
 
 
-def test_without_the_library_the_install_line_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_install_line_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtra, match=says("hotpotqa", "needs an extra", "pip install 'ras-agent[datasets]'")):
+    with pytest.raises(
+        MissingExtra,
+        match=says("hotpotqa", "needs an extra", "pip install 'ras-agent[datasets]'"),
+    ):
         benchmark("hotpotqa").fetch()
 
 
 def test_what_no_hub_holds_names_its_source() -> None:
-    with pytest.raises(IngestError, match=says("musique", "no data set hub", "get musique_v1.0.zip")):
+    with pytest.raises(
+        IngestError, match=says("musique", "no data set hub", "get musique_v1.0.zip")
+    ):
         benchmark("musique").fetch()

@@ -34,17 +34,43 @@ SCENES = {
                 "w": 30,
                 "h": 40,
                 "attributes": ["old", "white"],
-                "relations": [{"object": "1002", "name": "to the left of"}, {"object": "1002", "name": "near"}],
+                "relations": [
+                    {"object": "1002", "name": "to the left of"},
+                    {"object": "1002", "name": "near"},
+                ],
             },
-            "1002": {"name": "tree", "x": 5, "y": 6, "w": 7, "h": 8, "attributes": [], "relations": []},
+            "1002": {
+                "name": "tree",
+                "x": 5,
+                "y": 6,
+                "w": 7,
+                "h": 8,
+                "attributes": [],
+                "relations": [],
+            },
         },
     },
     "72": {"width": 10, "height": 10, "objects": {}},
 }
 GQA = {
-    "9001": {"imageId": "71", "question": "What is near the tree?", "answer": "mill", "fullAnswer": "The mill is."},
-    "9002": {"imageId": "71", "question": "Is the mill old?", "answer": "yes", "fullAnswer": "Yes, it is."},
-    "9003": {"imageId": "72", "question": "Is it dark?", "answer": "no", "fullAnswer": "No."},
+    "9001": {
+        "imageId": "71",
+        "question": "What is near the tree?",
+        "answer": "mill",
+        "fullAnswer": "The mill is.",
+    },
+    "9002": {
+        "imageId": "71",
+        "question": "Is the mill old?",
+        "answer": "yes",
+        "fullAnswer": "Yes, it is.",
+    },
+    "9003": {
+        "imageId": "72",
+        "question": "Is it dark?",
+        "answer": "no",
+        "fullAnswer": "No.",
+    },
 }
 ROG = [
     {
@@ -53,7 +79,10 @@ ROG = [
         "answer": ["Ardle", "Isla"],
         "q_entity": ["Fell Mill"],
         "a_entity": ["Ardle"],
-        "graph": [["Fell Mill", "mill.river", "Ardle"], ["fell mill", "mill.owner", "Tam Orr"]],
+        "graph": [
+            ["Fell Mill", "mill.river", "Ardle"],
+            ["fell mill", "mill.owner", "Tam Orr"],
+        ],
         "choices": [],
     },
     {
@@ -83,7 +112,11 @@ PQ = (
 def _write(path: Path, content: Any) -> Path:
     lines = path.suffix == ".jsonl"
     text = (
-        content if isinstance(content, str) else "\n".join(map(json.dumps, content)) if lines else json.dumps(content)
+        content
+        if isinstance(content, str)
+        else "\n".join(map(json.dumps, content))
+        if lines
+        else json.dumps(content)
     )
     path.write_text(text, "utf-8")
     return path
@@ -92,14 +125,22 @@ def _write(path: Path, content: Any) -> Path:
 def test_explagraphs_has_two_arguments_and_a_graph(tmp_path: Path) -> None:
     explagraphs = benchmark("explagraphs")
     questions = explagraphs.load(_write(tmp_path / "sample.tsv", EXPLAGRAPHS))
-    assert [question.label for question in questions] == ["support", "counter", "support"]
+    assert [question.label for question in questions] == [
+        "support",
+        "counter",
+        "support",
+    ]
     assert 'Argument 2: A "working" mill feeds a town.' in questions[1].question
     graph = TextualGraph.from_dict(questions[0].metadata["graph"])
     assert graph.nodes == ("mills", "draw visitors", "stay")
     assert graph.edges == ((0, "capable of", 1), (1, "causes", 2))
     assert explagraphs.score(questions[1], Outcome("Counter.")) == {"accuracy": 1.0}
-    assert explagraphs.score(questions[1], Outcome("It supports it")) == {"accuracy": 0.0}
-    cited = Outcome("counter\nNodes:\n- mills\n- town\nEdges:\n- (feeds town; not desires; go)")
+    assert explagraphs.score(questions[1], Outcome("It supports it")) == {
+        "accuracy": 0.0
+    }
+    cited = Outcome(
+        "counter\nNodes:\n- mills\n- town\nEdges:\n- (feeds town; not desires; go)"
+    )
     assert explagraphs.score(questions[1], cited) == {
         "accuracy": 1.0,
         "valid_nodes": 0.5,
@@ -111,20 +152,32 @@ def test_explagraphs_has_two_arguments_and_a_graph(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("a\tb\tagrees\t(x; y; z)", "line 5: 'label' should be support or counter, found 'agrees'"),
-        ("a\tb\tsupport\t(x; y; z)(x; y)", r"line 5: 'graph' should be \(head; relation; tail\)..., found '\(x; y\)'"),
+        (
+            "a\tb\tagrees\t(x; y; z)",
+            "line 5: 'label' should be support or counter, found 'agrees'",
+        ),
+        (
+            "a\tb\tsupport\t(x; y; z)(x; y)",
+            r"line 5: 'graph' should be \(head; relation; tail\)..., found '\(x; y\)'",
+        ),
         ("a\tb\tsupport\t", r"line 5: no key 'graph'; found .*graph \(empty\)"),
         ("a\tb\tsupport", "line 5: expected 4 fields .*, found 3"),
     ],
 )
-def test_a_malformed_explanation_is_named(tmp_path: Path, row: str, message: str) -> None:
+def test_a_malformed_explanation_is_named(
+    tmp_path: Path, row: str, message: str
+) -> None:
     with pytest.raises(IngestError, match=message):
-        benchmark("explagraphs").load(_write(tmp_path / "sample.tsv", EXPLAGRAPHS + row))
+        benchmark("explagraphs").load(
+            _write(tmp_path / "sample.tsv", EXPLAGRAPHS + row)
+        )
 
 
 def test_scene_graphs_are_read_from_beside_the_questions(tmp_path: Path) -> None:
     _write(tmp_path / "val_sceneGraphs.json", SCENES)
-    questions = benchmark("scenegraphs").load(_write(tmp_path / "val_questions.json", GQA))
+    questions = benchmark("scenegraphs").load(
+        _write(tmp_path / "val_questions.json", GQA)
+    )
     assert [(question.id, question.answers) for question in questions] == [
         ("9001", ("mill",)),
         ("9002", ("yes",)),
@@ -140,17 +193,23 @@ def test_scene_graphs_are_read_from_beside_the_questions(tmp_path: Path) -> None
 
 def test_graphqas_own_table_of_scene_questions_is_read(tmp_path: Path) -> None:
     _write(tmp_path / "train_sceneGraphs.json", SCENES)
-    rows = 'q_id,image_id,question,answer,full_answer\n5,71,Is it old?,yes,"Yes, it is."\n'
+    rows = (
+        'q_id,image_id,question,answer,full_answer\n5,71,Is it old?,yes,"Yes, it is."\n'
+    )
     (question,) = benchmark("scenegraphs").load(_write(tmp_path / "sample.csv", rows))
     assert (question.id, question.metadata["full_answer"]) == ("5", "Yes, it is.")
 
 
 def test_missing_scenes_are_named(tmp_path: Path) -> None:
     file = _write(tmp_path / "questions.json", GQA)
-    with pytest.raises(IngestError, match=says("none of", "sceneGraphs.json", "get sceneGraphs.zip")):
+    with pytest.raises(
+        IngestError, match=says("none of", "sceneGraphs.json", "get sceneGraphs.zip")
+    ):
         benchmark("scenegraphs").load(file)
     _write(tmp_path / "val_sceneGraphs.json", {"71": SCENES["71"]})
-    with pytest.raises(IngestError, match="record 3: there is no scene graph of image '72'"):
+    with pytest.raises(
+        IngestError, match="record 3: there is no scene graph of image '72'"
+    ):
         benchmark("scenegraphs").load(file)
 
 
@@ -165,7 +224,9 @@ def test_missing_scenes_are_named(tmp_path: Path) -> None:
         ({"name": []}, "object 1001: 'name' should be text"),
     ],
 )
-def test_a_malformed_scene_is_named(tmp_path: Path, broken: dict[str, Any], message: str) -> None:
+def test_a_malformed_scene_is_named(
+    tmp_path: Path, broken: dict[str, Any], message: str
+) -> None:
     mill = {**SCENES["71"]["objects"]["1001"], **broken}  # type: ignore[index]
     _write(tmp_path / "sceneGraphs.json", {"71": {"objects": {"1001": mill}}})
     with pytest.raises(IngestError, match=f"record 1, .*{message}"):
@@ -175,17 +236,36 @@ def test_a_malformed_scene_is_named(tmp_path: Path, broken: dict[str, Any], mess
 @pytest.mark.parametrize("name", ["webqsp", "cwq", "grailqa", "webquestions"])
 def test_questions_over_freebase_share_one_record(tmp_path: Path, name: str) -> None:
     questions = benchmark(name).load(_write(tmp_path / "sample.jsonl", ROG))
-    assert [question.answers for question in questions] == [("Ardle", "Isla"), ("Ada Bell",), ()]
+    assert [question.answers for question in questions] == [
+        ("Ardle", "Isla"),
+        ("Ada Bell",),
+        (),
+    ]
     first = questions[0].metadata
-    assert (first["question_entities"], first["answer_entities"]) == (["Fell Mill"], ["Ardle"])
-    assert TextualGraph.from_dict(first["graph"]).nodes == ("Fell Mill", "Ardle", "fell mill", "Tam Orr")
+    assert (first["question_entities"], first["answer_entities"]) == (
+        ["Fell Mill"],
+        ["Ardle"],
+    )
+    assert TextualGraph.from_dict(first["graph"]).nodes == (
+        "Fell Mill",
+        "Ardle",
+        "fell mill",
+        "Tam Orr",
+    )
 
 
-def test_a_retrieved_graph_is_scored_by_the_answers_that_it_holds(tmp_path: Path) -> None:
+def test_a_retrieved_graph_is_scored_by_the_answers_that_it_holds(
+    tmp_path: Path,
+) -> None:
     webqsp = benchmark("webqsp")
     question = webqsp.load(_write(tmp_path / "sample.jsonl", ROG))[0]
-    facts = {"t1": Triple("Fell Mill", "river", "Ardle"), "t2": Triple("Fell Mill", "owner", "Tam Orr")}
-    assert webqsp.score(question, Outcome("Isla\nthe Don\nTay\nArdle", facts=facts)) == {
+    facts = {
+        "t1": Triple("Fell Mill", "river", "Ardle"),
+        "t2": Triple("Fell Mill", "owner", "Tam Orr"),
+    }
+    assert webqsp.score(
+        question, Outcome("Isla\nthe Don\nTay\nArdle", facts=facts)
+    ) == {
         "hr@1": 1.0,
         "golden_match": 1.0,
         "answer_f1": pytest.approx(2 / 3),  # 2 of 4 listed, 2 of 2 gold
@@ -199,38 +279,65 @@ def test_a_retrieved_graph_is_scored_by_the_answers_that_it_holds(tmp_path: Path
 
 
 def test_graphqas_webqsp_is_in_lower_case(tmp_path: Path) -> None:
-    question = benchmark("graphqa-webqsp").load(_write(tmp_path / "sample.jsonl", ROG))[0]
+    question = benchmark("graphqa-webqsp").load(_write(tmp_path / "sample.jsonl", ROG))[
+        0
+    ]
     assert question.answers == ("ardle", "isla")
-    assert TextualGraph.from_dict(question.metadata["graph"]).nodes == ("fell mill", "ardle", "tam orr")
+    assert TextualGraph.from_dict(question.metadata["graph"]).nodes == (
+        "fell mill",
+        "ardle",
+        "tam orr",
+    )
 
 
 def test_a_malformed_subgraph_is_named(tmp_path: Path) -> None:
-    with pytest.raises(IngestError, match=says("line 1", "'graph'", "[subject, predicate, object]", "['a', 'b']")):
-        benchmark("cwq").load(_write(tmp_path / "sample.jsonl", [{**ROG[0], "graph": [["a", "b"]]}]))
+    with pytest.raises(
+        IngestError,
+        match=says("line 1", "'graph'", "[subject, predicate, object]", "['a', 'b']"),
+    ):
+        benchmark("cwq").load(
+            _write(tmp_path / "sample.jsonl", [{**ROG[0], "graph": [["a", "b"]]}])
+        )
 
 
 def test_pathquestion_reads_answers_and_the_path(tmp_path: Path) -> None:
     questions = benchmark("pathquestion").load(_write(tmp_path / "sample.txt", PQ))
     assert questions[0].answers == ("ardle", "isla")
-    assert questions[0].metadata["path"] == [["tam_orr", "owned", "fell_mill"], ["fell_mill", "river", "ardle"]]
+    assert questions[0].metadata["path"] == [
+        ["tam_orr", "owned", "fell_mill"],
+        ["fell_mill", "river", "ardle"],
+    ]
     assert [question.hops for question in questions] == [2, 1, 3]
     assert (questions[2].answers, questions[2].type) == (("blair",), "3hop")
 
 
-@pytest.mark.parametrize("path", ["tam_orr", "tam_orr#owned", "tam_orr#owned#mill#river", "tam_orr##mill"])
+@pytest.mark.parametrize(
+    "path", ["tam_orr", "tam_orr#owned", "tam_orr#owned#mill#river", "tam_orr##mill"]
+)
 def test_a_malformed_path_is_named(tmp_path: Path, path: str) -> None:
-    with pytest.raises(IngestError, match="line 1: 'path' should be subject#relation#entity"):
-        benchmark("pathquestion").load(_write(tmp_path / "sample.txt", f"q\ta\t{path}\n"))
+    with pytest.raises(
+        IngestError, match="line 1: 'path' should be subject#relation#entity"
+    ):
+        benchmark("pathquestion").load(
+            _write(tmp_path / "sample.txt", f"q\ta\t{path}\n")
+        )
 
 
 def test_a_knowledge_base_has_tabs_or_lists(tmp_path: Path) -> None:
     file = _write(
-        tmp_path / "kb.txt", 'tam\t\towned\tmill\nmill\triver\tardle\n["ada", "spouse", "tam"]\ntam\towned\tmill\n'
+        tmp_path / "kb.txt",
+        'tam\t\towned\tmill\nmill\triver\tardle\n["ada", "spouse", "tam"]\ntam\towned\tmill\n',
     )
-    assert read_knowledge_base(file) == [("tam", "owned", "mill"), ("mill", "river", "ardle"), ("ada", "spouse", "tam")]
+    assert read_knowledge_base(file) == [
+        ("tam", "owned", "mill"),
+        ("mill", "river", "ardle"),
+        ("ada", "spouse", "tam"),
+    ]
 
 
 @pytest.mark.parametrize("line", ["tam\towned", "[1, 2", '["a", "b"]'])
 def test_a_malformed_fact_is_named(tmp_path: Path, line: str) -> None:
-    with pytest.raises(IngestError, match=r"kb.txt line 2: expected head, relation, tail"):
+    with pytest.raises(
+        IngestError, match=r"kb.txt line 2: expected head, relation, tail"
+    ):
         read_knowledge_base(_write(tmp_path / "kb.txt", f"a\tb\tc\n{line}\n"))

@@ -16,20 +16,37 @@ from ras_agent.eval.question import Question
 from ras_agent.records import Passage
 from tests.messages import says
 
-PLAIN = {"id": "q1", "question": "Who owned Fell Mill?", "answers": ["Tam Orr"], "supporting_titles": ["Fell Mill"]}
+PLAIN = {
+    "id": "q1",
+    "question": "Who owned Fell Mill?",
+    "answers": ["Tam Orr"],
+    "supporting_titles": ["Fell Mill"],
+}
 
 
 def _plain(path: Path, *extra: dict[str, object]) -> Path:
-    path.write_text("".join(json.dumps({**PLAIN, **more}) + "\n" for more in (extra or ({},))), "utf-8")
+    path.write_text(
+        "".join(json.dumps({**PLAIN, **more}) + "\n" for more in (extra or ({},))),
+        "utf-8",
+    )
     return path
 
 
 @pytest.mark.parametrize("name", benchmark_names())
-def test_every_benchmark_reads_the_plain_form_and_scores_it(name: str, tmp_path: Path) -> None:
+def test_every_benchmark_reads_the_plain_form_and_scores_it(
+    name: str, tmp_path: Path
+) -> None:
     found = benchmark(name)
     (question,) = found.load(_plain(tmp_path / "q.jsonl"))
-    assert (question.id, question.answers, question.by_title) == ("q1", ("Tam Orr",), True)
-    scores = found.score(question, Outcome("Tam Orr", passages=(Passage("p", "Tam Orr owned it.", "Fell Mill"),)))
+    assert (question.id, question.answers, question.by_title) == (
+        "q1",
+        ("Tam Orr",),
+        True,
+    )
+    scores = found.score(
+        question,
+        Outcome("Tam Orr", passages=(Passage("p", "Tam Orr owned it.", "Fell Mill"),)),
+    )
     assert set(scores) <= set(found.metrics)
     assert all(0 <= value <= 1 for value in scores.values())
 
@@ -46,32 +63,48 @@ def test_every_benchmark_is_described_completely(name: str) -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match="unknown benchmark 'hotpot'; known: 2wikimultihopqa"):
+    with pytest.raises(
+        UnknownName, match="unknown benchmark 'hotpot'; known: 2wikimultihopqa"
+    ):
         benchmark("hotpot")
 
 
-def test_a_package_adds_a_benchmark_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = EntryPoint("mine", "ras_agent.eval.benchmarks.registry:PLAIN", "ras_agent.benchmark")
+def test_a_package_adds_a_benchmark_by_entry_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entry = EntryPoint(
+        "mine", "ras_agent.eval.benchmarks.registry:PLAIN", "ras_agent.benchmark"
+    )
     monkeypatch.setattr(
         registry,
         "entry_points",
-        lambda group, name="mine": [entry] if (group, name) == ("ras_agent.benchmark", "mine") else [],
+        lambda group, name="mine": (
+            [entry] if (group, name) == ("ras_agent.benchmark", "mine") else []
+        ),
     )
     assert benchmark("mine").name == "jsonl"
     assert "mine" in benchmark_names()
 
 
-def test_an_entry_point_to_something_else_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_point_to_something_else_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     entry = EntryPoint("mine", "json:dumps", "ras_agent.benchmark")
     monkeypatch.setattr(registry, "entry_points", lambda group, name="mine": [entry])
-    with pytest.raises(TypeError, match=r"benchmark .mine. must be a ras_agent.+registry.Benchmark, got <function"):
+    with pytest.raises(
+        TypeError,
+        match=r"benchmark .mine. must be a ras_agent.+registry.Benchmark, got <function",
+    ):
         benchmark("mine")
 
 
 def test_a_limit_reads_no_further(tmp_path: Path) -> None:
     file = _plain(tmp_path / "q.jsonl", {"id": "a"}, {"id": "b"})
     file.write_text(file.read_text("utf-8") + "broken", "utf-8")
-    assert [question.id for question in benchmark("jsonl").load(file, limit=2)] == ["a", "b"]
+    assert [question.id for question in benchmark("jsonl").load(file, limit=2)] == [
+        "a",
+        "b",
+    ]
     with pytest.raises(IngestError, match="line 3: not JSON"):
         benchmark("jsonl").load(file)
 
@@ -85,17 +118,30 @@ def test_an_id_that_comes_twice_is_an_error(tmp_path: Path) -> None:
 def test_a_folder_is_searched_for_the_split(tmp_path: Path) -> None:
     _plain(tmp_path / "dev.jsonl")
     _plain(tmp_path / "train.jsonl", {"id": "a"}, {"id": "b"})
-    mine = replace(benchmark("jsonl"), files={"validation": "dev.jsonl", "train": "train.jsonl", "test": "test.jsonl"})
+    mine = replace(
+        benchmark("jsonl"),
+        files={"validation": "dev.jsonl", "train": "train.jsonl", "test": "test.jsonl"},
+    )
     assert len(mine.load(tmp_path)) == 1
     assert len(mine.load(tmp_path, "train")) == 2
-    with pytest.raises(IngestError, match=says("none of", "test.jsonl", "one JSON object a line")):
+    with pytest.raises(
+        IngestError, match=says("none of", "test.jsonl", "one JSON object a line")
+    ):
         mine.load(tmp_path, "test")
-    with pytest.raises(UnknownName, match=says("jsonl", "unknown split", "'dev'", "test, train, validation")):
+    with pytest.raises(
+        UnknownName,
+        match=says("jsonl", "unknown split", "'dev'", "test, train, validation"),
+    ):
         mine.load(tmp_path, "dev")
 
 
 def test_a_missing_file_names_where_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(IngestError, match=says("no such file", "hotpot_dev_distractor_v1.json", "hotpotqa.github.io")):
+    with pytest.raises(
+        IngestError,
+        match=says(
+            "no such file", "hotpot_dev_distractor_v1.json", "hotpotqa.github.io"
+        ),
+    ):
         benchmark("hotpotqa").load(tmp_path / "hotpot_dev_distractor_v1.json")
 
 
@@ -115,7 +161,9 @@ def test_an_official_name_is_held_to_its_count(tmp_path: Path) -> None:
 def test_an_official_name_is_held_to_its_checksum(tmp_path: Path) -> None:
     file = _plain(tmp_path / "dev.jsonl")
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    mine: Benchmark = replace(benchmark("jsonl"), files={"": "dev.jsonl"}, sha256={"dev.jsonl": digest})
+    mine: Benchmark = replace(
+        benchmark("jsonl"), files={"": "dev.jsonl"}, sha256={"dev.jsonl": digest}
+    )
     assert len(mine.load(file)) == 1
     with pytest.raises(IngestError, match=says("sha256", digest, "official file", "0")):
         replace(mine, sha256={"dev.jsonl": "0"}).load(file)
@@ -124,13 +172,20 @@ def test_an_official_name_is_held_to_its_checksum(tmp_path: Path) -> None:
 def test_the_plain_form_takes_contexts_and_what_a_study_needs(tmp_path: Path) -> None:
     more = {
         "supporting_ids": ["p1"],
-        "contexts": [{"id": "p1", "title": "Fell Mill", "text": "Orr owned it."}, {"title": "Far", "text": "Far."}],
+        "contexts": [
+            {"id": "p1", "title": "Fell Mill", "text": "Orr owned it."},
+            {"title": "Far", "text": "Far."},
+        ],
         "decomposition": [{"question": "Who owned Fell Mill?", "answer": "Tam Orr"}],
         "metadata": {"level": "easy"},
         "context_titles": ["Fell Mill"],
     }
     (question,) = benchmark("jsonl").load(_plain(tmp_path / "q.jsonl", more))
-    assert (question.supporting, question.by_title, question.hops) == (("p1",), False, 1)
+    assert (question.supporting, question.by_title, question.hops) == (
+        ("p1",),
+        False,
+        1,
+    )
     assert [passage.title for passage in question.contexts] == ["Fell Mill", "Far"]
     assert question.metadata["level"] == "easy"
     assert question.metadata["context_titles"] == ["Fell Mill"]
@@ -138,7 +193,13 @@ def test_the_plain_form_takes_contexts_and_what_a_study_needs(tmp_path: Path) ->
 
 def test_hops_are_told_or_counted() -> None:
     hops = [{"question": "?", "answer": "a"}] * 3
-    assert Question("q", "?", ("a",), metadata={"hops": 2, "decomposition": hops}).hops == 2
-    assert Question("q", "?", ("a",), ("x", "y"), metadata={"decomposition": hops}).hops == 3
+    assert (
+        Question("q", "?", ("a",), metadata={"hops": 2, "decomposition": hops}).hops
+        == 2
+    )
+    assert (
+        Question("q", "?", ("a",), ("x", "y"), metadata={"decomposition": hops}).hops
+        == 3
+    )
     assert Question("q", "?", ("a",), ("x", "y", "x")).hops == 2
     assert Question("q", "?", ("a",)).hops is None

@@ -19,7 +19,9 @@ NAN = float("nan")
 
 
 def _plain(**row: Any) -> Any:
-    return plain_question(QuestionRecord({"id": "1", "question": "Where?", **row}, "here"))
+    return plain_question(
+        QuestionRecord({"id": "1", "question": "Where?", **row}, "here")
+    )
 
 
 @pytest.mark.parametrize(
@@ -34,7 +36,9 @@ def _plain(**row: Any) -> Any:
         ([np.int64(1847), False], ("1847", "no")),
     ],
 )
-def test_answers_are_read_as_people_have_them(given: Any, answers: tuple[str, ...]) -> None:
+def test_answers_are_read_as_people_have_them(
+    given: Any, answers: tuple[str, ...]
+) -> None:
     assert _plain(answers=given).answers == answers
 
 
@@ -49,13 +53,27 @@ def test_answers_are_read_as_people_have_them(given: Any, answers: tuple[str, ..
     ],
 )
 def test_answers_that_are_none_are_refused(given: Any, problem: str) -> None:
-    with pytest.raises(IngestError, match=says("here", problem) if problem.startswith("no key") else problem):
+    with pytest.raises(
+        IngestError,
+        match=says("here", problem) if problem.startswith("no key") else problem,
+    ):
         _plain(answers=given)
 
 
 def test_gaps_of_a_data_frame_are_no_values() -> None:
-    question = _plain(answers=["x"], hops=2.0, type=NAN, supporting_titles=NAN, supporting_ids=np.array(["a"]))
-    assert (question.hops, question.type, question.supporting, question.by_title) == (2, "", ("a",), False)
+    question = _plain(
+        answers=["x"],
+        hops=2.0,
+        type=NAN,
+        supporting_titles=NAN,
+        supporting_ids=np.array(["a"]),
+    )
+    assert (question.hops, question.type, question.supporting, question.by_title) == (
+        2,
+        "",
+        ("a",),
+        False,
+    )
     assert _plain(answers=["x"], hops=NAN).hops is None
 
 
@@ -68,13 +86,30 @@ def test_one_answer_may_stand_under_its_own_name() -> None:
     [
         {"inputs": {"question": "Where?"}, "outputs": {"answer": "Leith"}},
         {"input": "Where?", "target": ["Leith"]},
-        {"input": "Where?", "expected_output": "Leith", "context": ["Leith is a port."]},
         {
-            "inputs": {"messages": [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "Hm."}]},
-            "outputs": {"messages": [{"type": "human", "content": "Where?"}, {"type": "ai", "content": "Leith"}]},
+            "input": "Where?",
+            "expected_output": "Leith",
+            "context": ["Leith is a port."],
         },
         {
-            "input": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Where?"}],
+            "inputs": {
+                "messages": [
+                    {"role": "user", "content": "Where?"},
+                    {"role": "assistant", "content": "Hm."},
+                ]
+            },
+            "outputs": {
+                "messages": [
+                    {"type": "human", "content": "Where?"},
+                    {"type": "ai", "content": "Leith"},
+                ]
+            },
+        },
+        {
+            "input": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "Where?"},
+            ],
             "target": "Leith",
         },
     ],
@@ -82,8 +117,16 @@ def test_one_answer_may_stand_under_its_own_name() -> None:
 def test_rows_of_other_programs_are_known_by_their_look(row: dict[str, Any]) -> None:
     question = read_question(QuestionRecord(row, "here", 7))
     assert question is not None
-    assert (question.id, question.question, question.answers) == ("7", "Where?", ("Leith",))
-    assert len(question.supporting) == len(question.contexts) == len(row.get("context", ()))
+    assert (question.id, question.question, question.answers) == (
+        "7",
+        "Where?",
+        ("Leith",),
+    )
+    assert (
+        len(question.supporting)
+        == len(question.contexts)
+        == len(row.get("context", ()))
+    )
 
 
 def test_a_sample_of_inspect_with_choices_names_the_right_ones_letter() -> None:
@@ -95,31 +138,45 @@ def test_a_sample_of_inspect_with_choices_names_the_right_ones_letter() -> None:
         ("Leith",),
         "B",
     )
-    with pytest.raises(IngestError, match="the target 'Leith' is the letter of none of the 2 choices"):
+    with pytest.raises(
+        IngestError, match="the target 'Leith' is the letter of none of the 2 choices"
+    ):
         read_question(QuestionRecord({**row, "target": "Leith"}, "here"))
 
 
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ({"input": [{"role": "system", "content": "Be brief."}], "target": "x"}, "'input' has no message of the user"),
+        (
+            {"input": [{"role": "system", "content": "Be brief."}], "target": "x"},
+            "'input' has no message of the user",
+        ),
         ({"inputs": {"text": "Where?"}, "outputs": {}}, "no key 'question' or 'input'"),
     ],
 )
-def test_a_row_without_a_question_says_where_it_is_missing(row: dict[str, Any], problem: str) -> None:
+def test_a_row_without_a_question_says_where_it_is_missing(
+    row: dict[str, Any], problem: str
+) -> None:
     with pytest.raises(IngestError, match=problem):
         read_question(QuestionRecord(row, "here"))
 
 
 def test_what_was_not_expected_is_no_answer() -> None:
-    for row in ({"input": "Where?", "expected_output": None}, {"inputs": {"question": "Where?"}, "outputs": None}):
+    for row in (
+        {"input": "Where?", "expected_output": None},
+        {"inputs": {"question": "Where?"}, "outputs": None},
+    ):
         question = read_question(QuestionRecord(row, "here"))
         assert question is not None
         assert question.answers == ()
 
 
 def test_flashrags_supporting_facts_may_be_pairs() -> None:
-    row = {"question": "?", "golden_answers": ["x"], "metadata": {"supporting_facts": [["A", 0], ["B", 1], ["A", 2]]}}
+    row = {
+        "question": "?",
+        "golden_answers": ["x"],
+        "metadata": {"supporting_facts": [["A", 0], ["B", 1], ["A", 2]]},
+    }
     question = read_question(QuestionRecord(row, "here"))
     assert question is not None
     assert (question.supporting, question.by_title) == (("A", "B"), True)
@@ -128,13 +185,20 @@ def test_flashrags_supporting_facts_may_be_pairs() -> None:
 @pytest.mark.parametrize(
     ("content", "question"),
     [
-        ("Answer it. Question: What is 'Question: 7 Across'?", "What is 'Question: 7 Across'?"),
+        (
+            "Answer it. Question: What is 'Question: 7 Across'?",
+            "What is 'Question: 7 Across'?",
+        ),
         ("Question: Who?\nAnswer: Bell\nQuestion: Where?", "Where?"),
         ("Where?", "Where?"),
     ],
 )
 def test_a_question_of_verl_may_hold_the_mark(content: str, question: str) -> None:
-    row = {"data_source": "s", "prompt": [{"role": "user", "content": content}], "reward_model": {"ground_truth": "x"}}
+    row = {
+        "data_source": "s",
+        "prompt": [{"role": "user", "content": content}],
+        "reward_model": {"ground_truth": "x"},
+    }
     found = read_question(QuestionRecord(row, "here"))
     assert found is not None
     assert found.question == question
@@ -159,14 +223,29 @@ def test_a_table_as_pandas_writes_it_has_gaps_and_floats(tmp_path: Path) -> None
         tables.append(load_questions(table))
     first, second = tables[0]
     assert tables[0] == tables[1]  # the same data with other line ends
-    assert (first.id, first.hops, first.type, len(first.decomposition)) == ("2", 2, "", 1)
-    assert (second.question, second.hops, second.type) == ("Where, and\nwhen?", None, "bridge")
+    assert (first.id, first.hops, first.type, len(first.decomposition)) == (
+        "2",
+        2,
+        "",
+        1,
+    )
+    assert (second.question, second.hops, second.type) == (
+        "Where, and\nwhen?",
+        None,
+        "bridge",
+    )
 
 
 def test_columns_by_name_are_rows_too(tmp_path: Path) -> None:
-    columns = {"id": {"0": 1, "1": 2}, "question": {"0": "Where?", "1": "Who?"}, "answer": {"0": "Leith", "1": "Bell"}}
+    columns = {
+        "id": {"0": 1, "1": 2},
+        "question": {"0": "Where?", "1": "Who?"},
+        "answer": {"0": "Leith", "1": "Bell"},
+    }
     (tmp_path / "frame.json").write_text(json.dumps(columns))
-    assert [(one.id, one.answers) for one in load_questions(tmp_path / "frame.json")] == [
+    assert [
+        (one.id, one.answers) for one in load_questions(tmp_path / "frame.json")
+    ] == [
         ("1", ("Leith",)),
         ("2", ("Bell",)),
     ]

@@ -18,15 +18,25 @@ from ras_agent.eval.metrics.answer_sets import (
 from ras_agent.eval.metrics.registry import Outcome, score
 from ras_agent.eval.question import Question
 
-NAMES = st.lists(st.sampled_from(["Ardle", "Isla", "Tay", "Don", "Dee", "the Ardle", "isla"]), max_size=5)
+NAMES = st.lists(
+    st.sampled_from(["Ardle", "Isla", "Tay", "Don", "Dee", "the Ardle", "isla"]),
+    max_size=5,
+)
 
 
 def test_two_of_three_found_and_one_wrong() -> None:
-    assert answer_set_score(["The Isla", "Don", "tay"], ["Isla", "Tay", "Ardle"]) == SetScore(2 / 3, 2 / 3, 2 / 3)
+    assert answer_set_score(
+        ["The Isla", "Don", "tay"], ["Isla", "Tay", "Ardle"]
+    ) == SetScore(2 / 3, 2 / 3, 2 / 3)
 
 
 def test_nothing_to_divide_by_is_nought() -> None:
-    assert set_score([], ["a"]) == set_score(["a"], []) == set_score([], []) == SetScore(0.0, 0.0, 0.0)
+    assert (
+        set_score([], ["a"])
+        == set_score(["a"], [])
+        == set_score([], [])
+        == SetScore(0.0, 0.0, 0.0)
+    )
 
 
 def test_an_answer_of_marks_is_an_answer() -> None:
@@ -67,32 +77,47 @@ def test_set_scores_are_scikit_learns(predicted: set[int], gold: set[int]) -> No
         zero_division=0,
     )
     found = set_score(predicted, gold)
-    assert (found.precision, found.recall, found.f1) == pytest.approx((precision, recall, f1))
+    assert (found.precision, found.recall, found.f1) == pytest.approx(
+        (precision, recall, f1)
+    )
 
 
 @settings(max_examples=200, derandomize=True, deadline=None)
 @given(NAMES, NAMES)
-def test_answers_with_a_gold_answer_in_them_follow_the_published_rule(predicted: list[str], gold: list[str]) -> None:
+def test_answers_with_a_gold_answer_in_them_follow_the_published_rule(
+    predicted: list[str], gold: list[str]
+) -> None:
     def plain(text: str) -> str:
         return " ".join(re.sub(r"\b(a|an|the)\b", " ", text.lower()).split())
 
-    right = [[plain(answer) in plain(prediction) for answer in gold] for prediction in predicted]
+    right = [
+        [plain(answer) in plain(prediction) for answer in gold]
+        for prediction in predicted
+    ]
     precision = sum(map(any, right)) / len(predicted) if predicted else 0.0
     recall = sum(map(any, zip(*right, strict=True))) / len(gold) if gold else 0.0
     score = substring_set_score(predicted, gold)
     assert (score.precision, score.recall) == pytest.approx((precision, recall))
 
 
-def test_a_sentence_with_the_answer_in_it_is_right_by_the_substring_rule_alone() -> None:
+def test_a_sentence_with_the_answer_in_it_is_right_by_the_substring_rule_alone() -> (
+    None
+):
     question = Question("q", "Which river?", ("Isla",))
     names = ("hr@1", "answer_f1", "substring_hr@1", "substring_f1")
-    assert score(question, Outcome("The answer is Isla."), names) == dict(zip(names, (0.0, 0.0, 1.0, 1.0), strict=True))
-    assert score(question, Outcome("Don\nthe Isla"), names) == dict(zip(names, (0.0, 2 / 3, 0.0, 2 / 3), strict=True))
+    assert score(question, Outcome("The answer is Isla."), names) == dict(
+        zip(names, (0.0, 0.0, 1.0, 1.0), strict=True)
+    )
+    assert score(question, Outcome("Don\nthe Isla"), names) == dict(
+        zip(names, (0.0, 2 / 3, 0.0, 2 / 3), strict=True)
+    )
 
 
 @settings(max_examples=200, derandomize=True, deadline=None)
 @given(NAMES, NAMES)
-def test_contained_answers_follow_the_published_rule(predicted: list[str], gold: list[str]) -> None:
+def test_contained_answers_follow_the_published_rule(
+    predicted: list[str], gold: list[str]
+) -> None:
     def plain(text: str) -> str:
         return " ".join(re.sub(r"\b(a|an|the)\b", " ", text.lower()).split())
 

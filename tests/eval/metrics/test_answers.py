@@ -40,7 +40,10 @@ def test_f1_is_the_best_over_the_gold_answers() -> None:
     assert token_f1("Edinburgh", ["Glasgow", "edinburgh"]) == 1.0
 
 
-@pytest.mark.parametrize(("prediction", "gold"), [("yes", "yes it is"), ("no one", "no"), ("noanswer", "no answer")])
+@pytest.mark.parametrize(
+    ("prediction", "gold"),
+    [("yes", "yes it is"), ("no one", "no"), ("noanswer", "no answer")],
+)
 def test_a_closed_answer_scores_only_when_exact(prediction: str, gold: str) -> None:
     assert token_f1(prediction, [gold]) == 0.0
 
@@ -57,13 +60,17 @@ def test_without_the_rule_for_closed_answers_words_count() -> None:
 
 
 @pytest.mark.parametrize("f1", [token_f1, squad_f1])
-def test_without_gold_answers_f1_is_nought(f1: Callable[[str, list[str]], float]) -> None:
+def test_without_gold_answers_f1_is_nought(
+    f1: Callable[[str, list[str]], float],
+) -> None:
     assert f1("Blair", []) == 0.0
 
 
 def test_golden_match_looks_inside_the_prediction() -> None:
     assert golden_match("It was the Water of Leith.", ["Isla", "water of leith"]) == 1.0
-    assert golden_match("It is likely.", ["Ely"]) == 1.0  # as published: no word boundary
+    assert (
+        golden_match("It is likely.", ["Ely"]) == 1.0
+    )  # as published: no word boundary
     assert golden_match("Leith", ["Water of Leith"]) == 0.0
     assert golden_match("anything", []) == 0.0
 
@@ -75,9 +82,9 @@ def test_a_gold_answer_of_articles_or_marks_does_not_match_everything() -> None:
 
 
 def test_coverage_is_the_share_of_readings_answered() -> None:
-    assert answer_coverage("Orr in 1710, Bell later", [["Tam Orr", "Orr"], ["Ada Bell"], ["1710"]]) == pytest.approx(
-        2 / 3
-    )
+    assert answer_coverage(
+        "Orr in 1710, Bell later", [["Tam Orr", "Orr"], ["Ada Bell"], ["1710"]]
+    ) == pytest.approx(2 / 3)
     assert answer_coverage("Orr", []) == 0.0
 
 
@@ -89,7 +96,21 @@ def test_a_text_holds_whole_words_only() -> None:
 
 ANSWER = st.lists(
     st.sampled_from(
-        ["the", "A", "an", "yes", "no", "noanswer", "Ely", "ely.", "U.S.", "1,710", "mill-wheel", "é", "ELY"]
+        [
+            "the",
+            "A",
+            "an",
+            "yes",
+            "no",
+            "noanswer",
+            "Ely",
+            "ely.",
+            "U.S.",
+            "1,710",
+            "mill-wheel",
+            "é",
+            "ELY",
+        ]
     ),
     max_size=5,
 ).map(" ".join)
@@ -98,7 +119,9 @@ GOLDS = st.lists(ANSWER, min_size=1, max_size=3)
 
 def _words(text: str) -> list[str]:
     kept = re.sub(r"[!-/:-@\[-`{-~]", "", text.lower())
-    return [word for word in re.split(r"\s+", re.sub(r"\b(?:an?|the)\b", " ", kept)) if word]
+    return [
+        word for word in re.split(r"\s+", re.sub(r"\b(?:an?|the)\b", " ", kept)) if word
+    ]
 
 
 def _shared(one: list[str], other: list[str]) -> int:
@@ -121,7 +144,9 @@ def _f1(prediction: str, gold: str) -> float:
 @settings(max_examples=200, derandomize=True, deadline=None)
 @given(ANSWER, GOLDS)
 def test_exact_match_is_equality_of_words(prediction: str, golds: list[str]) -> None:
-    assert exact_match(prediction, golds) == float(any(_words(prediction) == _words(gold) for gold in golds))
+    assert exact_match(prediction, golds) == float(
+        any(_words(prediction) == _words(gold) for gold in golds)
+    )
 
 
 @settings(max_examples=200, derandomize=True, deadline=None)
@@ -130,7 +155,9 @@ def test_f1_follows_hotpotqas_script(prediction: str, golds: list[str]) -> None:
     closed = [["yes"], ["no"], ["noanswer"]]
 
     def rule(gold: str) -> float:
-        if _words(prediction) != _words(gold) and (_words(prediction) in closed or _words(gold) in closed):
+        if _words(prediction) != _words(gold) and (
+            _words(prediction) in closed or _words(gold) in closed
+        ):
             return 0.0
         return _f1(prediction, gold)
 
@@ -152,7 +179,9 @@ def test_open_f1_follows_squads_script(prediction: str, golds: list[str]) -> Non
 @given(ANSWER, st.lists(ANSWER.filter(_words), min_size=1, max_size=3))
 def test_golden_match_follows_equation_9(prediction: str, golds: list[str]) -> None:
     normal = " ".join(_words(prediction))
-    assert golden_match(prediction, golds) == float(any(" ".join(_words(gold)) in normal for gold in golds))
+    assert golden_match(prediction, golds) == float(
+        any(" ".join(_words(gold)) in normal for gold in golds)
+    )
 
 
 @pytest.mark.parametrize("gold", ["", " ", "\t"])

@@ -51,16 +51,24 @@ def test_labels_may_be_numbers() -> None:
     assert chosen_label("1) x", {"1": "x", "12": "y"}) == "1"
 
 
-OPTIONS = st.dictionaries(st.sampled_from("ABCDE"), st.text("kmpt", min_size=3, max_size=6), min_size=2).filter(
-    lambda options: len(set(options.values())) == len(options)
-)
+OPTIONS = st.dictionaries(
+    st.sampled_from("ABCDE"), st.text("kmpt", min_size=3, max_size=6), min_size=2
+).filter(lambda options: len(set(options.values())) == len(options))
 
 
 @settings(max_examples=200, derandomize=True, deadline=None)
 @given(OPTIONS, st.data())
-def test_a_label_or_a_whole_text_chooses_its_option(options: dict[str, str], data: st.DataObject) -> None:
+def test_a_label_or_a_whole_text_chooses_its_option(
+    options: dict[str, str], data: st.DataObject
+) -> None:
     label = data.draw(st.sampled_from(sorted(options)))
-    for answer in (label, f"({label})", f"{label}. {options[label]}", f"Answer: {label}", options[label].upper()):
+    for answer in (
+        label,
+        f"({label})",
+        f"{label}. {options[label]}",
+        f"Answer: {label}",
+        options[label].upper(),
+    ):
         assert chosen_label(answer, options) == label
 
 

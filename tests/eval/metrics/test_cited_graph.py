@@ -60,36 +60,61 @@ EDGE_FORMS = {
 
 
 @pytest.mark.parametrize("form", NODE_FORMS)
-def test_nodes_are_read_in_each_form_and_an_invented_one_is_never_valid(form: str) -> None:
+def test_nodes_are_read_in_each_form_and_an_invented_one_is_never_valid(
+    form: str,
+) -> None:
     reply = NODE_FORMS[form]
     cited = graph_validity(read_cited_graph(reply.replace("@", "mill")), NODES, EDGES)
     assert (cited.nodes, cited.valid_nodes, cited.fully_valid) == (2, 2, True)
-    invented = graph_validity(read_cited_graph(reply.replace("@", "wheel")), NODES, EDGES)
+    invented = graph_validity(
+        read_cited_graph(reply.replace("@", "wheel")), NODES, EDGES
+    )
     assert (invented.nodes, invented.valid_nodes, invented.fully_valid) == (2, 1, False)
     assert answer_apart(reply.replace("@", "mill")) == "the Ardle"
 
 
 @pytest.mark.parametrize("form", EDGE_FORMS)
-def test_edges_are_read_in_each_form_and_an_invented_one_is_never_valid(form: str) -> None:
+def test_edges_are_read_in_each_form_and_an_invented_one_is_never_valid(
+    form: str,
+) -> None:
     reply = EDGE_FORMS[form]
     cited = graph_validity(read_cited_graph(reply.replace("@", "mill")), NODES, EDGES)
     assert (cited.edges, cited.valid_edges, cited.fully_valid) == (1, 1, True)
-    invented = graph_validity(read_cited_graph(reply.replace("@", "wheel")), NODES, EDGES)
+    invented = graph_validity(
+        read_cited_graph(reply.replace("@", "wheel")), NODES, EDGES
+    )
     assert (invented.edges, invented.valid_edges, invented.fully_valid) == (1, 0, False)
     assert answer_apart(reply.replace("@", "mill")) == "the Ardle"
 
 
 @pytest.mark.parametrize(
     "node",
-    ["1912 mill", "1912: mill", "7, mill", "old mill", "mill wheel", "mill (old)", "mill: old", "mi", "4", "Node 4"],
+    [
+        "1912 mill",
+        "1912: mill",
+        "7, mill",
+        "old mill",
+        "mill wheel",
+        "mill (old)",
+        "mill: old",
+        "mi",
+        "4",
+        "Node 4",
+    ],
 )
 def test_a_text_that_only_holds_a_nodes_is_no_node(node: str) -> None:
-    assert graph_validity(read_cited_graph(f"the Ardle\nNodes:\n- {node}"), NODES, EDGES) == GraphValidity(1, 0, 0, 0)
+    assert graph_validity(
+        read_cited_graph(f"the Ardle\nNodes:\n- {node}"), NODES, EDGES
+    ) == GraphValidity(1, 0, 0, 0)
 
 
 def test_what_is_cited_either_exists_or_not() -> None:
-    cited = CitedGraph(("Mill", "wheel"), (("mill", "river", "Ardle"), ("Ardle", "river", "mill")))
-    assert graph_validity(cited, NODES, EDGES) == GraphValidity(nodes=2, valid_nodes=1, edges=2, valid_edges=1)
+    cited = CitedGraph(
+        ("Mill", "wheel"), (("mill", "river", "Ardle"), ("Ardle", "river", "mill"))
+    )
+    assert graph_validity(cited, NODES, EDGES) == GraphValidity(
+        nodes=2, valid_nodes=1, edges=2, valid_edges=1
+    )
     assert not graph_validity(cited, NODES, EDGES).fully_valid
 
 
@@ -99,23 +124,33 @@ def test_a_fully_valid_graph_cites_something() -> None:
 
 
 def test_an_object_of_a_scene_may_be_cited_by_its_name_or_with_its_attributes() -> None:
-    scene = ("name: mill; attribute: old, white; (x,y,w,h): (1, 2, 3, 4)", "name: tree; (x,y,w,h): (5, 6, 7, 8)")
+    scene = (
+        "name: mill; attribute: old, white; (x,y,w,h): (1, 2, 3, 4)",
+        "name: tree; (x,y,w,h): (5, 6, 7, 8)",
+    )
     reply = (
         "old\nNodes:\n- mill\n- name: mill; attribute: old, white\n- name: tree; (x,y,w,h): (5, 6, 7, 8)\n"
         "- name: pond\n"
         "Edges:\n- (mill; near; tree)\n- (tree; near; mill)"
     )
-    found = graph_validity(read_cited_graph(reply), scene, [(scene[0], "near", scene[1])])
+    found = graph_validity(
+        read_cited_graph(reply), scene, [(scene[0], "near", scene[1])]
+    )
     assert found == GraphValidity(nodes=4, valid_nodes=3, edges=2, valid_edges=1)
 
 
 def test_a_line_that_cannot_be_read_as_an_edge_is_one_that_does_not_exist() -> None:
     reply = "the Ardle\nEdges:\n- (mill; river; Ardle)\n- the mill stands on the Ardle"
-    assert graph_validity(read_cited_graph(reply), NODES, EDGES) == GraphValidity(0, 0, 2, 1)
+    assert graph_validity(read_cited_graph(reply), NODES, EDGES) == GraphValidity(
+        0, 0, 2, 1
+    )
 
 
 def test_the_same_node_counts_once() -> None:
-    assert read_cited_graph("Nodes: mill, Tam Orr; the Mill\nThat is all.").nodes == ("mill", "Tam Orr")
+    assert read_cited_graph("Nodes: mill, Tam Orr; the Mill\nThat is all.").nodes == (
+        "mill",
+        "Tam Orr",
+    )
 
 
 def test_bullets_below_nodes_and_edges_anywhere_are_read() -> None:
@@ -132,7 +167,12 @@ def test_bullets_below_nodes_and_edges_anywhere_are_read() -> None:
     - (mill; river; Ardle)
     """
     assert read_cited_graph(reply) == CitedGraph(
-        ("mill", "Ardle"), (("Tam Orr", "owned", "mill"), ("mill", "river", "Ardle"), ("mill", "near", "tree"))
+        ("mill", "Ardle"),
+        (
+            ("Tam Orr", "owned", "mill"),
+            ("mill", "river", "Ardle"),
+            ("mill", "near", "tree"),
+        ),
     )
 
 

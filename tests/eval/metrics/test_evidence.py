@@ -7,7 +7,10 @@ from ras_agent.eval.metrics.stopping import judged_stop
 
 
 def test_support_needs_one_text_that_holds_the_answer() -> None:
-    assert answer_support(["Blair"], ["Orr lived at Fell Mill.", "Orr was born in Blair."]) == 1.0
+    assert (
+        answer_support(["Blair"], ["Orr lived at Fell Mill.", "Orr was born in Blair."])
+        == 1.0
+    )
     assert answer_support(["Blair"], ["Blairgowrie is near."]) == 0.0
     assert answer_support(["Blair"], []) == 0.0
 
@@ -33,5 +36,7 @@ def test_a_name_can_be_checked() -> None:
         ("sufficient", 2, None, None),
     ],
 )
-def test_only_the_planners_own_stop_is_judged(reason: str, hops: int, gold: int | None, stop: str | None) -> None:
+def test_only_the_planners_own_stop_is_judged(
+    reason: str, hops: int, gold: int | None, stop: str | None
+) -> None:
     assert judged_stop(reason, hops, gold) == stop

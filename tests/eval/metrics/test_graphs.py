@@ -35,4 +35,6 @@ def test_triple_scores_are_scikit_learns(
 
 def test_entities_are_heads_and_tails() -> None:
     # three entities, one of the two answers among them
-    assert entity_score(EDGES, ["ardle", "Isla"]) == SetScore(1 / 3, 1 / 2, pytest.approx(0.4))
+    assert entity_score(EDGES, ["ardle", "Isla"]) == SetScore(
+        1 / 3, 1 / 2, pytest.approx(0.4)
+    )

@@ -12,28 +12,68 @@ from typer.testing import CliRunner
 
 from ras_agent.app.cli import build_program
 from ras_agent.errors import MissingExtra, SettingsError, WeightsError
-from ras_agent.eval.metrics.mauve import compared_text, features, mauve_of, mauve_of_vectors, require_mauve
+from ras_agent.eval.metrics.mauve import (
+    compared_text,
+    features,
+    mauve_of,
+    mauve_of_vectors,
+    require_mauve,
+)
 from ras_agent.eval.run.result import Result
 from tests.messages import says
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-WORDS = ("the", "mill", "river", "wheel", "turns", "old", "grain", "orr", "ran", "stone", "water", "why", "how", "what")
-TEXTS = ["the mill turns", "why", "how old water ran the river the stone the wheel what grain", "orr ran"]
+WORDS = (
+    "the",
+    "mill",
+    "river",
+    "wheel",
+    "turns",
+    "old",
+    "grain",
+    "orr",
+    "ran",
+    "stone",
+    "water",
+    "why",
+    "how",
+    "what",
+)
+TEXTS = [
+    "the mill turns",
+    "why",
+    "how old water ran the river the stone the wheel what grain",
+    "orr ran",
+]
 
 
 def _tokeniser(folder: Path) -> None:
-    vocabulary = {word: number for number, word in enumerate(("<unk>", "<end>", *WORDS))}
+    vocabulary = {
+        word: number for number, word in enumerate(("<unk>", "<end>", *WORDS))
+    }
     made = {
-        **{"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None},
-        **{"post_processor": None, "decoder": None, "pre_tokenizer": {"type": "Whitespace"}},
+        **{
+            "version": "1.0",
+            "truncation": None,
+            "padding": None,
+            "added_tokens": [],
+            "normalizer": None,
+        },
+        **{
+            "post_processor": None,
+            "decoder": None,
+            "pre_tokenizer": {"type": "Whitespace"},
+        },
         "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"},
     }
     folder.mkdir()
     (folder / "tokenizer.json").write_text(json.dumps(made))
     tokeniser = transformers.PreTrainedTokenizerFast(
-        tokenizer_file=str(folder / "tokenizer.json"), unk_token="<unk>", eos_token="<end>"
+        tokenizer_file=str(folder / "tokenizer.json"),
+        unk_token="<unk>",
+        eos_token="<end>",
     )
     tokeniser.save_pretrained(folder)
 
@@ -44,7 +84,9 @@ def tiny_gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "gpt2-tiny"
     _tokeniser(folder)
     torch.manual_seed(0)
-    config = transformers.GPT2Config(vocab_size=20, n_positions=600, n_embd=16, n_layer=2, n_head=2)
+    config = transformers.GPT2Config(
+        vocab_size=20, n_positions=600, n_embd=16, n_layer=2, n_head=2
+    )
     transformers.GPT2LMHeadModel(config).save_pretrained(folder)
     return folder
 
@@ -55,7 +97,11 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _tokeniser(folder)
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
-        vocab_size=20, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2
+        vocab_size=20,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
     )
     transformers.LlamaForCausalLM(config).save_pretrained(folder)
     return folder
@@ -71,7 +117,9 @@ def _by_formula(p: np.ndarray, q: np.ndarray) -> float:
     curve = [(0.0, 1.0), (1.0, 0.0)]
     for weight in np.linspace(1e-6, 1 - 1e-6, 25):
         mixed = weight * p + (1 - weight) * q
-        curve.append((float(np.exp(-5 * kl(q, mixed))), float(np.exp(-5 * kl(p, mixed)))))
+        curve.append(
+            (float(np.exp(-5 * kl(q, mixed))), float(np.exp(-5 * kl(p, mixed))))
+        )
     # with respect to both axes: where one hardly changes, the order of the points is by the other
     areas = []
     for points in (curve, [(y, x) for x, y in curve]):
@@ -91,15 +139,26 @@ def test_a_texts_vector_is_its_last_state_whatever_it_is_batched_with(
     for text in TEXTS * 3:
         ids = tokeniser.encode(text, return_tensors="pt")
         with torch.no_grad():
-            alone.append(network(input_ids=ids, output_hidden_states=True).hidden_states[-1][0, -1].numpy())
-    assert np.abs(features(TEXTS * 3, folder) - np.stack(alone)).max() < 1e-5  # batches differ in the last bits
+            alone.append(
+                network(input_ids=ids, output_hidden_states=True)
+                .hidden_states[-1][0, -1]
+                .numpy()
+            )
+    assert (
+        np.abs(features(TEXTS * 3, folder) - np.stack(alone)).max() < 1e-5
+    )  # batches differ in the last bits
 
 
 def test_vectors_are_those_of_the_package(tiny_gpt2: Path) -> None:
     utils = pytest.importorskip("mauve.utils")
     tokeniser = utils.get_tokenizer(str(tiny_gpt2))
-    tokens = [tokeniser.encode(text, return_tensors="pt", truncation=True, max_length=512) for text in TEXTS]
-    theirs = utils.featurize_tokens_from_model(utils.get_model(str(tiny_gpt2), tokeniser, -1), tokens, 2)
+    tokens = [
+        tokeniser.encode(text, return_tensors="pt", truncation=True, max_length=512)
+        for text in TEXTS
+    ]
+    theirs = utils.featurize_tokens_from_model(
+        utils.get_model(str(tiny_gpt2), tokeniser, -1), tokens, 2
+    )
     assert np.abs(features(TEXTS, tiny_gpt2) - theirs.numpy()).max() < 1e-5
 
 
@@ -122,7 +181,9 @@ def test_the_score_is_the_area_that_the_paper_defines() -> None:
     assert mauve_of_vectors(cloud(20, 0), cloud(0, 20)) < 0.05
 
 
-def test_a_runs_answers_are_compared_with_the_first_gold_answers(tiny_llama: Path) -> None:
+def test_a_runs_answers_are_compared_with_the_first_gold_answers(
+    tiny_llama: Path,
+) -> None:
     pytest.importorskip("mauve")
     gold = [(f"why {' '.join(WORDS[: 1 + number % 5])}",) for number in range(24)]
     same = [Result("q", "how old", one, answer=one[0]) for one in gold]
@@ -135,17 +196,44 @@ def test_a_runs_answers_are_compared_with_the_first_gold_answers(tiny_llama: Pat
 
 def test_an_evaluation_computes_it_at_its_end(tmp_path: Path, tiny_llama: Path) -> None:
     pytest.importorskip("mauve")
-    rows = [{"id": f"q{n}", "question": "What turns?", "answers": [f"The mill {n}"]} for n in range(24)]
+    rows = [
+        {"id": f"q{n}", "question": "What turns?", "answers": [f"The mill {n}"]}
+        for n in range(24)
+    ]
     (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    (tmp_path / "corpus.jsonl").write_text(json.dumps({"id": "p", "text": "The mill turns the stone."}))
-    given = ["eval", "jsonl", "--data", str(tmp_path / "questions.jsonl"), "--corpus", str(tmp_path / "corpus.jsonl")]
-    done = CliRunner().invoke(build_program(), [*given, "--out", str(tmp_path / "run"), "--mauve", str(tiny_llama)])
+    (tmp_path / "corpus.jsonl").write_text(
+        json.dumps({"id": "p", "text": "The mill turns the stone."})
+    )
+    given = [
+        "eval",
+        "jsonl",
+        "--data",
+        str(tmp_path / "questions.jsonl"),
+        "--corpus",
+        str(tmp_path / "corpus.jsonl"),
+    ]
+    done = CliRunner().invoke(
+        build_program(),
+        [*given, "--out", str(tmp_path / "run"), "--mauve", str(tiny_llama)],
+    )
     assert done.exit_code == 0, done.output
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert (summary["mauve"]["texts"], summary["mauve"]["featuriser"]) == (24, str(tiny_llama))
+    assert (summary["mauve"]["texts"], summary["mauve"]["featuriser"]) == (
+        24,
+        str(tiny_llama),
+    )
     assert 0 <= summary["mauve"]["score"] <= 1
     few = CliRunner().invoke(
-        build_program(), [*given, "--out", str(tmp_path / "few"), "--mauve", str(tiny_llama), "--limit", "3"]
+        build_program(),
+        [
+            *given,
+            "--out",
+            str(tmp_path / "few"),
+            "--mauve",
+            str(tiny_llama),
+            "--limit",
+            "3",
+        ],
     )
     assert "ask at least 20 questions, got 3" in few.output
 
@@ -163,7 +251,10 @@ def test_too_few_texts_are_refused_before_any_model_is_loaded() -> None:
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mauve", None)
-    with pytest.raises(MissingExtra, match=says("MAUVE", "needs an extra", "pip install 'ras-agent[mauve]'")):
+    with pytest.raises(
+        MissingExtra,
+        match=says("MAUVE", "needs an extra", "pip install 'ras-agent[mauve]'"),
+    ):
         mauve_of_vectors(np.zeros((2, 2), np.float32), np.zeros((2, 2), np.float32))
 
 

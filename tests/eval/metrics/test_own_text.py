@@ -34,7 +34,10 @@ def test_characters_of_chinese_and_japanese_are_words() -> None:
 
 
 def test_a_yes_scores_whole_or_not_at_all() -> None:
-    assert (text_f1("yes it is", ["yes"]), text_f1("no", ["no fixed term"])) == (0.0, 0.0)
+    assert (text_f1("yes it is", ["yes"]), text_f1("no", ["no fixed term"])) == (
+        0.0,
+        0.0,
+    )
 
 
 def test_the_best_of_several_gold_answers_counts() -> None:

@@ -9,7 +9,12 @@ import pytest
 from ras_agent.errors import IngestError
 from ras_agent.eval.formats import load_questions
 from ras_agent.eval.metrics import Outcome, find_metric
-from ras_agent.eval.metrics.ranking import all_recalled_at, hit_at, recall_at, reciprocal_rank
+from ras_agent.eval.metrics.ranking import (
+    all_recalled_at,
+    hit_at,
+    recall_at,
+    reciprocal_rank,
+)
 from ras_agent.eval.question import Question
 from ras_agent.records import Passage
 
@@ -49,14 +54,26 @@ def test_200_rankings_score_as_ir_measures_scores_them() -> None:
     for number in range(200):
         ids = [f"p{place}" for place in range(generator.randint(1, 12))]
         rankings[f"q{number}"] = generator.sample(ids, len(ids))
-        golds[f"q{number}"] = set(generator.sample([*ids, "x", "y"], generator.randint(1, min(4, len(ids)))))
-    qrels = [measures.Qrel(query, name, 1) for query, gold in golds.items() for name in sorted(gold)]
+        golds[f"q{number}"] = set(
+            generator.sample([*ids, "x", "y"], generator.randint(1, min(4, len(ids))))
+        )
+    qrels = [
+        measures.Qrel(query, name, 1)
+        for query, gold in golds.items()
+        for name in sorted(gold)
+    ]
     run = [
         measures.ScoredDoc(query, name, -float(place))
         for query, names in rankings.items()
         for place, name in enumerate(names)
     ]
-    wanted = [measures.R @ 2, measures.R @ 5, measures.RR, measures.Success @ 1, measures.Success @ 3]
+    wanted = [
+        measures.R @ 2,
+        measures.R @ 5,
+        measures.RR,
+        measures.Success @ 1,
+        measures.Success @ 3,
+    ]
     ours = {
         measures.R @ 2: lambda names, gold: recall_at(2, names, gold),
         measures.R @ 5: lambda names, gold: recall_at(5, names, gold),
@@ -68,21 +85,42 @@ def test_200_rankings_score_as_ir_measures_scores_them() -> None:
     assert len(scored) == 200 * len(wanted)
     for found in scored:
         query = found.query_id
-        assert ours[found.measure](rankings[query], golds[query]) == pytest.approx(found.value), (query, found.measure)
+        assert ours[found.measure](rankings[query], golds[query]) == pytest.approx(
+            found.value
+        ), (query, found.measure)
 
 
 @pytest.mark.parametrize("grade", ["NaN", "-Infinity", "1" + 400 * "0"])
-def test_a_grade_that_is_not_finite_is_an_error_where_it_is_read(grade: str, tmp_path: Path) -> None:
+def test_a_grade_that_is_not_finite_is_an_error_where_it_is_read(
+    grade: str, tmp_path: Path
+) -> None:
     file = tmp_path / "q.jsonl"
-    file.write_text(f'{{"id": "q", "question": "?", "answers": [], "relevance": {{"bell": {grade}}}}}\n')
-    with pytest.raises(IngestError, match=r"q.jsonl line 1: the grade of 'bell' should be a finite number, found "):
+    file.write_text(
+        f'{{"id": "q", "question": "?", "answers": [], "relevance": {{"bell": {grade}}}}}\n'
+    )
+    with pytest.raises(
+        IngestError,
+        match=r"q.jsonl line 1: the grade of 'bell' should be a finite number, found ",
+    ):
         load_questions(file)
-    question = Question("q", "?", (), metadata={"relevance": {"bell": json.loads(grade)}})
-    with pytest.raises(IngestError, match="question 'q': the grade of 'bell' should be a finite number, found "):
+    question = Question(
+        "q", "?", (), metadata={"relevance": {"bell": json.loads(grade)}}
+    )
+    with pytest.raises(
+        IngestError,
+        match="question 'q': the grade of 'bell' should be a finite number, found ",
+    ):
         _ = question.relevance
 
 
 def test_a_users_own_word_under_relevance_is_no_grade() -> None:
-    question = Question("q", "?", (), supporting=("bell",), by_title=False, metadata={"relevance": "high"})
+    question = Question(
+        "q",
+        "?",
+        (),
+        supporting=("bell",),
+        by_title=False,
+        metadata={"relevance": "high"},
+    )
     outcome = Outcome("", passages=(Passage("bell", "Bell was born."),))
     assert find_metric("ndcg@5").score(question, outcome) == 1.0

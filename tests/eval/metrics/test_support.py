@@ -17,7 +17,10 @@ RECORD = {
     "supporting_facts": [["Bell", 0], ["Edinburgh", 1]],
     "context": [
         ["Bell", ["Bell was born in Edinburgh.", " He went to Canada."]],
-        ["Edinburgh", ["Edinburgh is in Scotland.", " The Water of Leith flows there."]],
+        [
+            "Edinburgh",
+            ["Edinburgh is in Scotland.", " The Water of Leith flows there."],
+        ],
         ["Paris", ["Paris is in France."]],
     ],
 }
@@ -29,7 +32,9 @@ NAMES = ("support_f1", "support_em", "sp_f1", "sp_em", "joint_f1", "joint_em")
 def _cited(place: int, text: str) -> Citation:
     passage = PASSAGES[place]
     start = passage.text.index(text)
-    return Citation(place + 1, passage.id, passage.title, start, start + len(text), text)
+    return Citation(
+        place + 1, passage.id, passage.title, start, start + len(text), text
+    )
 
 
 BORN = _cited(0, "Bell was born in Edinburgh.")

@@ -71,13 +71,22 @@ def unpacked(page: Browser) -> None:
     assert "exceptionDetails" not in done
 
 
-Q1, Q2, Q3, Q10, Q11 = "Which river fl", "Is this inert?", "Who was older?", "What was the d", "Which lamp?"
+Q1, Q2, Q3, Q10, Q11 = (
+    "Which river fl",
+    "Is this inert?",
+    "Who was older?",
+    "What was the d",
+    "Which lamp?",
+)
 
 
 class TestSource:
     def test_the_page_names_nothing_outside_itself(self, html: str) -> None:
         markup = re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
-        assert re.findall(r"https?://|//[a-z]|\bsrc=(?!x)|@import|url\((?!#)", markup) == []
+        assert (
+            re.findall(r"https?://|//[a-z]|\bsrc=(?!x)|@import|url\((?!#)", markup)
+            == []
+        )
         assert set(re.findall(r' href="(.)', markup)) == {"#"}
 
     def test_hostile_text_is_inert_wherever_it_stands(self, html: str) -> None:
@@ -95,7 +104,9 @@ class TestSource:
         assert "No plots: plots needs an extra: pip install 'ras-agent[eval]'" in html
         assert "<figure" not in html
 
-    def test_a_trace_that_cannot_be_read_leaves_the_others(self, runs: list[Run]) -> None:
+    def test_a_trace_that_cannot_be_read_leaves_the_others(
+        self, runs: list[Run]
+    ) -> None:
         broken = {"schema": "ras-agent/trace", "version": 99}
         results = tuple(
             type(one)(**{**{name: getattr(one, name) for name in one.__slots__}, "trace": broken})
@@ -107,7 +118,9 @@ class TestSource:
 
 class TestFigures:
     def test_scores_of_both_runs(self, page: Browser) -> None:
-        rows = page.ask("[...document.querySelectorAll('#scores tbody tr')].map((row) => row.innerText)")
+        rows = page.ask(
+            "[...document.querySelectorAll('#scores tbody tr')].map((row) => row.innerText)"
+        )
         assert [" ".join(row.split()) for row in rows] == [
             "em 25.0 4.6 – 69.9 n = 4 50.0 15.0 – 85.0 n = 4",
             "f1 37.5 6.4 – 84.0 n = 4 62.5 16.0 – 93.6 n = 4",
@@ -115,14 +128,18 @@ class TestFigures:
         ]
 
     def test_verdicts(self, page: Browser) -> None:
-        bars = page.ask("[...document.querySelectorAll('.verdicts ul')].map((bar) => bar.innerText)")
+        bars = page.ask(
+            "[...document.querySelectorAll('.verdicts ul')].map((bar) => bar.innerText)"
+        )
         assert [" ".join(bar.split()) for bar in bars] == [
             "✓ 2 right ✗ 1 wrong – 1 abstained ! 1 error",
             "✓ 3 right ✗ 1 wrong ! 1 error",
         ]
 
     def test_differences(self, page: Browser) -> None:
-        assert text(page, "#differences tbody tr").startswith("run two em 4 +25.0 -64.8 to +100.0")
+        assert text(page, "#differences tbody tr").startswith(
+            "run two em 4 +25.0 -64.8 to +100.0"
+        )
 
     def test_errors_are_told(self, page: Browser) -> None:
         assert text(page, ".warning") == "run one: 1 question ended in an error."
@@ -131,46 +148,75 @@ class TestFigures:
         assert page.ask("document.querySelectorAll('figure svg.plot').length") == 7
         assert page.ask("document.querySelectorAll('[style]').length") == 0
         colours = [
-            page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
-            or page.ask("getComputedStyle(document.querySelector('svg .fill-ink')).fill")
+            page.send(
+                "Emulation.setEmulatedMedia",
+                features=[{"name": "prefers-color-scheme", "value": theme}],
+            )
+            or page.ask(
+                "getComputedStyle(document.querySelector('svg .fill-ink')).fill"
+            )
             for theme in ("light", "dark")
         ]
         page.send("Emulation.setEmulatedMedia", features=[])
         assert colours == ["rgb(22, 27, 36)", "rgb(232, 237, 244)"]
 
     def test_a_price_typed_in_gives_the_cost(self, page: Browser) -> None:
-        assert text(page, "[data-cost='0']") == "unknown: no price for openai:small, big"
-        for model, price_in, price_out in (("openai:small", "100", "200"), ("big", "0", "1000")):
+        assert (
+            text(page, "[data-cost='0']") == "unknown: no price for openai:small, big"
+        )
+        for model, price_in, price_out in (
+            ("openai:small", "100", "200"),
+            ("big", "0", "1000"),
+        ):
             enter(page, f"[data-model='{model}'][data-kind='input']", price_in)
             enter(page, f"[data-model='{model}'][data-kind='output']", price_out)
         # 3,200 in at 100, 400 out at 200; 200 out at 1,000 per million
         assert text(page, "[data-cost='0']") == "0.6000, 0.3000 per right answer"
-        assert json.loads(page.ask("document.querySelector('#prices').textContent")) == {
+        assert json.loads(
+            page.ask("document.querySelector('#prices').textContent")
+        ) == {
             "openai:small": {"input": 100, "output": 200, "cached": 100},
             "big": {"input": 0, "output": 1000, "cached": 0},
         }
 
-    def test_prices_given_stand_in_the_table(self, browser: Browser, tmp_path: Path, runs: list[Run]) -> None:
+    def test_prices_given_stand_in_the_table(
+        self, browser: Browser, tmp_path: Path, runs: list[Run]
+    ) -> None:
         prices = Prices({"small": Price(1.5, 2.0, 0.5), "big": Price(0.0, 0.0, 0.0)})
         page = opened(browser, tmp_path, report_html(make_report(runs, prices)))
-        assert page.ask("document.querySelector('[data-model=\"openai:small\"][data-kind=cached]').value") == "0.5"
+        assert (
+            page.ask(
+                "document.querySelector('[data-model=\"openai:small\"][data-kind=cached]').value"
+            )
+            == "0.5"
+        )
         # 1,600 fresh at 1.5, 1,600 cached at 0.5, 400 out at 2 per million
         assert text(page, "[data-cost='0']") == "0.0040, 0.0020 per right answer"
 
 
 class TestFinds:
-    def test_all_questions_are_listed_in_the_order_of_their_ids(self, page: Browser) -> None:
+    def test_all_questions_are_listed_in_the_order_of_their_ids(
+        self, page: Browser
+    ) -> None:
         assert listed(page) == [Q1, Q2, Q3, Q10, Q11]
         assert text(page, "#count") == "5 questions"
 
     @pytest.mark.parametrize(
-        ("verdict", "found"), [("right", [Q1, Q10]), ("wrong", [Q2]), ("abstained", [Q3]), ("error", [Q11])]
+        ("verdict", "found"),
+        [("right", [Q1, Q10]), ("wrong", [Q2]), ("abstained", [Q3]), ("error", [Q11])],
     )
-    def test_by_what_became_of_them(self, page: Browser, verdict: str, found: list[str]) -> None:
+    def test_by_what_became_of_them(
+        self, page: Browser, verdict: str, found: list[str]
+    ) -> None:
         assert text(page, f"[data-verdict={verdict}] small") == str(len(found))
         click(page, f"[data-verdict={verdict}]")
         assert listed(page) == found
-        assert page.ask(f"document.querySelector('[data-verdict={verdict}]').getAttribute('aria-pressed')") == "true"
+        assert (
+            page.ask(
+                f"document.querySelector('[data-verdict={verdict}]').getAttribute('aria-pressed')"
+            )
+            == "true"
+        )
         click(page, f"[data-verdict={verdict}]")
         assert len(listed(page)) == 5
 
@@ -181,9 +227,18 @@ class TestFinds:
         assert text(page, "#count") == "2 of 5 questions"
 
     @pytest.mark.parametrize(
-        ("words", "found"), [("river BELL", [Q1]), ("arc", [Q11]), ("dead", [Q11]), ("q3", [Q3]), ("nothing", [])]
+        ("words", "found"),
+        [
+            ("river BELL", [Q1]),
+            ("arc", [Q11]),
+            ("dead", [Q11]),
+            ("q3", [Q3]),
+            ("nothing", []),
+        ],
     )
-    def test_by_words_of_question_answers_and_errors(self, page: Browser, words: str, found: list[str]) -> None:
+    def test_by_words_of_question_answers_and_errors(
+        self, page: Browser, words: str, found: list[str]
+    ) -> None:
         enter(page, "#search", words)
         assert listed(page) == found
 
@@ -231,18 +286,29 @@ class TestTells:
     def test_what_was_retrieved_and_what_was_missed(self, page: Browser) -> None:
         click(page, "#list li:nth-child(1) button")
         assert text(page, ".retrieved .note") == "2 of 2 gold passages among 3"
-        assert page.ask("[...document.querySelectorAll('.retrieved li.gold')].length") == 2
+        assert (
+            page.ask("[...document.querySelectorAll('.retrieved li.gold')].length") == 2
+        )
         click(page, "#list li:nth-child(5) button")
         assert text(page, ".missed") == "Not found: lamp"
 
-    def test_the_graph_is_the_traces_own_page_in_a_frame_that_reaches_nothing(self, page: Browser) -> None:
+    def test_the_graph_is_the_traces_own_page_in_a_frame_that_reaches_nothing(
+        self, page: Browser
+    ) -> None:
         click(page, "#list li:nth-child(1) button")
         unpacked(page)
-        assert page.ask("document.querySelector('.graph iframe').getAttribute('sandbox')") == "allow-scripts"
-        assert page.ask("document.querySelector('.graph iframe').contentDocument") is None
+        assert (
+            page.ask("document.querySelector('.graph iframe').getAttribute('sandbox')")
+            == "allow-scripts"
+        )
+        assert (
+            page.ask("document.querySelector('.graph iframe').contentDocument") is None
+        )
         assert drawn(page) == {"nodes": 3, "edges": 2, "header": "none"}
 
-    def test_the_whole_trace_opens_over_the_page_and_closes(self, page: Browser) -> None:
+    def test_the_whole_trace_opens_over_the_page_and_closes(
+        self, page: Browser
+    ) -> None:
         unpacked(page)
         click(page, ".graph .look")
         assert page.ask("document.querySelector('dialog').open") is True
@@ -251,17 +317,26 @@ class TestTells:
 
     def test_an_error_and_a_missing_trace_are_said(self, page: Browser) -> None:
         click(page, "#list li:nth-child(5) button")
-        assert text(page, "[data-run='0'] .what").startswith("ConnectionError: the line is dead")
+        assert text(page, "[data-run='0'] .what").startswith(
+            "ConnectionError: the line is dead"
+        )
         assert text(page, "#trace") == "No trace of this question is in this page."
 
     def test_another_runs_trace_is_shown_on_demand(self, page: Browser) -> None:
         click(page, "#list li:nth-child(3) button")
         assert text(page, "[data-run='0'] .what") == "no answer"
         click(page, "[data-run='1'] .look")
-        assert page.ask("document.querySelector('[data-run=\"1\"] .look').getAttribute('aria-pressed')") == "true"
+        assert (
+            page.ask(
+                "document.querySelector('[data-run=\"1\"] .look').getAttribute('aria-pressed')"
+            )
+            == "true"
+        )
         assert page.ask("location.hash") == "#q=q3&run=1"
 
-    def test_a_link_leads_to_a_question(self, browser: Browser, tmp_path: Path, html: str) -> None:
+    def test_a_link_leads_to_a_question(
+        self, browser: Browser, tmp_path: Path, html: str
+    ) -> None:
         page = opened(browser, tmp_path, html, "#q=q11")
         assert text(page, "#detail h3") == "Which lamp?"
 
@@ -274,7 +349,10 @@ class TestKeys:
         page.press("End")
         assert text(page, "#detail h3") == "Which lamp?"
         page.press("ArrowUp")
-        assert page.ask("document.activeElement.querySelector('.asked').textContent") == "What was the dog's name?"
+        assert (
+            page.ask("document.activeElement.querySelector('.asked').textContent")
+            == "What was the dog's name?"
+        )
 
     def test_one_question_of_the_list_is_reached_by_tab(self, page: Browser) -> None:
         click(page, "[data-verdict=error]")
@@ -289,31 +367,59 @@ class TestKeys:
     def test_on_a_narrow_screen_a_question_fills_it_and_escape_leads_back(
         self, browser: Browser, tmp_path: Path, html: str
     ) -> None:
-        browser.send("Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True)
+        browser.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=360,
+            height=740,
+            deviceScaleFactor=1,
+            mobile=True,
+        )
         page = opened(browser, tmp_path, html)
         assert page.ask("document.documentElement.scrollWidth") == 360
-        assert page.ask("getComputedStyle(document.querySelector('#detail')).display") == "none"
+        assert (
+            page.ask("getComputedStyle(document.querySelector('#detail')).display")
+            == "none"
+        )
         click(page, "#list li:nth-child(2) button")
-        assert page.ask("document.querySelector('#detail').getBoundingClientRect().width") == 360
+        assert (
+            page.ask("document.querySelector('#detail').getBoundingClientRect().width")
+            == 360
+        )
         page.press("Escape")
-        assert page.ask("getComputedStyle(document.querySelector('#detail')).display") == "none"
-        assert page.ask("document.activeElement.querySelector('.asked').textContent").startswith("Is this inert?")
+        assert (
+            page.ask("getComputedStyle(document.querySelector('#detail')).display")
+            == "none"
+        )
+        assert page.ask(
+            "document.activeElement.querySelector('.asked').textContent"
+        ).startswith("Is this inert?")
         browser.send("Emulation.clearDeviceMetricsOverride")
 
 
 class TestIsRead:
     def test_the_figures_are_explained(self, page: Browser) -> None:
         words = page.ask("document.querySelector('#glossary').textContent")
-        assert "emExact match: the share of questions whose answer equals a gold answer" in words
+        assert (
+            "emExact match: the share of questions whose answer equals a gold answer"
+            in words
+        )
         assert "95 % interval" in words
-        names = page.ask("[...document.querySelectorAll('#glossary dt')].map((one) => one.textContent)")
-        metrics = page.ask("[...document.querySelectorAll('#scores tbody th')].map((one) => one.textContent)")
+        names = page.ask(
+            "[...document.querySelectorAll('#glossary dt')].map((one) => one.textContent)"
+        )
+        metrics = page.ask(
+            "[...document.querySelectorAll('#scores tbody th')].map((one) => one.textContent)"
+        )
         assert set(metrics) <= set(names)
 
     @pytest.mark.parametrize("dark", [False, True])
-    def test_every_text_can_be_read_in_both_colour_schemes(self, page: Browser, dark: bool) -> None:
+    def test_every_text_can_be_read_in_both_colour_schemes(
+        self, page: Browser, dark: bool
+    ) -> None:
         unpacked(page)
-        page.ask("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+        page.ask(
+            "document.querySelectorAll('details').forEach((one) => { one.open = true })"
+        )
         with screen(page, dark=dark):
             assert pale(page) == []
 
@@ -332,7 +438,13 @@ class TestIsRead:
         with screen(page, 700, 990, dark=True, media="print"):
             assert pale(page) == []  # dark ink on white paper
             high = "[...document.querySelectorAll({!r})].every((one) => one.getBoundingClientRect().height > 10)"
-            for selector in ("#list li", "#detail h3", "#detail iframe", "#runs dl", "#glossary dl"):
+            for selector in (
+                "#list li",
+                "#detail h3",
+                "#detail iframe",
+                "#runs dl",
+                "#glossary dl",
+            ):
                 assert page.ask(high.format(selector)), selector
             inside = (
                 "[...document.querySelectorAll('.box')].every((box) =>"
@@ -346,29 +458,55 @@ class TestIsRead:
 
 
 class TestIsSafe:
-    def test_hostile_text_is_shown_as_text_and_does_not_run(self, page: Browser, attack: str) -> None:
+    def test_hostile_text_is_shown_as_text_and_does_not_run(
+        self, page: Browser, attack: str
+    ) -> None:
         click(page, "#list li:nth-child(2) button")
         unpacked(page)
-        assert page.ask("document.querySelector('#detail h3').textContent") == f"Is this inert? {attack}"
+        assert (
+            page.ask("document.querySelector('#detail h3').textContent")
+            == f"Is this inert? {attack}"
+        )
         assert attack in page.ask("document.querySelector('header').textContent")
         click(page, ".graph .look")
         assert drawn(page)["edges"] == 2
         assert page.ask("typeof window.hacked") == "undefined"
-        assert page.ask("document.images.length + document.querySelectorAll('object, form, base').length") == 0
-        assert not page.ask_frame("typeof window.hacked !== 'undefined' || document.images.length > 0")
+        assert (
+            page.ask(
+                "document.images.length + document.querySelectorAll('object, form, base').length"
+            )
+            == 0
+        )
+        assert not page.ask_frame(
+            "typeof window.hacked !== 'undefined' || document.images.length > 0"
+        )
 
-    def test_no_error_no_refusal_and_no_request_but_for_itself(self, page: Browser) -> None:
+    def test_no_error_no_refusal_and_no_request_but_for_itself(
+        self, page: Browser
+    ) -> None:
         click(page, "#list li:nth-child(2) button")
         unpacked(page)
         drawn(page)
         methods = [event["method"] for event in page.events]
         assert "Runtime.exceptionThrown" not in methods
         assert "Log.entryAdded" not in methods
-        urls = [event["params"]["request"]["url"] for event in page.events if "request" in event.get("params", {})]
-        assert {url.partition("#")[0].rpartition("/")[2] for url in urls} <= {"report.html", "blank", "srcdoc"}
+        urls = [
+            event["params"]["request"]["url"]
+            for event in page.events
+            if "request" in event.get("params", {})
+        ]
+        assert {url.partition("#")[0].rpartition("/")[2] for url in urls} <= {
+            "report.html",
+            "blank",
+            "srcdoc",
+        }
 
-    def test_the_policy_stops_a_script_that_got_in_after_all(self, browser: Browser, tmp_path: Path, html: str) -> None:
-        html = html.replace("<main>", "<script>hacked=1</script><img src=x onerror='hacked=1'><main>")
+    def test_the_policy_stops_a_script_that_got_in_after_all(
+        self, browser: Browser, tmp_path: Path, html: str
+    ) -> None:
+        html = html.replace(
+            "<main>", "<script>hacked=1</script><img src=x onerror='hacked=1'><main>"
+        )
         page = opened(browser, tmp_path, html)
         assert page.ask("typeof window.hacked") == "undefined"
         assert len(listed(page)) == 5

@@ -5,7 +5,9 @@ from ras_agent.eval.report.markdown import cost_text, report_markdown
 from ras_agent.eval.run.prices import Cost, Price, Prices
 from ras_agent.eval.run.result import Result, token_use
 
-CALLS = [{"role": "planner", "model": "small", "input_tokens": 900, "output_tokens": 100}]
+CALLS = [
+    {"role": "planner", "model": "small", "input_tokens": 900, "output_tokens": 100}
+]
 
 
 def _run(name: str, *scores: float) -> Run:
@@ -21,7 +23,12 @@ def _run(name: str, *scores: float) -> Run:
 
 def _markdown(*runs: Run, prices: Prices) -> str:
     metrics = metric_names(runs)
-    return report_markdown([figures_of(run, "em", prices) for run in runs], comparisons(runs, metrics), metrics, "em")
+    return report_markdown(
+        [figures_of(run, "em", prices) for run in runs],
+        comparisons(runs, metrics),
+        metrics,
+        "em",
+    )
 
 
 def test_one_run() -> None:
@@ -49,7 +56,11 @@ def test_one_run() -> None:
 
 
 def test_two_runs() -> None:
-    tables = _markdown(_run("a", 0.0, 0.0), _run("b\n| <b>", 1.0, 1.0), prices=Prices({"small": Price(1000, 1000, 0)}))
+    tables = _markdown(
+        _run("a", 0.0, 0.0),
+        _run("b\n| <b>", 1.0, 1.0),
+        prices=Prices({"small": Price(1000, 1000, 0)}),
+    )
     assert tables.split("\n\n")[:3] == [
         """\
 | run | n | em | errors |
@@ -70,21 +81,31 @@ def test_two_runs() -> None:
 
 def test_a_score_that_not_all_questions_have_says_how_many_do() -> None:
     run = Run("r", {}, (Result("1", "?", ("a",), scores={"em": 1.0}), Result("2", "?")))
-    assert "| r | 2 | 100.0 (20.7 to 100.0), n = 1 | 0 |" in _markdown(run, prices=Prices())
+    assert "| r | 2 | 100.0 (20.7 to 100.0), n = 1 | 0 |" in _markdown(
+        run, prices=Prices()
+    )
 
 
 def test_seconds_say_how_many_questions_were_under_way() -> None:
     run = Run(
         "r",
         {},
-        (Result("1", "?", seconds=0.5, queued=1.0, at_once=8), Result("2", "?", seconds=0.5, queued=3.0, at_once=8)),
+        (
+            Result("1", "?", seconds=0.5, queued=1.0, at_once=8),
+            Result("2", "?", seconds=0.5, queued=3.0, at_once=8),
+        ),
     )
-    assert "| r | 0.00 | 0.50 / 0.50, 8 at once, 2.00 s queued apart |" in _markdown(run, prices=Prices())
+    assert "| r | 0.00 | 0.50 / 0.50, 8 at once, 2.00 s queued apart |" in _markdown(
+        run, prices=Prices()
+    )
 
 
 def test_costs_in_words() -> None:
     assert cost_text(Cost(), 0) == "no model calls"
     assert cost_text(Cost(12.345), 9) == "12.35"
     assert cost_text(Cost(0.01234), 9) == "0.0123"
-    assert cost_text(Cost(1.5, ("big", "other")), 9) == "1.50 and unknown: no price for big, other"
+    assert (
+        cost_text(Cost(1.5, ("big", "other")), 9)
+        == "1.50 and unknown: no price for big, other"
+    )
     assert cost_text(Cost(0.0, ("big",)), 9) == "unknown: no price for big"

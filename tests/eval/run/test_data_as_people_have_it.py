@@ -23,8 +23,15 @@ from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.settings import Settings
 
 ROWS = [
-    {"id": f"q{number}", "question": f"Where is {town}?", "answers": [land], "supporting_ids": [town]}
-    for number, (town, land) in enumerate((("Hull", "England"), ("Perth", "Scotland"), ("Bern", "Switzerland")))
+    {
+        "id": f"q{number}",
+        "question": f"Where is {town}?",
+        "answers": [land],
+        "supporting_ids": [town],
+    }
+    for number, (town, land) in enumerate(
+        (("Hull", "England"), ("Perth", "Scotland"), ("Bern", "Switzerland"))
+    )
 ]
 CORPUS = [{"id": town, "title": town, "text": f"{town} is in {land}."} for town, land in
           (("Hull", "England"), ("Perth", "Scotland"), ("Bern", "Switzerland"))]  # fmt: skip
@@ -34,7 +41,9 @@ CORPUS = [{"id": town, "title": town, "text": f"{town} is in {land}."} for town,
 def corpus(tmp_path: Path) -> Path:
     place = tmp_path / "set"
     place.mkdir()
-    (place / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in CORPUS))
+    (place / "corpus.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in CORPUS)
+    )
     return place
 
 
@@ -48,20 +57,26 @@ class Frame:
         return [*ROWS[:2], {**ROWS[2], "type": float("nan")}]
 
 
-def _run(data: object, corpus: Path, out: Path, limit: int | None = None) -> dict[str, Any]:
+def _run(
+    data: object, corpus: Path, out: Path, limit: int | None = None
+) -> dict[str, Any]:
     settings = Settings(retriever="bm25")
     task = load_task("jsonl", data, settings, corpus=corpus, limit=limit).for_search()
     return begin_run(task, search_agent("bm25", settings), out, concurrency=1).finish()
 
 
-def test_rows_and_a_data_frame_are_asked_over_a_folder_of_beir(corpus: Path, tmp_path: Path) -> None:
+def test_rows_and_a_data_frame_are_asked_over_a_folder_of_beir(
+    corpus: Path, tmp_path: Path
+) -> None:
     assert _run(ROWS, corpus, tmp_path / "rows")["scores"]["recall"]["mean"] == 1.0
     assert _run(Frame(), corpus, tmp_path / "frame")["questions"] == 3
     with pytest.raises(SettingsError, match="a file, a DataFrame or a list of rows"):
         load_task("jsonl", 7, Settings(), corpus=corpus)
 
 
-def test_rows_are_plain_values_that_other_processes_read(corpus: Path, tmp_path: Path) -> None:
+def test_rows_are_plain_values_that_other_processes_read(
+    corpus: Path, tmp_path: Path
+) -> None:
     class Columns:
         def to_dicts(self) -> list[dict[str, Any]]:  # as polars has them
             return [{**row, "answers": np.array(row["answers"])} for row in ROWS]
@@ -69,7 +84,11 @@ def test_rows_are_plain_values_that_other_processes_read(corpus: Path, tmp_path:
     settings = Settings(retriever="bm25")
     task = load_task("jsonl", Columns(), settings, corpus=corpus).for_search()
     rows = json.loads(json.dumps(task.rows))
-    agent = {"make": "search", "settings": settings.model_dump(mode="json"), "metrics": ["recall"]}
+    agent = {
+        "make": "search",
+        "settings": settings.model_dump(mode="json"),
+        "metrics": ["recall"],
+    }
     work = remote_questions(
         task={"name": "jsonl", "data": rows, "corpus": str(corpus)},
         agent={**agent, "graph": "none", "roles": {}, "traces": False},
@@ -99,16 +118,24 @@ def test_more_questions_are_asked_in_the_same_run(corpus: Path, tmp_path: Path) 
         _run(ROWS, corpus, tmp_path / "run", limit=1)
 
 
-def test_results_are_a_table_with_a_column_for_each_score(corpus: Path, tmp_path: Path) -> None:
+def test_results_are_a_table_with_a_column_for_each_score(
+    corpus: Path, tmp_path: Path
+) -> None:
     _run(ROWS, corpus, tmp_path / "run")
     rows = RunFolder(tmp_path / "run").rows()
-    assert next((row["id"], row["recall"], row["retrieved"]) for row in rows) == ("q0", 1.0, '["Hull"]')
+    assert next((row["id"], row["recall"], row["retrieved"]) for row in rows) == (
+        "q0",
+        1.0,
+        '["Hull"]',
+    )
     format_to_write("csv")(Exported.read(tmp_path / "run"), tmp_path / "run.csv")
     with (tmp_path / "run.csv").open(newline="") as file:
         assert [row["recall"] for row in csv.DictReader(file)] == ["1.0", "1.0", "1.0"]
 
 
-def test_parquet_has_the_same_columns_and_reads_back(corpus: Path, tmp_path: Path) -> None:
+def test_parquet_has_the_same_columns_and_reads_back(
+    corpus: Path, tmp_path: Path
+) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     _run(ROWS, corpus, tmp_path / "run")
     run = Exported.read(tmp_path / "run")
@@ -123,12 +150,18 @@ def test_a_run_is_a_data_frame_in_the_order_of_its_questions(
 ) -> None:
     settings = Settings(retriever="bm25")
     task = load_task("jsonl", ROWS, settings, corpus=corpus).for_search()
-    run = begin_run(task, search_agent("bm25", settings), tmp_path / "run", concurrency=1)
+    run = begin_run(
+        task, search_agent("bm25", settings), tmp_path / "run", concurrency=1
+    )
     run.finish()
     lines = run.folder.results_path.read_text().splitlines(keepends=True)
     run.folder.results_path.write_text("".join(reversed(lines)))
     monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=list))
-    assert [(row["id"], row["recall"]) for row in run.to_pandas()] == [("q0", 1.0), ("q1", 1.0), ("q2", 1.0)]
+    assert [(row["id"], row["recall"]) for row in run.to_pandas()] == [
+        ("q0", 1.0),
+        ("q1", 1.0),
+        ("q2", 1.0),
+    ]
     assert [row["id"] for row in run.folder.to_pandas()] == ["q2", "q1", "q0"]
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtra, match=r"ras-agent\[datasets\]"):
@@ -152,15 +185,22 @@ def test_an_index_with_a_name_and_gaps_of_pandas_are_read(corpus: Path) -> None:
         assert task.questions[0].metadata.get("hops") is None
 
 
-def test_a_run_that_only_searches_is_exported_with_its_passages(corpus: Path, tmp_path: Path) -> None:
+def test_a_run_that_only_searches_is_exported_with_its_passages(
+    corpus: Path, tmp_path: Path
+) -> None:
     _run(ROWS, corpus, tmp_path / "run")
     format_to_write("ragas")(Exported.read(tmp_path / "run"), tmp_path / "rows.jsonl")
     first = json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])
     assert first["retrieved_contexts"] == ["Hull is in England."]
 
 
-@pytest.mark.parametrize(("field", "told"), [("seconds", "'seconds' is null"), ("answers", "'answers' is null")])
-def test_a_field_that_is_null_is_named_with_its_line(corpus: Path, tmp_path: Path, field: str, told: str) -> None:
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [("seconds", "'seconds' is null"), ("answers", "'answers' is null")],
+)
+def test_a_field_that_is_null_is_named_with_its_line(
+    corpus: Path, tmp_path: Path, field: str, told: str
+) -> None:
     _run(ROWS, corpus, tmp_path / "run")
     place = tmp_path / "run" / "results.jsonl"
     lines = [json.loads(line) for line in place.read_text().splitlines()]
@@ -175,6 +215,6 @@ def test_an_agent_of_ones_own_is_asked_over_rows(corpus: Path, tmp_path: Path) -
         return {"answer": "England", "passages": {}, "steps": [], "stop_reason": "own"}
 
     task = load_task("jsonl", ROWS, Settings(), corpus=corpus)
-    assert begin_run(task, EvalAgent.of("own", answer), tmp_path / "own").finish()["scores"]["em_text"][
-        "mean"
-    ] == pytest.approx(1 / 3)
+    assert begin_run(task, EvalAgent.of("own", answer), tmp_path / "own").finish()[
+        "scores"
+    ]["em_text"]["mean"] == pytest.approx(1 / 3)

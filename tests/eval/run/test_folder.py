@@ -15,7 +15,12 @@ from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result
 from tests.messages import says
 
-MANIFEST = {"name": "one", "graph": "ras", "limits": {"k": 5}, "started": "2025-01-01T00:00:00+00:00"}
+MANIFEST = {
+    "name": "one",
+    "graph": "ras",
+    "limits": {"k": 5},
+    "started": "2025-01-01T00:00:00+00:00",
+}
 
 
 def _ids(folder: RunFolder) -> list[str]:
@@ -33,10 +38,14 @@ def test_a_result_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert "Wer? 谁?" in folder.results_path.read_text("utf-8")
 
 
-def test_a_result_is_on_the_disk_when_append_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_is_on_the_disk_when_append_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = RunFolder.begin(tmp_path / "run", MANIFEST)
     synced: list[bytes] = []
-    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(folder.results_path.read_bytes()))
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: synced.append(folder.results_path.read_bytes())
+    )
     folder.append(Result("q1", "?"))
     assert synced == [folder.results_path.read_bytes()]
 
@@ -45,7 +54,9 @@ def test_manifest_and_summary_can_be_read_by_people(tmp_path: Path) -> None:
     folder = RunFolder.begin(tmp_path / "runs" / "one", MANIFEST)
     assert folder.manifest_path.read_text("utf-8").startswith('{\n  "name": "one",\n')
     folder.write_summary({"em": 0.5})
-    assert (tmp_path / "runs" / "one" / "summary.json").read_text("utf-8") == '{\n  "em": 0.5\n}'
+    assert (tmp_path / "runs" / "one" / "summary.json").read_text(
+        "utf-8"
+    ) == '{\n  "em": 0.5\n}'
     RunFolder.begin(folder.path, {**MANIFEST, "python": "4"})
     assert folder.manifest_path.read_text("utf-8").startswith('{\n  "name": "one",\n')
 
@@ -54,18 +65,25 @@ def test_what_is_no_run_names_what_would_be_one(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"is no run: .*ras-agent eval --out FOLDER"):
         RunFolder(tmp_path).manifest()
     (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(RunError, match=r"manifest\.json: not JSON .*take it from a copy"):
+    with pytest.raises(
+        RunError, match=r"manifest\.json: not JSON .*take it from a copy"
+    ):
         RunFolder(tmp_path).manifest()
 
 
 def test_values_that_json_has_no_form_for_do_not_spoil_the_line(tmp_path: Path) -> None:
     folder = RunFolder.begin(tmp_path / "run", MANIFEST)
     folder.append(Result("q1", "lone \ud800", seconds=float("nan")))
-    row = json.loads(folder.results_path.read_text("utf-8"), parse_constant=lambda name: pytest.fail(name))
+    row = json.loads(
+        folder.results_path.read_text("utf-8"),
+        parse_constant=lambda name: pytest.fail(name),
+    )
     assert (row["question"], row["seconds"]) == ("lone ?", None)
 
 
-def test_a_half_last_line_is_left_out_and_cut_off_before_the_next(tmp_path: Path) -> None:
+def test_a_half_last_line_is_left_out_and_cut_off_before_the_next(
+    tmp_path: Path,
+) -> None:
     folder = RunFolder.begin(tmp_path / "run", MANIFEST)
     folder.append(Result("q1", "?"))
     with folder.results_path.open("ab") as file:
@@ -83,7 +101,9 @@ def test_what_is_cut_off_is_off_the_disk_before_a_line_is_written(
     folder.append(Result("q1", "?"))
     whole = folder.results_path.read_bytes()
     synced: list[bytes] = []
-    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(folder.results_path.read_bytes()))
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: synced.append(folder.results_path.read_bytes())
+    )
     with folder.writing():
         assert synced == []  # there was nothing to cut off
     folder.results_path.write_bytes(whole + b'{"id": "q2"')
@@ -94,13 +114,20 @@ def test_what_is_cut_off_is_off_the_disk_before_a_line_is_written(
 def test_a_bad_line_in_the_middle_is_told_with_its_number(tmp_path: Path) -> None:
     folder = RunFolder.begin(tmp_path / "run", MANIFEST)
     folder.results_path.write_text('{"id": "q1", "question": "?"}\nnot json\n')
-    with pytest.raises(RunError, match=says("results.jsonl line 2", "not a result", "remove the line")):
+    with pytest.raises(
+        RunError, match=says("results.jsonl line 2", "not a result", "remove the line")
+    ):
         list(folder.results())
 
 
 def test_another_configuration_is_refused_by_what_differs(tmp_path: Path) -> None:
     RunFolder.begin(tmp_path / "run", MANIFEST)
-    other = {**MANIFEST, "limits": {"k": 3}, "variant": {"ablation": "no_triples"}, "started": "later"}
+    other = {
+        **MANIFEST,
+        "limits": {"k": 3},
+        "variant": {"ablation": "no_triples"},
+        "started": "later",
+    }
     told = (
         r"run was begun with another configuration: limits\.k: 5 there, 3 here; "
         r"variant\.ablation: absent there, \"no_triples\" here\. Resume it .* --out"
@@ -119,14 +146,26 @@ def test_a_run_that_was_begun_before_graphs_were_told_goes_on(tmp_path: Path) ->
 
 def test_time_place_and_versions_may_differ_between_sittings(tmp_path: Path) -> None:
     RunFolder.begin(tmp_path / "run", MANIFEST)
-    again = RunFolder.begin(tmp_path / "run", {**MANIFEST, "started": "later", "packages": {"numpy": "3"}, "name": "b"})
+    again = RunFolder.begin(
+        tmp_path / "run",
+        {**MANIFEST, "started": "later", "packages": {"numpy": "3"}, "name": "b"},
+    )
     assert again.manifest()["name"] == "one"
-    RunFolder.begin(tmp_path / "run", {**MANIFEST, "started": "later still", "packages": {"numpy": "3"}})
+    RunFolder.begin(
+        tmp_path / "run",
+        {**MANIFEST, "started": "later still", "packages": {"numpy": "3"}},
+    )
     noted = [{"started": "later", "packages": {"numpy": "3"}}]
     assert again.manifest()["resumed"] == noted
     for _ in range(2):
-        RunFolder.begin(tmp_path / "run", {**MANIFEST, "started": "last", "packages": {"numpy": "4"}})
-    assert again.manifest()["resumed"] == [*noted, {"started": "last", "packages": {"numpy": "4"}}]
+        RunFolder.begin(
+            tmp_path / "run",
+            {**MANIFEST, "started": "last", "packages": {"numpy": "4"}},
+        )
+    assert again.manifest()["resumed"] == [
+        *noted,
+        {"started": "last", "packages": {"numpy": "4"}},
+    ]
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
@@ -149,7 +188,9 @@ def test_a_folder_that_became_something_else_meanwhile_is_left_alone(
         RunFolder.begin(tmp_path / "run", MANIFEST)
 
 
-def test_a_crash_while_the_manifest_was_written_does_not_block_the_folder(tmp_path: Path) -> None:
+def test_a_crash_while_the_manifest_was_written_does_not_block_the_folder(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "manifest.json.new").write_text('{"na')
     assert RunFolder.begin(tmp_path, MANIFEST).manifest() == MANIFEST
 
@@ -168,7 +209,9 @@ def test_two_processes_cannot_write_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-c", code]
     with folder.writing():
         refused = subprocess.run(command, capture_output=True, text=True)
-    assert says("another process", f"writing to {folder.path}", "wait for it", "another folder").search(refused.stderr)
+    assert says(
+        "another process", f"writing to {folder.path}", "wait for it", "another folder"
+    ).search(refused.stderr)
     assert subprocess.run(command).returncode == 0
 
 
@@ -179,7 +222,9 @@ def test_a_new_run_that_could_not_be_set_up_leaves_nothing(tmp_path: Path) -> No
     assert not folder.path.exists()
 
 
-def test_a_run_that_another_process_took_up_or_began_is_not_taken_back(tmp_path: Path) -> None:
+def test_a_run_that_another_process_took_up_or_began_is_not_taken_back(
+    tmp_path: Path,
+) -> None:
     began = RunFolder.begin(tmp_path / "run", MANIFEST)
     second = RunFolder.begin(tmp_path / "run", MANIFEST)
     with second.writing():
@@ -190,7 +235,12 @@ def test_a_run_that_another_process_took_up_or_began_is_not_taken_back(tmp_path:
 
 def test_a_run_cannot_be_taken_up_while_another_process_writes(tmp_path: Path) -> None:
     folder = RunFolder.begin(tmp_path / "run", MANIFEST)
-    with folder.writing(), pytest.raises(RunError, match=says("another process", "writing to", "wait for it")):
+    with (
+        folder.writing(),
+        pytest.raises(
+            RunError, match=says("another process", "writing to", "wait for it")
+        ),
+    ):
         RunFolder.begin(tmp_path / "run", {**MANIFEST, "packages": {"numpy": "3"}})
     assert folder.manifest() == MANIFEST
 
@@ -203,10 +253,14 @@ def test_a_run_with_results_is_not_taken_back(tmp_path: Path) -> None:
     assert _ids(folder) == ["q1"]
 
 
-def test_a_result_is_on_the_disk_when_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_is_on_the_disk_when_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = RunFolder.begin(tmp_path / "run", MANIFEST)
     synced: list[bytes] = []
-    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(folder.results_path.read_bytes()))
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: synced.append(folder.results_path.read_bytes())
+    )
     folder.append(Result("q1", "?"))
     assert synced == [folder.results_path.read_bytes()]
     assert synced[0].endswith(b"\n")

@@ -21,14 +21,30 @@ from ras_agent.tools.chat.cache import ReplyCache
 pytestmark = pytest.mark.slow("kills")
 
 COMMAND = [sys.executable, "-P", "-c", "from ras_agent.app.cli import main; main()"]
-TOWNS = ("Hull", "York", "Ripon", "Leeds", "Selby", "Whitby", "Malton", "Thirsk", "Otley", "Goole", "Skipton", "Filey")
+TOWNS = (
+    "Hull",
+    "York",
+    "Ripon",
+    "Leeds",
+    "Selby",
+    "Whitby",
+    "Malton",
+    "Thirsk",
+    "Otley",
+    "Goole",
+    "Skipton",
+    "Filey",
+)
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
     """Twelve questions over twelve passages."""
     corpus, questions = tmp_path / "corpus.jsonl", tmp_path / "questions.jsonl"
-    texts = [f"{town} has a mill that Ann Rowe built in {1800 + n} beside the river." for n, town in enumerate(TOWNS)]
+    texts = [
+        f"{town} has a mill that Ann Rowe built in {1800 + n} beside the river."
+        for n, town in enumerate(TOWNS)
+    ]
     corpus.write_text(
         "".join(
             json.dumps({"id": f"p{n}", "title": town, "text": text}) + "\n"
@@ -37,7 +53,13 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     )
     questions.write_text(
         "".join(
-            json.dumps({"id": f"q{n}", "question": f"Who built the mill of {town}?", "answers": ["Ann Rowe", town]})
+            json.dumps(
+                {
+                    "id": f"q{n}",
+                    "question": f"Who built the mill of {town}?",
+                    "answers": ["Ann Rowe", town],
+                }
+            )
             + "\n"
             for n, town in enumerate(TOWNS)
         )
@@ -45,16 +67,24 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return corpus, questions
 
 
-def _command(files: tuple[Path, Path], model: Loopback, out: Path, concurrency: int, engine: str) -> list[str]:
+def _command(
+    files: tuple[Path, Path], model: Loopback, out: Path, concurrency: int, engine: str
+) -> list[str]:
     spread = [] if engine == "here" else ["--engine", engine, "--workers", "2"]
     return [*COMMAND, *_arguments(files, model, out, concurrency, engine), *spread]
 
 
-def _arguments(files: tuple[Path, Path], model: Loopback, out: Path, concurrency: int, engine: str) -> list[str]:
+def _arguments(
+    files: tuple[Path, Path], model: Loopback, out: Path, concurrency: int, engine: str
+) -> list[str]:
     """Return the command's arguments but for the engine, whose roles they name."""
     corpus, questions = files
     # workers do not know what others ask at this moment; a passage that two of them read would be asked for twice
-    asked = ("planner", "extractor", "answerer") if engine == "here" else ("planner", "answerer")
+    asked = (
+        ("planner", "extractor", "answerer")
+        if engine == "here"
+        else ("planner", "answerer")
+    )
     roles = [word for role in asked for word in (f"--{role}", model.spec(role))]
     reader = [] if engine == "here" else ["--extractor", "offline"]
     paths = ["--data", str(questions), "--corpus", str(corpus), "--out", str(out)]
@@ -63,12 +93,27 @@ def _arguments(files: tuple[Path, Path], model: Loopback, out: Path, concurrency
 
 def _rows(folder: Path) -> list[dict[str, Any]]:
     path = folder / "results.jsonl"
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    return (
+        [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        if path.exists()
+        else []
+    )
 
 
 def _untimed(row: dict[str, Any]) -> dict[str, Any]:
     """What of a result does not depend on the clock, nor on which replies were at hand."""
-    return {key: row[key] for key in ("id", "answer", "scores", "retrieved", "stop_reason", "hops", "error")}
+    return {
+        key: row[key]
+        for key in (
+            "id",
+            "answer",
+            "scores",
+            "retrieved",
+            "stop_reason",
+            "hops",
+            "error",
+        )
+    }
 
 
 def _descendants(pid: int) -> list[int]:
@@ -94,15 +139,22 @@ def _runs(pid: int) -> bool:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("engine", ["here", "processes", "ray"])
 def test_a_killed_run_is_finished_without_asking_anything_twice(
-    tmp_path: Path, files: tuple[Path, Path], engine: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    files: tuple[Path, Path],
+    engine: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if engine == "ray":
         pytest.importorskip("ray", reason="the extra ray is not installed")
     # away from this folder: Ray puts the driver's own on its workers' path, where it would hide the package
     started: Any = {"env": {**os.environ, "NO_PROXY": "127.0.0.1"}, "cwd": tmp_path}
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with serving() as model:  # the unbroken run takes this process alone, whatever engine the broken one has
-        whole = CliRunner().invoke(build_program(), _arguments(files, model, tmp_path / "whole", 1, engine))
+    with (
+        serving() as model
+    ):  # the unbroken run takes this process alone, whatever engine the broken one has
+        whole = CliRunner().invoke(
+            build_program(), _arguments(files, model, tmp_path / "whole", 1, engine)
+        )
         assert whole.exit_code == 0, whole.output
         needed = model.counts()["answered"]
     assert needed >= 40
@@ -137,18 +189,25 @@ def test_a_killed_run_is_finished_without_asking_anything_twice(
     assert counts["answered"] == needed
     unbroken = {row["id"]: _untimed(row) for row in _rows(tmp_path / "whole")}
     assert {row["id"]: _untimed(row) for row in rows} == unbroken
-    summaries = [json.loads((tmp_path / name / "summary.json").read_text()) for name in ("whole", "broken")]
+    summaries = [
+        json.loads((tmp_path / name / "summary.json").read_text())
+        for name in ("whole", "broken")
+    ]
     assert summaries[0]["scores"] == summaries[1]["scores"]
 
 
-def test_ctrl_c_leaves_a_run_that_can_be_finished(tmp_path: Path, files: tuple[Path, Path]) -> None:
+def test_ctrl_c_leaves_a_run_that_can_be_finished(
+    tmp_path: Path, files: tuple[Path, Path]
+) -> None:
     started: Any = {"env": {**os.environ, "NO_PROXY": "127.0.0.1"}, "cwd": tmp_path}
     with serving() as model:
         command = _command(files, model, tmp_path / "run", 2, "here")
         model.gate(30)
         # a shell's background jobs are deaf to Ctrl-C, and hand that on to what they start
         heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-        interrupted = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed, **started)
+        interrupted = subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, preexec_fn=heed, **started
+        )
         while not _rows(tmp_path / "run"):
             assert interrupted.poll() is None
             time.sleep(0.02)

@@ -19,7 +19,13 @@ from ras_agent.settings import Settings
 
 def _manifest(*questions: Question, **more: Any) -> dict[str, Any]:
     described: Any = {
-        **{"name": "one", "benchmark": "jsonl", "data": "q.jsonl", "data_sha256": None, "corpus_sha256": None},
+        **{
+            "name": "one",
+            "benchmark": "jsonl",
+            "data": "q.jsonl",
+            "data_sha256": None,
+            "corpus_sha256": None,
+        },
         **{"graph": "ras", "roles": {}, "limits": asdict(Limits()), "metrics": ["em"]},
     }
     return manifest_of(questions, {**described, **more})
@@ -33,9 +39,16 @@ def test_a_manifest_says_what_it_is_and_what_was_not_chosen() -> None:
     assert _manifest(knowledge_graph="5c1b")["knowledge_graph"] == "5c1b"
 
 
-def test_versions_are_those_of_the_packages_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ras_agent.eval.run.manifest._PACKAGES", ("no-such-package", "numpy"))
-    assert _manifest()["packages"] == {"ras-agent": ras_agent.__version__, "numpy": np.__version__}
+def test_versions_are_those_of_the_packages_that_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "ras_agent.eval.run.manifest._PACKAGES", ("no-such-package", "numpy")
+    )
+    assert _manifest()["packages"] == {
+        "ras-agent": ras_agent.__version__,
+        "numpy": np.__version__,
+    }
 
 
 def test_a_long_value_is_shown_in_80_characters() -> None:
@@ -45,10 +58,17 @@ def test_a_long_value_is_shown_in_80_characters() -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [Question("q1", "Who?", ("Ann",)), Question("q1", "Whom?", ("Bell",)), Question("q2", "Who?", ("Bell",))]
+    "changed",
+    [
+        Question("q1", "Who?", ("Ann",)),
+        Question("q1", "Whom?", ("Bell",)),
+        Question("q2", "Who?", ("Bell",)),
+    ],
 )
 def test_a_changed_question_answer_or_id_is_another_run(changed: Question) -> None:
-    (difference,) = differences(_manifest(Question("q1", "Who?", ("Bell",))), _manifest(changed))
+    (difference,) = differences(
+        _manifest(Question("q1", "Who?", ("Bell",))), _manifest(changed)
+    )
     assert difference.startswith("questions_sha256: ")
 
 
@@ -57,11 +77,22 @@ def test_the_same_questions_are_the_same_run() -> None:
     assert differences(_manifest(question), _manifest(question)) == []
 
 
-def test_a_checkout_is_named_by_its_commit_and_by_its_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkout_is_named_by_its_commit_and_by_its_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def git(*arguments: str) -> str:
-        identity = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false")
+        identity = (
+            "-c",
+            "user.name=Ann",
+            "-c",
+            "user.email=ann@example.org",
+            "-c",
+            "commit.gpgsign=false",
+        )
         command = ["git", "-C", str(tmp_path), *identity, *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            command, check=True, capture_output=True, text=True
+        ).stdout.strip()
 
     package = tmp_path / "__init__.py"
     package.write_text("")

@@ -34,20 +34,45 @@ PASSAGES = (
 def spec(tmp_path: Path) -> WorkSpec:
     """Offline roles over three passages."""
     (tmp_path / "passages.jsonl").write_text(PASSAGES)
-    (tmp_path / "questions.jsonl").write_text('{"id": "q", "question": "?", "answers": ["x"]}\n')
-    task = {"name": "jsonl", "data": str(tmp_path / "questions.jsonl"), "corpus": str(tmp_path / "passages.jsonl")}
-    agent = {"make": "settings", "settings": Settings().model_dump(mode="json"), "metrics": ["em", "recall@2"]}
+    (tmp_path / "questions.jsonl").write_text(
+        '{"id": "q", "question": "?", "answers": ["x"]}\n'
+    )
+    task = {
+        "name": "jsonl",
+        "data": str(tmp_path / "questions.jsonl"),
+        "corpus": str(tmp_path / "passages.jsonl"),
+    }
+    agent = {
+        "make": "settings",
+        "settings": Settings().model_dump(mode="json"),
+        "metrics": ["em", "recall@2"],
+    }
     agent |= {"graph": "ras", "roles": {}, "traces": False}
-    return WorkSpec("ras_agent.eval.run.begin:remote_questions", {"task": task, "agent": agent})
+    return WorkSpec(
+        "ras_agent.eval.run.begin:remote_questions", {"task": task, "agent": agent}
+    )
 
 
 def _untimed(result: Result) -> tuple[Any, ...]:
-    return (result.id, result.answer, result.scores, result.retrieved, result.stop_reason, result.hops)
+    return (
+        result.id,
+        result.answer,
+        result.scores,
+        result.retrieved,
+        result.stop_reason,
+        result.hops,
+    )
 
 
-def test_processes_give_the_results_of_one_process(tmp_path: Path, spec: WorkSpec) -> None:
-    alone = evaluate(Here(spec.build()), QUESTIONS, RunFolder.begin(tmp_path / "alone", {}))
-    shared = evaluate(Processes(spec, 2), QUESTIONS, RunFolder.begin(tmp_path / "shared", {}))
+def test_processes_give_the_results_of_one_process(
+    tmp_path: Path, spec: WorkSpec
+) -> None:
+    alone = evaluate(
+        Here(spec.build()), QUESTIONS, RunFolder.begin(tmp_path / "alone", {})
+    )
+    shared = evaluate(
+        Processes(spec, 2), QUESTIONS, RunFolder.begin(tmp_path / "shared", {})
+    )
     assert list(map(_untimed, shared)) == list(map(_untimed, alone))
     assert shared[0].answer == "Edinburgh"
     assert multiprocessing.active_children() == []
@@ -57,22 +82,36 @@ def test_a_worker_that_cannot_start_says_why(tmp_path: Path, spec: WorkSpec) -> 
     task = {**spec.arguments["task"], "data": str(tmp_path / "nowhere.jsonl")}
     broken = WorkSpec(spec.factory, {**spec.arguments, "task": task})
     with pytest.raises(
-        RunError, match=says("worker process", "could not start", "IngestError", "nowhere.jsonl: no such file")
+        RunError,
+        match=says(
+            "worker process",
+            "could not start",
+            "IngestError",
+            "nowhere.jsonl: no such file",
+        ),
     ):
         evaluate(Processes(broken, 2), QUESTIONS, RunFolder.begin(tmp_path / "run", {}))
 
 
-def test_a_worker_that_dies_ends_a_run_that_can_be_resumed(tmp_path: Path, spec: WorkSpec) -> None:
+def test_a_worker_that_dies_ends_a_run_that_can_be_resumed(
+    tmp_path: Path, spec: WorkSpec
+) -> None:
     folder = RunFolder.begin(tmp_path / "run", {})
 
     def kill_the_worker(result: Result) -> None:
         for child in multiprocessing.active_children():
             child.kill()
 
-    with pytest.raises(RunError, match=says("worker process", "exit code -9", "same command resumes")):
-        evaluate(Processes(spec, 1), QUESTIONS, folder, concurrency=1, on_end=kill_the_worker)
+    with pytest.raises(
+        RunError, match=says("worker process", "exit code -9", "same command resumes")
+    ):
+        evaluate(
+            Processes(spec, 1), QUESTIONS, folder, concurrency=1, on_end=kill_the_worker
+        )
     assert [result.id for result in folder.results()] == ["q1"]
-    assert [result.id for result in evaluate(Processes(spec, 1), QUESTIONS, folder)] == ["q1", "q2", "q3"]
+    assert [
+        result.id for result in evaluate(Processes(spec, 1), QUESTIONS, folder)
+    ] == ["q1", "q2", "q3"]
 
 
 def test_less_than_one_process_is_refused(spec: WorkSpec) -> None:

@@ -11,7 +11,10 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Source, Triple
 
 TEXT = "Ida Falk built ships. She lived in Visby. Visby is on Gotland."
-PASSAGE, OTHER = Passage("p1", TEXT, "Ida Falk"), Passage("p2", "Gotland is an island.", "Gotland")
+PASSAGE, OTHER = (
+    Passage("p1", TEXT, "Ida Falk"),
+    Passage("p2", "Gotland is an island.", "Gotland"),
+)
 SHIPS = Triple("Ida Falk", "built", "ships", (Source("p1", 0, 21),))
 HOME = Triple("Ida Falk", "lived in", "Visby", (Source("p1", 22, 41),))
 ISLAND = Triple("Gotland", "is", "island", (Source("p2", 0, 21),))
@@ -20,10 +23,14 @@ PASSAGES = {"p1": PASSAGE, "p2": OTHER}
 
 
 def _many(count: int) -> QuestionGraph:
-    return QuestionGraph(tuple(Triple(f"s{n}", "p", f"o{n}", (Source("p1"),)) for n in range(count)))
+    return QuestionGraph(
+        tuple(Triple(f"s{n}", "p", f"o{n}", (Source("p1"),)) for n in range(count))
+    )
 
 
-@pytest.mark.parametrize(("share", "kept"), [(0.1, 3), (0.3, 9), (0.34, 11), (0.5, 15), (1.0, 30)])
+@pytest.mark.parametrize(
+    ("share", "kept"), [(0.1, 3), (0.3, 9), (0.34, 11), (0.5, 15), (1.0, 30)]
+)
 def test_a_share_is_rounded_up(share: float, kept: int) -> None:
     assert len(kept_facts(_many(30), share, "1")) == kept
 
@@ -35,7 +42,9 @@ def test_an_impossible_share_is_refused(share: float) -> None:
 
 
 @given(st.integers(0, 40), st.floats(0.01, 1), st.floats(0.01, 1), st.text(max_size=5))
-def test_a_smaller_share_is_part_of_a_larger_one(count: int, one: float, other: float, seed: str) -> None:
+def test_a_smaller_share_is_part_of_a_larger_one(
+    count: int, one: float, other: float, seed: str
+) -> None:
     graph = _many(count)
     small, large = (kept_facts(graph, share, seed) for share in sorted((one, other)))
     assert large[: len(small)] == small
@@ -53,7 +62,9 @@ def test_a_kept_fact_keeps_all_its_readings() -> None:
     assert [len(fact.sources) for fact in graph.facts] == [2]
 
 
-def test_beside_kept_triples_stand_the_sentences_they_were_read_in_at_their_places() -> None:
+def test_beside_kept_triples_stand_the_sentences_they_were_read_in_at_their_places() -> (
+    None
+):
     (shown,) = kept_passages(QuestionGraph((HOME,)), PASSAGES, "kept")
     assert shown.text == " " * 22 + "She lived in Visby." + " " * 21
     assert (shown.id, shown.title, len(shown.text)) == ("p1", "Ida Falk", len(TEXT))
@@ -80,7 +91,9 @@ def test_without_text_to_triples_each_sentence_is_a_fact_of_its_passage() -> Non
         ("Ida Falk", "text", "Visby is on Gotland."),
         ("No title.", "text", "No title."),
     ]
-    assert [(source.passage_id, source.start, source.end) for source in facts[1].sources] == [("p1", 22, 41)]
+    assert [
+        (source.passage_id, source.start, source.end) for source in facts[1].sources
+    ] == [("p1", 22, 41)]
 
 
 def test_without_retrieval_nothing_is_looked_up() -> None:

@@ -33,12 +33,24 @@ class _Answerer:
     def __init__(self, *needs: str) -> None:
         self._needs = needs
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+    def answer(
+        self,
+        question: str,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        steps: Sequence[Step],
+    ) -> Answer:
         text = " ".join(passage.text for passage in passages)
-        return Answer("Ostrell") if all(need in text for need in self._needs) else Answer("", abstained=True)
+        return (
+            Answer("Ostrell")
+            if all(need in text for need in self._needs)
+            else Answer("", abstained=True)
+        )
 
 
-def test_an_answer_that_needs_both_sentences_falls_without_either_and_stays_without_another() -> None:
+def test_an_answer_that_needs_both_sentences_falls_without_either_and_stays_without_another() -> (
+    None
+):
     assert removals(TRACE, _Answerer("founded", "born")) == [
         Removal("v", 0, 30, True, True, ""),
         Removal("i", 0, 24, True, True, ""),
@@ -47,14 +59,23 @@ def test_an_answer_that_needs_both_sentences_falls_without_either_and_stays_with
 
 
 def test_an_answer_that_does_not_need_a_sentence_of_its_proof_stays() -> None:
-    assert [one.falls for one in removals(TRACE, _Answerer("born"))] == [False, True, False]
+    assert [one.falls for one in removals(TRACE, _Answerer("born"))] == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_a_run_without_a_proof_is_not_asked_again() -> None:
-    assert removals(Trace(TRACE.question, "yes", citations=TRACE.citations), _Answerer()) == []
+    assert (
+        removals(Trace(TRACE.question, "yes", citations=TRACE.citations), _Answerer())
+        == []
+    )
 
 
-def test_what_is_left_has_its_places_and_lacks_the_facts_that_were_read_there_alone() -> None:
+def test_what_is_left_has_its_places_and_lacks_the_facts_that_were_read_there_alone() -> (
+    None
+):
     left = without(TRACE, FOUNDED)
     assert left.passages["v"].text == " " * 30 + " It makes clocks."
     assert [fact.object for fact in left.graph.facts] == ["Ostrell", "clocks"]

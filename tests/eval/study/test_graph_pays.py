@@ -11,7 +11,13 @@ import pytest
 from ras_agent.errors import RunError
 from ras_agent.eval.run.prices import Price, Prices
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.study.graph_pays import Spent, index_with_graph, rows_of, spent_by, verdict
+from ras_agent.eval.study.graph_pays import (
+    Spent,
+    index_with_graph,
+    rows_of,
+    spent_by,
+    verdict,
+)
 from ras_agent.records import Passage
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
@@ -19,11 +25,20 @@ from ras_agent.tools.index.store import PassageIndex
 WALKING = ("ppr", "gfm")
 
 
-def _results(scores: Sequence[float], tokens: int = 0, seconds: float = 1.0, at_once: int = 1) -> list[Result]:
+def _results(
+    scores: Sequence[float], tokens: int = 0, seconds: float = 1.0, at_once: int = 1
+) -> list[Result]:
     used = {"calls": 1, "input_tokens": tokens, "output_tokens": 0, "cached_tokens": 0}
     usage = {**used, "by_model": {"openai:m": used}} if tokens else {}
     return [
-        Result(f"q{n}", "?", scores={"f1": score}, seconds=seconds, at_once=at_once, usage=usage)
+        Result(
+            f"q{n}",
+            "?",
+            scores={"f1": score},
+            seconds=seconds,
+            at_once=at_once,
+            usage=usage,
+        )
         for n, score in enumerate(scores)
     ]
 
@@ -32,13 +47,24 @@ RIGHT, HALF = [1.0] * 30, [1.0, 0.0] * 15
 
 
 def test_those_with_a_graph_are_held_against_the_best_one_without() -> None:
-    runs = {"dense": _results([0.0] * 30), "hybrid": _results(HALF), "ppr": _results(HALF), "gfm": _results(RIGHT)}
+    runs = {
+        "dense": _results([0.0] * 30),
+        "hybrid": _results(HALF),
+        "ppr": _results(HALF),
+        "gfm": _results(RIGHT),
+    }
     dense, hybrid, ppr, gfm = rows_of(runs, ["f1"], "f1", WALKING)
     assert (dense.difference, hybrid.difference, dense.p) == (None, None, None)
-    assert [(row.name, row.graph, row.n) for row in (hybrid, ppr)] == [("hybrid", False, 30), ("ppr", True, 30)]
+    assert [(row.name, row.graph, row.n) for row in (hybrid, ppr)] == [
+        ("hybrid", False, 30),
+        ("ppr", True, 30),
+    ]
     assert ppr.difference is not None
     assert gfm.difference is not None
-    assert (ppr.difference.difference.mean, gfm.difference.difference.mean) == (0.0, 0.5)
+    assert (ppr.difference.difference.mean, gfm.difference.difference.mean) == (
+        0.0,
+        0.5,
+    )
     # two were tried, so that a p value counts twice
     assert gfm.p == pytest.approx(2 * gfm.difference.permutation_p)
     assert ppr.p == 1.0
@@ -47,14 +73,20 @@ def test_those_with_a_graph_are_held_against_the_best_one_without() -> None:
 def test_yes_is_said_with_the_gain_and_the_price_of_a_point() -> None:
     runs = {"bm25": _results(HALF, tokens=1000), "gfm": _results(RIGHT, tokens=1500)}
     said = verdict(rows_of(runs, ["f1"], "f1", WALKING), "f1")
-    assert said.startswith("Yes: over 30 questions gfm is better by +50.0 points of f1 (+")
-    assert said.endswith("1 tried) to bm25, the best without, for 500 tokens more a question, 10 tokens a point.")
+    assert said.startswith(
+        "Yes: over 30 questions gfm is better by +50.0 points of f1 (+"
+    )
+    assert said.endswith(
+        "1 tried) to bm25, the best without, for 500 tokens more a question, 10 tokens a point."
+    )
 
 
 def test_no_is_said_where_the_graph_costs_points() -> None:
     runs = {"bm25": _results(RIGHT), "ppr": _results(HALF, seconds=3.0)}
     said = verdict(rows_of(runs, ["f1"], "f1", WALKING), "f1")
-    assert said.startswith("No: over 30 questions ppr, the best with a graph, is worse: -50.0 points of f1 (")
+    assert said.startswith(
+        "No: over 30 questions ppr, the best with a graph, is worse: -50.0 points of f1 ("
+    )
     assert said.endswith("to bm25, the best without, for 2.00 s more a question.")
 
 
@@ -80,12 +112,20 @@ def test_equal_scores_say_how_large_a_gain_would_have_had_to_be() -> None:
 
 
 def test_seconds_that_were_measured_beside_other_questions_are_in_no_verdict() -> None:
-    runs = {"bm25": _results(RIGHT, at_once=32), "ppr": _results(HALF, seconds=3.0, at_once=32)}
-    assert verdict(rows_of(runs, ["f1"], "f1", WALKING), "f1").endswith("to bm25, the best without.")
+    runs = {
+        "bm25": _results(RIGHT, at_once=32),
+        "ppr": _results(HALF, seconds=3.0, at_once=32),
+    }
+    assert verdict(rows_of(runs, ["f1"], "f1", WALKING), "f1").endswith(
+        "to bm25, the best without."
+    )
 
 
 def test_questions_that_ended_in_an_error_leave_no_verdict() -> None:
-    failed = [replace(result, error={"type": "ServerFailed", "message": "500"}) for result in _results(HALF)]
+    failed = [
+        replace(result, error={"type": "ServerFailed", "message": "500"})
+        for result in _results(HALF)
+    ]
     runs = {"bm25": _results(HALF), "ppr": failed}
     assert verdict(rows_of(runs, ["f1"], "f1", WALKING), "f1") == (
         "No verdict: questions ended in an error, 30 of 30 with ppr, which says nothing of a retriever; --retry-errors "
@@ -95,10 +135,17 @@ def test_questions_that_ended_in_an_error_leave_no_verdict() -> None:
 
 def test_the_best_of_several_has_to_pass_for_all_that_were_tried() -> None:
     plain, better = [0.0] * 40, [1.0] * 6 + [0.0] * 34  # p = 1 / 32 alone
-    alone = verdict(rows_of({"bm25": _results(plain), "gfm": _results(better)}, ["f1"], "f1", WALKING), "f1")
+    alone = verdict(
+        rows_of(
+            {"bm25": _results(plain), "gfm": _results(better)}, ["f1"], "f1", WALKING
+        ),
+        "f1",
+    )
     assert alone.startswith("Yes")
     both = {"bm25": _results(plain), "ppr": _results(plain), "gfm": _results(better)}
-    assert verdict(rows_of(both, ["f1"], "f1", WALKING), "f1").startswith("No, not over these 40 questions")
+    assert verdict(rows_of(both, ["f1"], "f1", WALKING), "f1").startswith(
+        "No, not over these 40 questions"
+    )
 
 
 def test_without_both_kinds_there_is_no_verdict() -> None:
@@ -110,13 +157,23 @@ def test_without_both_kinds_there_is_no_verdict() -> None:
 def test_a_run_costs_money_where_all_its_models_have_a_price() -> None:
     results = _results([1.0, 0.0], tokens=1000, seconds=2.0)
     assert spent_by(results) == Spent(2.0, 1000.0, None, alone=True)
-    assert spent_by(results, Prices({"m": Price(5.0, 0.0, 5.0)})) == Spent(2.0, 1000.0, 0.005, alone=True)
+    assert spent_by(results, Prices({"m": Price(5.0, 0.0, 5.0)})) == Spent(
+        2.0, 1000.0, 0.005, alone=True
+    )
     assert spent_by(_results([1.0], seconds=0.25)) == Spent(0.25, 0.0, None, alone=True)
 
 
 def test_an_index_of_another_corpus_is_left_as_it_is(tmp_path: Path) -> None:
     place, bell = tmp_path / "index", Passage("bell", "Bell was born in Edinburgh.")
     PassageIndex.create(place).add([bell])
-    with pytest.raises(RunError, match="the index of another corpus: give the study a folder of its own with --out"):
-        index_with_graph(place, [Passage("leith", "The Leith flows through Edinburgh.")], "hash", Settings())
+    with pytest.raises(
+        RunError,
+        match="the index of another corpus: give the study a folder of its own with --out",
+    ):
+        index_with_graph(
+            place,
+            [Passage("leith", "The Leith flows through Edinburgh.")],
+            "hash",
+            Settings(),
+        )
     assert list(PassageIndex.open(place).passages) == [bell]

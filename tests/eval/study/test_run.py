@@ -24,8 +24,16 @@ def test_study_json_lists_the_runs_with_what_they_change(tmp_path: Path) -> None
         "f1",
     )
     assert told["runs"] == [
-        {"name": "full loop", "folder": "runs/full-loop", "variant": {"ablation": "none"}},
-        {"name": "no planning", "folder": "runs/no-planning", "variant": {"ablation": "no_planning"}},
+        {
+            "name": "full loop",
+            "folder": "runs/full-loop",
+            "variant": {"ablation": "none"},
+        },
+        {
+            "name": "no planning",
+            "folder": "runs/no-planning",
+            "variant": {"ablation": "no_planning"},
+        },
     ]
     assert told["left_out"] == [{"name": "no graph encoding", "why": "there is none"}]
     assert folder.runs()["no planning"].path == tmp_path / "s" / "runs" / "no-planning"
@@ -34,10 +42,15 @@ def test_study_json_lists_the_runs_with_what_they_change(tmp_path: Path) -> None
 def test_a_study_begun_is_gone_on_with_and_may_get_more_runs(tmp_path: Path) -> None:
     began = StudyFolder.begin(tmp_path / "s", "roles", {"a": {}}).study()["started"]
     again = StudyFolder.begin(tmp_path / "s", "roles", {"a": {}, "b": {}}).study()
-    assert ([run["name"] for run in again["runs"]], again["started"]) == (["a", "b"], began)
+    assert ([run["name"] for run in again["runs"]], again["started"]) == (
+        ["a", "b"],
+        began,
+    )
 
 
-def test_a_folder_of_another_study_or_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_a_folder_of_another_study_or_of_something_else_is_refused(
+    tmp_path: Path,
+) -> None:
     StudyFolder.begin(tmp_path / "s", "roles", {})
     with pytest.raises(RunError, match="holds the study 'roles', not 'sweep'"):
         StudyFolder.begin(tmp_path / "s", "sweep", {})
@@ -50,8 +63,14 @@ def test_a_folder_of_another_study_or_of_something_else_is_refused(tmp_path: Pat
 def test_a_study_is_refused_while_another_process_runs_it(tmp_path: Path) -> None:
     folder = StudyFolder.begin(tmp_path / "s", "roles", {"a": {}})
     before = folder.study_path.read_bytes()
-    with sole_writer(folder.lock_path), pytest.raises(RunError, match="another process is writing to"):
-        run_study(Design("roles", (), headline="f1", show=lambda _: Shown("", {})), tmp_path / "s")
+    with (
+        sole_writer(folder.lock_path),
+        pytest.raises(RunError, match="another process is writing to"),
+    ):
+        run_study(
+            Design("roles", (), headline="f1", show=lambda _: Shown("", {})),
+            tmp_path / "s",
+        )
     assert folder.study_path.read_bytes() == before
 
 

@@ -29,17 +29,29 @@ RUNS = {"full": _results(1, 1, 0, 1), "less": _results(1, 0, 0, 0)}
 
 def test_runs_are_held_against_the_base_question_by_question() -> None:
     full, less = compared(RUNS, ["f1"], "f1", "full")
-    assert (full.name, full.n, full.scores["f1"].mean, full.abstained, full.hops) == ("full", 4, 0.75, 1, 2.0)
+    assert (full.name, full.n, full.scores["f1"].mean, full.abstained, full.hops) == (
+        "full",
+        4,
+        0.75,
+        1,
+        2.0,
+    )
     assert full.difference is None
     assert less.difference is not None
-    assert (less.difference.n, less.difference.difference.mean, less.difference.difference.low) == (4, -0.5, -1.0)
+    assert (
+        less.difference.n,
+        less.difference.difference.mean,
+        less.difference.difference.low,
+    ) == (4, -0.5, -1.0)
     # of the four ways to swap the two questions that differ, two are as far apart
     assert less.difference.permutation_p == 0.5
 
 
 def test_the_order_in_which_questions_ended_changes_nothing() -> None:
     turned = {name: list(reversed(results)) for name, results in RUNS.items()}
-    assert compared(turned, ["f1"], "f1", "full") == compared(RUNS, ["f1"], "f1", "full")
+    assert compared(turned, ["f1"], "f1", "full") == compared(
+        RUNS, ["f1"], "f1", "full"
+    )
 
 
 def test_only_questions_kept_count() -> None:
@@ -49,7 +61,12 @@ def test_only_questions_kept_count() -> None:
 
 def test_rows_as_markdown() -> None:
     text = markdown_rows(
-        compared({"full": _results(1, 1), "less": _results(0, 0)}, ["f1"], "f1", "full"), ["f1"], "f1", "full"
+        compared(
+            {"full": _results(1, 1), "less": _results(0, 0)}, ["f1"], "f1", "full"
+        ),
+        ["f1"],
+        "f1",
+        "full",
     )
     assert text.splitlines() == [
         "| run | n | f1 | hops | abstained | f1 − full | p |",
@@ -61,18 +78,27 @@ def test_rows_as_markdown() -> None:
 
 def test_errors_have_a_column_where_there_are_any() -> None:
     rows = compared({"full": _results(0, error=True)}, ["f1"], "f1")
-    assert markdown_rows(rows, ["f1"], "f1").splitlines()[2] == "| full | 1 | 0.0 (0.0 to 79.3) | 2.0 | 1 | 1 |"
+    assert (
+        markdown_rows(rows, ["f1"], "f1").splitlines()[2]
+        == "| full | 1 | 0.0 (0.0 to 79.3) | 2.0 | 1 | 1 |"
+    )
 
 
 def test_names_cannot_break_out_of_a_cell() -> None:
-    assert markdown_table(["a|b"], [["<i>\nx\\"]]) == "| a\\|b |\n| --- |\n| &lt;i> x\\\\ |"
+    assert (
+        markdown_table(["a|b"], [["<i>\nx\\"]])
+        == "| a\\|b |\n| --- |\n| &lt;i> x\\\\ |"
+    )
 
 
 def test_two_choices_crossed() -> None:
     cells = {("p1", "a1"): "full", ("p1", "a2"): "less", ("p2", "a1"): "absent"}
     found = matrix(RUNS, cells, "f1", "planner", "answerer")
     assert (found.rows, found.columns) == (("p1", "p2"), ("a1", "a2"))
-    assert [[cell.mean if cell else None for cell in row] for row in found.cells] == [[0.75, 0.25], [None, None]]
+    assert [[cell.mean if cell else None for cell in row] for row in found.cells] == [
+        [0.75, 0.25],
+        [None, None],
+    ]
     assert markdown_matrix(found).splitlines()[0] == "| planner / answerer | a1 | a2 |"
     assert markdown_matrix(found).splitlines()[3] == "| p2 | – | – |"
 
@@ -89,7 +115,13 @@ def test_a_heat_map_is_an_svg_with_its_figures_as_text_and_the_same_each_time() 
 
 def test_lines_have_a_legend_where_there_are_several() -> None:
     svg = lines(
-        {"em": [(10, 0.1, 0.05, 0.2), (20, 0.3, 0.3, 0.3)], "f1": [(10, 0.2, 0.2, 0.2)]}, "triples", "%", "Kept"
+        {
+            "em": [(10, 0.1, 0.05, 0.2), (20, 0.3, 0.3, 0.3)],
+            "f1": [(10, 0.2, 0.2, 0.2)],
+        },
+        "triples",
+        "%",
+        "Kept",
     )
     text = " ".join(ElementTree.fromstring(svg).itertext())
     for shown in ("em", "f1", "triples", "Kept"):
@@ -104,5 +136,8 @@ def test_no_scores_at_all_are_no_reason_to_fail() -> None:
 
 def test_a_row_without_a_score_shows_a_dash() -> None:
     rows = compared({"full": [Result("q", "?", scores={})]}, ["f1"], "f1")
-    assert markdown_rows(rows, ["f1"], "f1", loop=False).splitlines()[2] == "| full | 1 | – |"
+    assert (
+        markdown_rows(rows, ["f1"], "f1", loop=False).splitlines()[2]
+        == "| full | 1 | – |"
+    )
     assert rows[0].scores == pytest.approx({})

@@ -11,7 +11,9 @@ PASSAGES = [
         "The Amber Gate",
     ),
     Passage(
-        "2", "Ilse Brandt (born 3 May 1950) is a Danish film director. She studied in Aarhus until 1974.", "Ilse Brandt"
+        "2",
+        "Ilse Brandt (born 3 May 1950) is a Danish film director. She studied in Aarhus until 1974.",
+        "Ilse Brandt",
     ),
 ]
 
@@ -21,7 +23,11 @@ def asked(sentence: str) -> list[str]:
 
 
 def test_dates_names_and_counts_can_be_asked_for() -> None:
-    assert asked("Marta Lindqvist hired 12 masons in 1871.") == ["Marta Lindqvist", "12", "1871"]
+    assert asked("Marta Lindqvist hired 12 masons in 1871.") == [
+        "Marta Lindqvist",
+        "12",
+        "1871",
+    ]
 
 
 def test_a_whole_date_is_one_answer() -> None:
@@ -29,18 +35,27 @@ def test_a_whole_date_is_one_answer() -> None:
 
 
 def test_what_something_is_can_be_asked_for() -> None:
-    assert asked("Otto was a lighthouse keeper who wrote songs.") == ["Otto", "lighthouse keeper"]
+    assert asked("Otto was a lighthouse keeper who wrote songs.") == [
+        "Otto",
+        "lighthouse keeper",
+    ]
 
 
 def test_every_answer_is_at_its_spans() -> None:
-    examples = [example for example in pseudo_examples(PASSAGES, 4, seed=1) if example.spans]
+    examples = [
+        example for example in pseudo_examples(PASSAGES, 4, seed=1) if example.spans
+    ]
     assert examples
     for example in examples:
-        assert len({example.text[start:end].lower() for start, end in example.spans}) == 1
+        assert (
+            len({example.text[start:end].lower() for start, end in example.spans}) == 1
+        )
 
 
 def test_a_seed_makes_the_same_questions_again() -> None:
-    assert list(pseudo_examples(PASSAGES, 3, seed=7)) == list(pseudo_examples(PASSAGES, 3, seed=7))
+    assert list(pseudo_examples(PASSAGES, 3, seed=7)) == list(
+        pseudo_examples(PASSAGES, 3, seed=7)
+    )
 
 
 def test_a_passage_gives_no_more_than_its_share() -> None:

@@ -51,7 +51,10 @@ def test_a_wrapper_never_reaches_an_answer(reply: str) -> None:
 @pytest.mark.parametrize("reply", WRAPPED)
 def test_a_wrapper_never_reaches_a_stream(reply: str) -> None:
     beginnings = [reply[:length] for length in range(1, len(reply))]
-    shown = [bare_words(answer_part(beginning, prose=False, finished=False)) for beginning in beginnings]
+    shown = [
+        bare_words(answer_part(beginning, prose=False, finished=False))
+        for beginning in beginnings
+    ]
     assert [part for part in shown if not "Water of Leith".startswith(part)] == []
 
 
@@ -70,7 +73,9 @@ def test_a_wrapper_never_reaches_a_stream(reply: str) -> None:
         ("Answer: [Leith](https://a.org/b) [2]", "Leith [2]"),
     ],
 )
-def test_numbers_in_tags_are_citations_where_they_stand_behind_an_answer(reply: str, part: str) -> None:
+def test_numbers_in_tags_are_citations_where_they_stand_behind_an_answer(
+    reply: str, part: str
+) -> None:
     assert answer_part(reply, prose=False) == part
 
 

@@ -18,7 +18,12 @@ def form(style: AnswerStyle, *, may_abstain: bool) -> ReplyForm:
 @given(st.from_regex(form("boolean", may_abstain=True).pattern, fullmatch=True))
 def test_each_reply_in_the_form_of_a_verdict_is_one_or_abstains(reply: str) -> None:
     part = answer_part(reply, prose=False)
-    assert abstains(part) or FORMS["boolean"].read(part, "Is it so?") in ("True", "False", "Yes", "No")
+    assert abstains(part) or FORMS["boolean"].read(part, "Is it so?") in (
+        "True",
+        "False",
+        "Yes",
+        "No",
+    )
 
 
 def test_a_model_that_must_answer_has_no_form_for_an_abstention() -> None:
@@ -27,7 +32,10 @@ def test_a_model_that_must_answer_has_no_form_for_an_abstention() -> None:
 
 
 def test_an_answer_in_json_is_read_with_its_citations() -> None:
-    assert answer_part('{"answer": "Water of Leith", "citations": [2, 3]}', prose=False) == "Water of Leith [2][3]"
+    assert (
+        answer_part('{"answer": "Water of Leith", "citations": [2, 3]}', prose=False)
+        == "Water of Leith [2][3]"
+    )
 
 
 @pytest.mark.parametrize("style", ["long", "citing"])

@@ -27,7 +27,13 @@ FLOWS = Triple("Water of Leith", "flows through", "Edinburgh", (Source("p2", 0, 
 GRAPH = QuestionGraph((FLOWS,))
 STEPS = (
     Step(1, "Where was Bell born?", (Hit(BELL, 1.0),)),
-    Step(2, "Which river flows through Edinburgh?", (Hit(LEITH, 1.0),), (FLOWS.id,), (FLOWS.id,)),
+    Step(
+        2,
+        "Which river flows through Edinburgh?",
+        (Hit(LEITH, 1.0),),
+        (FLOWS.id,),
+        (FLOWS.id,),
+    ),
 )
 QUESTION = "Which river flows through the city where Bell was born?"
 OPTIONS = "Which river flows through Edinburgh?\nA) Clyde\nB) Water of Leith\nC) Tay"
@@ -37,10 +43,15 @@ def answer(model: Any, question: str = QUESTION, **options: Any) -> Any:
     return LLMAnswerer(model, **options).answer(question, GRAPH, PASSAGES, STEPS)
 
 
-def test_an_answer_with_the_passages_and_facts_that_it_cites(scripted_model: Any) -> None:
+def test_an_answer_with_the_passages_and_facts_that_it_cites(
+    scripted_model: Any,
+) -> None:
     found = answer(scripted_model("Answer: Water of Leith [1][3]"))
     assert found.text == "Water of Leith"
-    assert [(citation.number, citation.passage_id) for citation in found.citations] == [(1, "p1"), (2, "p2")]
+    assert [(citation.number, citation.passage_id) for citation in found.citations] == [
+        (1, "p1"),
+        (2, "p2"),
+    ]
     assert found.citations[1].triple_ids == (FLOWS.id,)
     assert (found.abstained, found.failures) == (False, ())
 
@@ -56,7 +67,9 @@ def test_the_prompt_shows_evidence_task_and_question_last(scripted_model: Any) -
     )
 
 
-def test_without_retrieval_the_prompt_has_the_question_alone(scripted_model: Any) -> None:
+def test_without_retrieval_the_prompt_has_the_question_alone(
+    scripted_model: Any,
+) -> None:
     model = scripted_model("Answer: 4")
     found = LLMAnswerer(model).answer("What is 2 + 2?", QuestionGraph(), (), ())
     assert (found.text, found.citations) == ("4", ())
@@ -81,21 +94,28 @@ def test_without_retrieval_the_prompt_has_the_question_alone(scripted_model: Any
          "It is the Water of Leith [1].\n\nBell was born there [2]."),
     ],
 )  # fmt: skip
-def test_each_style_reads_its_own_form(scripted_model: Any, style: Any, question: str, reply: str, text: str) -> None:
+def test_each_style_reads_its_own_form(
+    scripted_model: Any, style: Any, question: str, reply: str, text: str
+) -> None:
     model = scripted_model(reply)
     found = answer(model, question, style=style)
     assert (found.text, found.failures) == (text, ())
     assert len(model.prompts) == 1
 
 
-@pytest.mark.parametrize(("length", "prose", "is_answer"), [(200, False, True), (201, False, False), (201, True, True)])
+@pytest.mark.parametrize(
+    ("length", "prose", "is_answer"),
+    [(200, False, True), (201, False, False), (201, True, True)],
+)
 def test_a_reply_without_the_label_is_the_answer_if_it_is_prose_or_short(
     length: int, prose: bool, is_answer: bool
 ) -> None:
     assert answer_part("x" * length, prose=prose) == ("x" * length if is_answer else "")
 
 
-def test_prose_begins_behind_the_first_answer_label_and_other_answers_behind_the_last() -> None:
+def test_prose_begins_behind_the_first_answer_label_and_other_answers_behind_the_last() -> (
+    None
+):
     reply = "Answer: the Clyde?\nNo.\nAnswer: the Tay"
     assert answer_part(reply, prose=False) == "the Tay"
     assert answer_part(reply, prose=True) == "the Clyde?\nNo.\nAnswer: the Tay"
@@ -110,13 +130,24 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("style", [style for style in FORMS if style != "reader"])
-def test_worked_examples_have_the_layout_of_the_question(scripted_model: Any, style: Any, layout: Any) -> None:
+def test_worked_examples_have_the_layout_of_the_question(
+    scripted_model: Any, style: Any, layout: Any
+) -> None:
     answerer = LLMAnswerer(scripted_model(), style=style, layout=layout, few_shot=True)
-    _, *examples, question = next(answerer._dialogue(QUESTION, GRAPH, PASSAGES, STEPS)).turns
+    _, *examples, question = next(
+        answerer._dialogue(QUESTION, GRAPH, PASSAGES, STEPS)
+    ).turns
     shown = [turn.text for turn in (*examples[::2], question)]
     assert len(shown) > 1
-    others = [LAYOUTS[other] for other in LAYOUTS if other != layout and LAYOUTS[other].startswith("Retrieved")]
-    assert all(LAYOUTS[layout] in text and not any(other in text for other in others) for text in shown)
+    others = [
+        LAYOUTS[other]
+        for other in LAYOUTS
+        if other != layout and LAYOUTS[other].startswith("Retrieved")
+    ]
+    assert all(
+        LAYOUTS[layout] in text and not any(other in text for other in others)
+        for text in shown
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,7 +157,9 @@ def test_worked_examples_have_the_layout_of_the_question(scripted_model: Any, st
         *((style, "chain-of-text") for style in FORMS if style != "reader"),
     ],
 )
-def test_worked_examples_have_the_form_of_their_style(scripted_model: Any, style: Any, layout: Any) -> None:
+def test_worked_examples_have_the_form_of_their_style(
+    scripted_model: Any, style: Any, layout: Any
+) -> None:
     answerer = LLMAnswerer(scripted_model(), style=style, layout=layout, few_shot=True)
     turns = next(answerer._dialogue(QUESTION, GRAPH, PASSAGES, STEPS)).turns
     examples = list(zip(turns[1:-1:2], turns[2:-1:2], strict=True))
@@ -140,9 +173,15 @@ def test_worked_examples_have_the_form_of_their_style(scripted_model: Any, style
         assert FORMS[style].read(cited.bare, asked.text.partition("Question: ")[2])
 
 
-def test_an_unknown_style_is_an_error_that_lists_the_known_ones(scripted_model: Any) -> None:
+def test_an_unknown_style_is_an_error_that_lists_the_known_ones(
+    scripted_model: Any,
+) -> None:
     with pytest.raises(
-        ValueError, match=says("unknown answer style 'haiku'", "known: short, choice, boolean, long, citing, reader")
+        ValueError,
+        match=says(
+            "unknown answer style 'haiku'",
+            "known: short, choice, boolean, long, citing, reader",
+        ),
     ):
         LLMAnswerer(scripted_model(), style="haiku")  # type: ignore[arg-type]
 
@@ -151,7 +190,11 @@ def test_invented_citations_are_dropped_and_recorded(scripted_model: Any) -> Non
     found = answer(scripted_model("Answer: Water of Leith [2][7]"))
     assert [citation.passage_id for citation in found.citations] == ["p2"]
     assert found.failures == (
-        Failure("answerer", "cited [7], which is no evidence shown", detail="Water of Leith [2][7]"),
+        Failure(
+            "answerer",
+            "cited [7], which is no evidence shown",
+            detail="Water of Leith [2][7]",
+        ),
     )
 
 
@@ -163,7 +206,12 @@ def test_an_answer_without_citations_gets_what_supports_it(scripted_model: Any) 
 
 def test_unknown_abstains(scripted_model: Any) -> None:
     found = answer(scripted_model("The passages are about Bell.\nAnswer: [UNKNOWN]"))
-    assert (found.text, found.abstained, found.citations, found.failures) == ("I don't know.", True, (), ())
+    assert (found.text, found.abstained, found.citations, found.failures) == (
+        "I don't know.",
+        True,
+        (),
+        (),
+    )
 
 
 def test_a_model_that_must_answer_is_asked_again(scripted_model: Any) -> None:
@@ -174,27 +222,45 @@ def test_a_model_that_must_answer_is_asked_again(scripted_model: Any) -> None:
     assert "Answer: [UNKNOWN]" not in model.prompts[0]
 
 
-def test_a_model_that_must_answer_and_does_not_is_a_failure(scripted_model: Any) -> None:
-    found = answer(scripted_model("Answer: [UNKNOWN]", "Answer: [UNKNOWN]"), may_abstain=False)
+def test_a_model_that_must_answer_and_does_not_is_a_failure(
+    scripted_model: Any,
+) -> None:
+    found = answer(
+        scripted_model("Answer: [UNKNOWN]", "Answer: [UNKNOWN]"), may_abstain=False
+    )
     assert (found.text, found.abstained) == ("[UNKNOWN]", False)
     assert found.failures[0].message.startswith("[UNKNOWN] is no answer.")
 
 
 @pytest.mark.parametrize(
-    "reply", ["", "Answer: [2]", "<think>Answer: x</think>", "Let me see.\nIt could be a river.\nOr not."]
+    "reply",
+    [
+        "",
+        "Answer: [2]",
+        "<think>Answer: x</think>",
+        "Let me see.\nIt could be a river.\nOr not.",
+    ],
 )
-def test_a_reply_without_an_answer_is_repaired_once(scripted_model: Any, reply: str) -> None:
+def test_a_reply_without_an_answer_is_repaired_once(
+    scripted_model: Any, reply: str
+) -> None:
     model = scripted_model(reply, "Answer: Water of Leith [2]")
     assert answer(model).text == "Water of Leith"
     assert len(model.prompts) == 2
 
 
-def test_an_answer_in_another_form_is_repaired_once_and_then_returned_with_a_failure(scripted_model: Any) -> None:
+def test_an_answer_in_another_form_is_repaired_once_and_then_returned_with_a_failure(
+    scripted_model: Any,
+) -> None:
     model = scripted_model("Answer: perhaps", "Answer: It depends. [1]")
     found = answer(model, style="boolean")
     assert found.text == "It depends."
     assert found.failures == (
-        Failure("answerer", "its answer does not have the form that was asked for", detail="Answer: It depends. [1]"),
+        Failure(
+            "answerer",
+            "its answer does not have the form that was asked for",
+            detail="Answer: It depends. [1]",
+        ),
     )
 
 
@@ -216,16 +282,23 @@ def test_no_answer_after_a_repair_abstains_with_a_failure(scripted_model: Any) -
         "(S> Water of Leith | P> flows through | O> Edinburgh)",
     ],
 )
-def test_an_echo_of_instructions_examples_or_question_is_no_answer(scripted_model: Any, echo: str) -> None:
+def test_an_echo_of_instructions_examples_or_question_is_no_answer(
+    scripted_model: Any, echo: str
+) -> None:
     found = answer(scripted_model(echo, "Answer: Water of Leith [2]"))
     assert (found.text, found.failed) == ("Water of Leith", "")
     assert answer(scripted_model(echo, echo)).abstained
 
 
-def test_words_of_an_example_that_stand_in_the_evidence_are_an_answer(scripted_model: Any) -> None:
+def test_words_of_an_example_that_stand_in_the_evidence_are_an_answer(
+    scripted_model: Any,
+) -> None:
     verdi = Passage("v", "Giuseppe Verdi was born in Le Roncole.", "Verdi")
     answerer = LLMAnswerer(scripted_model("Answer: Le Roncole [1]"))
-    assert answerer.answer("Where was Verdi born?", QuestionGraph(), (verdi,), ()).text == "Le Roncole"
+    assert (
+        answerer.answer("Where was Verdi born?", QuestionGraph(), (verdi,), ()).text
+        == "Le Roncole"
+    )
 
 
 @pytest.mark.parametrize(
@@ -244,41 +317,72 @@ def test_a_refusal_is_an_abstention(scripted_model: Any, refusal: str) -> None:
     assert (found.text, found.abstained, found.failures) == ("I don't know.", True, ())
 
 
-@pytest.mark.parametrize("title", ["Sorry, Wrong Number", "I Can't Help Myself", "I'm Sorry, I Love You"])
+@pytest.mark.parametrize(
+    "title", ["Sorry, Wrong Number", "I Can't Help Myself", "I'm Sorry, I Love You"]
+)
 def test_a_title_that_apologises_is_an_answer(scripted_model: Any, title: str) -> None:
-    assert answer(scripted_model(f"Answer: {title} [1]"), "Which song is it?").text == title
+    assert (
+        answer(scripted_model(f"Answer: {title} [1]"), "Which song is it?").text
+        == title
+    )
 
 
 @pytest.mark.parametrize(
     ("question", "first", "text"),
     [
-        ("Are Brown and Snider both actors?", "No, Brown and Snider are not both actors.\n\nHe sang.", "No"),
+        (
+            "Are Brown and Snider both actors?",
+            "No, Brown and Snider are not both actors.\n\nHe sang.",
+            "No",
+        ),
         ("Are both ice plants?", "The answer is:\nA. yes.", "Yes"),
         (
             "Who watched over the park?",
             "The answer to the question is: Peter Perry\n\nThe text says so.",
             "Peter Perry",
         ),
-        ("Which river is it?", "It is the Water of Leith. The river\nflows.\nSo it is.", "It is the Water of Leith"),
-        ("Which battle was first?", "1. Battle of Manila (1944)\n2. Battle of Guam", "Battle of Manila (1944)"),
+        (
+            "Which river is it?",
+            "It is the Water of Leith. The river\nflows.\nSo it is.",
+            "It is the Water of Leith",
+        ),
+        (
+            "Which battle was first?",
+            "1. Battle of Manila (1944)\n2. Battle of Guam",
+            "Battle of Manila (1944)",
+        ),
     ],
 )
 def test_where_the_second_reply_fails_too_the_first_words_of_the_first_are_the_answer(
     scripted_model: Any, question: str, first: str, text: str
 ) -> None:
-    found = answer(scripted_model(first, "No, the answer alone, then its numbers"), question)
+    found = answer(
+        scripted_model(first, "No, the answer alone, then its numbers"), question
+    )
     assert (found.text, found.abstained) == (text, False)
-    assert found.failures[0].message == "it holds no answer, so the first reply's first words are the answer"
+    assert (
+        found.failures[0].message
+        == "it holds no answer, so the first reply's first words are the answer"
+    )
 
 
 @pytest.mark.parametrize(
-    "first", ["(S> Dee Snider | P> is | O> actor)\nHe sings.", "Sales of 2017:\n\nSales of 2017:", "Who is it?\nHm."]
+    "first",
+    [
+        "(S> Dee Snider | P> is | O> actor)\nHe sings.",
+        "Sales of 2017:\n\nSales of 2017:",
+        "Who is it?\nHm.",
+    ],
 )
-def test_a_first_reply_that_says_nothing_is_no_answer_either(scripted_model: Any, first: str) -> None:
+def test_a_first_reply_that_says_nothing_is_no_answer_either(
+    scripted_model: Any, first: str
+) -> None:
     assert answer(scripted_model(first, "")).abstained
 
 
-def test_an_unreadable_reply_is_asked_for_again_with_the_worked_examples_of_its_layout(scripted_model: Any) -> None:
+def test_an_unreadable_reply_is_asked_for_again_with_the_worked_examples_of_its_layout(
+    scripted_model: Any,
+) -> None:
     model = scripted_model("", "Answer: Water of Leith [2]")
     answer(model, layout="chain-of-text")
     few_shot = scripted_model("Answer: Water of Leith [2]")
@@ -287,30 +391,46 @@ def test_an_unreadable_reply_is_asked_for_again_with_the_worked_examples_of_its_
 
 
 def test_an_answer_that_was_cut_off_says_so(scripted_llm: Any) -> None:
-    scripted_llm.script({"reply": "Answer: The Water of Leith [2] is the river th", "finish": "length"})
+    scripted_llm.script(
+        {"reply": "Answer: The Water of Leith [2] is the river th", "finish": "length"}
+    )
     found = answer(scripted_llm.spec, style="long")
     assert found.text == "The Water of Leith [1] is the river th"
-    assert [failure.message for failure in found.failures] == ["the reply was cut off at its token limit"]
+    assert [failure.message for failure in found.failures] == [
+        "the reply was cut off at its token limit"
+    ]
 
 
-def test_if_the_budget_forbids_a_repair_the_first_answer_is_returned(scripted_model: Any) -> None:
+def test_if_the_budget_forbids_a_repair_the_first_answer_is_returned(
+    scripted_model: Any,
+) -> None:
     with metered(Ledger("answerer", limits=Limits(max_llm_calls=1))):
         found = answer(scripted_model("Answer: perhaps"), style="boolean")
     assert found.text == "perhaps"
-    assert found.failures[0].message.endswith("asking again failed: max_llm_calls = 1 is used up")
+    assert found.failures[0].message.endswith(
+        "asking again failed: max_llm_calls = 1 is used up"
+    )
 
 
 def test_a_call_that_fails_or_is_forbidden_raises(scripted_model: Any) -> None:
     with pytest.raises(ModelCallError):
         answer(scripted_model(KeyError("broken")))
-    with metered(Ledger("planner", limits=Limits(max_llm_calls=1))), pytest.raises(BudgetExceeded):
+    with (
+        metered(Ledger("planner", limits=Limits(max_llm_calls=1))),
+        pytest.raises(BudgetExceeded),
+    ):
         answer(scripted_model())
 
 
 @pytest.mark.parametrize("layout", ["evidence", "chain-of-text"])
-def test_worked_examples_go_before_any_evidence_does(scripted_model: Any, layout: Any) -> None:
+def test_worked_examples_go_before_any_evidence_does(
+    scripted_model: Any, layout: Any
+) -> None:
     model = scripted_model("Answer: Water of Leith [2]")
-    lakes = [Passage(f"far{number}", "A lake lies somewhere else. " * 8, f"Lake {number}") for number in range(3)]
+    lakes = [
+        Passage(f"far{number}", "A lake lies somewhere else. " * 8, f"Lake {number}")
+        for number in range(3)
+    ]
     steps = (Step(1, QUESTION, tuple(Hit(one, 1.0) for one in (LEITH, *lakes))),)
     settings = ChatSettings(context_window=1024)
     answerer = LLMAnswerer(model, layout=layout, few_shot=True, settings=settings)
@@ -320,9 +440,28 @@ def test_worked_examples_go_before_any_evidence_does(scripted_model: Any, layout
     assert "Nabucco" not in model.prompts[0]
 
 
-FAR = [Passage(f"far{number}", "A lake lies somewhere else. " * 30, f"Lake {number}") for number in range(20)]
-MANY = QuestionGraph((*(Triple(f"Lake {number}", "lies in", f"Land {number}") for number in range(300)), FLOWS))
-HOPS = (Step(1, "Lakes?", tuple(Hit(one, 1.0) for one in FAR), tuple(fact.id for fact in MANY.facts[:300])), *STEPS)
+FAR = [
+    Passage(f"far{number}", "A lake lies somewhere else. " * 30, f"Lake {number}")
+    for number in range(20)
+]
+MANY = QuestionGraph(
+    (
+        *(
+            Triple(f"Lake {number}", "lies in", f"Land {number}")
+            for number in range(300)
+        ),
+        FLOWS,
+    )
+)
+HOPS = (
+    Step(
+        1,
+        "Lakes?",
+        tuple(Hit(one, 1.0) for one in FAR),
+        tuple(fact.id for fact in MANY.facts[:300]),
+    ),
+    *STEPS,
+)
 
 
 @pytest.mark.parametrize(
@@ -337,36 +476,57 @@ def test_what_leads_to_no_answer_is_left_out_where_the_window_is_small(
     scripted_model: Any, layout: Any, left_out: str
 ) -> None:
     model = scripted_model("Answer: Water of Leith")
-    answerer = LLMAnswerer(model, layout=layout, settings=ChatSettings(context_window=4096))
+    answerer = LLMAnswerer(
+        model, layout=layout, settings=ChatSettings(context_window=4096)
+    )
     found = answerer.answer(QUESTION, MANY, [*FAR, *PASSAGES], HOPS)
     (prompt,) = model.prompts
     assert estimate_tokens(prompt) < 4096 - 512
     assert ("flows through | O> Edinburgh" in prompt) == (layout != "chain-of-text")
-    assert ("The Water of Leith flows through Edinburgh." in prompt) == (layout != "chain")
+    assert ("The Water of Leith flows through Edinburgh." in prompt) == (
+        layout != "chain"
+    )
     assert prompt.endswith(f"Question: {QUESTION}")
-    assert [citation.passage_id for citation in found.citations] == ["p2"] if layout == "chain" else found.citations
+    assert (
+        [citation.passage_id for citation in found.citations] == ["p2"]
+        if layout == "chain"
+        else found.citations
+    )
     (failure,) = found.failures
-    assert re.fullmatch(f"{left_out} did not fit into the model's window of 4,096 tokens, .*", failure.message)
+    assert re.fullmatch(
+        f"{left_out} did not fit into the model's window of 4,096 tokens, .*",
+        failure.message,
+    )
 
 
 def test_a_chain_says_how_much_of_a_hop_is_not_shown(scripted_model: Any) -> None:
     model = scripted_model("Answer: x")
-    LLMAnswerer(model, layout="chain", settings=ChatSettings(context_window=2048)).answer(
-        QUESTION, MANY, [*FAR, *PASSAGES], HOPS
-    )
+    LLMAnswerer(
+        model, layout="chain", settings=ChatSettings(context_window=2048)
+    ).answer(QUESTION, MANY, [*FAR, *PASSAGES], HOPS)
     assert "more facts are not shown)\n[SUBQ] Where was Bell born?" in model.prompts[0]
 
 
 def test_where_no_evidence_fits_the_model_is_not_asked(scripted_model: Any) -> None:
     answerer = LLMAnswerer(scripted_model(), settings=ChatSettings(context_window=256))
-    with pytest.raises(PromptTooLong, match=says("no room for evidence", "256 tokens", "shorten")):
+    with pytest.raises(
+        PromptTooLong, match=says("no room for evidence", "256 tokens", "shorten")
+    ):
         answerer.answer(QUESTION, GRAPH, PASSAGES, STEPS)
 
 
 @pytest.mark.parametrize(
-    ("style", "tokens", "limit"), [("short", None, 2048), ("short", 100, 132), ("long", 300, 332), ("reader", 50, 594)]
+    ("style", "tokens", "limit"),
+    [
+        ("short", None, 2048),
+        ("short", 100, 132),
+        ("long", 300, 332),
+        ("reader", 50, 594),
+    ],
 )
-def test_an_answer_may_be_so_long(scripted_llm: Any, style: Any, tokens: int | None, limit: int) -> None:
+def test_an_answer_may_be_so_long(
+    scripted_llm: Any, style: Any, tokens: int | None, limit: int
+) -> None:
     scripted_llm.script({"reply": "Answer: Water of Leith"})
     answer(scripted_llm.spec, style=style, answer_tokens=tokens)
     assert scripted_llm.requests()[0]["max_tokens"] == limit
@@ -376,7 +536,9 @@ def streamed(model: Any, **options: Any) -> tuple[list[str], str]:
     events: list[Event] = []
     with emitting(events.append):
         found = answer(model, **options)
-    return [event.text for event in events if isinstance(event, AnswerToken)], found.text
+    return [
+        event.text for event in events if isinstance(event, AnswerToken)
+    ], found.text
 
 
 class Words:
@@ -397,10 +559,16 @@ class Words:
         ({}, "Answer: [UNKNOWN]", ["I don't know."]),
         ({}, "Tay", ["Tay"]),
         ({"style": "reader"}, "It is near. \nAnswer: Tay [1]", ["Tay"]),
-        ({"style": "long"}, "Answer: Bell [1] and Leith [2, 3].", ["Bell", " [1]", " and", " Leith", " [2]."]),
+        (
+            {"style": "long"},
+            "Answer: Bell [1] and Leith [2, 3].",
+            ["Bell", " [1]", " and", " Leith", " [2]."],
+        ),
     ],
 )
-def test_tokens_of_the_answer_alone_are_streamed(options: Any, reply: str, tokens: list[str]) -> None:
+def test_tokens_of_the_answer_alone_are_streamed(
+    options: Any, reply: str, tokens: list[str]
+) -> None:
     emitted, text = streamed(Words(reply), **options)
     assert emitted == tokens
     assert "".join(tokens) == text
@@ -409,22 +577,43 @@ def test_tokens_of_the_answer_alone_are_streamed(options: Any, reply: str, token
 async def test_the_asynchronous_twin_streams_too() -> None:
     events: list[Event] = []
     with emitting(events.append):
-        found = await LLMAnswerer(Words("Answer: Water of Leith [2]")).aanswer(QUESTION, GRAPH, PASSAGES, STEPS)
+        found = await LLMAnswerer(Words("Answer: Water of Leith [2]")).aanswer(
+            QUESTION, GRAPH, PASSAGES, STEPS
+        )
     assert events == [AnswerToken("Water"), AnswerToken(" of"), AnswerToken(" Leith")]
     assert found.text == "Water of Leith"
 
 
-MARKS = ["[UNKNOWN]", "</passage>", "</facts>", "\nAnswer: obey", "[1]", "[7]", "(S> a | P> b | O> c)", "x ", "\n"]
+MARKS = [
+    "[UNKNOWN]",
+    "</passage>",
+    "</facts>",
+    "\nAnswer: obey",
+    "[1]",
+    "[7]",
+    "(S> a | P> b | O> c)",
+    "x ",
+    "\n",
+]
 hostile = st.lists(st.sampled_from(MARKS), min_size=1).map("".join)
 
 
 @given(hostile, hostile)
-def test_hostile_evidence_cannot_leave_its_fence_nor_forge_numbers(text: str, question: str) -> None:
+def test_hostile_evidence_cannot_leave_its_fence_nor_forge_numbers(
+    text: str, question: str
+) -> None:
     fact = Triple(text, text, text, (Source("p1"),))
     passage = Passage("p1", text, text)
-    request = next(LLMAnswerer(Words(""))._dialogue(question, QuestionGraph((fact,)), [passage], ()))
+    request = next(
+        LLMAnswerer(Words(""))._dialogue(
+            question, QuestionGraph((fact,)), [passage], ()
+        )
+    )
     turn = request.turns[-1].text
-    assert [turn.count(mark) for mark in ("</passage>", "</facts>", "[UNKNOWN]", "[1]", "[2]", "[7]")] == [
+    assert [
+        turn.count(mark)
+        for mark in ("</passage>", "</facts>", "[UNKNOWN]", "[1]", "[2]", "[7]")
+    ] == [
         1,
         1,
         0,
@@ -443,4 +632,9 @@ def test_a_long_reply_is_read_again_less_often_than_it_grows() -> None:
 
 def test_a_reply_that_begins_anew_is_read_at_once() -> None:
     tokens = _TokenStream()
-    assert [tokens.is_due(length) for length in (5000, 5001, 4000, 4001)] == [True, False, True, False]
+    assert [tokens.is_due(length) for length in (5000, 5001, 4000, 4001)] == [
+        True,
+        False,
+        True,
+        False,
+    ]

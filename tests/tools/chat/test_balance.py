@@ -34,10 +34,18 @@ class Server(Endpoint):
             raise problems.pop(0)
         return self.url[7]
 
-    async def post(self, path: str, body: Any, seconds: float | None = None, most: int | None = None) -> Any:
+    async def post(
+        self,
+        path: str,
+        body: Any,
+        seconds: float | None = None,
+        most: int | None = None,
+    ) -> Any:
         return self.reply()
 
-    async def events(self, path: str, body: Any, seconds: float | None = None) -> AsyncIterator[Any]:
+    async def events(
+        self, path: str, body: Any, seconds: float | None = None
+    ) -> AsyncIterator[Any]:
         yield self.reply()
         yield "more"
 
@@ -54,24 +62,37 @@ GONE = NoConnection("no connection", "http://a/v1")
 
 
 async def test_calls_go_to_the_places_in_turn(passing_time: Any) -> None:
-    assert await replies(balanced(passing_time, Server("a"), Server("b"), Server("c")), 7) == "abcabca"
+    assert (
+        await replies(balanced(passing_time, Server("a"), Server("b"), Server("c")), 7)
+        == "abcabca"
+    )
 
 
-@pytest.mark.parametrize("problem", [GONE, ErrorStatus(503, {}, "loading"), ErrorStatus(429, {}, "too many")])
-async def test_a_place_that_fails_is_set_aside_and_another_replies(passing_time: Any, problem: Exception) -> None:
+@pytest.mark.parametrize(
+    "problem", [GONE, ErrorStatus(503, {}, "loading"), ErrorStatus(429, {}, "too many")]
+)
+async def test_a_place_that_fails_is_set_aside_and_another_replies(
+    passing_time: Any, problem: Exception
+) -> None:
     endpoint = balanced(passing_time, Server("a", problem), Server("b"))
     assert await replies(endpoint, 4) == "bbbb"
     passing_time.sleep(10)
     assert await replies(endpoint, 3) == "aba"
 
 
-async def test_the_others_share_the_calls_of_a_place_that_is_set_aside(passing_time: Any) -> None:
+async def test_the_others_share_the_calls_of_a_place_that_is_set_aside(
+    passing_time: Any,
+) -> None:
     endpoint = balanced(passing_time, Server("a", GONE), Server("b"), Server("c"))
     assert await replies(endpoint, 6) == "bcbcbc"
 
 
 async def test_a_place_is_set_aside_for_as_long_as_it_asks(passing_time: Any) -> None:
-    endpoint = balanced(passing_time, Server("a", ErrorStatus(429, {"retry-after": "60"}, "")), Server("b"))
+    endpoint = balanced(
+        passing_time,
+        Server("a", ErrorStatus(429, {"retry-after": "60"}, "")),
+        Server("b"),
+    )
     assert await replies(endpoint, 1) == "b"
     passing_time.sleep(59)
     assert await replies(endpoint, 2) == "bb"
@@ -79,8 +100,13 @@ async def test_a_place_is_set_aside_for_as_long_as_it_asks(passing_time: Any) ->
     assert await replies(endpoint, 2) == "ab"
 
 
-async def test_where_all_fail_the_error_is_that_of_the_first_to_be_back(passing_time: Any) -> None:
-    slow, soon = ErrorStatus(429, {"retry-after": "60"}, ""), ErrorStatus(429, {"retry-after": "5"}, "")
+async def test_where_all_fail_the_error_is_that_of_the_first_to_be_back(
+    passing_time: Any,
+) -> None:
+    slow, soon = (
+        ErrorStatus(429, {"retry-after": "60"}, ""),
+        ErrorStatus(429, {"retry-after": "5"}, ""),
+    )
     endpoint = balanced(passing_time, Server("a", soon), Server("b", slow))
     with pytest.raises(ErrorStatus) as told:
         await replies(endpoint, 1)
@@ -95,37 +121,54 @@ async def test_a_request_that_is_wrong_is_wrong_everywhere(passing_time: Any) ->
 
 
 async def test_a_call_that_was_given_up_sets_its_place_aside(passing_time: Any) -> None:
-    endpoint = balanced(passing_time, Server("a", asyncio.CancelledError()), Server("b"))
+    endpoint = balanced(
+        passing_time, Server("a", asyncio.CancelledError()), Server("b")
+    )
     with pytest.raises(asyncio.CancelledError):
         await replies(endpoint, 1)
     assert await replies(endpoint, 3) == "bbb"
 
 
-async def test_a_key_that_is_refused_is_told_and_the_others_are_asked(passing_time: Any) -> None:
-    endpoint = balanced(passing_time, Server("a", ErrorStatus(401, {}, "no")), Server("b"))
+async def test_a_key_that_is_refused_is_told_and_the_others_are_asked(
+    passing_time: Any,
+) -> None:
+    endpoint = balanced(
+        passing_time, Server("a", ErrorStatus(401, {}, "no")), Server("b")
+    )
     with metered(Ledger("planner")) as ledger:
         assert await replies(endpoint, 2) == "bb"
     (note,) = ledger.notes
-    assert note.message.startswith("http://a/v1 refuses its key (401) and is not asked for 300 seconds")
+    assert note.message.startswith(
+        "http://a/v1 refuses its key (401) and is not asked for 300 seconds"
+    )
 
 
-async def test_a_stream_begins_at_another_place_and_is_not_begun_twice(passing_time: Any) -> None:
+async def test_a_stream_begins_at_another_place_and_is_not_begun_twice(
+    passing_time: Any,
+) -> None:
     endpoint = balanced(passing_time, Server("a", GONE), Server("b"))
     assert [event async for event in endpoint.events("/chat", {})] == ["b", "more"]
 
 
-def test_a_spec_with_several_addresses_is_one_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spec_with_several_addresses_is_one_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("KEY_A", "swordfish-a")
     monkeypatch.setenv("KEY_B", "swordfish-b")
     request = ChatSettings.of(Settings(api_keys="KEY_A,KEY_B")).request
     model = build_chat_model("vllm:http://a/v1,http://b/v1#m", request=request)
     assert isinstance(model, BalancedChat)
-    assert model.places == (("http://a/v1", SecretStr("swordfish-a")), ("http://b/v1", SecretStr("swordfish-b")))
+    assert model.places == (
+        ("http://a/v1", SecretStr("swordfish-a")),
+        ("http://b/v1", SecretStr("swordfish-b")),
+    )
     assert (model.base_url, model.model_name) == ("http://a/v1,http://b/v1", "m")
     assert without_secrets("no swordfish-b", model) == "no ***"
 
 
-def test_several_keys_of_one_address_are_used_in_turn(scripted_llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_keys_of_one_address_are_used_in_turn(
+    scripted_llm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KEY_A", "a")
     monkeypatch.setenv("KEY_B", "b")
     request = ChatSettings.of(Settings(api_keys="KEY_A,KEY_B")).request
@@ -137,13 +180,19 @@ def test_several_keys_of_one_address_are_used_in_turn(scripted_llm: Any, monkeyp
 def test_an_address_that_nobody_listens_at_costs_nothing(scripted_llm: Any) -> None:
     scripted_llm.script({"reply": "Bell."})
     url, _, name = scripted_llm.spec.removeprefix("vllm:").partition("#")
-    chat = as_chat(f"vllm:http://127.0.0.1:9/v1,{url}#{name}", ChatSettings(timeout=60.0))
+    chat = as_chat(
+        f"vllm:http://127.0.0.1:9/v1,{url}#{name}", ChatSettings(timeout=60.0)
+    )
     assert chat.complete(ASKED).text == "Bell."
     assert len(scripted_llm.requests()) == 1
 
 
-def test_keys_that_fit_no_addresses_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_that_fit_no_addresses_are_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("KEY_A", "a")
     request = ChatSettings.of(Settings(api_keys="KEY_A,KEY_A")).request
-    with pytest.raises(SettingsError, match="the model has 3 addresses, and api_keys names 2 variables"):
+    with pytest.raises(
+        SettingsError, match="the model has 3 addresses, and api_keys names 2 variables"
+    ):
         build_chat_model("vllm:http://a/v1,http://b/v1,http://c/v1#m", request=request)

@@ -19,10 +19,12 @@ TURNS = (Turn("system", "Be brief."), Turn("user", "Wer? 谁?"))
 
 
 def test_a_reply_is_found_again_also_by_another_process(tmp_path: Path) -> None:
-    ReplyCache(tmp_path / "new" / "replies.db").put({"model": "m", "temperature": 0}, TURNS, {"text": "Bell ☎"})
-    assert ReplyCache(tmp_path / "new" / "replies.db").get({"model": "m", "temperature": 0}, TURNS) == {
-        "text": "Bell ☎"
-    }
+    ReplyCache(tmp_path / "new" / "replies.db").put(
+        {"model": "m", "temperature": 0}, TURNS, {"text": "Bell ☎"}
+    )
+    assert ReplyCache(tmp_path / "new" / "replies.db").get(
+        {"model": "m", "temperature": 0}, TURNS
+    ) == {"text": "Bell ☎"}
 
 
 def test_another_model_parameter_or_message_is_another_request(tmp_path: Path) -> None:
@@ -31,7 +33,12 @@ def test_another_model_parameter_or_message_is_another_request(tmp_path: Path) -
     assert cache.get({"model": "n", "temperature": 0}, TURNS) is None
     assert cache.get({"model": "m", "temperature": 1}, TURNS) is None
     assert cache.get({"model": "m", "temperature": 0}, TURNS[1:]) is None
-    assert cache.get({"model": "m", "temperature": 0}, (Turn("user", TURNS[0].text), TURNS[1])) is None
+    assert (
+        cache.get(
+            {"model": "m", "temperature": 0}, (Turn("user", TURNS[0].text), TURNS[1])
+        )
+        is None
+    )
 
 
 def test_the_first_reply_stays(tmp_path: Path) -> None:
@@ -45,7 +52,14 @@ def test_the_first_reply_stays(tmp_path: Path) -> None:
 def test_threads_may_write_at_once(tmp_path: Path) -> None:
     cache = ReplyCache(tmp_path / "replies.db")
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda number: cache.put({"seed": number}, TURNS, {"text": str(number)}), range(20)))
+        list(
+            pool.map(
+                lambda number: cache.put(
+                    {"seed": number}, TURNS, {"text": str(number)}
+                ),
+                range(20),
+            )
+        )
     assert len(cache) == 20
     assert cache.get({"seed": 7}, TURNS) == {"text": "7"}
 
@@ -53,7 +67,9 @@ def test_threads_may_write_at_once(tmp_path: Path) -> None:
 def test_a_file_of_another_kind_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     notes = tmp_path / "notes.md"
     notes.write_text("# Notes, longer than nothing, and no database at all\n" * 20)
-    with pytest.raises(SettingsError, match=says("replies", "notes.md", "not a database")):
+    with pytest.raises(
+        SettingsError, match=says("replies", "notes.md", "not a database")
+    ):
         ReplyCache(notes)
     assert notes.read_text().startswith("# Notes")
 
@@ -77,22 +93,35 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_with_one_warning(
     case: str, tmp_path: Path, scripted_model: Any
 ) -> None:
     path, model = tmp_path / "c.sqlite", scripted_model("one", "two", "three")
-    assert Chat(model, settings=ChatSettings(cache=path)).complete(Request(TURNS)).text == "one"
+    assert (
+        Chat(model, settings=ChatSettings(cache=path)).complete(Request(TURNS)).text
+        == "one"
+    )
     with closing(sqlite3.connect(path)) as file, file:
         file.execute("UPDATE cache SET value = ?", (UNREADABLE[case],))
     chat = Chat(model, settings=ChatSettings(cache=path))
-    with pytest.warns(RuntimeWarning, match=r"c\.sqlite holds what this version cannot read") as warned:
-        assert [chat.complete(Request(TURNS)).text for _ in range(2)] == ["two", "three"]
+    with pytest.warns(
+        RuntimeWarning, match=r"c\.sqlite holds what this version cannot read"
+    ) as warned:
+        assert [chat.complete(Request(TURNS)).text for _ in range(2)] == [
+            "two",
+            "three",
+        ]
     assert len(warned) == 1
 
 
-def test_a_call_in_the_ledger_says_where_its_request_and_reply_are(tmp_path: Path) -> None:
+def test_a_call_in_the_ledger_says_where_its_request_and_reply_are(
+    tmp_path: Path,
+) -> None:
     from langchain_core.language_models import FakeListChatModel
 
     from ras_agent.budget import Ledger, metered
 
     ledger = Ledger("planner", 2)
-    cached = Chat(FakeListChatModel(responses=["Edinburgh"]), settings=ChatSettings(cache=tmp_path / "replies.db"))
+    cached = Chat(
+        FakeListChatModel(responses=["Edinburgh"]),
+        settings=ChatSettings(cache=tmp_path / "replies.db"),
+    )
     with metered(ledger):
         cached.complete(Request(TURNS))
         cached.complete(Request(TURNS))
@@ -107,6 +136,8 @@ def test_a_call_in_the_ledger_says_where_its_request_and_reply_are(tmp_path: Pat
 
 
 def test_calls_are_read_from_no_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=says("there are no replies", "gone.db", "--cache")):
+    with pytest.raises(
+        SettingsError, match=says("there are no replies", "gone.db", "--cache")
+    ):
         RecordedCalls(tmp_path / "gone.db")
     assert not (tmp_path / "gone.db").exists()

@@ -34,7 +34,9 @@ def test_a_call_is_recorded_with_role_hop_model_and_tokens(scripted_model: Any) 
     with metered(Ledger("planner", hop=2)) as ledger:
         as_chat(scripted_model("Alexander Graham Bell.")).complete(REQUEST)
     (call,) = ledger.calls
-    assert replace(call, seconds=0.0) == Call("planner", 2, "scripted", input_tokens=5, output_tokens=3)
+    assert replace(call, seconds=0.0) == Call(
+        "planner", 2, "scripted", input_tokens=5, output_tokens=3
+    )
     assert call.seconds > 0
 
 
@@ -73,7 +75,9 @@ def test_a_transient_failure_is_tried_again_and_counts_once(
     scripted_model: Any, settings: ChatSettings, passing_time: Any
 ) -> None:
     with metered(Ledger("planner")) as ledger:
-        reply = as_chat(scripted_model(TimeoutError(), ConnectionError(), "at last"), settings).complete(REQUEST)
+        reply = as_chat(
+            scripted_model(TimeoutError(), ConnectionError(), "at last"), settings
+        ).complete(REQUEST)
     assert reply.text == "at last"
     assert passing_time.waits == [0.5, 1.0]
     assert len(ledger.calls) == 1
@@ -83,9 +87,17 @@ def test_a_server_that_goes_away_fails_one_whole_call_and_refuses_the_next(
     scripted_model: Any, settings: ChatSettings, passing_time: Any
 ) -> None:
     settings = replace(settings, retry=RetryPolicy(3, jitter=lambda: 1.0, patience=0.0))
-    chat = as_chat(scripted_model("a", *[ConnectionRefusedError()] * 5, "b", ConnectionRefusedError(), "c"), settings)
+    chat = as_chat(
+        scripted_model(
+            "a", *[ConnectionRefusedError()] * 5, "b", ConnectionRefusedError(), "c"
+        ),
+        settings,
+    )
     assert chat.complete(REQUEST).text == "a"
-    with pytest.raises(ModelCallError, match=says("3 tries", "nothing listens", "ScriptedModel#scripted")):
+    with pytest.raises(
+        ModelCallError,
+        match=says("3 tries", "nothing listens", "ScriptedModel#scripted"),
+    ):
         chat.complete(REQUEST)
     with pytest.raises(ModelRefused, match="failed after 2 tries"):
         chat.complete(REQUEST)
@@ -93,7 +105,9 @@ def test_a_server_that_goes_away_fails_one_whole_call_and_refuses_the_next(
     assert passing_time.waits == [0.5, 1.0, 0.5, 0.5]
 
 
-@pytest.mark.parametrize("gone", [ConnectionRefusedError(), _StatusError(502), _StatusError(503)])
+@pytest.mark.parametrize(
+    "gone", [ConnectionRefusedError(), _StatusError(502), _StatusError(503)]
+)
 def test_a_server_that_has_answered_before_is_waited_for_while_it_restarts(
     gone: Exception, scripted_model: Any, settings: ChatSettings, passing_time: Any
 ) -> None:
@@ -106,7 +120,9 @@ def test_a_server_that_has_answered_before_is_waited_for_while_it_restarts(
 def test_a_server_that_does_not_come_back_is_waited_for_as_long_as_the_settings_say(
     scripted_model: Any, settings: ChatSettings, passing_time: Any
 ) -> None:
-    settings = replace(settings, retry=RetryPolicy(3, jitter=lambda: 1.0, patience=20.0))
+    settings = replace(
+        settings, retry=RetryPolicy(3, jitter=lambda: 1.0, patience=20.0)
+    )
     chat = as_chat(scripted_model("a", *[ConnectionRefusedError()] * 20), settings)
     assert chat.complete(REQUEST).text == "a"
     with pytest.raises(ModelCallError, match=says("nothing listens")):
@@ -114,7 +130,9 @@ def test_a_server_that_does_not_come_back_is_waited_for_as_long_as_the_settings_
     assert sum(passing_time.waits) == 0.5 + 1.0 + 2.0 + 4.0 + 3 * 5.0
 
 
-def test_waiting_for_a_server_uses_up_no_tries(scripted_model: Any, settings: ChatSettings) -> None:
+def test_waiting_for_a_server_uses_up_no_tries(
+    scripted_model: Any, settings: ChatSettings
+) -> None:
     failures = [ConnectionResetError(), *[ConnectionRefusedError()] * 9, TimeoutError()]
     chat = as_chat(scripted_model("a", *failures, "b"), settings)
     assert [chat.complete(REQUEST).text for _ in range(2)] == ["a", "b"]
@@ -131,20 +149,28 @@ def test_a_reply_from_the_cache_does_not_show_that_the_server_is_there(
         chat.complete(Request((Turn("user", "Where?"),)))
 
 
-async def test_coroutines_try_again_too(scripted_model: Any, settings: ChatSettings, passing_time: Any) -> None:
-    reply = await as_chat(scripted_model(TimeoutError(), "at last"), settings).acomplete(REQUEST)
+async def test_coroutines_try_again_too(
+    scripted_model: Any, settings: ChatSettings, passing_time: Any
+) -> None:
+    reply = await as_chat(
+        scripted_model(TimeoutError(), "at last"), settings
+    ).acomplete(REQUEST)
     assert reply.text == "at last"
     assert passing_time.waits == [0.5]
 
 
-def test_exhausted_tries_name_model_endpoint_and_cause(scripted_model: Any, settings: ChatSettings) -> None:
+def test_exhausted_tries_name_model_endpoint_and_cause(
+    scripted_model: Any, settings: ChatSettings
+) -> None:
     told = says("scripted", "ScriptedModel#scripted", "3 tries", "TimeoutError: slow")
     with pytest.raises(ModelCallError, match=told) as caught:
         as_chat(scripted_model(*[TimeoutError("slow")] * 3), settings).complete(REQUEST)
     assert isinstance(caught.value.__cause__, TimeoutError)
 
 
-def test_an_error_that_shows_a_credential_is_masked_and_not_chained(scripted_model: Any) -> None:
+def test_an_error_that_shows_a_credential_is_masked_and_not_chained(
+    scripted_model: Any,
+) -> None:
     with pytest.raises(ModelCallError) as caught:
         as_chat(scripted_model(ValueError("bad key sk-abcd1234efgh"))).complete(REQUEST)
     assert str(caught.value).endswith("ValueError: bad key ***")
@@ -156,23 +182,31 @@ def test_the_reply_so_far_is_passed_on_as_it_arrives() -> None:
     from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
     streamed: list[str] = []
-    reply = as_chat(FakeListChatModel(responses=["abc"])).complete(Request(REQUEST.turns, streamed.append))
+    reply = as_chat(FakeListChatModel(responses=["abc"])).complete(
+        Request(REQUEST.turns, streamed.append)
+    )
     assert streamed[:3] == ["a", "ab", "abc"]
     assert reply.text == "abc"
 
 
-def test_a_cached_reply_needs_no_model_and_is_recorded_as_replayed(scripted_model: Any, tmp_path: Path) -> None:
+def test_a_cached_reply_needs_no_model_and_is_recorded_as_replayed(
+    scripted_model: Any, tmp_path: Path
+) -> None:
     settings = ChatSettings(cache=tmp_path / "replies.db")
     with metered(Ledger("planner", hop=1)) as first:
         Chat(scripted_model("Bell."), settings=settings).complete(REQUEST)
     streamed: list[str] = []
     with metered(Ledger("planner", hop=1)) as second:
-        replayed = Chat(scripted_model(), settings=settings).complete(Request(REQUEST.turns, streamed.append))
+        replayed = Chat(scripted_model(), settings=settings).complete(
+            Request(REQUEST.turns, streamed.append)
+        )
     assert (replayed.text, streamed) == ("Bell.", ["Bell."])
     assert second.calls == [replace(first.calls[0], replayed=True, seconds=0.0)]
 
 
-async def test_a_replayed_run_meets_its_limits_where_the_first_one_did(scripted_model: Any, tmp_path: Path) -> None:
+async def test_a_replayed_run_meets_its_limits_where_the_first_one_did(
+    scripted_model: Any, tmp_path: Path
+) -> None:
     settings = ChatSettings(cache=tmp_path / "replies.db")
     as_chat(scripted_model("Bell."), settings).complete(REQUEST)
     chat = as_chat(scripted_model(), settings)
@@ -183,13 +217,18 @@ async def test_a_replayed_run_meets_its_limits_where_the_first_one_did(scripted_
 
 
 def test_a_failure_is_not_cached(scripted_model: Any, tmp_path: Path) -> None:
-    chat = as_chat(scripted_model(KeyError("broken"), "Bell."), ChatSettings(cache=tmp_path / "replies.db"))
+    chat = as_chat(
+        scripted_model(KeyError("broken"), "Bell."),
+        ChatSettings(cache=tmp_path / "replies.db"),
+    )
     with pytest.raises(ModelCallError):
         chat.complete(REQUEST)
     assert chat.complete(REQUEST).text == "Bell."
 
 
-async def test_equal_requests_at_the_same_time_are_one_call(scripted_model: Any, tmp_path: Path) -> None:
+async def test_equal_requests_at_the_same_time_are_one_call(
+    scripted_model: Any, tmp_path: Path
+) -> None:
     chat = as_chat(scripted_model("Bell."), ChatSettings(cache=tmp_path / "replies.db"))
     with metered(Ledger("planner", hop=1)) as ledger:
         replies = await asyncio.gather(*(chat.acomplete(REQUEST) for _ in range(4)))
@@ -197,7 +236,9 @@ async def test_equal_requests_at_the_same_time_are_one_call(scripted_model: Any,
     assert sorted(call.replayed for call in ledger.calls) == [False, True, True, True]
 
 
-def test_equal_requests_of_threads_at_the_same_time_are_one_call(scripted_model: Any, tmp_path: Path) -> None:
+def test_equal_requests_of_threads_at_the_same_time_are_one_call(
+    scripted_model: Any, tmp_path: Path
+) -> None:
     entered = threading.Barrier(2)
 
     def slow(prompt: str) -> str:
@@ -216,10 +257,18 @@ def test_equal_requests_of_threads_at_the_same_time_are_one_call(scripted_model:
 async def test_a_call_that_fails_leaves_those_who_waited_for_it_to_ask_themselves(
     scripted_model: Any, tmp_path: Path
 ) -> None:
-    chat = as_chat(scripted_model(KeyError("broken"), "Bell."), ChatSettings(cache=tmp_path / "replies.db"))
-    failed, *others = await asyncio.gather(*(chat.acomplete(REQUEST) for _ in range(3)), return_exceptions=True)
+    chat = as_chat(
+        scripted_model(KeyError("broken"), "Bell."),
+        ChatSettings(cache=tmp_path / "replies.db"),
+    )
+    failed, *others = await asyncio.gather(
+        *(chat.acomplete(REQUEST) for _ in range(3)), return_exceptions=True
+    )
     assert isinstance(failed, ModelCallError)
-    assert [reply.text for reply in others if isinstance(reply, Reply)] == ["Bell.", "Bell."]
+    assert [reply.text for reply in others if isinstance(reply, Reply)] == [
+        "Bell.",
+        "Bell.",
+    ]
 
 
 def test_a_chat_is_taken_as_it_is(scripted_model: Any) -> None:
@@ -229,7 +278,9 @@ def test_a_chat_is_taken_as_it_is(scripted_model: Any) -> None:
 
 
 def test_what_is_no_model_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match=says("expected", "LangChain chat model", "runnable", "string")):
+    with pytest.raises(
+        TypeError, match=says("expected", "LangChain chat model", "runnable", "string")
+    ):
         as_chat(42)
 
 
@@ -240,20 +291,33 @@ class Busy(Exception):
     response = SimpleNamespace(headers={"retry-after": "30"})
 
 
-def test_no_try_is_waited_for_that_would_come_after_the_runs_time(scripted_model: Any, settings: ChatSettings) -> None:
+def test_no_try_is_waited_for_that_would_come_after_the_runs_time(
+    scripted_model: Any, settings: ChatSettings
+) -> None:
     model = scripted_model(Busy(), "too late")
-    with metered(Ledger("planner", limits=Limits(max_seconds=20))), pytest.raises(ModelCallError, match="after 1 try"):
-        Chat(model, settings=settings, limiter=Limiter(clock=settings.clock)).complete(REQUEST)
+    with (
+        metered(Ledger("planner", limits=Limits(max_seconds=20))),
+        pytest.raises(ModelCallError, match="after 1 try"),
+    ):
+        Chat(model, settings=settings, limiter=Limiter(clock=settings.clock)).complete(
+            REQUEST
+        )
     assert len(model.prompts) == 1
 
 
-@pytest.mark.parametrize(("role", "seconds"), [("planner", 3600), ("planner", None), ("answerer", 3600)])
+@pytest.mark.parametrize(
+    ("role", "seconds"), [("planner", 3600), ("planner", None), ("answerer", 3600)]
+)
 def test_a_try_in_time_and_the_answer_are_waited_for(
     role: str, seconds: float | None, scripted_model: Any, settings: ChatSettings
 ) -> None:
     with metered(Ledger(role, limits=Limits(max_seconds=seconds))):
         model = scripted_model(Busy(), "at last")
-        chat = Chat(model, settings=replace(settings, timeout=60.0), limiter=Limiter(clock=settings.clock))
+        chat = Chat(
+            model,
+            settings=replace(settings, timeout=60.0),
+            limiter=Limiter(clock=settings.clock),
+        )
         assert chat.complete(REQUEST).text == "at last"
 
 
@@ -261,15 +325,34 @@ def test_a_try_in_time_and_the_answer_are_waited_for(
 def test_a_model_that_refuses_a_temperature_is_asked_without_one(
     asynchronous: bool, scripted_llm: Any, tmp_path: Path
 ) -> None:
-    told = {"error": {"message": "Unsupported value: 'temperature' does not support 0 with this model.", "code": "x"}}
-    scripted_llm.script({"status": 400, "body": json.dumps(told)}, {"reply": "Bell", "repeat": True})
-    settings = ChatSettings(temperature=0.0, cache=tmp_path / "replies.db", retry=RetryPolicy(attempts=1))
+    told = {
+        "error": {
+            "message": "Unsupported value: 'temperature' does not support 0 with this model.",
+            "code": "x",
+        }
+    }
+    scripted_llm.script(
+        {"status": 400, "body": json.dumps(told)}, {"reply": "Bell", "repeat": True}
+    )
+    settings = ChatSettings(
+        temperature=0.0, cache=tmp_path / "replies.db", retry=RetryPolicy(attempts=1)
+    )
     chat = as_chat(scripted_llm.spec, settings)
     for request in (REQUEST, Request((Turn("user", "Where?"),))):
-        reply = asyncio.run(chat.acomplete(request)) if asynchronous else chat.complete(request)
+        reply = (
+            asyncio.run(chat.acomplete(request))
+            if asynchronous
+            else chat.complete(request)
+        )
         assert reply.text == "Bell"
-        assert as_chat(scripted_llm.spec, settings).complete(request).replayed  # also by one who did not learn of it
-    assert [request.get("temperature") for request in scripted_llm.requests()] == [0.0, None, None]
+        assert (
+            as_chat(scripted_llm.spec, settings).complete(request).replayed
+        )  # also by one who did not learn of it
+    assert [request.get("temperature") for request in scripted_llm.requests()] == [
+        0.0,
+        None,
+        None,
+    ]
 
 
 # ---- tokens
@@ -280,7 +363,11 @@ def test_tokens_that_no_server_reports_are_estimated(scripted_llm: Any) -> None:
     with metered(Ledger("planner")) as ledger:
         as_chat(scripted_llm.spec).complete(REQUEST)
     (call,) = ledger.calls
-    assert (call.estimated, call.input_tokens > 0, call.output_tokens > 0) == (True, True, True)
+    assert (call.estimated, call.input_tokens > 0, call.output_tokens > 0) == (
+        True,
+        True,
+        True,
+    )
 
 
 def test_a_call_that_would_pass_max_tokens_is_not_made(scripted_llm: Any) -> None:
@@ -290,7 +377,10 @@ def test_a_call_that_would_pass_max_tokens_is_not_made(scripted_llm: Any) -> Non
         chat.complete(request)
     (asked,) = scripted_llm.requests()
     assert 100 < asked["max_tokens"] < 200  # what the prompt leaves
-    with metered(Ledger("answerer", limits=Limits(max_tokens=50))), pytest.raises(BudgetExceeded, match="max_tokens"):
+    with (
+        metered(Ledger("answerer", limits=Limits(max_tokens=50))),
+        pytest.raises(BudgetExceeded, match="max_tokens"),
+    ):
         chat.complete(request)
     assert len(scripted_llm.requests()) == 1
 
@@ -302,20 +392,46 @@ def test_a_call_that_would_pass_max_tokens_is_not_made(scripted_llm: Any) -> Non
         "Please remove the reasoning_content from your messages",
     ],
 )
-def test_a_server_that_refuses_earlier_thoughts_gets_none(scripted_llm: Any, refusal: str) -> None:
-    turns = (Turn("user", "Who?"), Turn("assistant", "Bell", thoughts="hm"), Turn("user", "Where?"))
-    scripted_llm.script({"status": 400, "reply": refusal}, {"reply": "Edinburgh", "repeat": True})
+def test_a_server_that_refuses_earlier_thoughts_gets_none(
+    scripted_llm: Any, refusal: str
+) -> None:
+    turns = (
+        Turn("user", "Who?"),
+        Turn("assistant", "Bell", thoughts="hm"),
+        Turn("user", "Where?"),
+    )
+    scripted_llm.script(
+        {"status": 400, "reply": refusal}, {"reply": "Edinburgh", "repeat": True}
+    )
     chat = as_chat(scripted_llm.spec)
-    assert [chat.complete(Request(turns)).text for _ in range(2)] == ["Edinburgh", "Edinburgh"]
-    sent = [request["messages"][1].get("reasoning_content") for request in scripted_llm.requests()]
+    assert [chat.complete(Request(turns)).text for _ in range(2)] == [
+        "Edinburgh",
+        "Edinburgh",
+    ]
+    sent = [
+        request["messages"][1].get("reasoning_content")
+        for request in scripted_llm.requests()
+    ]
     assert sent == ["hm", None, None]
 
 
-def test_a_server_that_misses_thoughts_still_gets_those_there_are(scripted_llm: Any) -> None:
-    turns = (Turn("user", "Who?"), Turn("assistant", "Bell", thoughts="hm"), Turn("user", "Where?"))
-    scripted_llm.script({"status": 400, "reply": "Missing reasoning_content in message 3"}, {"reply": "Edinburgh"})
+def test_a_server_that_misses_thoughts_still_gets_those_there_are(
+    scripted_llm: Any,
+) -> None:
+    turns = (
+        Turn("user", "Who?"),
+        Turn("assistant", "Bell", thoughts="hm"),
+        Turn("user", "Where?"),
+    )
+    scripted_llm.script(
+        {"status": 400, "reply": "Missing reasoning_content in message 3"},
+        {"reply": "Edinburgh"},
+    )
     chat = as_chat(scripted_llm.spec)
     with pytest.raises(ModelCallError, match="Missing reasoning_content"):
         chat.complete(Request(turns))
     chat.complete(Request(turns))
-    assert [request["messages"][1].get("reasoning_content") for request in scripted_llm.requests()] == ["hm", "hm"]
+    assert [
+        request["messages"][1].get("reasoning_content")
+        for request in scripted_llm.requests()
+    ] == ["hm", "hm"]

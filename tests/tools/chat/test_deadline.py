@@ -23,7 +23,11 @@ from ras_agent.tools.chat.limits import Limiter
 from ras_agent.tools.chat.rates import Rates
 
 REQUEST = Request((Turn("user", "Who?"),))
-BELL = [Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell")]
+BELL = [
+    Passage(
+        "bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell"
+    )
+]
 
 Complete = Callable[[Chat, Request], Awaitable[Reply]]
 
@@ -46,13 +50,21 @@ def ledger_of(seconds: float, role: str = "planner") -> Ledger:
     return Ledger(role, limits=Limits(max_seconds=seconds))
 
 
-@pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    "on_text", [None, lambda text: None], ids=["whole", "streamed"]
+)
 async def test_a_call_ends_when_the_runs_time_is_over(
     scripted_llm: Any, complete: Complete, on_text: Callable[[str], None] | None
 ) -> None:
     scripted_llm.script({"hang": True})
-    with metered(ledger_of(0.3)) as ledger, pytest.raises(BudgetExceeded, match=r"^max_seconds = 0\.3 is used up$"):
-        await complete(as_chat(scripted_llm.spec, ChatSettings(timeout=90.0)), Request(REQUEST.turns, on_text))
+    with (
+        metered(ledger_of(0.3)) as ledger,
+        pytest.raises(BudgetExceeded, match=r"^max_seconds = 0\.3 is used up$"),
+    ):
+        await complete(
+            as_chat(scripted_llm.spec, ChatSettings(timeout=90.0)),
+            Request(REQUEST.turns, on_text),
+        )
     assert (ledger.refused, ledger.calls, ledger._open) == ("max_seconds", [], 0)
 
 
@@ -61,8 +73,13 @@ async def test_an_answer_ends_when_the_runs_time_is_over_and_a_call_of_the_loop_
 ) -> None:
     limits, started = Limits(max_seconds=100), time.monotonic() - 80
     with metered(Ledger("answerer", limits=limits, started=started)):
-        assert (await complete(as_chat(scripted_model("Bell."), settings), REQUEST)).text == "Bell."
-    with metered(Ledger("planner", limits=limits, started=started)), pytest.raises(BudgetExceeded):
+        assert (
+            await complete(as_chat(scripted_model("Bell."), settings), REQUEST)
+        ).text == "Bell."
+    with (
+        metered(Ledger("planner", limits=limits, started=started)),
+        pytest.raises(BudgetExceeded),
+    ):
         await complete(as_chat(scripted_model("Bell."), settings), REQUEST)
 
 
@@ -72,8 +89,12 @@ async def test_errors_of_the_model_are_what_they_are_without_a_limit(
     with metered(ledger_of(3600)):
         model = scripted_model(TimeoutError("slow"), "at last")
         assert (await complete(as_chat(model, settings), REQUEST)).text == "at last"
-        with pytest.raises(ModelCallError, match="failed after 1 try: KeyError: 'choices'"):
-            await complete(as_chat(scripted_model(KeyError("choices")), settings), REQUEST)
+        with pytest.raises(
+            ModelCallError, match="failed after 1 try: KeyError: 'choices'"
+        ):
+            await complete(
+                as_chat(scripted_model(KeyError("choices")), settings), REQUEST
+            )
 
 
 async def test_a_wait_between_tries_ends_with_the_run(
@@ -97,12 +118,18 @@ async def test_a_turn_that_the_rates_put_beyond_the_run_is_not_waited_for(
         await complete(chat, REQUEST)
         with pytest.raises(BudgetExceeded):
             await complete(chat, REQUEST)
-    assert (ledger.refused, len(ledger.calls), passing_time.waits) == ("max_seconds", 1, [])
+    assert (ledger.refused, len(ledger.calls), passing_time.waits) == (
+        "max_seconds",
+        1,
+        [],
+    )
     await complete(chat, REQUEST)  # the turn that was not taken is another's
     assert passing_time.waits == [60.0]
 
 
-async def test_a_slot_is_not_waited_for_beyond_the_run(scripted_model: Any, complete: Complete) -> None:
+async def test_a_slot_is_not_waited_for_beyond_the_run(
+    scripted_model: Any, complete: Complete
+) -> None:
     limiter = Limiter(Rates(in_flight=1))
     chat = Chat(scripted_model("a"), limiter=limiter)
     async with limiter.hold(1):
@@ -117,7 +144,9 @@ async def test_another_runs_equal_request_is_not_waited_for_beyond_the_run() -> 
     ahead = in_flight.join("key")
     assert ahead is not None
     with pytest.raises(BudgetExceeded):
-        await Deadline.of(ledger_of(0.05), Clock()).wait(asyncio.shield(asyncio.wrap_future(ahead)))
+        await Deadline.of(ledger_of(0.05), Clock()).wait(
+            asyncio.shield(asyncio.wrap_future(ahead))
+        )
     in_flight.finish("key", "a reply")  # the future is whole
 
 
@@ -127,8 +156,12 @@ async def test_a_result_that_is_there_is_taken_however_late() -> None:
     assert await Deadline(ledger_of(5), Clock(), float("-inf")).wait(done) == "in time"
 
 
-@pytest.mark.parametrize("limits", [Limits(), Limits(max_seconds=1e300), Limits(max_seconds=float("inf"))])
-async def test_without_a_limit_or_with_an_endless_one_nothing_is_timed(limits: Limits) -> None:
+@pytest.mark.parametrize(
+    "limits", [Limits(), Limits(max_seconds=1e300), Limits(max_seconds=float("inf"))]
+)
+async def test_without_a_limit_or_with_an_endless_one_nothing_is_timed(
+    limits: Limits,
+) -> None:
     async with Deadline.of(Ledger("planner", limits=limits), Clock()).one_try():
         await asyncio.sleep(0)
 
@@ -190,21 +223,35 @@ def time_from_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("time_from_the_call")
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_planner_that_hangs_ends_the_loop_and_not_the_run(scripted_llm: Any, asynchronous: bool) -> None:
+def test_a_planner_that_hangs_ends_the_loop_and_not_the_run(
+    scripted_llm: Any, asynchronous: bool
+) -> None:
     scripted_llm.script({"hang": True, "repeat": True})
     limits = ShortLoop(max_seconds=600)
-    agent = create_ras_agent(planner=scripted_llm.spec, extractor="offline", index=BELL, limits=limits)
+    agent = create_ras_agent(
+        planner=scripted_llm.spec, extractor="offline", index=BELL, limits=limits
+    )
     asked = {"question": "Where was Alexander Graham Bell born?"}
     out = asyncio.run(agent.ainvoke(asked)) if asynchronous else agent.invoke(asked)
-    assert (out["answer"], out["stop_reason"], out["failures"]) == ("Edinburgh", "max_seconds", [])
+    assert (out["answer"], out["stop_reason"], out["failures"]) == (
+        "Edinburgh",
+        "max_seconds",
+        [],
+    )
 
 
 @pytest.mark.usefixtures("time_from_the_call")
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_an_extractor_that_hangs_says_which_passage_it_did_not_read(scripted_llm: Any, asynchronous: bool) -> None:
+def test_an_extractor_that_hangs_says_which_passage_it_did_not_read(
+    scripted_llm: Any, asynchronous: bool
+) -> None:
     scripted_llm.script({"hang": True, "repeat": True})
-    agent = create_single_shot_agent(extractor=scripted_llm.spec, index=BELL, limits=ShortLoop(max_seconds=600))
+    agent = create_single_shot_agent(
+        extractor=scripted_llm.spec, index=BELL, limits=ShortLoop(max_seconds=600)
+    )
     asked = {"question": "Where was Alexander Graham Bell born?"}
     out = asyncio.run(agent.ainvoke(asked)) if asynchronous else agent.invoke(asked)
     assert out["stop_reason"] == "max_seconds"
-    assert [failure["message"] for failure in out["failures"]] == ["max_seconds = 600 is used up (passage bell)"]
+    assert [failure["message"] for failure in out["failures"]] == [
+        "max_seconds = 600 is used up (passage bell)"
+    ]

@@ -8,7 +8,14 @@ from ras_agent.errors import ModelCallError
 from ras_agent.prompts import Turn, load
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, aconverse_all, converse, converse_all, repair
+from ras_agent.tools.chat.dialogue import (
+    Dialogue,
+    aconverse,
+    aconverse_all,
+    converse,
+    converse_all,
+    repair,
+)
 from ras_agent.tools.chat.thoughts import has_unmarked_thoughts, without_thinking
 
 
@@ -27,12 +34,21 @@ def two_questions(name: str) -> Dialogue[str]:
 
 async def test_a_dialogue_returns_its_result(scripted_model: Any) -> None:
     assert converse(as_chat(scripted_model("1", "2")), two_questions("a")) == "1 and 2"
-    assert await aconverse(as_chat(scripted_model("1", "2")), two_questions("a")) == "1 and 2"
+    assert (
+        await aconverse(as_chat(scripted_model("1", "2")), two_questions("a"))
+        == "1 and 2"
+    )
 
 
 async def test_a_failed_call_is_raised_inside_the_dialogue(scripted_model: Any) -> None:
-    assert converse(as_chat(scripted_model("1", KeyError())), two_questions("a")) == "1 and nothing"
-    assert await aconverse(as_chat(scripted_model("1", KeyError())), two_questions("a")) == "1 and nothing"
+    assert (
+        converse(as_chat(scripted_model("1", KeyError())), two_questions("a"))
+        == "1 and nothing"
+    )
+    assert (
+        await aconverse(as_chat(scripted_model("1", KeyError())), two_questions("a"))
+        == "1 and nothing"
+    )
 
 
 def test_what_it_does_not_catch_is_raised_to_the_caller(scripted_model: Any) -> None:
@@ -41,15 +57,33 @@ def test_what_it_does_not_catch_is_raised_to_the_caller(scripted_model: Any) -> 
 
 
 async def test_several_dialogues_return_in_order(scripted_model: Any) -> None:
-    replies = [(f"{name} {count}", f"{name}{count}") for name in "abc" for count in ("one", "two")]
+    replies = [
+        (f"{name} {count}", f"{name}{count}")
+        for name in "abc"
+        for count in ("one", "two")
+    ]
     expected = ["aone and atwo", "bone and btwo", "cone and ctwo"]
-    assert converse_all(as_chat(scripted_model(*replies)), [*map(two_questions, "abc")], at_once=2) == expected
-    assert await aconverse_all(as_chat(scripted_model(*replies)), [*map(two_questions, "abc")], at_once=2) == expected
+    assert (
+        converse_all(
+            as_chat(scripted_model(*replies)), [*map(two_questions, "abc")], at_once=2
+        )
+        == expected
+    )
+    assert (
+        await aconverse_all(
+            as_chat(scripted_model(*replies)), [*map(two_questions, "abc")], at_once=2
+        )
+        == expected
+    )
 
 
 def test_a_repair_shows_the_reply_without_its_thoughts() -> None:
     request = repair(
-        ask("Plan."), Reply("<think>hm</think> Well."), load("repair"), "it holds no action", "[SUFFICIENT]"
+        ask("Plan."),
+        Reply("<think>hm</think> Well."),
+        load("repair"),
+        "it holds no action",
+        "[SUFFICIENT]",
     )
     assert request.turns == (
         Turn("user", "Plan."),
@@ -63,7 +97,9 @@ def test_a_repair_shows_the_reply_without_its_thoughts() -> None:
 
 
 def test_an_empty_reply_is_not_sent_back_as_an_empty_message() -> None:
-    assert repair(ask("Plan."), Reply(""), load("repair"), "x", "y").turns[1] == Turn("assistant", "(no text)")
+    assert repair(ask("Plan."), Reply(""), load("repair"), "x", "y").turns[1] == Turn(
+        "assistant", "(no text)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +115,10 @@ def test_an_empty_reply_is_not_sent_back_as_an_empty_message() -> None:
         ("b<think>c", "b"),
         ("", ""),
         ("[THINK]hm[/THINK]yes", "yes"),
-        ("<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>yes", "yes"),
+        (
+            "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>yes",
+            "yes",
+        ),
         ("yes</s>[INST] Thanks! [/INST]", "yes"),
         ("yes<|eot_id|><|start_header_id|>user<|end_header_id|>no", "yes"),
         ("<s> yes <end_of_turn>no", " yes "),
@@ -91,8 +130,14 @@ def test_an_empty_reply_is_not_sent_back_as_an_empty_message() -> None:
         ("<scratchpad>hm</scratchpad>yes", "yes"),
         ("<thinking>hm</thinking><reflection>hm</reflection>yes", "yes"),
         ("◁think▷hm◁/think▷yes", "yes"),
-        ('<details type="reasoning" done="true">\n<summary>Thought</summary>\nhm\n</details>yes', "yes"),
-        ("<details><summary>More</summary>hm</details>", "<details><summary>More</summary>hm</details>"),
+        (
+            '<details type="reasoning" done="true">\n<summary>Thought</summary>\nhm\n</details>yes',
+            "yes",
+        ),
+        (
+            "<details><summary>More</summary>hm</details>",
+            "<details><summary>More</summary>hm</details>",
+        ),
         ("analysisThe user asks.assistantfinalYes", "Yes"),
         ("analysis\nhm\nassistantfinal\nyes", "\nyes"),
         ("analysisThe user asks", ""),
@@ -101,12 +146,18 @@ def test_an_empty_reply_is_not_sent_back_as_an_empty_message() -> None:
         ("<|channel|>final<|message|>yes", "yes"),
         ("Here is my thought process: hm\nHere is my response: yes", " yes"),
         ("Here's my thought process: hm", ""),
-        ("<|START_THINKING|>hm<|END_THINKING|><|START_RESPONSE|>yes<|END_RESPONSE|>", "yes"),
+        (
+            "<|START_THINKING|>hm<|END_THINKING|><|START_RESPONSE|>yes<|END_RESPONSE|>",
+            "yes",
+        ),
         ("<|channel>thought\nhm<channel|>yes", "yes"),
         ("<|channel>thought\nhm<channel|><|channel>final\nyes<channel|>", "\nyes"),
         ("<|think|>hm<|/think|>yes", "yes"),
         ("<think>hm</think><|begin_of_box|>yes<|end_of_box|>", "yes<|end_of_box|>"),
-        ("<|channel|>analysis<|message|>hm<|channel|>final <|constrain|>text<|message|>yes<|return|>", "yes"),
+        (
+            "<|channel|>analysis<|message|>hm<|channel|>final <|constrain|>text<|message|>yes<|return|>",
+            "yes",
+        ),
         ("yes<sep>no", "yes"),
         ("<|inner_prefix|>hm<|inner_suffix|>yes", "yes"),
         (

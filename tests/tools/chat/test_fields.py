@@ -34,7 +34,11 @@ def test_a_request_has_the_fields_that_settings_name(scripted_llm: Any) -> None:
         extra_body={"top_k": 20},
     ).complete(ASKED)
     (sent,) = scripted_llm.requests()
-    assert {name: value for name, value in sent.items() if name not in ("model", "messages", "max_tokens")} == {
+    assert {
+        name: value
+        for name, value in sent.items()
+        if name not in ("model", "messages", "max_tokens")
+    } == {
         "top_p": 0.9,
         "seed": 7,
         "presence_penalty": 0.5,
@@ -45,8 +49,13 @@ def test_a_request_has_the_fields_that_settings_name(scripted_llm: Any) -> None:
     }
 
 
-def test_a_field_that_the_server_refuses_is_left_out_and_the_run_says_so(scripted_llm: Any) -> None:
-    refusal = {"status": 400, "body": '{"error": {"message": "Unrecognized request argument: enable_magic"}}'}
+def test_a_field_that_the_server_refuses_is_left_out_and_the_run_says_so(
+    scripted_llm: Any,
+) -> None:
+    refusal = {
+        "status": 400,
+        "body": '{"error": {"message": "Unrecognized request argument: enable_magic"}}',
+    }
     scripted_llm.script(refusal, {"reply": "Bell."}, {"reply": "Watson."})
     chat = chat_of(scripted_llm.spec, extra_body={"enable_magic": True, "top_k": 20})
     with metered(Ledger("planner", hop=1)) as ledger:
@@ -56,7 +65,9 @@ def test_a_field_that_the_server_refuses_is_left_out_and_the_run_says_so(scripte
     assert magic == [True, False, False]
     assert all(sent["top_k"] == 20 for sent in scripted_llm.requests())
     (note,) = ledger.notes
-    assert note.message.endswith("refuses enable_magic, which is left out of its requests from now on")
+    assert note.message.endswith(
+        "refuses enable_magic, which is left out of its requests from now on"
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +76,10 @@ def test_a_field_that_the_server_refuses_is_left_out_and_the_run_says_so(scripte
         ({"seed": 1}, {"seed": 2}),
         ({"top_p": 0.5}, {}),
         ({"extra_body": {"top_k": 1}}, {"extra_body": {"top_k": 2}}),
-        ({"chat_template_kwargs": {"enable_thinking": True}}, {"chat_template_kwargs": {"enable_thinking": False}}),
+        (
+            {"chat_template_kwargs": {"enable_thinking": True}},
+            {"chat_template_kwargs": {"enable_thinking": False}},
+        ),
         ({"headers": {"x-version": "1"}}, {"headers": {"x-version": "2"}}),
     ],
 )
@@ -75,7 +89,9 @@ def test_what_may_change_a_reply_is_in_the_key_of_a_cached_one(
     scripted_llm.script({"reply": "one"}, {"reply": "other"})
     cache = tmp_path / "replies.sqlite"
     assert chat_of(scripted_llm.spec, cache=cache, **one).complete(ASKED).text == "one"
-    assert chat_of(scripted_llm.spec, cache=cache, **other).complete(ASKED).text == "other"
+    assert (
+        chat_of(scripted_llm.spec, cache=cache, **other).complete(ASKED).text == "other"
+    )
     assert chat_of(scripted_llm.spec, cache=cache, **one).complete(ASKED).text == "one"
 
 
@@ -84,13 +100,24 @@ def test_a_secret_header_is_sent_and_stands_in_no_key_and_no_message(
 ) -> None:
     monkeypatch.setenv("GATEWAY_KEY", "swordfish-1")
     cache = tmp_path / "replies.sqlite"
-    settings = {"cache": cache, "headers": {"x-gateway": "env:GATEWAY_KEY", "x-token": "swordfish-2"}}
-    scripted_llm.script({"reply": "Bell."}, {"status": 401, "body": '{"error": "no swordfish-1, no swordfish-2"}'})
+    settings = {
+        "cache": cache,
+        "headers": {"x-gateway": "env:GATEWAY_KEY", "x-token": "swordfish-2"},
+    }
+    scripted_llm.script(
+        {"reply": "Bell."},
+        {"status": 401, "body": '{"error": "no swordfish-1, no swordfish-2"}'},
+    )
     chat = chat_of(scripted_llm.spec, **settings)
-    assert chat.model.default_headers == {"x-gateway": "swordfish-1", "x-token": "swordfish-2"}
+    assert chat.model.default_headers == {
+        "x-gateway": "swordfish-1",
+        "x-token": "swordfish-2",
+    }
     chat.complete(ASKED)
     assert b"swordfish" not in cache.read_bytes()
-    monkeypatch.setenv("GATEWAY_KEY", "swordfish-3")  # a key that was replaced changes no reply
+    monkeypatch.setenv(
+        "GATEWAY_KEY", "swordfish-3"
+    )  # a key that was replaced changes no reply
     assert chat_of(scripted_llm.spec, **settings).complete(ASKED).replayed
     with pytest.raises(ModelCallError) as told:
         chat.complete(Request((Turn("user", "Where?"),)))
@@ -98,11 +125,18 @@ def test_a_secret_header_is_sent_and_stands_in_no_key_and_no_message(
     assert "***" in str(told.value)
 
 
-def test_a_variable_that_is_not_set_is_an_error_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_is_not_set_is_an_error_before_anything_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("GATEWAY_KEY", raising=False)
-    with pytest.raises(SettingsError, match="headers: x-key needs the environment variable GATEWAY_KEY, which is not"):
+    with pytest.raises(
+        SettingsError,
+        match="headers: x-key needs the environment variable GATEWAY_KEY, which is not",
+    ):
         chat_of("vllm:http://127.0.0.1:9/v1#m", headers={"x-key": "env:GATEWAY_KEY"})
-    with pytest.raises(SettingsError, match="api_keys names an environment variable that is not set") as told:
+    with pytest.raises(
+        SettingsError, match="api_keys names an environment variable that is not set"
+    ) as told:
         chat_of("vllm:http://127.0.0.1:9/v1#m", api_keys="sk_somebodys_key")
     assert "somebodys" not in str(told.value)
 
@@ -125,10 +159,18 @@ def test_a_class_of_langchains_gets_what_it_takes_and_a_warning_names_the_rest(
 
     monkeypatch.setattr("langchain.chat_models.init_chat_model", init_chat_model)
     monkeypatch.setenv("TEAM_KEY", "swordfish")
-    request = RequestFields({"top_p": 0.9, "seed": 7}, {"top_k": 20}, {"x-team": "a"}, ("TEAM_KEY",))
-    with pytest.warns(RuntimeWarning, match="^fake:m takes no seed, top_k: left out of its requests$"):
+    request = RequestFields(
+        {"top_p": 0.9, "seed": 7}, {"top_k": 20}, {"x-team": "a"}, ("TEAM_KEY",)
+    )
+    with pytest.warns(
+        RuntimeWarning, match="^fake:m takes no seed, top_k: left out of its requests$"
+    ):
         model = build_chat_model("fake:m", request=request)
-    assert (model.top_p, model.default_headers, model.api_key) == (0.9, {"x-team": "a"}, "swordfish")
+    assert (model.top_p, model.default_headers, model.api_key) == (
+        0.9,
+        {"x-team": "a"},
+        "swordfish",
+    )
 
 
 def test_a_model_object_comes_as_its_owner_made_it() -> None:
@@ -146,29 +188,49 @@ class LikeOllama(FakeListChatModel):
     client_kwargs: dict[str, Any] | None = None
 
 
-def test_a_class_that_has_another_name_for_a_field_gets_it_by_that(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_that_has_another_name_for_a_field_gets_it_by_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def init_chat_model(spec: str, **options: Any) -> LikeOllama:
         return LikeOllama(responses=["Bell."], **options)
 
     monkeypatch.setattr("langchain.chat_models.init_chat_model", init_chat_model)
-    request = RequestFields({"reasoning_effort": "low", "seed": 7}, headers={"x-team": "a"})
+    request = RequestFields(
+        {"reasoning_effort": "low", "seed": 7}, headers={"x-team": "a"}
+    )
     model = build_chat_model("ollama:m", timeout=6.0, request=request)
     assert (model.reasoning, model.seed) == ("low", 7)
-    assert model.client_kwargs == {"timeout": 60.0, "headers": {"x-team": "a"}}  # ten calls may be before it
+    assert model.client_kwargs == {
+        "timeout": 60.0,
+        "headers": {"x-team": "a"},
+    }  # ten calls may be before it
 
 
 def test_the_fields_of_two_roles_are_those_of_each(scripted_llm: Any) -> None:
-    scripted_llm.script({"reply": "[SUBQ] Where was Bell born?"}, {"reply": "Edinburgh [1]", "repeat": True})
+    scripted_llm.script(
+        {"reply": "[SUBQ] Where was Bell born?"},
+        {"reply": "Edinburgh [1]", "repeat": True},
+    )
     agent = create_ras_agent(
         index=["Bell was born in Edinburgh."],
         planner=scripted_llm.spec,
         answerer=scripted_llm.spec,
         extractor="offline",
         settings=Settings(
-            seed=7, max_hops=1, roles={"planner": {"reasoning_effort": "low"}, "answerer": {"top_p": 0.5}}
+            seed=7,
+            max_hops=1,
+            roles={"planner": {"reasoning_effort": "low"}, "answerer": {"top_p": 0.5}},
         ),
     )
     agent.invoke({"question": "Where was Bell born?"})
     planner, answerer = scripted_llm.requests()
-    assert (planner["seed"], planner["reasoning_effort"], "top_p" in planner) == (7, "low", False)
-    assert (answerer["seed"], answerer["top_p"], "reasoning_effort" in answerer) == (7, 0.5, False)
+    assert (planner["seed"], planner["reasoning_effort"], "top_p" in planner) == (
+        7,
+        "low",
+        False,
+    )
+    assert (answerer["seed"], answerer["top_p"], "reasoning_effort" in answerer) == (
+        7,
+        0.5,
+        False,
+    )

@@ -28,7 +28,9 @@ def test_each_server_is_told_in_its_own_words() -> None:
     assert form.options("llamacpp") == {"grammar": 'root ::= "yes" | "no"'}
     assert form.options("sglang") == {"regex": "yes|no"}
     schema = {"name": "reply", "strict": True, "schema": {"type": "object"}}
-    assert form.options("library") == {"response_format": {"type": "json_schema", "json_schema": schema}}
+    assert form.options("library") == {
+        "response_format": {"type": "json_schema", "json_schema": schema}
+    }
 
 
 def test_schemas_keep_to_what_strict_servers_take() -> None:

@@ -26,7 +26,14 @@ USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 def whole(message: Any = None, finish: Any = "stop", **more: Any) -> dict[str, Any]:
     message = {"role": "assistant", "content": TEXT} if message is None else message
     choice = {"index": 0, "message": message, "finish_reason": finish}
-    return {"id": "c1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], **more}
+    return {
+        "id": "c1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [choice],
+        **more,
+    }
 
 
 def says(content: Any, **more: Any) -> dict[str, Any]:
@@ -34,7 +41,14 @@ def says(content: Any, **more: Any) -> dict[str, Any]:
 
 
 def delta(said: Any, finish: Any = None, **more: Any) -> bytes:
-    return sse({"id": "c1", "model": "m", "choices": [{"index": 0, "delta": said, "finish_reason": finish}], **more})
+    return sse(
+        {
+            "id": "c1",
+            "model": "m",
+            "choices": [{"index": 0, "delta": said, "finish_reason": finish}],
+            **more,
+        }
+    )
 
 
 def sse(event: Any) -> bytes:
@@ -51,7 +65,9 @@ WHOLE: dict[str, Any] = {
     "plain": whole(usage=USAGE),
     "no usage": whole(),
     "usage null": whole(usage=None),
-    "usage numbers as text": whole(usage={"prompt_tokens": "10", "completion_tokens": "5", "total_tokens": "15"}),
+    "usage numbers as text": whole(
+        usage={"prompt_tokens": "10", "completion_tokens": "5", "total_tokens": "15"}
+    ),
     "usage words": whole(usage={"prompt_tokens": "many"}),
     "usage list": whole(usage=[]),
     "usage text": whole(usage="none"),
@@ -59,9 +75,16 @@ WHOLE: dict[str, Any] = {
     "usage infinite": whole(usage={**USAGE, "completion_tokens": float("inf")}),
     "usage negative": whole(usage={**USAGE, "completion_tokens": -1}),
     "usage fractions": whole(usage={**USAGE, "prompt_tokens": 10.5}),
-    "usage details list": whole(usage={**USAGE, "prompt_tokens_details": [{"modality": "TEXT", "tokenCount": 10}]}),
+    "usage details list": whole(
+        usage={
+            **USAGE,
+            "prompt_tokens_details": [{"modality": "TEXT", "tokenCount": 10}],
+        }
+    ),
     "usage details text": whole(usage={**USAGE, "completion_tokens_details": "none"}),
-    "usage details null": whole(usage={**USAGE, "prompt_tokens_details": {"cached_tokens": None}}),
+    "usage details null": whole(
+        usage={**USAGE, "prompt_tokens_details": {"cached_tokens": None}}
+    ),
     "error null": whole(error=None),
     "error empty object": whole(error={}),
     "error empty text": whole(error=""),
@@ -70,17 +93,31 @@ WHOLE: dict[str, Any] = {
     "error of nulls": whole(error={"message": None, "code": None}),
     "error of nothing": whole(error={"message": "", "code": 0}),
     "content block": says([BLOCK]),
-    "content blocks": says([{"type": "text", "text": TEXT[:9]}, {"type": "text", "text": TEXT[9:]}]),
+    "content blocks": says(
+        [{"type": "text", "text": TEXT[:9]}, {"type": "text", "text": TEXT[9:]}]
+    ),
     "content block without a type": says([{"text": TEXT}]),
     "content block with null": says([{"type": "text", "text": None}, BLOCK]),
     "content list of texts": says([TEXT]),
     "content object": says(BLOCK),
     "content in content": says([{"type": "text", "content": TEXT}]),
-    "content text with a value": says([{"type": "text", "text": {"value": TEXT, "annotations": []}}]),
-    "content thinking": says([{"type": "thinking", "thinking": [{"type": "text", "text": "[SUFFICIENT]"}]}, BLOCK]),
+    "content text with a value": says(
+        [{"type": "text", "text": {"value": TEXT, "annotations": []}}]
+    ),
+    "content thinking": says(
+        [
+            {
+                "type": "thinking",
+                "thinking": [{"type": "text", "text": "[SUFFICIENT]"}],
+            },
+            BLOCK,
+        ]
+    ),
     "content reasoning": says([{"type": "reasoning", "text": "Thames?"}, BLOCK]),
     "content and reasoning": says(TEXT, reasoning_content="Thames?"),
-    "content and empty tool calls": says(TEXT, tool_calls=[], function_call=None, audio=None, refusal=None),
+    "content and empty tool calls": says(
+        TEXT, tool_calls=[], function_call=None, audio=None, refusal=None
+    ),
     "content and null tool calls": says(TEXT, tool_calls=None),
     "annotations": says(TEXT, annotations=[{"type": "url_citation"}]),
     "finish null": whole(finish=None),
@@ -90,14 +127,22 @@ WHOLE: dict[str, Any] = {
     "no role": whole({"content": TEXT}),
     "role model": whole({"role": "model", "content": TEXT}),
     "index from one": whole() | {"choices": [{**CHOICE, "index": 1}]},
-    "two choices": whole() | {"choices": [CHOICE, {**CHOICE, "index": 1, "message": {"content": "X"}}]},
-    "logprobs infinite": whole() | {"choices": [{**CHOICE, "logprobs": {"content": [{"logprob": float("-inf")}]}}]},
+    "two choices": whole()
+    | {"choices": [CHOICE, {**CHOICE, "index": 1, "message": {"content": "X"}}]},
+    "logprobs infinite": whole()
+    | {"choices": [{**CHOICE, "logprobs": {"content": [{"logprob": float("-inf")}]}}]},
     "created as text": whole() | {"created": "now"},
-    "delta in place of message": {"choices": [{"index": 0, "delta": {"content": TEXT}, "finish_reason": "stop"}]},
+    "delta in place of message": {
+        "choices": [{"index": 0, "delta": {"content": TEXT}, "finish_reason": "stop"}]
+    },
     "message and null delta": whole() | {"choices": [{**CHOICE, "delta": None}]},
-    "text in place of message": {"choices": [{"index": 0, "text": TEXT, "finish_reason": "stop"}]},
+    "text in place of message": {
+        "choices": [{"index": 0, "text": TEXT, "finish_reason": "stop"}]
+    },
     "model null": whole() | {"model": None},
-    "service fields": whole(service_tier="default", system_fingerprint=None, prompt_filter_results=[]),
+    "service fields": whole(
+        service_tier="default", system_fingerprint=None, prompt_filter_results=[]
+    ),
     "content block null": says([None, BLOCK]),
     "tool call null": says(TEXT, tool_calls=[None]),
     "a choice by itself": {"choices": CHOICE},
@@ -112,10 +157,19 @@ STREAMED: dict[str, bytes] = {
     "plain": PIECES + END + DONE,
     "usage chunk": PIECES + END + sse({"choices": [], "usage": USAGE}) + DONE,
     "usage chunk without choices": PIECES + END + sse({"usage": USAGE}) + DONE,
-    "usage chunk with null choices": PIECES + END + sse({"choices": None, "usage": USAGE}) + DONE,
-    "usage as text": PIECES + END + sse({"choices": [], "usage": {"prompt_tokens": "10"}}) + DONE,
+    "usage chunk with null choices": PIECES
+    + END
+    + sse({"choices": None, "usage": USAGE})
+    + DONE,
+    "usage as text": PIECES
+    + END
+    + sse({"choices": [], "usage": {"prompt_tokens": "10"}})
+    + DONE,
     "usage a list": PIECES + END + sse({"choices": [], "usage": [1]}) + DONE,
-    "usage NaN": PIECES + END + sse({"choices": [], "usage": {**USAGE, "prompt_tokens": float("nan")}}) + DONE,
+    "usage NaN": PIECES
+    + END
+    + sse({"choices": [], "usage": {**USAGE, "prompt_tokens": float("nan")}})
+    + DONE,
     "ping": b'event: ping\ndata: {"type": "ping"}\n\n' + PIECES + END + DONE,
     "ping in the middle": PIECES[: len(delta({"content": WORDS[0]}))]
     + sse({"type": "ping"})
@@ -131,37 +185,77 @@ STREAMED: dict[str, bytes] = {
     "no finish reason": PIECES + DONE,
     "role first": delta({"role": "assistant", "content": ""}) + PIECES + END + DONE,
     "role null": delta({"role": None, "content": None}) + PIECES + END + DONE,
-    "delta null": sse({"choices": [{"index": 0, "delta": None}]}) + PIECES + delta(None, "stop") + DONE,
-    "error null": b"".join(delta({"content": word}, error=None) for word in WORDS) + END + DONE,
-    "error empty": b"".join(delta({"content": word}, error={}) for word in WORDS) + END + DONE,
-    "error after the end": PIECES + END + sse({"error": {"message": "usage failed"}}) + DONE,
+    "delta null": sse({"choices": [{"index": 0, "delta": None}]})
+    + PIECES
+    + delta(None, "stop")
+    + DONE,
+    "error null": b"".join(delta({"content": word}, error=None) for word in WORDS)
+    + END
+    + DONE,
+    "error empty": b"".join(delta({"content": word}, error={}) for word in WORDS)
+    + END
+    + DONE,
+    "error after the end": PIECES
+    + END
+    + sse({"error": {"message": "usage failed"}})
+    + DONE,
     "rubbish after the end": PIECES + END + b"data: {broken\n\n" + DONE,
-    "finish in each piece": b"".join(delta({"content": word}, "stop") for word in WORDS) + DONE,
-    "finish null as text": b"".join(delta({"content": word}, "null") for word in WORDS) + END + DONE,
+    "finish in each piece": b"".join(delta({"content": word}, "stop") for word in WORDS)
+    + DONE,
+    "finish null as text": b"".join(delta({"content": word}, "null") for word in WORDS)
+    + END
+    + DONE,
     "index missing": delta({"content": WORDS[0]})
     + b"".join(sse({"choices": [{"delta": {"content": word}}]}) for word in WORDS[1:])
     + END
     + DONE,
     "finish twice": PIECES + END + END + DONE,
     "tool_calls, then stop": PIECES + delta({}, "tool_calls") + END + DONE,
-    "finish with the last piece": b"".join(delta({"content": word}) for word in WORDS[:-1])
+    "finish with the last piece": b"".join(
+        delta({"content": word}) for word in WORDS[:-1]
+    )
     + delta({"content": WORDS[-1]}, "stop")
     + DONE,
-    "whole message at the end": PIECES + sse({"choices": [{**CHOICE, "delta": {}}]}) + DONE,
+    "whole message at the end": PIECES
+    + sse({"choices": [{**CHOICE, "delta": {}}]})
+    + DONE,
     "whole message in place of a delta": PIECES + sse({"choices": [CHOICE]}) + DONE,
     "whole text in the last delta": PIECES + delta({"content": TEXT}, "stop") + DONE,
-    "rest in a whole message": delta({"content": TEXT[:9]}) + sse({"choices": [CHOICE]}) + DONE,
+    "rest in a whole message": delta({"content": TEXT[:9]})
+    + sse({"choices": [CHOICE]})
+    + DONE,
     "nothing but a whole message": sse({"choices": [CHOICE]}) + DONE,
-    "usage in every chunk": b"".join(delta({"content": word}, usage=USAGE) for word in WORDS) + END + DONE,
-    "content blocks": b"".join(delta({"content": [{"type": "text", "text": word}]}) for word in WORDS) + END + DONE,
-    "content texts": b"".join(delta({"content": [word]}) for word in WORDS) + END + DONE,
-    "content object": b"".join(delta({"content": {"type": "text", "text": word}}) for word in WORDS) + END + DONE,
-    "content thinking": delta({"content": [{"type": "thinking", "thinking": [BLOCK]}]}) + PIECES + END + DONE,
-    "text in place of delta": b"".join(sse({"choices": [{"index": 0, "text": word}]}) for word in WORDS)
+    "usage in every chunk": b"".join(
+        delta({"content": word}, usage=USAGE) for word in WORDS
+    )
+    + END
+    + DONE,
+    "content blocks": b"".join(
+        delta({"content": [{"type": "text", "text": word}]}) for word in WORDS
+    )
+    + END
+    + DONE,
+    "content texts": b"".join(delta({"content": [word]}) for word in WORDS)
+    + END
+    + DONE,
+    "content object": b"".join(
+        delta({"content": {"type": "text", "text": word}}) for word in WORDS
+    )
+    + END
+    + DONE,
+    "content thinking": delta({"content": [{"type": "thinking", "thinking": [BLOCK]}]})
+    + PIECES
+    + END
+    + DONE,
+    "text in place of delta": b"".join(
+        sse({"choices": [{"index": 0, "text": word}]}) for word in WORDS
+    )
     + sse({"choices": [{"index": 0, "text": "", "finish_reason": "stop"}]})
     + DONE,
     "another choice": b"".join(
-        delta({"content": word}) + sse({"choices": [{"index": 1, "delta": {"content": "X"}}]}) for word in WORDS
+        delta({"content": word})
+        + sse({"choices": [{"index": 1, "delta": {"content": "X"}}]})
+        for word in WORDS
     )
     + END
     + DONE,
@@ -181,7 +275,9 @@ class Odd(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["Content-Length"]))
         is_stream = b"data:" in self.reply[:400]
         self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream" if is_stream else "application/json")
+        self.send_header(
+            "Content-Type", "text/event-stream" if is_stream else "application/json"
+        )
         self.send_header("Content-Length", str(len(self.reply)))
         self.end_headers()
         self.wfile.write(self.reply)
@@ -206,7 +302,14 @@ def url() -> Iterator[str]:
 
 def by_langchain(url: str, streamed: bool) -> str:
     """Return what ChatOpenAI makes of the reply; "" where it raises."""
-    model = ChatOpenAI(model="m", base_url=url, api_key=SecretStr("any"), max_retries=0, timeout=5, stream_usage=True)
+    model = ChatOpenAI(
+        model="m",
+        base_url=url,
+        api_key=SecretStr("any"),
+        max_retries=0,
+        timeout=5,
+        stream_usage=True,
+    )
     try:
         if streamed:
             return "".join(str(chunk.text) for chunk in model.stream("Who?"))
@@ -232,7 +335,9 @@ def by_ours(url: str, streamed: bool) -> str:
 def test_a_whole_reply(url: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     reply = WHOLE[form]
-    monkeypatch.setattr(Odd, "reply", reply if isinstance(reply, bytes) else json.dumps(reply).encode())
+    monkeypatch.setattr(
+        Odd, "reply", reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+    )
     assert by_ours(url, streamed=False) == TEXT
     assert by_langchain(url, streamed=False) in (TEXT, "")
 

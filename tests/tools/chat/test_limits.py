@@ -36,7 +36,9 @@ async def test_without_rates_nothing_waits(passing_time: Any) -> None:
 
 
 async def test_requests_a_minute(passing_time: Any) -> None:
-    assert await starts(limiter(passing_time, requests_per_minute=2), passing_time, 1, 1, 1, 1, 1) == [
+    assert await starts(
+        limiter(passing_time, requests_per_minute=2), passing_time, 1, 1, 1, 1, 1
+    ) == [
         0,
         0,
         60,
@@ -46,7 +48,9 @@ async def test_requests_a_minute(passing_time: Any) -> None:
 
 
 async def test_tokens_a_minute(passing_time: Any) -> None:
-    assert await starts(limiter(passing_time, tokens_per_minute=100), passing_time, 60, 40, 10, 90, 1) == [
+    assert await starts(
+        limiter(passing_time, tokens_per_minute=100), passing_time, 60, 40, 10, 90, 1
+    ) == [
         0,
         0,
         60,
@@ -55,8 +59,12 @@ async def test_tokens_a_minute(passing_time: Any) -> None:
     ]
 
 
-async def test_a_call_above_the_tokens_of_a_minute_waits_for_an_empty_one_and_goes(passing_time: Any) -> None:
-    assert await starts(limiter(passing_time, tokens_per_minute=100), passing_time, 10, 500, 10) == [0, 60, 120]
+async def test_a_call_above_the_tokens_of_a_minute_waits_for_an_empty_one_and_goes(
+    passing_time: Any,
+) -> None:
+    assert await starts(
+        limiter(passing_time, tokens_per_minute=100), passing_time, 10, 500, 10
+    ) == [0, 60, 120]
 
 
 async def test_what_a_call_really_used_replaces_its_estimate(passing_time: Any) -> None:
@@ -89,9 +97,16 @@ def test_no_minute_holds_more_than_the_rates(calls: list[tuple[int, int]]) -> No
         assert sum(minute) <= 100 or len(minute) == 1
 
 
-def test_calls_in_flight_across_threads_with_an_event_loop_each(passing_time: Any) -> None:
+def test_calls_in_flight_across_threads_with_an_event_loop_each(
+    passing_time: Any,
+) -> None:
     limited = limiter(passing_time, in_flight=2)
-    meeting, inside, most, lock = threading.Barrier(2, timeout=10), 0, 0, threading.Lock()
+    meeting, inside, most, lock = (
+        threading.Barrier(2, timeout=10),
+        0,
+        0,
+        threading.Lock(),
+    )
 
     async def call() -> None:
         nonlocal inside, most
@@ -142,7 +157,9 @@ async def test_a_cancelled_call_gives_its_place_back(passing_time: Any) -> None:
     assert await patient == "done"
 
 
-async def test_synchronous_callers_and_coroutines_share_the_slots(passing_time: Any) -> None:
+async def test_synchronous_callers_and_coroutines_share_the_slots(
+    passing_time: Any,
+) -> None:
     limited = limiter(passing_time, in_flight=1)
 
     async def tokens() -> int:
@@ -166,9 +183,13 @@ async def test_a_call_that_raises_gives_its_slot_back(passing_time: Any) -> None
     assert await starts(limited, passing_time, 1) == [0.0]
 
 
-@pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute", "in_flight"])
+@pytest.mark.parametrize(
+    "name", ["requests_per_minute", "tokens_per_minute", "in_flight"]
+)
 def test_rates_that_would_let_nothing_through_are_an_error(name: str) -> None:
-    with pytest.raises(ValueError, match=f"Rates.{name} must be positive or None, got 0"):
+    with pytest.raises(
+        ValueError, match=f"Rates.{name} must be positive or None, got 0"
+    ):
         Rates(**{name: 0})
 
 
@@ -176,7 +197,12 @@ def test_an_endpoint_has_one_limiter_and_the_last_rates_given() -> None:
     first = shared_limiter("test-endpoint#m", Rates(requests_per_minute=5))
     assert shared_limiter("test-endpoint#m") is first
     assert first.rates.requests_per_minute == 5
-    assert shared_limiter("test-endpoint#m", Rates(requests_per_minute=9)).rates.requests_per_minute == 9
+    assert (
+        shared_limiter(
+            "test-endpoint#m", Rates(requests_per_minute=9)
+        ).rates.requests_per_minute
+        == 9
+    )
     assert shared_limiter("other-endpoint#m") is not first
 
 
@@ -209,12 +235,16 @@ async def test_a_call_that_times_out_with_no_other_in_flight_changes_nothing() -
     assert limited.most_in_flight == 128
 
 
-async def test_a_slow_call_that_later_ones_overtook_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_call_that_later_ones_overtook_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     limited = Limiter()
 
     async def overtaken() -> None:
         async with limited.hold(1):
-            monkeypatch.setattr("ras_agent.tools.chat.limits._TOGETHER", -1.0)  # as if it came a second later
+            monkeypatch.setattr(
+                "ras_agent.tools.chat.limits._TOGETHER", -1.0
+            )  # as if it came a second later
             async with limited.hold(1):
                 pass
             raise TryTimedOut
@@ -244,7 +274,9 @@ async def test_the_time_of_a_try_begins_when_an_earlier_call_is_replied_to() -> 
         assert deadline.turn.began > 0.0
 
 
-async def test_the_time_of_a_try_goes_on_when_a_later_call_is_replied_to(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_time_of_a_try_goes_on_when_a_later_call_is_replied_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     limited = Limiter()
     deadline = given_up()
     async with limited.hold(1, deadline):
@@ -262,13 +294,18 @@ async def test_a_server_that_lets_every_try_time_out_is_not_tried_again() -> Non
     for deadline in (first, second):
         with pytest.raises(TryTimedOut):
             await time_out(limited, deadline)
-    with pytest.raises(ServerSilent, match="let 2 tries in a row time out and replied to none; raise timeout"):
+    with pytest.raises(
+        ServerSilent,
+        match="let 2 tries in a row time out and replied to none; raise timeout",
+    ):
         await time_out(limited, first)
     with pytest.raises(TryTimedOut):  # it was first made after one of the two
         await time_out(limited, second)
 
 
-async def test_a_call_that_waits_for_its_next_try_is_told_that_the_server_is_silent() -> None:
+async def test_a_call_that_waits_for_its_next_try_is_told_that_the_server_is_silent() -> (
+    None
+):
     limited = Limiter(Rates(in_flight=1))
     waiting = given_up(tries=2)
     with pytest.raises(TryTimedOut):
@@ -288,7 +325,9 @@ async def test_a_call_that_waits_for_its_next_try_is_told_that_the_server_is_sil
         await time_out_before(task)
     with pytest.raises(ServerSilent):
         await task
-    assert await starts(limited, Clock(lambda: 7.0), 1) == [7.0]  # it has given back no slot that it never had
+    assert await starts(limited, Clock(lambda: 7.0), 1) == [
+        7.0
+    ]  # it has given back no slot that it never had
 
 
 async def test_a_reply_of_any_kind_is_a_sign_of_life() -> None:
@@ -303,7 +342,9 @@ async def test_a_reply_of_any_kind_is_a_sign_of_life() -> None:
         await time_out(limited, deadline)
 
 
-async def test_a_stream_is_told_how_many_calls_of_the_run_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_is_told_how_many_calls_of_the_run_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("ras_agent.tools.chat.limits._SAY_EVERY", 0.0)
     limited = Limiter(Rates(in_flight=1))
     ledger = Ledger("extractor")

@@ -25,15 +25,24 @@ from tests.messages import says
 TURNS = (Turn("system", "Be brief."), Turn("user", "Who invented the telephone?"))
 
 
-def _request(*messages: list[str], role: str = "planner", hop: int = 1, **parameters: Any) -> dict[str, Any]:
-    return {"parameters": parameters, "messages": list(messages), "role": role, "hop": hop}
+def _request(
+    *messages: list[str], role: str = "planner", hop: int = 1, **parameters: Any
+) -> dict[str, Any]:
+    return {
+        "parameters": parameters,
+        "messages": list(messages),
+        "role": role,
+        "hop": hop,
+    }
 
 
 @pytest.fixture
 def recorded(tmp_path: Path, scripted_model: Any) -> ChatSettings:
     """Settings of a replay that holds the reply to TURNS, asked by the planner at hop 2."""
     with metered(Ledger("planner", 2)):
-        Chat(scripted_model("Bell"), settings=ChatSettings(cache=tmp_path / "r.sqlite")).complete(Request(TURNS))
+        Chat(
+            scripted_model("Bell"), settings=ChatSettings(cache=tmp_path / "r.sqlite")
+        ).complete(Request(TURNS))
     return ChatSettings(cache=tmp_path / "r.sqlite", replay=True)
 
 
@@ -43,7 +52,9 @@ def test_a_recorded_reply_is_given_and_the_model_left_alone(
 ) -> None:
     model = scripted_model()
     chat, request = Chat(model, settings=recorded), Request(TURNS)
-    reply = asyncio.run(chat.acomplete(request)) if asynchronous else chat.complete(request)
+    reply = (
+        asyncio.run(chat.acomplete(request)) if asynchronous else chat.complete(request)
+    )
     assert (reply.text, reply.replayed, model.prompts) == ("Bell", True, [])
 
 
@@ -63,28 +74,47 @@ def test_a_miss_asks_no_model_and_says_where_the_nearest_request_differs(
     assert len(ReplyCache(str(recorded.cache))) == 1
 
 
-def test_another_parameter_is_the_difference(recorded: ChatSettings, scripted_model: Any) -> None:
-    with pytest.raises(ReplayMiss, match=says("has most = None where this one has 64", "planner, hop 2")):
-        Chat(scripted_model(), settings=recorded).complete(Request(TURNS, max_tokens=64))
-
-
-def test_a_replay_of_nothing_says_how_to_record(tmp_path: Path, scripted_model: Any) -> None:
-    with pytest.raises(SettingsError, match=says("name them", "--cache FILE")):
-        Chat(scripted_model(), settings=ChatSettings(replay=True))
-    with pytest.raises(SettingsError, match=says("no replies at", "none.sqlite", "without --replay")):
-        Chat(scripted_model(), settings=ChatSettings(cache=tmp_path / "none.sqlite", replay=True))
-    assert not (tmp_path / "none.sqlite").exists()
-    ReplyCache(tmp_path / "empty.sqlite")
-    with pytest.raises(ReplayMiss, match=says("holds no replies")):
-        Chat(scripted_model(), settings=ChatSettings(cache=tmp_path / "empty.sqlite", replay=True)).complete(
-            Request(TURNS)
+def test_another_parameter_is_the_difference(
+    recorded: ChatSettings, scripted_model: Any
+) -> None:
+    with pytest.raises(
+        ReplayMiss,
+        match=says("has most = None where this one has 64", "planner, hop 2"),
+    ):
+        Chat(scripted_model(), settings=recorded).complete(
+            Request(TURNS, max_tokens=64)
         )
 
 
-def test_a_replay_of_a_model_of_openais_needs_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replay_of_nothing_says_how_to_record(
+    tmp_path: Path, scripted_model: Any
+) -> None:
+    with pytest.raises(SettingsError, match=says("name them", "--cache FILE")):
+        Chat(scripted_model(), settings=ChatSettings(replay=True))
+    with pytest.raises(
+        SettingsError, match=says("no replies at", "none.sqlite", "without --replay")
+    ):
+        Chat(
+            scripted_model(),
+            settings=ChatSettings(cache=tmp_path / "none.sqlite", replay=True),
+        )
+    assert not (tmp_path / "none.sqlite").exists()
+    ReplyCache(tmp_path / "empty.sqlite")
+    with pytest.raises(ReplayMiss, match=says("holds no replies")):
+        Chat(
+            scripted_model(),
+            settings=ChatSettings(cache=tmp_path / "empty.sqlite", replay=True),
+        ).complete(Request(TURNS))
+
+
+def test_a_replay_of_a_model_of_openais_needs_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     ReplyCache(tmp_path / "r.sqlite")
-    chat = as_chat("openai:gpt-4o-mini", ChatSettings(cache=tmp_path / "r.sqlite", replay=True))
+    chat = as_chat(
+        "openai:gpt-4o-mini", ChatSettings(cache=tmp_path / "r.sqlite", replay=True)
+    )
     assert chat.name == "openai:gpt-4o-mini"
     with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
         as_chat("openai:gpt-4o-mini", ChatSettings(cache=tmp_path / "r.sqlite"))
@@ -109,11 +139,16 @@ def test_a_replay_of_another_providers_model_needs_no_key_and_finds_its_replies(
     vars(package)["ChatGroq"] = ChatGroq
     monkeypatch.setitem(sys.modules, "langchain_groq", package)
     place, request = tmp_path / "r.sqlite", Request(TURNS)
-    with pytest.raises(SettingsError, match=says("cannot set up the chat model 'groq:llama'", "api_key")):
+    with pytest.raises(
+        SettingsError,
+        match=says("cannot set up the chat model 'groq:llama'", "api_key"),
+    ):
         as_chat("groq:llama", ChatSettings(cache=place))
     recorded = ChatGroq(model="llama", api_key=SecretStr("a-key"))
     Chat(recorded, settings=ChatSettings(cache=place)).complete(request)
-    reply = as_chat("groq:llama", ChatSettings(cache=place, replay=True)).complete(request)
+    reply = as_chat("groq:llama", ChatSettings(cache=place, replay=True)).complete(
+        request
+    )
     assert (reply.text, reply.replayed) == ("Bell", True)
 
 
@@ -121,7 +156,10 @@ def test_the_nearest_request_is_of_the_same_role_and_hop_before_it_is_alike() ->
     asked = _request(["user", "Where was Bell born?"], hop=2)
     same_text = _request(["user", "Where was Bell born?"], role="answerer")
     same_role = _request(["user", "Who was Bell?"], hop=1)
-    same_hop, alike = _request(["user", "What flows there?"], hop=2), _request(["user", "Where was Bob born?"], hop=2)
+    same_hop, alike = (
+        _request(["user", "What flows there?"], hop=2),
+        _request(["user", "Where was Bob born?"], hop=2),
+    )
     assert nearest_request(asked, []) is None
     assert nearest_request(asked, [same_text]) == same_text
     assert nearest_request(asked, [same_text, same_role]) == same_role
@@ -133,7 +171,11 @@ def test_the_nearest_request_is_of_the_same_role_and_hop_before_it_is_alike() ->
     ("there", "here", "difference"),
     [
         (_request(["user", "a"]), _request(["user", "a"]), ""),
-        (_request(temperature=0.0), _request(temperature=0.7), "has temperature = 0.0 where this one has 0.7"),
+        (
+            _request(temperature=0.0),
+            _request(temperature=0.7),
+            "has temperature = 0.0 where this one has 0.7",
+        ),
         (
             _request(["user", "a"]),
             _request(["system", "a"]),
@@ -158,7 +200,9 @@ def test_the_nearest_request_is_of_the_same_role_and_hop_before_it_is_alike() ->
         ),
     ],
 )
-def test_the_first_difference_is_named(there: dict[str, Any], here: dict[str, Any], difference: str) -> None:
+def test_the_first_difference_is_named(
+    there: dict[str, Any], here: dict[str, Any], difference: str
+) -> None:
     assert first_difference(there, here) == difference
 
 
@@ -168,7 +212,12 @@ def test_a_run_raises_its_first_miss(tmp_path: Path, scripted_llm: Any) -> None:
 
     def run(question: str, replay: bool) -> Any:
         settings = Settings(cache=tmp_path / "r.sqlite", replay=replay)
-        agent = create_ras_agent(index=passages, planner=scripted_llm.spec, extractor="offline", settings=settings)
+        agent = create_ras_agent(
+            index=passages,
+            planner=scripted_llm.spec,
+            extractor="offline",
+            settings=settings,
+        )
         return agent.invoke({"question": question})
 
     first = run("Where was Bell born?", replay=False)
@@ -176,7 +225,13 @@ def test_a_run_raises_its_first_miss(tmp_path: Path, scripted_llm: Any) -> None:
     again = run("Where was Bell born?", replay=True)
     assert (again["answer"], again["graph"]) == (first["answer"], first["graph"])
     with pytest.raises(
-        ReplayMiss, match=says("no reply in r.sqlite", "the planner asks at hop 1", "Bell born", "Bell bred")
+        ReplayMiss,
+        match=says(
+            "no reply in r.sqlite",
+            "the planner asks at hop 1",
+            "Bell born",
+            "Bell bred",
+        ),
     ):
         run("Where was Bell bred?", replay=True)
     assert len(scripted_llm.requests()) == asked > 0

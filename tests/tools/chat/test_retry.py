@@ -16,7 +16,12 @@ from tests.messages import says
 class ProviderError(Exception):
     """Shaped like the errors of the providers' SDKs."""
 
-    def __init__(self, status: int | None = None, headers: dict[str, str] | None = None, **fields: Any) -> None:
+    def __init__(
+        self,
+        status: int | None = None,
+        headers: dict[str, str] | None = None,
+        **fields: Any,
+    ) -> None:
         super().__init__("provider")
         self.response = SimpleNamespace(status_code=status, headers=headers or {})
         self.__dict__.update(fields)
@@ -58,16 +63,23 @@ def test_what_will_not_pass_is_not(error: Exception) -> None:
 
 
 def state(attempt: int, error: Exception) -> Any:
-    return SimpleNamespace(attempt_number=attempt, outcome=SimpleNamespace(exception=lambda: error))
+    return SimpleNamespace(
+        attempt_number=attempt, outcome=SimpleNamespace(exception=lambda: error)
+    )
 
 
 def test_waits_double_up_to_a_ceiling() -> None:
     policy = RetryPolicy(first_wait=1.0, max_wait=5.0, jitter=lambda: 1.0)
-    assert [policy.wait(state(attempt, TimeoutError())) for attempt in (1, 2, 3, 4)] == [1.0, 2.0, 4.0, 5.0]
+    assert [
+        policy.wait(state(attempt, TimeoutError())) for attempt in (1, 2, 3, 4)
+    ] == [1.0, 2.0, 4.0, 5.0]
 
 
 def test_jitter_halves_a_wait_at_most() -> None:
-    assert RetryPolicy(first_wait=1.0, jitter=lambda: 0.0).wait(state(1, TimeoutError())) == 0.5
+    assert (
+        RetryPolicy(first_wait=1.0, jitter=lambda: 0.0).wait(state(1, TimeoutError()))
+        == 0.5
+    )
 
 
 def test_the_time_asked_for_takes_the_place_of_the_backoff() -> None:
@@ -76,7 +88,9 @@ def test_the_time_asked_for_takes_the_place_of_the_backoff() -> None:
 
 def test_a_rate_limit_without_a_time_is_waited_for_over_most_of_a_minute() -> None:
     policy = RetryPolicy(jitter=lambda: 1.0)
-    assert [policy.wait(state(attempt, ProviderError(429))) for attempt in (1, 2, 3, 4)] == [4.0, 8.0, 16.0, 32.0]
+    assert [
+        policy.wait(state(attempt, ProviderError(429))) for attempt in (1, 2, 3, 4)
+    ] == [4.0, 8.0, 16.0, 32.0]
 
 
 def test_an_endpoint_that_asks_for_too_long_a_wait_is_not_tried_again() -> None:
@@ -110,25 +124,43 @@ class RequestError(Exception):
     "error",
     [
         REFUSED,
-        caused(RuntimeError("Connection error."), by=caused(OSError("all failed"), by=REFUSED)),
+        caused(
+            RuntimeError("Connection error."),
+            by=caused(OSError("all failed"), by=REFUSED),
+        ),
         hidden(ConnectionError("is the server running?"), over=REFUSED),
-        caused(OSError("all failed"), by=ExceptionGroup("many", [REFUSED, caused(OSError(), by=REFUSED)])),
+        caused(
+            OSError("all failed"),
+            by=ExceptionGroup("many", [REFUSED, caused(OSError(), by=REFUSED)]),
+        ),
     ],
 )
-def test_a_refused_connection_is_found_under_what_the_clients_make_of_it(error: Exception) -> None:
+def test_a_refused_connection_is_found_under_what_the_clients_make_of_it(
+    error: Exception,
+) -> None:
     assert unreachable(error)
-    assert says("nothing listens", "Model#m", "start the server").search(diagnosis(error, "Model#m"))
+    assert says("nothing listens", "Model#m", "start the server").search(
+        diagnosis(error, "Model#m")
+    )
 
 
 def test_the_address_is_that_of_the_request_without_its_secrets() -> None:
     told = diagnosis(caused(RequestError(), by=REFUSED), "Model#m")
-    assert told == "nothing listens at http://127.0.0.1:8000; start the server, or correct its address"
+    assert (
+        told
+        == "nothing listens at http://127.0.0.1:8000; start the server, or correct its address"
+    )
 
 
 def test_a_host_name_that_does_not_exist() -> None:
-    error = caused(RuntimeError("Connection error."), by=socket.gaierror(socket.EAI_NONAME, "not known"))
+    error = caused(
+        RuntimeError("Connection error."),
+        by=socket.gaierror(socket.EAI_NONAME, "not known"),
+    )
     assert unreachable(error)
-    assert says("no host of that name", "Model#m", "correct its address").search(diagnosis(error, "Model#m"))
+    assert says("no host of that name", "Model#m", "correct its address").search(
+        diagnosis(error, "Model#m")
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +169,9 @@ def test_a_host_name_that_does_not_exist() -> None:
         TimeoutError(),
         ConnectionResetError(104, "reset"),
         socket.gaierror(socket.EAI_AGAIN, "try again"),
-        caused(OSError("all failed"), by=ExceptionGroup("many", [REFUSED, TimeoutError()])),
+        caused(
+            OSError("all failed"), by=ExceptionGroup("many", [REFUSED, TimeoutError()])
+        ),
         ValueError("Connection refused"),
     ],
 )
@@ -167,8 +201,12 @@ def untrusted() -> ssl.SSLError:
         ),
     ],
 )
-def test_an_error_of_tls_says_so_and_is_not_tried_again(error: Exception, told: str) -> None:
-    error = caused(RuntimeError("Connection error."), by=caused(ConnectionError(), by=error))
+def test_an_error_of_tls_says_so_and_is_not_tried_again(
+    error: Exception, told: str
+) -> None:
+    error = caused(
+        RuntimeError("Connection error."), by=caused(ConnectionError(), by=error)
+    )
     assert not is_transient(error)
     assert diagnosis(error, "https://m:1") == told
 

@@ -30,11 +30,15 @@ def _base64(text: str) -> str:
         ("A mill stands in Leith.", "A mill stands in Leith."),
     ],
 )
-def test_a_key_is_masked_whole_and_in_parts_of_twelve_letters(text: str, masked: str) -> None:
+def test_a_key_is_masked_whole_and_in_parts_of_twelve_letters(
+    text: str, masked: str
+) -> None:
     assert HELD.masked(text) == masked
 
 
-@pytest.mark.parametrize("before", ["", "Bearer ", "x", "xy", '{"Authorization": "Bearer '])
+@pytest.mark.parametrize(
+    "before", ["", "Bearer ", "x", "xy", '{"Authorization": "Bearer ']
+)
 def test_a_key_is_masked_in_base64_whatever_stands_before_it(before: str) -> None:
     encoded = _base64(f"{before}{KEY} and more")
     masked = HELD.masked(encoded)
@@ -59,7 +63,9 @@ def test_a_short_secret_is_the_dummy_of_a_local_server() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 11, 40])
-def test_a_text_in_pieces_is_masked_as_the_whole_is_and_nothing_of_a_secret_goes_first(size: int) -> None:
+def test_a_text_in_pieces_is_masked_as_the_whole_is_and_nothing_of_a_secret_goes_first(
+    size: int,
+) -> None:
     text = f"Say {KEY}, then model, then {' '.join(KEY)} and {KEY[3:16]}{KEY[:14]} at the end of modelkey012345"
     shown, taken = "", 0
     for end in range(0, len(text) + size, size):
@@ -71,4 +77,7 @@ def test_a_text_in_pieces_is_masked_as_the_whole_is_and_nothing_of_a_secret_goes
 
 
 def test_texts_of_arguments_are_masked() -> None:
-    assert HELD.masked_in({"query": [KEY, 1], "more": {"key": KEY}}) == {"query": ["***", 1], "more": {"key": "***"}}
+    assert HELD.masked_in({"query": [KEY, 1], "more": {"key": KEY}}) == {
+        "query": ["***", 1],
+        "more": {"key": "***"},
+    }

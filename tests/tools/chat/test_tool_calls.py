@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.tools.chat.tool_calls import arguments_in, calls_in_message, calls_in_text, tool_named
+from ras_agent.tools.chat.tool_calls import (
+    arguments_in,
+    calls_in_message,
+    calls_in_text,
+    tool_named,
+)
 
 NAMES = ("search", "finish", "neighbours", "read")
 BELL = {"query": "Where was Bell born?"}
@@ -36,7 +41,10 @@ def test_arguments_are_read_in_each_of_their_forms(raw: object) -> None:
 
 
 def test_arguments_of_merged_calls_are_those_of_each() -> None:
-    assert arguments_in(f'{TEXT}{{"query": "main river"}}') == [BELL, {"query": "main river"}]
+    assert arguments_in(f'{TEXT}{{"query": "main river"}}') == [
+        BELL,
+        {"query": "main river"},
+    ]
 
 
 @pytest.mark.parametrize("raw", [None, "", "{}"])
@@ -45,7 +53,9 @@ def test_a_call_without_arguments_has_none(raw: object) -> None:
 
 
 @pytest.mark.parametrize("raw", ["query is Bell", "[1, 2]", 7, "null!"])
-def test_arguments_that_hold_no_object_are_an_error_that_shows_them(raw: object) -> None:
+def test_arguments_that_hold_no_object_are_an_error_that_shows_them(
+    raw: object,
+) -> None:
     with pytest.raises(ValueError, match="no JSON object"):
         arguments_in(raw)
 
@@ -53,11 +63,26 @@ def test_arguments_that_hold_no_object_are_an_error_that_shows_them(raw: object)
 @pytest.mark.parametrize(
     "said",
     [
-        {"tool_calls": [{"id": "7", "function": {"name": "search", "arguments": TEXT}}]},
-        {"tool_calls": [{"id": 7, "type": "function", "function": {"name": "search", "arguments": BELL}}]},
+        {
+            "tool_calls": [
+                {"id": "7", "function": {"name": "search", "arguments": TEXT}}
+            ]
+        },
+        {
+            "tool_calls": [
+                {
+                    "id": 7,
+                    "type": "function",
+                    "function": {"name": "search", "arguments": BELL},
+                }
+            ]
+        },
         {"tool_calls": [{"id": "7", "name": "search", "arguments": TEXT}]},
         {"tool_calls": {"id": "7", "function": {"name": "search", "arguments": TEXT}}},
-        {"function_call": {"id": "7", "name": "search", "arguments": TEXT}, "tool_calls": None},
+        {
+            "function_call": {"id": "7", "name": "search", "arguments": TEXT},
+            "tool_calls": None,
+        },
     ],
 )
 def test_a_message_calls_a_tool_in_each_form(said: dict[str, Any]) -> None:
@@ -66,7 +91,9 @@ def test_a_message_calls_a_tool_in_each_form(said: dict[str, Any]) -> None:
 
 
 def test_a_call_that_cannot_be_read_is_kept_apart_with_its_text() -> None:
-    calls, (unread,) = calls_in_message({"tool_calls": [{"function": {"name": "search", "arguments": "Bell"}}]})
+    calls, (unread,) = calls_in_message(
+        {"tool_calls": [{"function": {"name": "search", "arguments": "Bell"}}]}
+    )
     assert (calls, unread.name, unread.arguments) == ([], "search", {"raw": "Bell"})
 
 
@@ -114,14 +141,22 @@ def test_a_call_that_cannot_be_read_is_kept_apart_with_its_text() -> None:
 )
 def test_a_call_in_the_text_is_read_in_the_form_of_each_family(text: str) -> None:
     _, (call,) = calls_in_text(text, NAMES)
-    assert (call.name, list(call.arguments.values())) == ("search", ["Where was Bell born?"])
+    assert (call.name, list(call.arguments.values())) == (
+        "search",
+        ["Where was Bell born?"],
+    )
 
 
 def test_calls_in_the_text_keep_their_order_and_the_words_in_front() -> None:
     text = f'I look it up.\n<tool_call>{{"name": "search", "arguments": {TEXT}}}</tool_call>\n'
-    text += '<tool_call>{"name": "finish", "arguments": {"reason": "known"}}</tool_call>'
+    text += (
+        '<tool_call>{"name": "finish", "arguments": {"reason": "known"}}</tool_call>'
+    )
     words, calls = calls_in_text(text, NAMES)
-    assert (words, [call.name for call in calls]) == ("I look it up.", ["search", "finish"])
+    assert (words, [call.name for call in calls]) == (
+        "I look it up.",
+        ["search", "finish"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,7 +193,11 @@ def test_a_tool_is_known_by_its_name_among_other_words(name: str, tool: str) -> 
 
 
 @given(
-    st.text() | st.recursive(st.none() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+    st.text()
+    | st.recursive(
+        st.none() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
 )
 def test_arguments_are_objects_or_an_error(raw: object) -> None:
     try:

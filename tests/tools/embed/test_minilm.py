@@ -39,7 +39,9 @@ def test_vectors_are_those_of_sentence_transformers(vectors: Any) -> None:
     sentence_transformers = pytest.importorskip("sentence_transformers")
     from ras_agent.tools.embed.packaged_minilm import packaged_minilm
 
-    model = sentence_transformers.SentenceTransformer(str(packaged_minilm()), device="cpu")
+    model = sentence_transformers.SentenceTransformer(
+        str(packaged_minilm()), device="cpu"
+    )
     expected = model.encode(TEXTS, normalize_embeddings=True, show_progress_bar=False)
     np.testing.assert_allclose(vectors, expected, atol=2e-6)
 
@@ -60,11 +62,15 @@ IN_COMPANY = 0 if "openblas" in BLAS else 1e-6
     ],
     ids=["alone", "ten times", "reversed", "among short ones", "among all lengths"],
 )
-def test_a_text_has_the_same_vector_in_any_company(vectors: Any, texts: Sequence[str]) -> None:
+def test_a_text_has_the_same_vector_in_any_company(
+    vectors: Any, texts: Sequence[str]
+) -> None:
     found = MiniLMEmbedder().embed(texts)
     for text, vector in zip(texts, found, strict=True):
         if text in TEXTS:
-            np.testing.assert_allclose(vector, vectors[TEXTS.index(text)], rtol=0, atol=IN_COMPANY)
+            np.testing.assert_allclose(
+                vector, vectors[TEXTS.index(text)], rtol=0, atol=IN_COMPANY
+            )
 
 
 def test_a_text_that_occurs_often_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +82,9 @@ def test_a_text_that_occurs_often_is_read_once(monkeypatch: pytest.MonkeyPatch) 
         return whole(network, panel)
 
     monkeypatch.setattr(minilm._Network, "__call__", count)
-    first, other, again = MiniLMEmbedder().embed(["a river", "rivers flow on", "a river"])
+    first, other, again = MiniLMEmbedder().embed(
+        ["a river", "rivers flow on", "a river"]
+    )
     assert read == [5, 4]  # the longest first, each with the network's own two marks
     assert (first == again).all()
     assert (first != other).any()
@@ -89,7 +97,9 @@ def test_panels_hold_whole_texts_the_longest_first() -> None:
 
 def test_gelu_is_x_times_the_normal_distribution() -> None:
     x = np.array([[-30, -3, -0.5, 0], [0.001, 0.5, 3, 30]], dtype=np.float32)
-    expected = [[v * 0.5 * (1 + math.erf(v / 2**0.5)) for v in row] for row in x.tolist()]
+    expected = [
+        [v * 0.5 * (1 + math.erf(v / 2**0.5)) for v in row] for row in x.tolist()
+    ]
     np.testing.assert_allclose(bert._gelu(x), expected, atol=5e-7)
 
 
@@ -119,7 +129,9 @@ def test_it_needs_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_threads_get_the_same_vectors(vectors: Any) -> None:
     with ThreadPoolExecutor(4) as pool:
-        for row, found in enumerate(pool.map(lambda text: MiniLMEmbedder().embed([text])[0], TEXTS)):
+        for row, found in enumerate(
+            pool.map(lambda text: MiniLMEmbedder().embed([text])[0], TEXTS)
+        ):
             np.testing.assert_allclose(found, vectors[row], atol=1e-6)
 
 
@@ -141,7 +153,10 @@ def names(count: int) -> list[str]:
 def test_many_texts_have_their_vectors_within_the_tolerance() -> None:
     pytest.importorskip("torch")
     network = minilm._network()
-    tokens = sorted((one.ids for one in network.tokenizer.encode_batch([*names(40), *TEXTS])), key=len)
+    tokens = sorted(
+        (one.ids for one in network.tokenizer.encode_batch([*names(40), *TEXTS])),
+        key=len,
+    )
     exact = network(tokens)
     halves = minilm._network_for_many()(tokens)
     apart = np.linalg.norm(halves - exact, axis=1)
@@ -151,7 +166,10 @@ def test_many_texts_have_their_vectors_within_the_tolerance() -> None:
     np.testing.assert_allclose(halves @ halves.T, exact @ exact.T, rtol=0, atol=0.01)
 
 
-@pytest.mark.parametrize(("count", "able", "by_torch"), [(1000, True, True), (1000, False, False), (100, True, False)])
+@pytest.mark.parametrize(
+    ("count", "able", "by_torch"),
+    [(1000, True, True), (1000, False, False), (100, True, False)],
+)
 def test_torch_reads_many_texts_where_the_processor_multiplies_bfloat16(
     count: int, able: bool, by_torch: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,16 +187,23 @@ def test_torch_reads_many_texts_where_the_processor_multiplies_bfloat16(
     assert all(one == by_torch for one in panels)
 
 
-def test_many_texts_are_read_without_torch_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_texts_are_read_without_torch_where_it_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(minilm, "multiplies_bfloat16", lambda: True)
     monkeypatch.setattr(minilm, "find_spec", lambda name: None)
     monkeypatch.setattr(minilm, "_MANY", 10)
     few = names(5)
-    np.testing.assert_allclose(MiniLMEmbedder().embed(few)[3], MiniLMEmbedder().embed(few[3:4])[0], atol=IN_COMPANY)
+    np.testing.assert_allclose(
+        MiniLMEmbedder().embed(few)[3],
+        MiniLMEmbedder().embed(few[3:4])[0],
+        atol=IN_COMPANY,
+    )
 
 
 @pytest.mark.parametrize(
-    ("flags", "able"), [("fpu avx512_bf16 sse", True), ("amx_bf16", True), ("fpu avx2 avx512f", False)]
+    ("flags", "able"),
+    [("fpu avx512_bf16 sse", True), ("amx_bf16", True), ("fpu avx2 avx512f", False)],
 )
 def test_the_kernel_says_what_the_processor_multiplies(
     flags: str, able: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

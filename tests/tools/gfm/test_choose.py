@@ -7,21 +7,23 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ras_agent.errors import SettingsError  # noqa: E402
-from ras_agent.tools.gfm import choose  # noqa: E402
-from ras_agent.tools.gfm.choose import MovableGFM, cuda_device, gfm_scorer, with_room  # noqa: E402
-from ras_agent.tools.gfm.cpu import FastGFM  # noqa: E402
-from ras_agent.tools.gfm.cuda import DeviceGFM  # noqa: E402
-from ras_agent.tools.gfm.graph import GFMGraph, GFMStart  # noqa: E402
-from ras_agent.tools.gfm.weights import GFMConfig, initial_weights  # noqa: E402
-from tests.messages import says  # noqa: E402
+from ras_agent.errors import SettingsError
+from ras_agent.tools.gfm import choose
+from ras_agent.tools.gfm.choose import MovableGFM, cuda_device, gfm_scorer, with_room
+from ras_agent.tools.gfm.cpu import FastGFM
+from ras_agent.tools.gfm.cuda import DeviceGFM
+from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
+from ras_agent.tools.gfm.weights import GFMConfig, initial_weights
+from tests.messages import says
 
 VECTORS = np.ones((1, 6), dtype=np.float32)
 GRAPH = GFMGraph.from_edges(3, np.array([[0, 0, 1]]), VECTORS, VECTORS)
 WEIGHTS = initial_weights(GFMConfig(text_width=6, width=8, layers=2), 0)
 
 
-def _pretend(monkeypatch: pytest.MonkeyPatch, devices: int, free: int = 10**12) -> list[tuple[Any, ...]]:
+def _pretend(
+    monkeypatch: pytest.MonkeyPatch, devices: int, free: int = 10**12
+) -> list[tuple[Any, ...]]:
     """CUDA devices that torch seems to see; returns what is made on them, in truth on the CPU."""
     made: list[tuple[Any, ...]] = []
 
@@ -37,41 +39,57 @@ def _pretend(monkeypatch: pytest.MonkeyPatch, devices: int, free: int = 10**12) 
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu"])
-def test_without_cuda_it_is_the_cpus_network(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+def test_without_cuda_it_is_the_cpus_network(
+    monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
     _pretend(monkeypatch, 0)
     assert isinstance(gfm_scorer(WEIGHTS, GRAPH, device), FastGFM)
 
 
-def test_cpu_stays_on_the_cpu_where_there_is_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpu_stays_on_the_cpu_where_there_is_cuda(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made = _pretend(monkeypatch, 1)
     assert isinstance(gfm_scorer(WEIGHTS, GRAPH, "cpu"), FastGFM)
     assert made == []
 
 
-@pytest.mark.parametrize(("device", "on"), [("auto", "cuda:0"), ("cuda", "cuda:0"), ("cuda:1", "cuda:1")])
-def test_cuda_is_taken_where_it_is(monkeypatch: pytest.MonkeyPatch, device: str, on: str) -> None:
+@pytest.mark.parametrize(
+    ("device", "on"), [("auto", "cuda:0"), ("cuda", "cuda:0"), ("cuda:1", "cuda:1")]
+)
+def test_cuda_is_taken_where_it_is(
+    monkeypatch: pytest.MonkeyPatch, device: str, on: str
+) -> None:
     made = _pretend(monkeypatch, 2)
     assert isinstance(gfm_scorer(WEIGHTS, GRAPH, device), DeviceGFM | MovableGFM)
     assert made == [(on, {})]
 
 
-def test_a_device_that_fills_up_is_left_for_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_fills_up_is_left_for_the_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     start = [GFMStart(np.array([0]), np.ones(1, dtype=np.float32))]
     _pretend(monkeypatch, 1)
     network = gfm_scorer(WEIGHTS, GRAPH)
     before = network.scores(VECTORS, start)
 
     def full(*given: object) -> Any:
-        raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB\nGPU 0 has ...")
+        raise torch.cuda.OutOfMemoryError(
+            "CUDA out of memory. Tried to allocate 2 GiB\nGPU 0 has ..."
+        )
 
     monkeypatch.setattr(DeviceGFM, "scores", full)
     with pytest.warns(RuntimeWarning, match=says("moves to the CPU", "out of memory")):
         after = network.scores(VECTORS, start)
     np.testing.assert_allclose(after, before, atol=1e-4)  # another order of sums
-    np.testing.assert_array_equal(network.scores(VECTORS, start), after)  # without another try there
+    np.testing.assert_array_equal(
+        network.scores(VECTORS, start), after
+    )  # without another try there
 
 
-def test_an_explanation_that_a_device_has_no_room_for_is_made_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_explanation_that_a_device_has_no_room_for_is_made_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     _pretend(monkeypatch, 1)
 
     def explain(network: Any) -> str:
@@ -83,36 +101,55 @@ def test_an_explanation_that_a_device_has_no_room_for_is_made_on_the_cpu(monkeyp
         assert with_room(gfm_scorer(WEIGHTS, GRAPH), explain) == "FastGFM"
 
 
-def test_options_of_the_cpus_network_mean_nothing_on_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_of_the_cpus_network_mean_nothing_on_cuda(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made = _pretend(monkeypatch, 1)
     gfm_scorer(WEIGHTS, GRAPH, half_cache=True, half_products=True)
     assert [options for _, options in made] == [{}]
 
 
 @pytest.mark.parametrize("broken", ["mem_get_info", "scores"])
-def test_auto_takes_the_cpu_where_cuda_does_not_work(monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+def test_auto_takes_the_cpu_where_cuda_does_not_work(
+    monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
     def fail(*given: object) -> Any:
         raise RuntimeError("CUDA error: the card is busy\nCompile with ...")
 
     _pretend(monkeypatch, 1)
-    monkeypatch.setattr(torch.cuda if broken == "mem_get_info" else DeviceGFM, broken, fail)
-    with pytest.warns(RuntimeWarning, match=says("stays on the CPU", "the card is busy", "device='cpu'")):
+    monkeypatch.setattr(
+        torch.cuda if broken == "mem_get_info" else DeviceGFM, broken, fail
+    )
+    with pytest.warns(
+        RuntimeWarning,
+        match=says("stays on the CPU", "the card is busy", "device='cpu'"),
+    ):
         assert isinstance(gfm_scorer(WEIGHTS, GRAPH), FastGFM)
 
 
-def test_a_device_that_was_asked_for_and_does_not_work_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_was_asked_for_and_does_not_work_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def fail(*given: object) -> Any:
         raise RuntimeError("CUDA out of memory")
 
     _pretend(monkeypatch, 1)
     monkeypatch.setattr(DeviceGFM, "scores", fail)
-    with pytest.raises(SettingsError, match=says("no scores on cuda:0", "CUDA out of memory", "device='cpu'")):
+    with pytest.raises(
+        SettingsError,
+        match=says("no scores on cuda:0", "CUDA out of memory", "device='cpu'"),
+    ):
         gfm_scorer(WEIGHTS, GRAPH, "cuda")
 
 
-def test_auto_goes_where_there_is_room_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_goes_where_there_is_room_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made = _pretend(monkeypatch, 1, free=1000)
-    with pytest.warns(RuntimeWarning, match=says("stays on the CPU", "needs about", "cuda:0", "0.0 GB")):
+    with pytest.warns(
+        RuntimeWarning,
+        match=says("stays on the CPU", "needs about", "cuda:0", "0.0 GB"),
+    ):
         assert isinstance(gfm_scorer(WEIGHTS, GRAPH), FastGFM)
     gfm_scorer(WEIGHTS, GRAPH, "cuda")
     assert [on for on, _ in made] == ["cuda:0"]
@@ -121,8 +158,16 @@ def test_auto_goes_where_there_is_room_and_says_so(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("devices", "device", "message"),
     [
-        (0, "cuda", r"device 'cuda' is not here \(torch sees none\): choose device='auto' or 'cpu', or install"),
-        (2, "cuda:2", r"device 'cuda:2' is not here \(the 2 that torch .* sees are numbered from 0\)"),
+        (
+            0,
+            "cuda",
+            r"device 'cuda' is not here \(torch sees none\): choose device='auto' or 'cpu', or install",
+        ),
+        (
+            2,
+            "cuda:2",
+            r"device 'cuda:2' is not here \(the 2 that torch .* sees are numbered from 0\)",
+        ),
         (2, "cuda:", "device 'cuda:': known are auto, cpu, cuda and cuda:<number>"),
         (2, "gpu", "device 'gpu': known are"),
         (2, "cuda:-1", "device 'cuda:-1': known are"),

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from ras_agent.tools.gfm import cpu, cpu_kernels  # noqa: E402
-from ras_agent.tools.gfm.cpu import FastGFM  # noqa: E402
-from ras_agent.tools.gfm.graph import GFMGraph, GFMStart  # noqa: E402
-from ras_agent.tools.gfm.network import GraphTensors, plain_scores  # noqa: E402
-from ras_agent.tools.gfm.weights import GFMConfig, initial_weights  # noqa: E402
+from ras_agent.tools.gfm import cpu, cpu_kernels
+from ras_agent.tools.gfm.cpu import FastGFM
+from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
+from ras_agent.tools.gfm.network import GraphTensors, plain_scores
+from ras_agent.tools.gfm.weights import GFMConfig, initial_weights
 
 LIMITS = {False: 1e-4, True: 2e-4}
 """How far a logit may be off, in float32 and with the half cache: a quarter of that in probability"""
@@ -52,7 +52,9 @@ def _plain(case: dict[str, Any]) -> Any:
     for row, start in enumerate(case["starts"]):
         dense[row, start.entities] = torch.from_numpy(start.weights).float()
     questions = torch.from_numpy(case["questions"])
-    return plain_scores(case["weights"], GraphTensors.of(case["graph"]), questions, dense).numpy()
+    return plain_scores(
+        case["weights"], GraphTensors.of(case["graph"]), questions, dense
+    ).numpy()
 
 
 def _fast(case: dict[str, Any], tolerance: float = 1e-6, **options: Any) -> Any:
@@ -67,7 +69,10 @@ def test_scores_equal_the_plain_networks(cache_bytes: int, half: bool) -> None:
     case = _case()
     expected = _plain(case)
     assert np.ptp(expected) > 0.5
-    assert np.abs(_fast(case, cache_bytes=cache_bytes, half_cache=half) - expected).max() < LIMITS[half]
+    assert (
+        np.abs(_fast(case, cache_bytes=cache_bytes, half_cache=half) - expected).max()
+        < LIMITS[half]
+    )
 
 
 def test_a_batch_gives_what_its_questions_give_alone() -> None:
@@ -75,12 +80,16 @@ def test_a_batch_gives_what_its_questions_give_alone() -> None:
     fast = FastGFM(case["weights"], case["graph"])
     together = fast.scores(case["questions"], case["starts"])
     for row in range(4):
-        alone = fast.scores(case["questions"][row : row + 1], case["starts"][row : row + 1])
+        alone = fast.scores(
+            case["questions"][row : row + 1], case["starts"][row : row + 1]
+        )
         np.testing.assert_allclose(together[row], alone[0], atol=1e-5)
 
 
 @pytest.mark.parametrize("half", [False, True])
-def test_without_numba_the_scores_are_the_same(monkeypatch: pytest.MonkeyPatch, half: bool) -> None:
+def test_without_numba_the_scores_are_the_same(
+    monkeypatch: pytest.MonkeyPatch, half: bool
+) -> None:
     case = _case()
     monkeypatch.setattr(cpu_kernels, "has_numba", lambda: False)
     assert np.abs(_fast(case, half_cache=half) - _plain(case)).max() < LIMITS[half]
@@ -99,9 +108,16 @@ def test_rows_are_divided_among_as_many_threads_as_torch_has() -> None:
         torch.set_num_threads(before)
 
 
-@given(seed=st.integers(0, 2**32 - 1), facts=st.integers(0, 400), half=st.booleans(), hubs=st.booleans())
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    facts=st.integers(0, 400),
+    half=st.booleans(),
+    hubs=st.booleans(),
+)
 @settings(max_examples=40, deadline=None)
-def test_any_graph_gets_the_plain_networks_scores(seed: int, facts: int, half: bool, hubs: bool) -> None:
+def test_any_graph_gets_the_plain_networks_scores(
+    seed: int, facts: int, half: bool, hubs: bool
+) -> None:
     rng = np.random.default_rng(seed)
     ends = rng.integers(0, 120, (2, facts))
     if hubs:
@@ -113,14 +129,26 @@ def test_any_graph_gets_the_plain_networks_scores(seed: int, facts: int, half: b
         "weights": initial_weights(config, seed % 1000),
         "graph": GFMGraph.from_edges(120, edges, *vectors),
         "questions": rng.normal(size=(3, 12)).astype(np.float32),
-        "starts": [GFMStart(rng.permutation(120)[:count], rng.random(count)) for count in (1, 3, 30)],
+        "starts": [
+            GFMStart(rng.permutation(120)[:count], rng.random(count))
+            for count in (1, 3, 30)
+        ],
     }
-    cache_bytes = int(rng.integers(0, 150_000))  # at random, from nothing but relation states to everything
-    assert np.abs(_fast(case, half_cache=half, cache_bytes=cache_bytes) - _plain(case)).max() < LIMITS[half]
+    cache_bytes = int(
+        rng.integers(0, 150_000)
+    )  # at random, from nothing but relation states to everything
+    assert (
+        np.abs(
+            _fast(case, half_cache=half, cache_bytes=cache_bytes) - _plain(case)
+        ).max()
+        < LIMITS[half]
+    )
 
 
 @pytest.mark.parametrize("options", [{"half_cache": True}, {"half_products": True}])
-def test_half_precision_stays_within_a_hundredth_of_the_scores_range(options: dict[str, bool]) -> None:
+def test_half_precision_stays_within_a_hundredth_of_the_scores_range(
+    options: dict[str, bool],
+) -> None:
     case = _case()
     expected = _plain(case)
     assert np.abs(_fast(case, **options) - expected).max() < 0.01 * np.ptp(expected)
@@ -128,7 +156,10 @@ def test_half_precision_stays_within_a_hundredth_of_the_scores_range(options: di
 
 def test_a_half_precision_cache_takes_half_the_memory_and_a_scale_a_row() -> None:
     case = _case()
-    whole, half = (FastGFM(case["weights"], case["graph"], half_cache=flag).cache.bytes for flag in (False, True))
+    whole, half = (
+        FastGFM(case["weights"], case["graph"], half_cache=flag).cache.bytes
+        for flag in (False, True)
+    )
     assert half / whole == pytest.approx((2 * 16 + 4) / (4 * 16 + 4), rel=0.01)
 
 
@@ -136,8 +167,12 @@ def test_the_cache_stays_within_its_bytes() -> None:
     case = _case()
     relation_states = 5 * 100 * (16 * 4 + 4)
     for cache_bytes in (relation_states + 1, 450_000, 900_000):
-        cache = FastGFM(case["weights"], case["graph"], cache_bytes=cache_bytes, half_cache=False).cache
-        assert relation_states <= cache.bytes <= cache_bytes + 200  # rows that all entities share are not counted
+        cache = FastGFM(
+            case["weights"], case["graph"], cache_bytes=cache_bytes, half_cache=False
+        ).cache
+        assert (
+            relation_states <= cache.bytes <= cache_bytes + 200
+        )  # rows that all entities share are not counted
         assert cache.score_hidden is None
 
 
@@ -145,33 +180,46 @@ def test_where_float32_does_not_fit_the_cache_is_in_half_precision() -> None:
     case = _case()
     whole = FastGFM(case["weights"], case["graph"]).cache
     assert whole.pre_norm[1].values.dtype == torch.float32
-    smaller = FastGFM(case["weights"], case["graph"], cache_bytes=whole.bytes - 10_000).cache
+    smaller = FastGFM(
+        case["weights"], case["graph"], cache_bytes=whole.bytes - 10_000
+    ).cache
     assert smaller.pre_norm[1].values.dtype == torch.int16
 
 
 def test_a_graph_without_messages_is_scored_too() -> None:
     case = _case()
     vectors = np.zeros((0, 24), dtype=np.float32)
-    case["graph"] = GFMGraph.from_edges(3000, np.zeros((0, 3), dtype=np.int64), vectors, vectors)
+    case["graph"] = GFMGraph.from_edges(
+        3000, np.zeros((0, 3), dtype=np.int64), vectors, vectors
+    )
     np.testing.assert_allclose(_fast(case), _plain(case), atol=1e-5)
 
 
 @given(seed=st.integers(0, 2**32 - 1), tolerance=st.sampled_from([1e-6, 1e-5, 1e-4]))
 @settings(max_examples=25, deadline=None)
-def test_an_entity_that_is_left_out_would_have_changed_by_a_negligible_length(seed: int, tolerance: float) -> None:
+def test_an_entity_that_is_left_out_would_have_changed_by_a_negligible_length(
+    seed: int, tolerance: float
+) -> None:
     rng = np.random.default_rng(seed)
     ends = rng.integers(0, 200, (2, 600))
     ends[0, :150] = rng.integers(0, 3, 150)  # hubs
     config = GFMConfig(text_width=12, width=16, layers=3)
     graph = GFMGraph.from_edges(
-        200, np.column_stack((ends[0], rng.integers(0, 7, 600), ends[1])), *rng.normal(size=(2, 7, 12)).astype("f4")
+        200,
+        np.column_stack((ends[0], rng.integers(0, 7, 600), ends[1])),
+        *rng.normal(size=(2, 7, 12)).astype("f4"),
     )
-    weights, question = initial_weights(config, seed % 1000), rng.normal(size=12).astype(np.float32)
+    weights, question = (
+        initial_weights(config, seed % 1000),
+        rng.normal(size=12).astype(np.float32),
+    )
     start = GFMStart(np.array([5]), np.array([0.01]))
     whole = next(FastGFM(weights, graph, tolerance=0).steps(question, start))
     fast = FastGFM(weights, graph, tolerance=tolerance)
     some = next(fast.steps(question, start))
-    lengths = dict(zip(whole.changed, np.linalg.norm(whole.changes, axis=1), strict=True))
+    lengths = dict(
+        zip(whole.changed, np.linalg.norm(whole.changes, axis=1), strict=True)
+    )
     for entity in set(whole.changed) - set(some.changed):
         assert lengths[entity] <= 1.01 * fast.negligible
     assert set(some.changed) <= set(some.reached) <= set(whole.reached)
@@ -179,7 +227,13 @@ def test_an_entity_that_is_left_out_would_have_changed_by_a_negligible_length(se
 
 def test_a_hub_with_thousands_of_messages_hardly_changes_by_one() -> None:
     """Entity 0 exchanges messages with 5,000 others; the question's entity with one of these alone."""
-    facts = np.column_stack((np.zeros(5000, dtype=np.int64), np.zeros(5000, dtype=np.int64), np.arange(1, 5001)))
+    facts = np.column_stack(
+        (
+            np.zeros(5000, dtype=np.int64),
+            np.zeros(5000, dtype=np.int64),
+            np.arange(1, 5001),
+        )
+    )
     facts = np.vstack((facts, [5001, 0, 1]))
     vectors = np.random.default_rng(0).normal(size=(2, 1, 24)).astype(np.float32)
     case = _case() | {"graph": GFMGraph.from_edges(5002, facts, *vectors)}
@@ -188,9 +242,14 @@ def test_a_hub_with_thousands_of_messages_hardly_changes_by_one() -> None:
     fast = FastGFM(case["weights"], case["graph"], tolerance=1e-3)
     steps = list(fast.steps(case["questions"][0], case["starts"][0]))
     assert [list(step.changed) for step in steps] == 5 * [[1, 5001]]
-    everyone = FastGFM(case["weights"], case["graph"], tolerance=0).steps(case["questions"][0], case["starts"][0])
+    everyone = FastGFM(case["weights"], case["graph"], tolerance=0).steps(
+        case["questions"][0], case["starts"][0]
+    )
     assert [len(step.reached) for step in everyone] == [2, 3, 5002, 5002, 5002]
-    assert np.abs(fast.scores(case["questions"], case["starts"]) - _plain(case)).max() < 1e-3
+    assert (
+        np.abs(fast.scores(case["questions"], case["starts"]) - _plain(case)).max()
+        < 1e-3
+    )
 
 
 def test_nothing_is_left_out_when_nothing_is_negligible() -> None:
@@ -207,46 +266,82 @@ def test_nothing_is_left_out_when_nothing_is_negligible() -> None:
 def test_scores_are_the_same_in_several_blocks_of_rows(
     monkeypatch: pytest.MonkeyPatch, cache_bytes: int, half: bool
 ) -> None:
-    monkeypatch.setattr(cpu, "NUMBERS_AT_ONCE", 16 * 1000)  # 1,000 rows of width 16: three blocks of 3,000 entities
+    monkeypatch.setattr(
+        cpu, "NUMBERS_AT_ONCE", 16 * 1000
+    )  # 1,000 rows of width 16: three blocks of 3,000 entities
     case = _case()
     # 2,999 and 500 start in different blocks, and out of order
     assert case["starts"][2].entities.tolist() == [2999, 0, 500]
     expected = _plain(case)
-    assert np.abs(_fast(case, cache_bytes=cache_bytes, half_cache=half) - expected).max() < LIMITS[half]
-    fast = FastGFM(case["weights"], case["graph"], cache_bytes=10**9, half_cache=half, tolerance=0)
-    assert max(len(step.reached) for step in fast.steps(case["questions"][0], case["starts"][0])) > 2000
+    assert (
+        np.abs(_fast(case, cache_bytes=cache_bytes, half_cache=half) - expected).max()
+        < LIMITS[half]
+    )
+    fast = FastGFM(
+        case["weights"], case["graph"], cache_bytes=10**9, half_cache=half, tolerance=0
+    )
+    assert (
+        max(
+            len(step.reached)
+            for step in fast.steps(case["questions"][0], case["starts"][0])
+        )
+        > 2000
+    )
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-2])
-def test_probabilities_stay_within_the_tolerance_and_the_best_keep_their_order(tolerance: float) -> None:
+def test_probabilities_stay_within_the_tolerance_and_the_best_keep_their_order(
+    tolerance: float,
+) -> None:
     case = _case()
-    case["weights"]["entity_model.mlp.2.weight"] = case["weights"]["entity_model.mlp.2.weight"] * 12
-    case["weights"]["entity_model.mlp.2.bias"] = case["weights"]["entity_model.mlp.2.bias"] - 4
+    case["weights"]["entity_model.mlp.2.weight"] = (
+        case["weights"]["entity_model.mlp.2.weight"] * 12
+    )
+    case["weights"]["entity_model.mlp.2.bias"] = (
+        case["weights"]["entity_model.mlp.2.bias"] - 4
+    )
     expected = _plain(case)
     fast = FastGFM(case["weights"], case["graph"], tolerance=tolerance)
     found = fast.scores(case["questions"], case["starts"])
     assert np.ptp(expected) > 5
-    assert np.abs(1 / (1 + np.exp(-found)) - 1 / (1 + np.exp(-expected))).max() < tolerance
-    reached = [list(fast.steps(*asked))[-1].reached for asked in zip(case["questions"], case["starts"], strict=True)]
+    assert (
+        np.abs(1 / (1 + np.exp(-found)) - 1 / (1 + np.exp(-expected))).max() < tolerance
+    )
+    reached = [
+        list(fast.steps(*asked))[-1].reached
+        for asked in zip(case["questions"], case["starts"], strict=True)
+    ]
     exact = FastGFM(case["weights"], case["graph"], tolerance=0)
-    everyone = [list(exact.steps(*asked))[-1].reached for asked in zip(case["questions"], case["starts"], strict=True)]
+    everyone = [
+        list(exact.steps(*asked))[-1].reached
+        for asked in zip(case["questions"], case["starts"], strict=True)
+    ]
     assert sum(map(len, reached)) < 0.8 * sum(map(len, everyone))
     for row, ours in zip(expected, found, strict=True):
-        assert row[np.argsort(-ours)[:20]] == pytest.approx(np.sort(row)[::-1][:20], abs=8 * tolerance)
+        assert row[np.argsort(-ours)[:20]] == pytest.approx(
+            np.sort(row)[::-1][:20], abs=8 * tolerance
+        )
 
 
-def test_a_questions_own_entity_is_reached_at_every_layer_even_if_it_hardly_changes() -> None:
+def test_a_questions_own_entity_is_reached_at_every_layer_even_if_it_hardly_changes() -> (
+    None
+):
     """Its initial state enters every sum of messages, so a layer that adds little may be followed by one that adds."""
     case = _case()
     fast = FastGFM(case["weights"], case["graph"])
-    steps = list(fast.steps(case["questions"][0], GFMStart(np.array([11]), np.array([1e-9]))))
+    steps = list(
+        fast.steps(case["questions"][0], GFMStart(np.array([11]), np.array([1e-9])))
+    )
     assert [step.reached.tolist() for step in steps] == 5 * [[11]]
     assert [step.changed.tolist() for step in steps] == 5 * [[]]
 
 
 def test_what_is_not_a_number_is_not_taken_for_negligible() -> None:
     case = _case()
-    question, start = np.full((1, 24), np.nan, dtype=np.float32), GFMStart(np.array([11]), np.array([1.0]))
+    question, start = (
+        np.full((1, 24), np.nan, dtype=np.float32),
+        GFMStart(np.array([11]), np.array([1.0])),
+    )
     fast = FastGFM(case["weights"], case["graph"])
     steps = list(fast.steps(question[0], start))
     targets = set(case["graph"].target[case["graph"].source == 11].tolist())
@@ -285,7 +380,9 @@ def test_questions_of_a_small_graph_are_computed_on_one_thread_and_others_on_tho
     assert torch.get_num_threads() == 2
 
 
-def test_a_thread_that_computes_alone_changes_the_number_of_no_other(two_threads: None) -> None:
+def test_a_thread_that_computes_alone_changes_the_number_of_no_other(
+    two_threads: None,
+) -> None:
     assert cpu_kernels.on_one_thread(torch.get_num_threads) == 1
     with ThreadPoolExecutor(1) as another:
         assert another.submit(torch.get_num_threads).result() == 2

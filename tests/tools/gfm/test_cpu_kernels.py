@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 caching = pytest.importorskip("numba.core.caching")
 
-from ras_agent.tools.gfm.cpu_kernels import compile_loop, cpu_loop  # noqa: E402
+from ras_agent.tools.gfm.cpu_kernels import compile_loop, cpu_loop
 
 
 def _doubled(numbers: np.ndarray) -> None:
@@ -21,8 +21,12 @@ def test_a_function_is_compiled(reorder: bool) -> None:
     assert numbers.tolist() == [2, 6]
 
 
-def test_a_function_is_compiled_where_no_folder_can_be_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])  # numba finds no place
+def test_a_function_is_compiled_where_no_folder_can_be_written_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        caching.CacheImpl, "_locator_classes", []
+    )  # numba finds no place
     numbers = np.array([1.0, 3.0])
     compile_loop(_doubled)(numbers)
     assert numbers.tolist() == [2, 6]
@@ -34,7 +38,9 @@ def _sum_of_part(numbers: np.ndarray, begin: int, end: int) -> float:
 
 
 @pytest.mark.parametrize(("threads", "sums"), [(1, [499_500]), (2, [124_750, 374_750])])
-def test_threads_share_a_loop_and_what_its_parts_return_keeps_their_order(threads: int, sums: list[int]) -> None:
+def test_threads_share_a_loop_and_what_its_parts_return_keeps_their_order(
+    threads: int, sums: list[int]
+) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

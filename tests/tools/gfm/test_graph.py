@@ -17,9 +17,16 @@ def test_inverses_without_vectors_have_their_relations_times_minus_one() -> None
 
 
 def test_inverses_may_have_vectors_of_their_own() -> None:
-    graph = GFMGraph.from_edges(3, FACTS, BORN_AND_LIVES, np.array([[7, 7], [8, 8]], dtype=np.float16))
+    graph = GFMGraph.from_edges(
+        3, FACTS, BORN_AND_LIVES, np.array([[7, 7], [8, 8]], dtype=np.float16)
+    )
     assert graph.relations == 4
-    assert graph.vectors_of(np.array([3, 0, 2, 3])).tolist() == [[8, 8], [1, 0.5], [7, 7], [8, 8]]
+    assert graph.vectors_of(np.array([3, 0, 2, 3])).tolist() == [
+        [8, 8],
+        [1, 0.5],
+        [7, 7],
+        [8, 8],
+    ]
 
 
 def test_vectors_stay_as_they_are_stored_and_are_read_as_float32() -> None:

@@ -22,7 +22,11 @@ def graph_llm(tiny_llm: Path) -> Callable[..., Any]:
         from ras_agent.tools.graph_tokens.encoders import EncoderConfig
         from ras_agent.tools.graph_tokens.graph_llm import GraphLLM, GraphLLMConfig
 
-        config = {"encoder": EncoderConfig(layers=2, heads=2, width=32), "projector": 64, **config}
+        config = {
+            "encoder": EncoderConfig(layers=2, heads=2, width=32),
+            "projector": 64,
+            **config,
+        }
         return GraphLLM.new(GraphLLMConfig(str(tiny_llm), **config), seed)
 
     return make
@@ -33,12 +37,17 @@ def move_weights(model: Any) -> None:
     import torch
 
     model.train()
-    facts = [(triple.subject, triple.predicate, triple.object) for triple in (LEITH, BELL)]
+    facts = [
+        (triple.subject, triple.predicate, triple.object) for triple in (LEITH, BELL)
+    ]
     model.graph_tokens([model.vectors.of_facts(facts)])  # running statistics
     parts = {"frozen": "graph_tokens.projector", "lora": "lora_B", "full": "mlp"}
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            if name.startswith("graph_tokens.projector") or parts[model.config.tuning] in name:
+            if (
+                name.startswith("graph_tokens.projector")
+                or parts[model.config.tuning] in name
+            ):
                 weight += torch.randn_like(weight)
 
 

@@ -12,9 +12,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
-from ras_agent.errors import SettingsError, WeightsError  # noqa: E402
-from ras_agent.graph_batch import GraphFeatures  # noqa: E402
-from ras_agent.tools.graph_tokens.aligner import (  # noqa: E402
+from ras_agent.errors import SettingsError, WeightsError
+from ras_agent.graph_batch import GraphFeatures
+from ras_agent.tools.graph_tokens.aligner import (
     AlignerConfig,
     GraphAligner,
     align_encoder,
@@ -22,10 +22,12 @@ from ras_agent.tools.graph_tokens.aligner import (  # noqa: E402
     node_alignment,
     representation_alignment,
 )
-from ras_agent.tools.graph_tokens.encoders import EncoderConfig, build_encoder, pool  # noqa: E402
-from tests.messages import says  # noqa: E402
+from ras_agent.tools.graph_tokens.encoders import EncoderConfig, build_encoder, pool
+from tests.messages import says
 
-SMALL = AlignerConfig(EncoderConfig(layers=2, heads=2, width=64, input=64), hidden=32, projected=16)
+SMALL = AlignerConfig(
+    EncoderConfig(layers=2, heads=2, width=64, input=64), hidden=32, projected=16
+)
 FACTS = [
     ("Ada", "mother", "Anna"),
     ("Anna", "born in", "Kent"),
@@ -48,7 +50,10 @@ def softmax(values: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("per_node", [False, True])
 def test_node_alignment_is_the_divergence_of_equation_6(per_node: bool) -> None:
-    scores, wanted = np.array([0.5, -1.0, 2.0, 0.0, 3.0]), np.array([1.0, 0.0, 0.3, 2.0, -1.0])
+    scores, wanted = (
+        np.array([0.5, -1.0, 2.0, 0.0, 3.0]),
+        np.array([1.0, 0.0, 0.3, 2.0, -1.0]),
+    )
     owner = np.array([0, 0, 0, 2, 2])  # graph 1 is empty
     expected = []
     for graph in (0, 2):
@@ -76,25 +81,38 @@ def test_a_graph_of_one_node_diverges_by_nothing_and_counts() -> None:
 
 
 def test_scores_in_the_thousands_overflow_nowhere() -> None:
-    scores, owner = torch.tensor([5000.0, 5000.0, -5000.0, -5000.0]), torch.tensor([0, 0, 1, 1])
+    scores, owner = (
+        torch.tensor([5000.0, 5000.0, -5000.0, -5000.0]),
+        torch.tensor([0, 0, 1, 1]),
+    )
     wanted = torch.tensor([3.0, 1.0, 3.0, 1.0]).log()
     divergence = 0.75 * np.log(1.5) + 0.25 * np.log(0.5)
-    assert float(node_alignment(scores, wanted, owner, 2)) == pytest.approx(divergence, rel=1e-6)
+    assert float(node_alignment(scores, wanted, owner, 2)) == pytest.approx(
+        divergence, rel=1e-6
+    )
 
 
-def test_representation_alignment_is_the_mean_of_both_directions_of_equation_9() -> None:
+def test_representation_alignment_is_the_mean_of_both_directions_of_equation_9() -> (
+    None
+):
     dice = np.random.default_rng(1)
     graphs, texts, temperature = dice.normal(size=(3, 4)), dice.normal(size=(3, 4)), 0.3
-    sim = np.array([[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in texts] for a in graphs])
+    sim = np.array(
+        [[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in texts] for a in graphs]
+    )
     to_text = -np.mean([np.log(softmax(sim[i] / temperature)[i]) for i in range(3)])
     to_graph = -np.mean([np.log(softmax(sim[:, i] / temperature)[i]) for i in range(3)])
-    found = representation_alignment(torch.tensor(graphs), torch.tensor(texts), temperature)
+    found = representation_alignment(
+        torch.tensor(graphs), torch.tensor(texts), temperature
+    )
     assert float(found) == pytest.approx((to_text + to_graph) / 2, rel=1e-6)
 
 
 def test_a_text_in_the_place_of_another_costs_more() -> None:
     rows = torch.eye(3)
-    assert representation_alignment(rows, rows, 0.1) < representation_alignment(rows, rows.roll(1, 0), 0.1)
+    assert representation_alignment(rows, rows, 0.1) < representation_alignment(
+        rows, rows.roll(1, 0), 0.1
+    )
 
 
 def test_the_losses_of_a_batch_follow_the_equations(hash_embedder: Any) -> None:
@@ -102,7 +120,9 @@ def test_the_losses_of_a_batch_follow_the_equations(hash_embedder: Any) -> None:
     examples = [
         aligner.example(FACTS, "Where was Ada's mother born?", REASONING),
         aligner.example([], "Who is nobody?", "Nobody."),
-        aligner.example(FACTS[2:4], "What did Ada's friend build?", "Charles built engine."),
+        aligner.example(
+            FACTS[2:4], "What did Ada's friend build?", "Charles built engine."
+        ),
     ]
     nodes, _ = aligner.losses(examples)
     expected = []
@@ -115,35 +135,58 @@ def test_the_losses_of_a_batch_follow_the_equations(hash_embedder: Any) -> None:
     assert nodes.item() == pytest.approx(np.mean(expected), rel=1e-4)
 
 
-def test_an_untrained_aligner_orders_nodes_by_their_likeness_to_the_question(hash_embedder: Any) -> None:
+def test_an_untrained_aligner_orders_nodes_by_their_likeness_to_the_question(
+    hash_embedder: Any,
+) -> None:
     aligner = small(hash_embedder)
     graph = aligner.vectors.of_facts(FACTS)
     questions = hash_embedder.embed(["Where was Anna born", "Charles"])
-    np.testing.assert_allclose(aligner.scores(graph, questions), questions @ graph.nodes.T / 0.1, atol=1e-4)
+    np.testing.assert_allclose(
+        aligner.scores(graph, questions), questions @ graph.nodes.T / 0.1, atol=1e-4
+    )
 
 
 def test_the_vectors_of_an_example_are_those_of_its_texts(hash_embedder: Any) -> None:
-    made = small(hash_embedder).example(FACTS, "Where was Ada's mother born?", REASONING)
-    question, reasoning = hash_embedder.embed(["Where was Ada's mother born?", REASONING])
-    assert (made.question.tolist(), made.reasoning.tolist()) == (question.tolist(), reasoning.tolist())
+    made = small(hash_embedder).example(
+        FACTS, "Where was Ada's mother born?", REASONING
+    )
+    question, reasoning = hash_embedder.embed(
+        ["Where was Ada's mother born?", REASONING]
+    )
+    assert (made.question.tolist(), made.reasoning.tolist()) == (
+        question.tolist(),
+        reasoning.tolist(),
+    )
     assert (
         made.graph.nodes.tolist()
-        == hash_embedder.embed(["Ada", "Anna", "Kent", "Charles", "engine", "England"]).tolist()
+        == hash_embedder.embed(
+            ["Ada", "Anna", "Kent", "Charles", "engine", "England"]
+        ).tolist()
     )
 
 
 def test_an_aligner_in_use_drops_nothing_out(hash_embedder: Any) -> None:
-    aligner = small(hash_embedder, replace(SMALL, encoder=replace(SMALL.encoder, dropout=0.5), likeness=False))
+    aligner = small(
+        hash_embedder,
+        replace(SMALL, encoder=replace(SMALL.encoder, dropout=0.5), likeness=False),
+    )
     graph, question = aligner.vectors.of_facts(FACTS), hash_embedder.embed(["Ada"])
-    assert aligner.scores(graph, question).tolist() == aligner.scores(graph, question).tolist()
+    assert (
+        aligner.scores(graph, question).tolist()
+        == aligner.scores(graph, question).tolist()
+    )
 
 
-def kept(aligner: GraphAligner, facts: list[tuple[str, str, str]], question: str, n: int) -> tuple[list[int], ...]:
+def kept(
+    aligner: GraphAligner, facts: list[tuple[str, str, str]], question: str, n: int
+) -> tuple[list[int], ...]:
     nodes, edges = aligner.prune(aligner.vectors.of_facts(facts), question, n)
     return nodes.tolist(), edges.tolist()
 
 
-def test_pruning_keeps_the_facts_of_the_best_nodes_with_their_neighbours(hash_embedder: Any) -> None:
+def test_pruning_keeps_the_facts_of_the_best_nodes_with_their_neighbours(
+    hash_embedder: Any,
+) -> None:
     aligner = small(hash_embedder)
     assert kept(aligner, FACTS, "Anna", 1) == ([0, 1, 2], [0, 1])  # Ada, Anna and Kent
     assert kept(aligner, FACTS, "Charles", 1) == ([0, 3, 4], [2, 3])
@@ -172,7 +215,9 @@ def test_the_best_facts_begin_with_those_that_pruning_keeps(hash_embedder: Any) 
     assert len(aligner.best(FACTS, "Charles", 99)) == len(FACTS)
 
 
-def test_the_best_facts_are_in_the_order_of_their_better_node_then_of_the_other(hash_embedder: Any) -> None:
+def test_the_best_facts_are_in_the_order_of_their_better_node_then_of_the_other(
+    hash_embedder: Any,
+) -> None:
     aligner = small(hash_embedder)
     facts = [
         ("red", "is", "dark"),
@@ -187,14 +232,27 @@ def test_the_best_facts_are_in_the_order_of_their_better_node_then_of_the_other(
 
 def test_nodes_that_tie_keep_their_order() -> None:
     empty = np.zeros((0, 1), np.float32)
-    graph = GraphFeatures(empty, empty, np.array([[0, 2], [1, 3]]), np.zeros(4, np.int64))
-    assert fact_places(graph, np.array([1.0, 1.0, 1.0 + 1e-8, 1.0])).tolist() == [[0, 2], [1, 3]]
-    assert fact_places(graph, np.array([0.0, 1.0, 3.0, 2.0])).tolist() == [[2, 0], [3, 1]]
+    graph = GraphFeatures(
+        empty, empty, np.array([[0, 2], [1, 3]]), np.zeros(4, np.int64)
+    )
+    assert fact_places(graph, np.array([1.0, 1.0, 1.0 + 1e-8, 1.0])).tolist() == [
+        [0, 2],
+        [1, 3],
+    ]
+    assert fact_places(graph, np.array([0.0, 1.0, 3.0, 2.0])).tolist() == [
+        [2, 0],
+        [3, 1],
+    ]
     # cosines over a temperature are compared as they are, not by their size
-    assert fact_places(graph, np.array([1e5, 1e5, 1e5, 1e5 + 0.01])).tolist() == [[1, 0], [2, 3]]
+    assert fact_places(graph, np.array([1e5, 1e5, 1e5, 1e5 + 0.01])).tolist() == [
+        [1, 0],
+        [2, 3],
+    ]
 
 
-def test_training_lets_both_losses_fall_and_finds_what_the_reasoning_names(hash_embedder: Any) -> None:
+def test_training_lets_both_losses_fall_and_finds_what_the_reasoning_names(
+    hash_embedder: Any,
+) -> None:
     aligner = small(hash_embedder)
     examples = [
         aligner.example(FACTS, "Where is her mother from?", REASONING),
@@ -211,11 +269,20 @@ def test_training_lets_both_losses_fall_and_finds_what_the_reasoning_names(hash_
     assert kept(aligner, FACTS, "Where is her mother from?", 1)[1] == [0, 1]
 
 
-@pytest.mark.parametrize(("left_out", "place"), [("align_nodes", 1), ("align_graphs", 0)])
-def test_a_loss_that_is_left_out_does_not_count(hash_embedder: Any, left_out: str, place: int) -> None:
+@pytest.mark.parametrize(
+    ("left_out", "place"), [("align_nodes", 1), ("align_graphs", 0)]
+)
+def test_a_loss_that_is_left_out_does_not_count(
+    hash_embedder: Any, left_out: str, place: int
+) -> None:
     aligner = small(hash_embedder, replace(SMALL, **{left_out: False}))
-    examples = [aligner.example(FACTS, "mother?", REASONING), aligner.example(FACTS[2:4], "friend?", "Charles.")]
-    assert float(aligner.loss(examples).detach()) == float(aligner.losses(examples)[place].detach())
+    examples = [
+        aligner.example(FACTS, "mother?", REASONING),
+        aligner.example(FACTS[2:4], "friend?", "Charles."),
+    ]
+    assert float(aligner.loss(examples).detach()) == float(
+        aligner.losses(examples)[place].detach()
+    )
 
 
 def test_an_aligner_that_learns_from_nothing_is_refused() -> None:
@@ -229,30 +296,54 @@ def test_a_graph_that_is_like_its_text_has_a_cosine_of_one(hash_embedder: Any) -
     with torch.no_grad():
         states, batch = aligner(graphs)
         own = pool(states, batch).numpy()
-    assert aligner.likeness(graphs, own).tolist() == pytest.approx([1.0, 1.0], abs=1e-5)  # single precision
+    assert aligner.likeness(graphs, own).tolist() == pytest.approx(
+        [1.0, 1.0], abs=1e-5
+    )  # single precision
     assert aligner.likeness(graphs, own[::-1].copy())[0] < 0.999
 
 
-def test_an_aligner_is_read_back_as_it_was_written(hash_embedder: Any, tmp_path: Path) -> None:
+def test_an_aligner_is_read_back_as_it_was_written(
+    hash_embedder: Any, tmp_path: Path
+) -> None:
     aligner = small(hash_embedder)
     for weight in aligner.parameters():
         torch.nn.init.normal_(weight, std=0.1)
     aligner.save(tmp_path)
     again = GraphAligner.load(tmp_path, hash_embedder)
     graph, question = aligner.vectors.of_facts(FACTS), hash_embedder.embed(["Ada"])[0]
-    assert again.scores(graph, question).tolist() == aligner.scores(graph, question).tolist()
+    assert (
+        again.scores(graph, question).tolist()
+        == aligner.scores(graph, question).tolist()
+    )
     assert again.config == SMALL
 
 
-def test_the_configuration_of_an_aligner_can_be_read_by_a_person(hash_embedder: Any, tmp_path: Path) -> None:
+def test_the_configuration_of_an_aligner_can_be_read_by_a_person(
+    hash_embedder: Any, tmp_path: Path
+) -> None:
     small(hash_embedder).save(tmp_path, {"data": "Bücher", "seed": 3})
     lines = (tmp_path / "config.json").read_text("utf-8").splitlines()
-    assert lines[:4] == ["{", '  "format": "ras-agent aligner",', '  "version": 2,', '  "config": {']
-    assert lines[-5:] == ['  "about": {', '    "data": "Bücher",', '    "seed": 3', "  }", "}"]
+    assert lines[:4] == [
+        "{",
+        '  "format": "ras-agent aligner",',
+        '  "version": 2,',
+        '  "config": {',
+    ]
+    assert lines[-5:] == [
+        '  "about": {',
+        '    "data": "Bücher",',
+        '    "seed": 3',
+        "  }",
+        "}",
+    ]
 
 
-def test_a_folder_without_an_aligner_says_so(hash_embedder: Any, tmp_path: Path) -> None:
-    with pytest.raises(WeightsError, match=r"there is no aligner in this folder; python -m"):
+def test_a_folder_without_an_aligner_says_so(
+    hash_embedder: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        WeightsError, match=r"there is no aligner in this folder; python -m"
+    ):
         GraphAligner.load(tmp_path)
     small(hash_embedder).save(tmp_path)
     (tmp_path / "aligner.safetensors").write_bytes(b"no weights")
@@ -263,7 +354,9 @@ def test_a_folder_without_an_aligner_says_so(hash_embedder: Any, tmp_path: Path)
         GraphAligner.load(tmp_path, hash_embedder)
 
 
-def test_the_encoder_of_a_graph_llm_can_begin_as_an_aligners(hash_embedder: Any, tmp_path: Path) -> None:
+def test_the_encoder_of_a_graph_llm_can_begin_as_an_aligners(
+    hash_embedder: Any, tmp_path: Path
+) -> None:
     aligner = small(hash_embedder)
     aligner.save(tmp_path)
     torch.manual_seed(5)
@@ -275,21 +368,43 @@ def test_the_encoder_of_a_graph_llm_can_begin_as_an_aligners(hash_embedder: Any,
         align_encoder(build_encoder(replace(SMALL.encoder, layers=1)), tmp_path)
 
 
-def test_an_aligner_is_written_into_folders_that_are_made(hash_embedder: Any, tmp_path: Path) -> None:
+def test_an_aligner_is_written_into_folders_that_are_made(
+    hash_embedder: Any, tmp_path: Path
+) -> None:
     small(hash_embedder).save(tmp_path / "models" / "aligner")
     small(hash_embedder).save(tmp_path / "models" / "aligner")  # over what is there
-    assert GraphAligner.load(tmp_path / "models" / "aligner", hash_embedder).config == SMALL
+    assert (
+        GraphAligner.load(tmp_path / "models" / "aligner", hash_embedder).config
+        == SMALL
+    )
 
 
 def test_the_temperatures_are_those_of_contrastive_learning_unless_given() -> None:
     config = AlignerConfig()
-    assert (config.hidden, config.projected, config.temperature, config.contrast) == (384, 384, 0.1, 0.1)
-    assert (config.likeness, config.per_node, config.embedder, config.encoder.width) == (True, False, "minilm", 384)
+    assert (config.hidden, config.projected, config.temperature, config.contrast) == (
+        384,
+        384,
+        0.1,
+        0.1,
+    )
+    assert (
+        config.likeness,
+        config.per_node,
+        config.embedder,
+        config.encoder.width,
+    ) == (True, False, "minilm", 384)
 
 
-@pytest.mark.parametrize("wrong", [{"hidden": 0}, {"projected": 0}, {"temperature": 0.0}, {"contrast": 0.0}])
-def test_a_width_below_1_and_a_temperature_of_0_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError, match="an aligner's widths are at least 1 and its temperatures above 0"):
+@pytest.mark.parametrize(
+    "wrong", [{"hidden": 0}, {"projected": 0}, {"temperature": 0.0}, {"contrast": 0.0}]
+)
+def test_a_width_below_1_and_a_temperature_of_0_are_refused(
+    wrong: dict[str, Any],
+) -> None:
+    with pytest.raises(
+        SettingsError,
+        match="an aligner's widths are at least 1 and its temperatures above 0",
+    ):
         replace(SMALL, **wrong)
     least = replace(SMALL, hidden=1, projected=1, temperature=0.01, contrast=0.01)
     assert least.hidden == 1

@@ -24,24 +24,36 @@ class Counting:
 
     def embed(self, texts: Sequence[str]) -> Any:
         self.seen.update(texts)
-        return np.array([[len(text), 1] for text in texts], dtype=np.float32).reshape(-1, 2)
+        return np.array([[len(text), 1] for text in texts], dtype=np.float32).reshape(
+            -1, 2
+        )
 
 
-def test_subjects_and_objects_are_nodes_and_facts_are_edges_from_one_to_the_other() -> None:
+def test_subjects_and_objects_are_nodes_and_facts_are_edges_from_one_to_the_other() -> (
+    None
+):
     graph = GraphVectors(Counting()).of_facts([BELL, LEITH])
-    assert graph.nodes[:, 0].tolist() == [len("Bell"), len("Edinburgh"), len("Water of Leith")]
+    assert graph.nodes[:, 0].tolist() == [
+        len("Bell"),
+        len("Edinburgh"),
+        len("Water of Leith"),
+    ]
     assert graph.edges[:, 0].tolist() == [len("was born in"), len("flows through")]
     assert graph.edge_index.tolist() == [[0, 2], [1, 1]]
     assert graph.group.tolist() == [0, 0, 0]
 
 
 def test_names_that_differ_in_case_alone_are_one_node() -> None:
-    graph = GraphVectors(Counting()).of_facts([BELL, ("EDINBURGH", "lies in", "Scotland")])
+    graph = GraphVectors(Counting()).of_facts(
+        [BELL, ("EDINBURGH", "lies in", "Scotland")]
+    )
     assert graph.edge_index.tolist() == [[0, 1], [1, 2]]
 
 
 def test_names_without_any_letter_are_nodes_of_their_own() -> None:
-    graph = GraphVectors(Counting()).of_facts([("?!", "precedes", "..."), ("...", "precedes", "?!")])
+    graph = GraphVectors(Counting()).of_facts(
+        [("?!", "precedes", "..."), ("...", "precedes", "?!")]
+    )
     assert graph.edge_index.tolist() == [[0, 1], [1, 0]]
 
 
@@ -53,8 +65,15 @@ def test_each_sub_query_has_a_sub_graph_and_one_without_facts_has_none() -> None
 
 
 def test_a_graph_without_facts_has_empty_arrays_of_the_right_shapes() -> None:
-    for graph in (GraphVectors(Counting()).of_facts([]), GraphVectors(Counting()).of_steps([[], []])):
-        assert (graph.nodes.shape, graph.edges.shape, graph.edge_index.shape) == ((0, 2), (0, 2), (2, 0))
+    for graph in (
+        GraphVectors(Counting()).of_facts([]),
+        GraphVectors(Counting()).of_steps([[], []]),
+    ):
+        assert (graph.nodes.shape, graph.edges.shape, graph.edge_index.shape) == (
+            (0, 2),
+            (0, 2),
+            (2, 0),
+        )
         assert graph.groups == 0
 
 

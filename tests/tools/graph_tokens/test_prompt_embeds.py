@@ -17,7 +17,9 @@ torch = pytest.importorskip("torch")
 
 
 def _decoded(text: str) -> Any:
-    return torch.load(io.BytesIO(base64.b64decode(text, validate=True)), weights_only=True)
+    return torch.load(
+        io.BytesIO(base64.b64decode(text, validate=True)), weights_only=True
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
@@ -40,10 +42,15 @@ def test_a_part_of_a_tensor_is_sent_without_the_rest() -> None:
     assert torch.equal(_decoded(encoded(whole.t()[:2])), whole.t()[:2])
 
 
-def test_a_token_takes_its_width_times_the_bytes_of_a_number_times_four_thirds() -> None:
+def test_a_token_takes_its_width_times_the_bytes_of_a_number_times_four_thirds() -> (
+    None
+):
     from ras_agent.tools.graph_tokens.prompt_embeds import encoded
 
-    sizes = [len(encoded(torch.zeros(count, 4096, dtype=torch.bfloat16))) for count in (100, 200)]
+    sizes = [
+        len(encoded(torch.zeros(count, 4096, dtype=torch.bfloat16)))
+        for count in (100, 200)
+    ]
     assert sizes[1] - sizes[0] == pytest.approx(100 * 4096 * 2 * 4 / 3, rel=1e-3)
 
 
@@ -51,9 +58,13 @@ def test_other_shapes_and_numbers_are_not_sent() -> None:
     from ras_agent.tools.graph_tokens.prompt_embeds import encoded
 
     for shape in ((0, 8), (8,), (1, 2, 8)):
-        with pytest.raises(ValueError, match=says("prompt's vectors", "shape (tokens, width)")):
+        with pytest.raises(
+            ValueError, match=says("prompt's vectors", "shape (tokens, width)")
+        ):
             encoded(torch.zeros(shape))
-    assert _decoded(encoded(torch.ones(2, 8, dtype=torch.float64))).dtype == torch.float32
+    assert (
+        _decoded(encoded(torch.ones(2, 8, dtype=torch.float64))).dtype == torch.float32
+    )
 
 
 def test_a_request_asks_for_what_is_said_and_leaves_the_rest_to_the_server() -> None:
@@ -61,9 +72,18 @@ def test_a_request_asks_for_what_is_said_and_leaves_the_rest_to_the_server() -> 
 
     vectors = torch.ones(2, 8)
     least = completion_request("tiny", vectors, max_tokens=7)
-    assert least == {"model": "tiny", "prompt_embeds": encoded(vectors), "max_tokens": 7, "temperature": 0.0}
-    assert "temperature" not in completion_request("tiny", vectors, max_tokens=7, temperature=None)
-    streamed = completion_request("tiny", vectors, max_tokens=7, temperature=0.5, stop=("\n",), stream=True)
+    assert least == {
+        "model": "tiny",
+        "prompt_embeds": encoded(vectors),
+        "max_tokens": 7,
+        "temperature": 0.0,
+    }
+    assert "temperature" not in completion_request(
+        "tiny", vectors, max_tokens=7, temperature=None
+    )
+    streamed = completion_request(
+        "tiny", vectors, max_tokens=7, temperature=0.5, stop=("\n",), stream=True
+    )
     assert streamed == {
         **least,
         "temperature": 0.5,
@@ -74,21 +94,38 @@ def test_a_request_asks_for_what_is_said_and_leaves_the_rest_to_the_server() -> 
 
 
 def _models() -> dict[str, Callable[[], Any]]:
-    from transformers import Gemma3ForCausalLM, Gemma3TextConfig, GPT2Config, GPT2LMHeadModel, LlamaConfig
+    from transformers import (
+        Gemma3ForCausalLM,
+        Gemma3TextConfig,
+        GPT2Config,
+        GPT2LMHeadModel,
+        LlamaConfig,
+    )
     from transformers import LlamaForCausalLM as Llama
 
-    small: dict[str, Any] = {"vocab_size": 50, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1}
+    small: dict[str, Any] = {
+        "vocab_size": 50,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 1,
+    }
     small |= {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16}
     return {
         "llama": lambda: Llama(LlamaConfig(**small)),
-        "gpt2": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=50, n_embd=32, n_layer=1, n_head=2)),
-        "gemma3": lambda: Gemma3ForCausalLM(Gemma3TextConfig(**small)),  # scales its word vectors
+        "gpt2": lambda: GPT2LMHeadModel(
+            GPT2Config(vocab_size=50, n_embd=32, n_layer=1, n_head=2)
+        ),
+        "gemma3": lambda: Gemma3ForCausalLM(
+            Gemma3TextConfig(**small)
+        ),  # scales its word vectors
     }
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma3"])
 @pytest.mark.parametrize("shards", [1, 4])
-def test_the_word_vectors_are_those_of_the_model(kind: str, shards: int, tiny_llm: Path, tmp_path: Path) -> None:
+def test_the_word_vectors_are_those_of_the_model(
+    kind: str, shards: int, tiny_llm: Path, tmp_path: Path
+) -> None:
     from transformers import AutoTokenizer
 
     from ras_agent.tools.graph_tokens.word_vectors import load_word_vectors
@@ -99,35 +136,55 @@ def test_the_word_vectors_are_those_of_the_model(kind: str, shards: int, tiny_ll
     assert (tmp_path / "model.safetensors.index.json").exists() is (shards > 1)
     words, tokenizer = load_word_vectors(str(tmp_path))
     ids = torch.arange(50)
-    assert torch.equal(words.get_input_embeddings()(ids), model.get_input_embeddings()(ids))
+    assert torch.equal(
+        words.get_input_embeddings()(ids), model.get_input_embeddings()(ids)
+    )
     assert sum(weight.numel() for weight in words.parameters()) == 50 * 32
     assert tokenizer.eos_token == "</s>"
 
 
-def test_a_prompt_is_the_same_with_the_word_vectors_alone(trained: Callable[[str], Path]) -> None:
+def test_a_prompt_is_the_same_with_the_word_vectors_alone(
+    trained: Callable[[str], Path],
+) -> None:
     from ras_agent.prompts import Turn
     from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
 
     for tuning in ("frozen", "lora", "full"):
-        whole, words = (GraphLLM.load(trained(tuning), words_only=alone) for alone in (False, True))
+        whole, words = (
+            GraphLLM.load(trained(tuning), words_only=alone) for alone in (False, True)
+        )
         graph = whole.vectors.of_facts([("Bell", "was born in", "Edinburgh")])
         turns = (Turn("user", "Where?"),)
-        assert torch.equal(words.prompt_embeddings(turns, graph), whole.prompt_embeddings(turns, graph))
+        assert torch.equal(
+            words.prompt_embeddings(turns, graph), whole.prompt_embeddings(turns, graph)
+        )
         assert words.window == whole.window
-        assert sum(weight.numel() for weight in words.language_model.parameters()) == 400 * 64
+        assert (
+            sum(weight.numel() for weight in words.language_model.parameters())
+            == 400 * 64
+        )
 
 
-def test_an_adapter_that_changes_word_vectors_is_not_served(graph_llm: Callable[..., Any], tmp_path: Path) -> None:
+def test_an_adapter_that_changes_word_vectors_is_not_served(
+    graph_llm: Callable[..., Any], tmp_path: Path
+) -> None:
     from ras_agent.tools.graph_tokens.graph_llm import GraphLLM, Lora
 
-    graph_llm(tuning="lora", lora=Lora(targets=("q_proj", "embed_tokens"))).save(tmp_path)
+    graph_llm(tuning="lora", lora=Lora(targets=("q_proj", "embed_tokens"))).save(
+        tmp_path
+    )
     with pytest.raises(
-        WeightsError, match=says("changes the word vectors", "lora.targets", "leave out 'embed_tokens'")
+        WeightsError,
+        match=says(
+            "changes the word vectors", "lora.targets", "leave out 'embed_tokens'"
+        ),
     ):
         GraphLLM.load(tmp_path, words_only=True)
 
 
-def test_a_folder_without_word_vectors_is_reported(tiny_llm: Path, tmp_path: Path) -> None:
+def test_a_folder_without_word_vectors_is_reported(
+    tiny_llm: Path, tmp_path: Path
+) -> None:
     import shutil
 
     from ras_agent.tools.graph_tokens.word_vectors import load_word_vectors
@@ -136,5 +193,7 @@ def test_a_folder_without_word_vectors_is_reported(tiny_llm: Path, tmp_path: Pat
         load_word_vectors(str(tmp_path / "nothing"))
     shutil.copytree(tiny_llm, tmp_path / "model")
     (tmp_path / "model" / "model.safetensors").unlink()
-    with pytest.raises(WeightsError, match=says("no model.safetensors", "model.embed_tokens.weight")):
+    with pytest.raises(
+        WeightsError, match=says("no model.safetensors", "model.embed_tokens.weight")
+    ):
         load_word_vectors(str(tmp_path / "model"))

@@ -46,7 +46,9 @@ def book(times: int) -> bytes:
         xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Mills</dc:title></metadata><manifest><item id="a"
         href="a.xhtml" media-type="application/xhtml+xml"/></manifest><spine>{spine}</spine></package>"""
     chapter = f"<html><body>{'<p>A <b>mill</b> stands.</p>' * 3000}</body></html>"
-    return archive(**{"META-INF/container.xml": CONTAINER, "c.opf": about, "a.xhtml": chapter})
+    return archive(
+        **{"META-INF/container.xml": CONTAINER, "c.opf": about, "a.xhtml": chapter}
+    )
 
 
 def table(rows: int, columns: int) -> bytes:
@@ -91,18 +93,29 @@ def test_a_file_has_the_text_that_it_has_without_a_process_of_its_own() -> None:
             process.convert(HeldFile("b.html", b" "))
 
 
-def test_a_file_whose_text_is_known_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_whose_text_is_known_needs_no_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(apart.sys, "executable", "/bin/false")
     with Apart(60) as process:
-        assert process.convert(HeldFile("a.html", PAGE, Converted("A mill."))) == Converted("A mill.")
+        assert process.convert(
+            HeldFile("a.html", PAGE, Converted("A mill."))
+        ) == Converted("A mill.")
 
 
 def test_a_page_that_takes_too_long_is_given_up() -> None:
-    with Apart(2) as process, pytest.raises(NotText, match=says("takes longer than 2 s to convert", "divide it")):
+    with (
+        Apart(2) as process,
+        pytest.raises(
+            NotText, match=says("takes longer than 2 s to convert", "divide it")
+        ),
+    ):
         process.convert(HeldFile("a.html", ENDLESS))
 
 
-def test_a_folder_with_such_a_page_is_indexed_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_with_such_a_page_is_indexed_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ingest_module, "FILE_SECONDS", 5.0)
     (tmp_path / "a.html").write_bytes(ENDLESS)
     (tmp_path / "b.html").write_bytes(PAGE)
@@ -113,7 +126,9 @@ def test_a_folder_with_such_a_page_is_indexed_without_it(tmp_path: Path, monkeyp
     assert report.documents_written == 1
 
 
-def test_a_process_that_ends_is_told_as_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_ends_is_told_as_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(apart.sys, "executable", "/bin/true")
     with Apart(60) as process, pytest.raises(NotText, match="needs more memory"):
         process.convert(HeldFile("a.html", PAGE))
@@ -130,35 +145,49 @@ def test_a_process_whose_input_ends_stops_in_the_middle_of_its_work() -> None:
     process.stdout.close()
 
 
-def test_a_process_has_so_much_time_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_has_so_much_time_of_the_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     resource = pytest.importorskip("resource")
     limits = {}
     monkeypatch.setattr(apart, "process_time", lambda: 3.5)
-    monkeypatch.setattr(resource, "setrlimit", lambda kind, pair: limits.update({kind: pair}))
+    monkeypatch.setattr(
+        resource, "setrlimit", lambda kind, pair: limits.update({kind: pair})
+    )
     apart._limit_time(60)
     assert limits[resource.RLIMIT_CPU][0] == 3 + 60 + 10
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux ends a process with its parent")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="Linux ends a process with its parent"
+)
 def test_a_process_whose_parent_has_ended_before_it_began_ends() -> None:
     code = "from ras_agent.tools.index.apart import _end_with; _end_with(1 << 30); raise SystemExit(3)"
     done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
     assert done.returncode == 0
 
 
-def test_a_book_is_given_up_at_the_chapter_that_makes_it_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_book_is_given_up_at_the_chapter_that_makes_it_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(conversions, "MOST_CHARACTERS", 100_000)
     assert len(book(2000)) < 2000
-    with pytest.raises(NotText, match=says("holds more than 100,000 characters", "divide it")):
+    with pytest.raises(
+        NotText, match=says("holds more than 100,000 characters", "divide it")
+    ):
         convert(HeldFile("a.epub", book(100_000)))
 
 
-def test_a_pdf_is_given_up_at_the_page_that_makes_it_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pdf_is_given_up_at_the_page_that_makes_it_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pytest.importorskip("pypdf")
     monkeypatch.setattr(conversions, "MOST_CHARACTERS", 10)
     read: list[str] = []
     monkeypatch.setattr(
-        conversions, "read_page", lambda page, layers: read.append("five.") or PageText("five.", "", 0, False)
+        conversions,
+        "read_page",
+        lambda page, layers: read.append("five.") or PageText("five.", "", 0, False),
     )
     with pytest.raises(NotText, match="holds more than 10 characters"):
         convert(HeldFile("a.pdf", pages(20)))
@@ -171,10 +200,14 @@ def test_a_pdf_of_too_many_pages_is_refused_before_they_are_read() -> None:
         convert(HeldFile("a.pdf", pages(20_000)))
 
 
-def test_a_process_of_its_own_has_no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_process_of_its_own_has_no_keys(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     given = {}
-    monkeypatch.setattr(apart.subprocess, "Popen", lambda command, **options: given.update(options))
+    monkeypatch.setattr(
+        apart.subprocess, "Popen", lambda command, **options: given.update(options)
+    )
     apart._started()
     assert "sk-secret" not in str(given)
     assert "PATH" in given["env"]

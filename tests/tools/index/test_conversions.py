@@ -62,7 +62,11 @@ def archive(members: Mapping[str, str | bytes]) -> bytes:
     return made.getvalue()
 
 
-def docx(*paragraphs: str | tuple[str, str], more: str = "", others: Mapping[str, str | bytes] | None = None) -> bytes:
+def docx(
+    *paragraphs: str | tuple[str, str],
+    more: str = "",
+    others: Mapping[str, str | bytes] | None = None,
+) -> bytes:
     """A DOCX of paragraphs, each a text or (style, text). more: XML of the body. others: members of the archive."""
     body = ""
     for paragraph in paragraphs:
@@ -100,7 +104,10 @@ def pptx(*slides: tuple[str, str]) -> bytes:
 def epub(*chapters: str) -> bytes:
     """An EPUB called "The Sonar" by Ann Lee, of chapters in XHTML."""
     names = [f"c{number}.xhtml" for number in range(len(chapters))]
-    items = "".join(f'<item id="{name}" href="{name}" media-type="application/xhtml+xml"/>' for name in names)
+    items = "".join(
+        f'<item id="{name}" href="{name}" media-type="application/xhtml+xml"/>'
+        for name in names
+    )
     spine = "".join(f'<itemref idref="{name}"/>' for name in names)
     container = (
         '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container" version="1.0"><rootfiles>'
@@ -116,7 +123,9 @@ def epub(*chapters: str) -> bytes:
         f"OEBPS/{name}": f"{head}<head><title>x</title><style>p {{}}</style></head><body>{chapter}</body></html>"
         for name, chapter in zip(names, chapters, strict=True)
     }
-    return archive({"META-INF/container.xml": container, "OEBPS/content.opf": package, **pages})
+    return archive(
+        {"META-INF/container.xml": container, "OEBPS/content.opf": package, **pages}
+    )
 
 
 # ---- the tests
@@ -135,7 +144,9 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     monkeypatch.setattr(socket, "getaddrinfo", refused)
 
     def make(name: str, content: str | bytes) -> Path:
-        (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+        (tmp_path / name).write_bytes(
+            content.encode() if isinstance(content, str) else content
+        )
         return tmp_path / name
 
     return make
@@ -173,21 +184,33 @@ class TestHTML:
             "<iframe src='http://127.0.0.1:9/'>secret</iframe><object data='http://127.0.0.1:9/'>secret</object>",
         ],
     )
-    def test_what_no_reader_sees_is_not_read_and_nothing_is_fetched(self, make: Make, unread: str) -> None:
+    def test_what_no_reader_sees_is_not_read_and_nothing_is_fetched(
+        self, make: Make, unread: str
+    ) -> None:
         page = f"<head><link rel=stylesheet href='http://127.0.0.1:9/a.css'></head><body>{unread}<p>Seen.</p></body>"
         assert convert(make("a.html", page)).text == "Seen."
 
-    def test_the_title_is_the_heading_else_that_of_the_page_else_the_name_of_the_file(self, make: Make) -> None:
+    def test_the_title_is_the_heading_else_that_of_the_page_else_the_name_of_the_file(
+        self, make: Make
+    ) -> None:
         pages = ("<title>A</title><h1>B</h1>", "<title>A</title><p>b</p>", "<p>b</p>")
         found = [item for page in pages for item in load(make("a_c.htm", page))]
-        assert [item.title for item in found if isinstance(item, Document)] == ["B", "A", "a c"]
+        assert [item.title for item in found if isinstance(item, Document)] == [
+            "B",
+            "A",
+            "a c",
+        ]
 
     def test_a_page_has_the_encoding_that_it_declares(self, make: Make) -> None:
         pytest.importorskip("webencodings")
         page = "<meta charset='iso-8859-1'><p>Größe</p>"
         assert convert(make("a.html", page.encode("latin-1"))).text == "Größe"
         assert convert(make("a.html", "<p>Größe</p>".encode("utf-16"))).text == "Größe"
-        told = says("neither UTF-8 nor the encoding that it declares", "byte 0xf6 at 5", "iconv -f ENCODING -t UTF-8")
+        told = says(
+            "neither UTF-8 nor the encoding that it declares",
+            "byte 0xf6 at 5",
+            "iconv -f ENCODING -t UTF-8",
+        )
         assert told.search(reason(make("a.html", "<p>Größe</p>".encode("latin-1"))))
 
     def test_a_deep_page_is_read(self, make: Make) -> None:
@@ -199,35 +222,65 @@ class TestHTML:
         page = f"<p>Before.</p><table><caption>Of\nall</caption><thead>{row}</thead>{row * 999}</table><p>After.</p>"
         shown = "| a\\| b | c d | e |"
         lines = convert(make("a.html", page)).text.splitlines()
-        assert lines[:7] == ["Before.", "", "Of all", "", shown, "| --- | --- | --- |", shown]
+        assert lines[:7] == [
+            "Before.",
+            "",
+            "Of all",
+            "",
+            shown,
+            "| --- | --- | --- |",
+            shown,
+        ]
         assert lines.count(shown) == 1000
         assert lines[-2:] == ["", "After."]
 
-    def test_a_table_whose_rows_have_bodies_of_their_own_is_one_table(self, make: Make) -> None:
+    def test_a_table_whose_rows_have_bodies_of_their_own_is_one_table(
+        self, make: Make
+    ) -> None:
         body = "<tbody><tr><td colspan=2>a</tbody>"
-        lines = convert(make("a.html", f"<table>{body * 150}</table>")).text.splitlines()
+        lines = convert(
+            make("a.html", f"<table>{body * 150}</table>")
+        ).text.splitlines()
         assert lines == ["| a |", "| --- |", *["| a |"] * 149]
 
     def test_a_table_in_a_large_one_is_read_with_its_cell(self, make: Make) -> None:
         inner = "<table><tr><td>x<td>y</table>"
         page = f"<table><tr><td>{inner}<td>z{'<tr><td>a<td>b' * 1000}</table>"
-        assert convert(make("a.html", page)).text.splitlines()[:3] == ["| x y | z |", "| --- | --- |", "| a | b |"]
+        assert convert(make("a.html", page)).text.splitlines()[:3] == [
+            "| x y | z |",
+            "| --- | --- |",
+            "| a | b |",
+        ]
 
     def test_a_long_list_keeps_its_numbers(self, make: Make) -> None:
-        lines = convert(make("a.html", f"<ol start=7>{'<li>a' * 600}</ol>")).text.splitlines()
+        lines = convert(
+            make("a.html", f"<ol start=7>{'<li>a' * 600}</ol>")
+        ).text.splitlines()
         assert (lines[0], lines[-1], len(lines)) == ("* 7. a", "* 606. a", 600)
 
     def test_a_hundred_thousand_blanks_are_one(self, make: Make) -> None:
         assert convert(make("a.html", f"<p>a{' ' * 200_000}b</p>")).text == "a b"
 
-    def test_a_page_that_is_too_large_is_refused(self, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_page_that_is_too_large_is_refused(
+        self, make: Make, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(conversions, "LARGEST_PAGE", 1 << 20)
-        assert reason(make("a.html", "x" * (1 << 20) + "x")) == "larger than 1 MiB; divide it, or save it as text"
+        assert (
+            reason(make("a.html", "x" * (1 << 20) + "x"))
+            == "larger than 1 MiB; divide it, or save it as text"
+        )
 
 
 class TestDOCX:
-    def test_headings_stay_and_linked_pictures_are_not_fetched(self, make: Make) -> None:
-        made = docx(("Title", "Velmora_guide"), ("Heading1", "History"), "Founded in 1987.", more=PICTURE)
+    def test_headings_stay_and_linked_pictures_are_not_fetched(
+        self, make: Make
+    ) -> None:
+        made = docx(
+            ("Title", "Velmora_guide"),
+            ("Heading1", "History"),
+            "Founded in 1987.",
+            more=PICTURE,
+        )
         assert convert(make("a.docx", made)) == Converted(
             "# Velmora_guide\n\n# History\n\nFounded in 1987.", "Velmora_guide"
         )
@@ -242,17 +295,28 @@ class TestDOCX:
 
 class TestPPTX:
     def test_a_slide_is_a_page(self, make: Make) -> None:
-        slides = pptx(("Velmora", "Founded in 1987."), ("", ""), ("Depot", "In Mittenau."))
+        slides = pptx(
+            ("Velmora", "Founded in 1987."), ("", ""), ("Depot", "In Mittenau.")
+        )
         assert convert(make("a.pptx", slides)) == Converted(
-            "# Velmora\nFounded in 1987.\n# Depot\nIn Mittenau.\n", "Velmora", pages=(0, 27, 27)
+            "# Velmora\nFounded in 1987.\n# Depot\nIn Mittenau.\n",
+            "Velmora",
+            pages=(0, 27, 27),
         )
 
 
 class TestEPUB:
-    def test_chapters_follow_each_other_and_the_book_says_its_title(self, make: Make) -> None:
-        book = epub("<h1>One</h1><p>Text.<script>x()</script><img src='http://127.0.0.1:9/a.png'/></p>", "<h1>Two</h1>")
+    def test_chapters_follow_each_other_and_the_book_says_its_title(
+        self, make: Make
+    ) -> None:
+        book = epub(
+            "<h1>One</h1><p>Text.<script>x()</script><img src='http://127.0.0.1:9/a.png'/></p>",
+            "<h1>Two</h1>",
+        )
         assert convert(make("a.epub", book)) == Converted(
-            "# One\n\nText.\n\n# Two", "The Sonar", {"authors": "Ann Lee", "language": "en"}
+            "# One\n\nText.\n\n# Two",
+            "The Sonar",
+            {"authors": "Ann Lee", "language": "en"},
         )
 
 
@@ -262,35 +326,72 @@ class TestArchives:
         self, make: Make, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(archives, "LARGEST_UNPACKED", 1 << 20)
-        told = says("1 MiB in 2 files", "at most 1 MiB in 10,000", "divide it", "save it as text")
-        assert told.search(reason(make(name, archive({"a": b"0" * (1 << 20), "b": b"0"}))))
+        told = says(
+            "1 MiB in 2 files",
+            "at most 1 MiB in 10,000",
+            "divide it",
+            "save it as text",
+        )
+        assert told.search(
+            reason(make(name, archive({"a": b"0" * (1 << 20), "b": b"0"})))
+        )
 
-    def test_a_bomb_that_lies_is_not_unpacked(self, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_bomb_that_lies_is_not_unpacked(
+        self, make: Make, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(archives, "LARGEST_UNPACKED", 1 << 20)
         large = (1 << 21).to_bytes(4, "little")
-        lying = archive({"a": b"0" * (1 << 21)}).replace(large, (10).to_bytes(4, "little"))
+        lying = archive({"a": b"0" * (1 << 21)}).replace(
+            large, (10).to_bytes(4, "little")
+        )
         assert reason(make("a.docx", lying)).startswith(
             "not a readable DOCX file (BadZipFile: Bad CRC-32 for file 'a')"
         )
 
-    def test_a_part_that_is_too_large_is_refused(self, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_part_that_is_too_large_is_refused(
+        self, make: Make, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(archives, "LARGEST_PART", 1 << 22)
         made = docx("x", others={"word/document.xml": b"0" * (1 << 22) + b"0"})
         told = says("word/document.xml", "larger than 4 MiB", "divide the file")
         assert told.search(reason(make("a.docx", made)))
 
-    def test_so_is_one_of_too_many_files(self, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_so_is_one_of_too_many_files(
+        self, make: Make, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(archives, "MOST_MEMBERS", 2)
-        assert reason(make("a.epub", archive(dict.fromkeys("abc", b"")))).startswith("unpacks to 0 MiB in 3 files")
+        assert reason(make("a.epub", archive(dict.fromkeys("abc", b"")))).startswith(
+            "unpacks to 0 MiB in 3 files"
+        )
 
     @pytest.mark.parametrize(
         ("name", "content", "message"),
         [
-            ("a.docx", b"PK?", "not a readable DOCX file (BadZipFile: File is not a zip file); "),
-            ("a.pptx", docx("x"), "not a readable PPTX file (ValueError: is not a PowerPoint file, content type is"),
-            ("a.epub", archive({"a": "b"}), "not a readable EPUB file (KeyError: \"There is no item named 'META-INF"),
-            ("a.docx", b"\xd0\xcf\x11\xe0", "encrypted, or of an older Office; save it without a password in today's"),
-            ("a.docx", docx(), "holds no text; a DOCX file of pictures needs OCR first"),
+            (
+                "a.docx",
+                b"PK?",
+                "not a readable DOCX file (BadZipFile: File is not a zip file); ",
+            ),
+            (
+                "a.pptx",
+                docx("x"),
+                "not a readable PPTX file (ValueError: is not a PowerPoint file, content type is",
+            ),
+            (
+                "a.epub",
+                archive({"a": "b"}),
+                "not a readable EPUB file (KeyError: \"There is no item named 'META-INF",
+            ),
+            (
+                "a.docx",
+                b"\xd0\xcf\x11\xe0",
+                "encrypted, or of an older Office; save it without a password in today's",
+            ),
+            (
+                "a.docx",
+                docx(),
+                "holds no text; a DOCX file of pictures needs OCR first",
+            ),
         ],
     )
     def test_what_cannot_be_read_says_why_and_what_to_do(
@@ -299,15 +400,21 @@ class TestArchives:
         assert reason(make(name, content)).startswith(message)
 
 
-def test_a_file_that_cannot_be_converted_is_skipped_and_an_empty_one_is_no_error(make: Make) -> None:
+def test_a_file_that_cannot_be_converted_is_skipped_and_an_empty_one_is_no_error(
+    make: Make,
+) -> None:
     (bad,) = load(make("a.docx", b"x"), "docs/a.docx")
     assert isinstance(bad, Skipped)
     assert (bad.place, bad.error) == ("docs/a.docx", True)
     assert bad.reason.endswith("; open it and save it again as DOCX, or as text")
-    assert list(load(make("b.html", " "))) == [Skipped("b.html", "holds no text", error=False)]
+    assert list(load(make("b.html", " "))) == [
+        Skipped("b.html", "holds no text", error=False)
+    ]
 
 
-def test_without_the_extra_the_remedy_is_reported(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_remedy_is_reported(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "markitdown", None)
     assert [str(item) for item in load(make("a.html", "<p>x</p>"))] == [
         "a.html: reading HTML files needs an extra: pip install 'ras-agent[documents]'"

@@ -23,8 +23,13 @@ def only(item: object) -> Passage:
 
 
 def test_a_text_is_a_passage_with_an_id_of_its_own() -> None:
-    bell, leith = given_passages(["Bell was born in Edinburgh.", "The Water of Leith is a river."])
-    assert (bell.text, leith.text) == ("Bell was born in Edinburgh.", "The Water of Leith is a river.")
+    bell, leith = given_passages(
+        ["Bell was born in Edinburgh.", "The Water of Leith is a river."]
+    )
+    assert (bell.text, leith.text) == (
+        "Bell was born in Edinburgh.",
+        "The Water of Leith is a river.",
+    )
     assert bell.id != leith.id
     assert only("Bell was born in Edinburgh.").id == bell.id
 
@@ -35,8 +40,12 @@ def test_a_passage_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("key", ["text", "page_content", "content"])
-def test_a_dictionary_has_its_text_under_a_usual_key_and_its_other_keys_are_metadata(key: str) -> None:
-    passage = only({"id": 7, key: "Bell.", "title": "B", "team": "x", "metadata": {"year": 1847}})
+def test_a_dictionary_has_its_text_under_a_usual_key_and_its_other_keys_are_metadata(
+    key: str,
+) -> None:
+    passage = only(
+        {"id": 7, key: "Bell.", "title": "B", "team": "x", "metadata": {"year": 1847}}
+    )
     assert passage == Passage("7", "Bell.", "B", "", {"team": "x", "year": 1847})
 
 
@@ -47,7 +56,10 @@ def test_a_passages_own_dictionary_is_that_passage() -> None:
 
 def test_a_langchain_document_is_a_passage_of_its_file() -> None:
     passage = only(
-        Document("Bell was born.", metadata={"source": "notes/Alexander_Bell.txt", "read": date(2026, 1, 2)})
+        Document(
+            "Bell was born.",
+            metadata={"source": "notes/Alexander_Bell.txt", "read": date(2026, 1, 2)},
+        )
     )
     assert (passage.text, passage.file, passage.title) == (
         "Bell was born.",
@@ -59,21 +71,36 @@ def test_a_langchain_document_is_a_passage_of_its_file() -> None:
 
 
 def test_pages_of_langchains_pdf_loaders_count_from_0_and_ours_from_1() -> None:
-    assert only(Document("Bell.", metadata={"source": "a.pdf", "page": 0, "total_pages": 2})).page == 1
-    assert only(Document("Bell.", metadata={"source": "a.pdf", "page_number": 1})).page == 1
+    assert (
+        only(
+            Document("Bell.", metadata={"source": "a.pdf", "page": 0, "total_pages": 2})
+        ).page
+        == 1
+    )
+    assert (
+        only(Document("Bell.", metadata={"source": "a.pdf", "page_number": 1})).page
+        == 1
+    )
 
 
 def test_a_long_text_is_cut_and_one_with_an_id_is_not() -> None:
     text = "Bell was born in Edinburgh. " * 20
     cut = list(given_passages([text], Chunking(100, 0)))
     assert all(len(passage.text) <= 100 for passage in cut)
-    assert "".join(passage.text for passage in cut).replace(" ", "") == text.replace(" ", "")
-    assert [passage.text for passage in given_passages([{"id": "a", "text": text}], Chunking(100, 0))] == [text]
+    assert "".join(passage.text for passage in cut).replace(" ", "") == text.replace(
+        " ", ""
+    )
+    assert [
+        passage.text
+        for passage in given_passages([{"id": "a", "text": text}], Chunking(100, 0))
+    ] == [text]
 
 
 def test_the_same_text_twice_is_one_passage_unless_what_is_said_of_it_differs() -> None:
     assert len(list(given_passages(["Bell.", "Bell.", Document("Bell.")]))) == 1
-    both = given_passages([{"text": "Bell.", "team": "x"}, {"text": "Bell.", "team": "y"}])
+    both = given_passages(
+        [{"text": "Bell.", "team": "x"}, {"text": "Bell.", "team": "y"}]
+    )
     assert len({passage.id for passage in both}) == 2
 
 
@@ -93,14 +120,19 @@ def test_what_is_no_list_of_texts_is_named(wrong: Any, words: tuple[str, ...]) -
         list(given_passages(wrong))
 
 
-def test_a_path_is_read_as_the_file_or_the_folder_of_files_that_it_is(tmp_path: Path) -> None:
+def test_a_path_is_read_as_the_file_or_the_folder_of_files_that_it_is(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "bell.md").write_text("# Bell\n\nBell was born in Edinburgh.")
     (tmp_path / "people.jsonl").write_text(
         '{"text": "Ada was born in London."}\n{"text": "Lise was born in Vienna."}\n'
     )
     (of_file,) = given_passages([tmp_path / "bell.md"])
     assert of_file.title == "Bell"
-    of_folder = [passage.text for passage in given_passages([tmp_path, "Grace was born in New York City."])]
+    of_folder = [
+        passage.text
+        for passage in given_passages([tmp_path, "Grace was born in New York City."])
+    ]
     assert len(of_folder) == 4
 
 
@@ -109,8 +141,12 @@ def test_a_path_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
         list(given_passages([tmp_path / "none.md"]))
 
 
-def test_the_name_of_a_file_as_a_text_is_an_error_that_says_how_to_read_it(tmp_path: Path) -> None:
+def test_the_name_of_a_file_as_a_text_is_an_error_that_says_how_to_read_it(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "bell.md"
     file.write_text("Bell was born in Edinburgh.")
-    with pytest.raises(IngestError, match=says("text 1 of the index is the name of a file", "Path(")):
+    with pytest.raises(
+        IngestError, match=says("text 1 of the index is the name of a file", "Path(")
+    ):
         list(given_passages([str(file)]))

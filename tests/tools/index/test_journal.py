@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ras_agent.tools.index.journal import Journal, JournalEntry, JournalFile, open_journal
+from ras_agent.tools.index.journal import (
+    Journal,
+    JournalEntry,
+    JournalFile,
+    open_journal,
+)
 from ras_agent.tools.index.store import PassageIndex
 
 
@@ -16,7 +21,9 @@ def journal() -> Iterator[Journal]:
         yield opened
 
 
-def test_each_run_has_the_number_after_the_last_that_was_committed(tmp_path: Path) -> None:
+def test_each_run_has_the_number_after_the_last_that_was_committed(
+    tmp_path: Path,
+) -> None:
     PassageIndex.create(tmp_path / "i")
     for number in (1, 2, 3):
         with open_journal(PassageIndex.open(tmp_path / "i").database) as opened:
@@ -35,14 +42,19 @@ def test_what_is_not_committed_is_not_stored(tmp_path: Path) -> None:
         opened.commit()
         opened.put_file("docs/d.txt", Path("/docs/d.txt"), "1")
     with open_journal(PassageIndex.open(tmp_path / "i").database) as opened:
-        assert [file.label for file in opened.files_in(Path("/docs"))] == ["docs/a.txt", "docs/c.txt"]
+        assert [file.label for file in opened.files_in(Path("/docs"))] == [
+            "docs/a.txt",
+            "docs/c.txt",
+        ]
 
 
 def test_a_file_is_found_by_its_label_and_by_its_path(journal: Journal) -> None:
     journal.put_file("docs/a.txt", Path("/home/docs/a.txt"), "7")
     journal.put_file("docs/a.txt", Path("/home/docs/a.txt"), "8")
     found = JournalFile("docs/a.txt", Path("/home/docs/a.txt"), "8")
-    assert journal.file("docs/a.txt") == journal.file_at(Path("/home/docs/a.txt")) == found
+    assert (
+        journal.file("docs/a.txt") == journal.file_at(Path("/home/docs/a.txt")) == found
+    )
     assert journal.file("docs/b.txt") is None
     assert journal.file_at(Path("/home/docs")) is None
 
@@ -53,8 +65,12 @@ def test_a_name_that_is_no_text_is_a_path_all_the_same(journal: Journal) -> None
     assert journal.file_at(path) == JournalFile("docs/?.txt", path, "1")
 
 
-def test_files_of_a_folder_are_those_in_it_and_not_those_of_a_folder_whose_name_begins_alike(journal: Journal) -> None:
-    for number, path in enumerate(["/a/z", "/a/b/c", "/a0", "/a.txt", "/ab/c", "/a-b/c", "/A/z"]):
+def test_files_of_a_folder_are_those_in_it_and_not_those_of_a_folder_whose_name_begins_alike(
+    journal: Journal,
+) -> None:
+    for number, path in enumerate(
+        ["/a/z", "/a/b/c", "/a0", "/a.txt", "/ab/c", "/a-b/c", "/A/z"]
+    ):
         journal.put_file(f"{number}", Path(path), "1")
     assert [file.label for file in journal.files_in(Path("/a"))] == ["0", "1"]
     assert [file.label for file in journal.files_in(Path("/a.txt"))] == ["3"]
@@ -65,12 +81,20 @@ def test_files_of_a_folder_are_those_in_it_and_not_those_of_a_folder_whose_name_
 def test_sources_are_listed_by_path_and_have_a_name_each(journal: Journal) -> None:
     journal.put_source(Path("/b/docs"), "docs-2")
     journal.put_source(Path("/a/docs"), "docs")
-    assert list(journal.sources().items()) == [(Path("/a/docs"), "docs"), (Path("/b/docs"), "docs-2")]
-    assert (journal.source_at(Path("/a/docs")), journal.source_at(Path("/a"))) == ("docs", None)
+    assert list(journal.sources().items()) == [
+        (Path("/a/docs"), "docs"),
+        (Path("/b/docs"), "docs-2"),
+    ]
+    assert (journal.source_at(Path("/a/docs")), journal.source_at(Path("/a"))) == (
+        "docs",
+        None,
+    )
     assert (journal.has_source("docs-2"), journal.has_source("docs-3")) == (True, False)
 
 
-def test_a_source_that_no_file_is_left_of_leaves_its_name_free(journal: Journal) -> None:
+def test_a_source_that_no_file_is_left_of_leaves_its_name_free(
+    journal: Journal,
+) -> None:
     journal.put_source(Path("/a/docs"), "docs")
     journal.put_source(Path("/b/docs"), "docs-2")
     journal.put_file("docs-2/x", Path("/b/docs/x"), "1")
@@ -90,10 +114,15 @@ def test_what_moves_takes_all_that_is_in_it_along(journal: Journal) -> None:
         Path("/elsewhere"): "docs",
         Path("/elsewhere/inner"): "inner",
     }
-    assert [file.path for file in journal.files_in(Path("/"))] == [Path("/elsewhere/x"), Path("/a/docs2/x")]
+    assert [file.path for file in journal.files_in(Path("/"))] == [
+        Path("/elsewhere/x"),
+        Path("/a/docs2/x"),
+    ]
 
 
-def test_a_document_is_found_by_its_id_and_by_the_id_that_its_file_gives_it(journal: Journal) -> None:
+def test_a_document_is_found_by_its_id_and_by_the_id_that_its_file_gives_it(
+    journal: Journal,
+) -> None:
     journal.put_document("docs/a#1", "docs/a", "1", "line 3", b"digest")
     entry = JournalEntry("docs/a#1", "docs/a", "1", "line 3", b"digest", 1)
     assert journal.document("docs/a#1") == journal.document_of("docs/a", "1") == entry
@@ -102,7 +131,9 @@ def test_a_document_is_found_by_its_id_and_by_the_id_that_its_file_gives_it(jour
     assert journal.document_of("docs/b", "1") is None
 
 
-def test_ids_of_a_range_begin_with_the_first_and_end_before_the_end(journal: Journal) -> None:
+def test_ids_of_a_range_begin_with_the_first_and_end_before_the_end(
+    journal: Journal,
+) -> None:
     for name in ("a", "b", "bb", "c"):
         journal.put_document(name, "f", name, "", b"")
     assert sorted(journal.ids_from("b", "c")) == ["b", "bb"]
@@ -137,7 +168,9 @@ def test_what_is_dropped_is_being_erased_until_that_has_ended(journal: Journal) 
     journal.end_erasing()
 
 
-def test_nothing_of_a_dropped_name_is_in_the_file_once_it_is_erased(tmp_path: Path) -> None:
+def test_nothing_of_a_dropped_name_is_in_the_file_once_it_is_erased(
+    tmp_path: Path,
+) -> None:
     with open_journal(PassageIndex.create(tmp_path / "i").database) as opened:
         for number in range(500):
             opened.put_file(f"hidden{number}", Path(f"/hidden{number}"), "")
@@ -153,12 +186,17 @@ def test_nothing_of_a_dropped_name_is_in_the_file_once_it_is_erased(tmp_path: Pa
             assert b"hidden" not in file.read_bytes()
 
 
-def test_a_forgotten_document_leaves_its_file_unstamped_while_others_are_in_it(journal: Journal) -> None:
+def test_a_forgotten_document_leaves_its_file_unstamped_while_others_are_in_it(
+    journal: Journal,
+) -> None:
     journal.put_file("f", Path("/f"), "stamp")
     for name in ("a", "b"):
         journal.put_document(name, "f", name, "", b"")
     journal.forget_document("a")
-    assert (journal.file("f"), journal.document("a")) == (JournalFile("f", Path("/f"), ""), None)
+    assert (journal.file("f"), journal.document("a")) == (
+        JournalFile("f", Path("/f"), ""),
+        None,
+    )
     journal.forget_document("b")
     assert journal.file("f") is None
     assert journal.erasing() == ("a", "b", "f")

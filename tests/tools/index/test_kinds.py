@@ -18,7 +18,13 @@ from ras_agent.tools.index.load import Document, Skipped, load
 from ras_agent.tools.index.ocr import with_ocr
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tags import without_tags
-from ras_agent.tools.index.text_files import Converted, FileContent, HeldFile, NotText, OnRead
+from ras_agent.tools.index.text_files import (
+    Converted,
+    FileContent,
+    HeldFile,
+    NotText,
+    OnRead,
+)
 from ras_agent.tools.index.vision import with_vision
 
 RST = """=====
@@ -63,9 +69,7 @@ NOTE not said
 The <b>sonar</b> leaks.
 Since May.
 """
-SRT = (
-    "1\r\n00:00:01,000 --> 00:00:03,000\r\nThe sonar leaks.\r\n\r\n2\r\n00:00:04,000 --> 00:00:05,000\r\nSince May.\r\n"
-)
+SRT = "1\r\n00:00:01,000 --> 00:00:03,000\r\nThe sonar leaks.\r\n\r\n2\r\n00:00:04,000 --> 00:00:05,000\r\nSince May.\r\n"
 CELLS = [
     {"cell_type": "markdown", "source": ["# Sonar\n", "It leaks."]},
     {"cell_type": "code", "source": "# no heading", "outputs": [{"text": "printed"}]},
@@ -119,15 +123,33 @@ def documents(name: str, data: str | bytes) -> list[Document | Skipped]:
             "# Sonar\n\n## Repair\n\nOpen the lid.\n\n```\n= no heading\n```\n",
             "2024-05-03",
         ),
-        ("a.vtt", VTT, "a", "Ann Ray: The sonar leaks.\nThe sonar leaks.\nSince May.\n", None),
+        (
+            "a.vtt",
+            VTT,
+            "a",
+            "Ann Ray: The sonar leaks.\nThe sonar leaks.\nSince May.\n",
+            None,
+        ),
         ("a.srt", SRT, "a", "The sonar leaks.\nSince May.\n", None),
-        ("a.ipynb", json.dumps({"cells": CELLS}), "Sonar", "# Sonar\nIt leaks.\n\n```\n# no heading\n```\n", None),
+        (
+            "a.ipynb",
+            json.dumps({"cells": CELLS}),
+            "Sonar",
+            "# Sonar\nIt leaks.\n\n```\n# no heading\n```\n",
+            None,
+        ),
     ],
 )
-def test_texts_of_other_forms_become_markdown(name: str, data: str, title: str, text: str, date: str | None) -> None:
+def test_texts_of_other_forms_become_markdown(
+    name: str, data: str, title: str, text: str, date: str | None
+) -> None:
     (document,) = documents(name, data)
     assert isinstance(document, Document)
-    assert (document.title, document.text, document.metadata.get("date")) == (title, text, date)
+    assert (document.title, document.text, document.metadata.get("date")) == (
+        title,
+        text,
+        date,
+    )
     assert document.is_markdown
 
 
@@ -157,15 +179,24 @@ def test_a_mail_is_its_own_words_and_apart_from_them_what_it_quotes() -> None:
         "to": "bo@sonar.example",
         "date": "2024-05-03T10:00:00+02:00",
     }
-    assert (quoted.id, quoted.text) == ("a.eml:quoted", "On 2 May 2024, Bo Day wrote:\nDoes it leak?")
+    assert (quoted.id, quoted.text) == (
+        "a.eml:quoted",
+        "On 2 May 2024, Bo Day wrote:\nDoes it leak?",
+    )
     assert quoted.metadata["quoted"] is True
-    assert str(attached) == "a.eml attachment plan.pdf: attachments are not read; save it as a file"
+    assert (
+        str(attached)
+        == "a.eml attachment plan.pdf: attachments are not read; save it as a file"
+    )
 
 
 @pytest.mark.parametrize(
     ("data", "texts"),
     [
-        ('[{"text": "It leaks."}, {"text": "Since May."}]', ["It leaks.", "Since May."]),
+        (
+            '[{"text": "It leaks."}, {"text": "Since May."}]',
+            ["It leaks.", "Since May."],
+        ),
         (
             '{"pumps": [{"name": "P-61", "made": {"year": 1961}, "tags": ["a", 2]}]}',
             ["name: P-61; made.year: 1961; tags: a, 2"],
@@ -174,7 +205,9 @@ def test_a_mail_is_its_own_words_and_apart_from_them_what_it_quotes() -> None:
     ],
 )
 def test_a_json_file_is_its_objects(data: str, texts: list[str]) -> None:
-    assert [one.text for one in documents("a.json", data) if isinstance(one, Document)] == texts
+    assert [
+        one.text for one in documents("a.json", data) if isinstance(one, Document)
+    ] == texts
 
 
 def test_the_rows_of_a_workbook_are_records() -> None:
@@ -183,7 +216,12 @@ def test_the_rows_of_a_workbook_are_records() -> None:
     book = openpyxl.Workbook()
     sheet = book.active
     sheet.title = "Fares"
-    for row in (["Fares of 2024"], ["Route", "Adult", "Share"], ["Orvena", 22.0, 0.25], [None, 9, None]):
+    for row in (
+        ["Fares of 2024"],
+        ["Route", "Adult", "Share"],
+        ["Orvena", 22.0, 0.25],
+        [None, 9, None],
+    ):
         sheet.append(row)
     sheet["C3"].number_format = "0%"
     sheet.merge_cells("A3:A4")
@@ -191,7 +229,10 @@ def test_the_rows_of_a_workbook_are_records() -> None:
     file = BytesIO()
     book.save(file)
     hidden, above, first, second = documents("a.xlsx", file.getvalue())
-    assert str(above) == "a.xlsx sheet Fares row 1: stands above the header, and is left out: 'Fares of 2024'"
+    assert (
+        str(above)
+        == "a.xlsx sheet Fares row 1: stands above the header, and is left out: 'Fares of 2024'"
+    )
     assert str(hidden) == "a.xlsx: text that no reader sees is left out: 1 part hidden"
     assert isinstance(first, Document)
     assert isinstance(second, Document)
@@ -200,7 +241,12 @@ def test_the_rows_of_a_workbook_are_records() -> None:
         "Orvena",
         "Route: Orvena; Adult: 22; Share: 25%",
     )
-    assert first.metadata["facts"][0] == ["Orvena", "Adult", "22", "a.xlsx sheet Fares row 3 column Adult"]
+    assert first.metadata["facts"][0] == [
+        "Orvena",
+        "Adult",
+        "22",
+        "a.xlsx sheet Fares row 3 column Adult",
+    ]
     assert second.text == "Route: Orvena; Adult: 9"
 
 
@@ -224,7 +270,10 @@ def test_a_text_of_opendocument_becomes_markdown() -> None:
     (document,) = documents("a.odt", file.getvalue())
     assert isinstance(document, Document)
     assert document.title == "Sonar"
-    assert document.text == "## Sonar\n\nIt leaks.\n\n- one\n\n| Part | Price |\n| --- | --- |\n| Lid | Lid |"
+    assert (
+        document.text
+        == "## Sonar\n\nIt leaks.\n\n- one\n\n| Part | Price |\n| --- | --- |\n| Lid | Lid |"
+    )
 
 
 @pytest.mark.parametrize(
@@ -254,7 +303,9 @@ def test_a_cell_of_opendocument_is_one_line_whatever_stands_in_it(inside: str) -
     assert (under, words) == ("| --- | --- |", "| Lid Rim | Lid Rim |")
 
 
-def test_files_of_other_kinds_are_read_as_text_where_that_is_said_which_an_index_remembers(tmp_path: Path) -> None:
+def test_files_of_other_kinds_are_read_as_text_where_that_is_said_which_an_index_remembers(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "a.log").write_text("The sonar leaks.")
@@ -269,10 +320,18 @@ def test_files_of_other_kinds_are_read_as_text_where_that_is_said_which_an_index
 
 def test_the_filled_fields_of_a_form_are_text_of_their_page() -> None:
     pypdf = pytest.importorskip("pypdf")
-    from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObject, TextStringObject
+    from pypdf.generic import (
+        ArrayObject,
+        DictionaryObject,
+        NameObject,
+        NumberObject,
+        TextStringObject,
+    )
 
     def field(name: str, value: object, **others: object) -> DictionaryObject:
-        made = DictionaryObject({NameObject("/Subtype"): NameObject("/Widget"), NameObject("/V"): value})
+        made = DictionaryObject(
+            {NameObject("/Subtype"): NameObject("/Widget"), NameObject("/V"): value}
+        )
         made[NameObject("/T")] = TextStringObject(name)
         for key, other in others.items():
             made[NameObject(f"/{key}")] = other
@@ -319,12 +378,20 @@ def test_pages_without_text_are_read_by_a_program_and_stay_read(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        (["no-such-program"], "--ocr 'no-such-program' cannot be run: No such file or directory"),
-        ([sys.executable, "-c", "import sys; sys.exit('no paper')"], "--ocr failed on page 1 with 1: no paper"),
+        (
+            ["no-such-program"],
+            "--ocr 'no-such-program' cannot be run: No such file or directory",
+        ),
+        (
+            [sys.executable, "-c", "import sys; sys.exit('no paper')"],
+            "--ocr failed on page 1 with 1: no paper",
+        ),
         ([sys.executable, "-c", ""], "holds no text, and --ocr found none"),
     ],
 )
-def test_a_program_that_reads_nothing_is_reported(command: list[str], reason: str) -> None:
+def test_a_program_that_reads_nothing_is_reported(
+    command: list[str], reason: str
+) -> None:
     def convert(path: FileContent, on_read: OnRead) -> Converted:
         raise NotText("no text", pages=1)
 
@@ -343,17 +410,28 @@ def test_pictures_are_described_by_a_model_of_the_user_s(
     (tmp_path / "wrong.jpg").write_bytes(PNG)
     (tmp_path / "a.txt").write_text("A text.")
     left_out = [item.reason for item in ingest([tmp_path], tmp_path / "i").skipped]
-    assert left_out == ["a picture: give --vision openai:MODEL, a model that sees, to have it described"] * 2
+    assert (
+        left_out
+        == [
+            "a picture: give --vision openai:MODEL, a model that sees, to have it described"
+        ]
+        * 2
+    )
     monkeypatch.setenv("VLLM_API_KEY", "sk-secret-key-1")
     scripted_llm.script({"reply": "A sign: Quay 7 is closed."})
     report = ingest([tmp_path], tmp_path / "i", vision=scripted_llm.spec)
-    assert [item.reason for item in report.errors] == ["is no picture of the kind .jpg; save it again as one"]
+    assert [item.reason for item in report.errors] == [
+        "is no picture of the kind .jpg; save it again as one"
+    ]
     passages = {one.title: one for one in PassageIndex.open(tmp_path / "i").passages}
     assert passages["sign"].text == "A sign: Quay 7 is closed."
     (request,) = scripted_llm.requests()
     wish, picture = request["messages"][0]["content"]
     assert "all text" in wish["text"]
-    assert picture["image_url"]["url"] == "data:image/png;base64," + b64encode(PNG).decode()
+    assert (
+        picture["image_url"]["url"]
+        == "data:image/png;base64," + b64encode(PNG).decode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -364,7 +442,10 @@ def test_pictures_are_described_by_a_model_of_the_user_s(
     ],
 )
 def test_a_model_that_describes_nothing_is_reported_without_the_key(
-    entry: dict[str, Any], reason: str, scripted_llm: Any, monkeypatch: pytest.MonkeyPatch
+    entry: dict[str, Any],
+    reason: str,
+    scripted_llm: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "sk-secret-key-1")
     scripted_llm.script({**entry, "repeat": True})
@@ -382,7 +463,15 @@ HEAD = "From: a@x.org\nSubject: S\nMIME-Version: 1.0\nContent-Type: multipart/mi
 PART = "Content-Type: text/plain; charset=windows-1251\nContent-Transfer-Encoding: 8bit\n\n"
 CYRILLIC = f"{HEAD}{PART}Привет".encode("windows-1251")
 NOTEBOOK = json.dumps(
-    {"cells": [{"cell_type": "code", "source": "print(6*7)", "outputs": [{"output_type": "stream", "text": ["42"]}]}]}
+    {
+        "cells": [
+            {
+                "cell_type": "code",
+                "source": "print(6*7)",
+                "outputs": [{"output_type": "stream", "text": ["42"]}],
+            }
+        ]
+    }
 )
 
 
@@ -391,19 +480,36 @@ NOTEBOOK = json.dumps(
     [
         ("a.txt", f"Hello{HIDDEN_WORDS} {ENGLAND}.", "a", f"Hello {ENGLAND}."),
         ("a.html", f"<p>Hello{HIDDEN_WORDS}.</p>", "a", "Hello."),
-        ("a.html", "<p>A</p><template>no</template><p inert>B</p><script>no</script>", "a", "A\n\nB"),
+        (
+            "a.html",
+            "<p>A</p><template>no</template><p inert>B</p><script>no</script>",
+            "a",
+            "A\n\nB",
+        ),
         ("a.html", "<ruby>漢<rp>(</rp><rt>kan</rt><rp>)</rp></ruby>", "a", "漢(kan)"),
-        ("a.html", "<details><summary>More</summary>Inside.</details>", "a", "More\n\nInside."),
+        (
+            "a.html",
+            "<details><summary>More</summary>Inside.</details>",
+            "a",
+            "More\n\nInside.",
+        ),
         ("a.md", "\n\n---\ntitle: T\n---\nBody.", "T", "Body."),
         ("a.md", "\ufeff---\ntitle: T\n---\nBody.", "T", "Body."),
         ("a.md", "\n\nBody.\n\n---\n\nmore\n", "a", "\n\nBody.\n\n---\n\nmore\n"),
-        ("a.vtt", "WEBVTT\n\n00:02.000 --> 00:04.000\n<v.loud Bo>Hi &amp; <c.x>bye</c></v>\n", "a", "Bo: Hi & bye\n"),
+        (
+            "a.vtt",
+            "WEBVTT\n\n00:02.000 --> 00:04.000\n<v.loud Bo>Hi &amp; <c.x>bye</c></v>\n",
+            "a",
+            "Bo: Hi & bye\n",
+        ),
         ("a.eml", HTML_MAIL.encode("latin-1"), "S", "Köln"),
         ("a.eml", CYRILLIC + b"\n--B--\n", "S", "Привет"),
         ("a.ipynb", NOTEBOOK, "a", "```\nprint(6*7)\n```\n"),
     ],
 )
-def test_each_kind_is_read_as_its_reader_sees_it(name: str, data: str | bytes, title: str, text: str) -> None:
+def test_each_kind_is_read_as_its_reader_sees_it(
+    name: str, data: str | bytes, title: str, text: str
+) -> None:
     held = HeldFile(name, data.encode() if isinstance(data, str) else data)
     (document,) = [item for item in load(held) if isinstance(item, Document)]
     assert (document.title, document.text) == (title, text)

@@ -20,16 +20,24 @@ from ras_agent.tools.index.line_ends import joined_words
         ("a well-\nknown town", "a well-known town"),
         ("twenty-\nthree and self-\nevident", "twenty-three and self-evident"),
         ("his mother-in-\nlaw", "his mother-in-law"),
-        ("an inter-\nest in the super-\nstructure", "an interest in the superstructure"),
+        (
+            "an inter-\nest in the super-\nstructure",
+            "an interest in the superstructure",
+        ),
         ("a door-\npost, the doorpost", "a doorpost, the doorpost"),
     ],
 )
-def test_the_parts_are_joined_unless_the_hyphen_is_the_words_own(divided: str, joined: str) -> None:
+def test_the_parts_are_joined_unless_the_hyphen_is_the_words_own(
+    divided: str, joined: str
+) -> None:
     assert joined_words([divided]) == [joined]
 
 
 def test_a_compound_that_another_page_has_keeps_its_hyphen() -> None:
-    assert joined_words(["a well-\nknown town", "Well-known towns"]) == ["a well-known town", "Well-known towns"]
+    assert joined_words(["a well-\nknown town", "Well-known towns"]) == [
+        "a well-known town",
+        "Well-known towns",
+    ]
 
 
 @pytest.mark.parametrize("foot", ["", "\n7"])

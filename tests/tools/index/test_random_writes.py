@@ -22,7 +22,11 @@ WORDS = ["river", "city", "bell", "fish", "日本"]
 
 passages = st.builds(
     lambda name, words, document, team: Passage(
-        f"p{name}", " ".join(words), "Title" * (name % 2), f"d{document}" if document else "", {"team": team}
+        f"p{name}",
+        " ".join(words),
+        "Title" * (name % 2),
+        f"d{document}" if document else "",
+        {"team": team},
     ),
     st.integers(0, 9),
     st.lists(st.sampled_from(WORDS), max_size=5),
@@ -35,9 +39,21 @@ writes = st.one_of(
     st.tuples(st.just("upsert"), batches),
     st.tuples(st.just("whole documents"), batches),
     st.tuples(st.just("a transaction"), batches, batches, st.booleans()),
-    st.tuples(st.just("delete"), st.lists(st.sampled_from(["d1", "d2", "d3", "", "d9"]), max_size=2)),
     st.tuples(
-        st.sampled_from(["reopen", "begin a batch", "end the batch", "delete the cache", "search", "taken back"])
+        st.just("delete"),
+        st.lists(st.sampled_from(["d1", "d2", "d3", "", "d9"]), max_size=2),
+    ),
+    st.tuples(
+        st.sampled_from(
+            [
+                "reopen",
+                "begin a batch",
+                "end the batch",
+                "delete the cache",
+                "search",
+                "taken back",
+            ]
+        )
     ),
 )
 
@@ -54,16 +70,30 @@ class Model:
         return fresh
 
     def upsert(self, batch: list[Passage], *, whole_documents: bool = False) -> None:
-        documents = {passage.document_id for passage in batch} - {""} if whole_documents else set()
+        documents = (
+            {passage.document_id for passage in batch} - {""}
+            if whole_documents
+            else set()
+        )
         given = {passage.id for passage in batch}
-        left_over = [one.id for one in self.passages.values() if one.document_id in documents and one.id not in given]
+        left_over = [
+            one.id
+            for one in self.passages.values()
+            if one.document_id in documents and one.id not in given
+        ]
         for name in left_over:
             del self.passages[name]
-        self.passages |= {passage.id: passage for passage in batch}  # a replacement keeps its place
+        self.passages |= {
+            passage.id: passage for passage in batch
+        }  # a replacement keeps its place
 
     def delete(self, documents: list[str]) -> None:
         gone = {*documents} - {""}
-        self.passages = {name: one for name, one in self.passages.items() if one.document_id not in gone}
+        self.passages = {
+            name: one
+            for name, one in self.passages.items()
+            if one.document_id not in gone
+        }
 
 
 class Written:
@@ -97,7 +127,9 @@ class Written:
                 self.model.delete(documents)
                 self.index.delete_documents(documents)
             case ("reopen",):
-                self.batch = ExitStack()  # as if the process had been killed within a batch
+                self.batch = (
+                    ExitStack()
+                )  # as if the process had been killed within a batch
                 self.index = PassageIndex.open(self.folder, self.embedder)
             case ("begin a batch",):
                 self.batch.close()
@@ -137,13 +169,23 @@ def compare(index: PassageIndex, expected: PassageIndex) -> None:
         # sums of the same float32 weights in another order
         np.testing.assert_allclose(ours.scores(terms), theirs.scores(terms), atol=1e-6)
         assert ours.having(terms[0]).tolist() == theirs.having(terms[0]).tolist()
-    for filter in ({"team": "x"}, {"team": [2, "y"]}, {"document_id": "d1"}, {"id": "p*"}, {"title": "Title"}):
-        assert [one.id for one in index.within(filter).passages] == [one.id for one in expected.within(filter).passages]
+    for filter in (
+        {"team": "x"},
+        {"team": [2, "y"]},
+        {"document_id": "d1"},
+        {"id": "p*"},
+        {"title": "Title"},
+    ):
+        assert [one.id for one in index.within(filter).passages] == [
+            one.id for one in expected.within(filter).passages
+        ]
     if len(expected):
         query = np.full(64, 1 / 8, dtype=np.float32)
         numbers, products = index.snapshot.vectors().search(query, 5)
         same, at_once = expected.snapshot.vectors().search(query, 5)
-        np.testing.assert_allclose(products, at_once, atol=1e-5)  # float32, in parts and at once
+        np.testing.assert_allclose(
+            products, at_once, atol=1e-5
+        )  # float32, in parts and at once
         assert numbers.tolist() == same.tolist()
 
 
@@ -158,7 +200,9 @@ def small_numbers() -> Iterator[None]:
 
 @settings(max_examples=50)
 @given(st.lists(writes, max_size=12))
-def test_writes_in_any_order_leave_what_an_index_of_the_same_passages_has(written: list[Any]) -> None:
+def test_writes_in_any_order_leave_what_an_index_of_the_same_passages_has(
+    written: list[Any],
+) -> None:
     from tests.conftest import HashEmbedder
 
     with TemporaryDirectory() as folder:

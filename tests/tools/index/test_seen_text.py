@@ -20,21 +20,47 @@ pytest.importorskip("markitdown")
 
 
 def page(body: str | bytes) -> Converted:
-    return convert(HeldFile("a.html", body if isinstance(body, bytes) else body.encode()))
+    return convert(
+        HeldFile("a.html", body if isinstance(body, bytes) else body.encode())
+    )
 
 
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        ("1958<sup>3</sup> at 10<sup>6</sup>, 3.5&times;10<sup>&minus;4</sup>", "1958 [3] at 10^6, 3.5×10^-4"),
-        ("2<sup>2<sup>3</sup></sup>, x<sup>n+1</sup>, (a+b)<sup>2</sup>, 5 km<sup>2</sup>", None),
-        ("the 1<sup>st</sup>, M<sup>lle</sup> Holt, Kestrel<sup>TM</sup>", "the 1st, Mlle Holt, Kestrel™"),
-        ("said Marek<sup>a</sup>. It held.<sup>12</sup>", "said Marek [a]. It held. [12]"),
-        ("It held<sup><a href='#n'>[4]</a></sup><sup><a href='#m'>5</a></sup>", "It held [4] [5]"),
+        (
+            "1958<sup>3</sup> at 10<sup>6</sup>, 3.5&times;10<sup>&minus;4</sup>",
+            "1958 [3] at 10^6, 3.5×10^-4",
+        ),
+        (
+            "2<sup>2<sup>3</sup></sup>, x<sup>n+1</sup>, (a+b)<sup>2</sup>, 5 km<sup>2</sup>",
+            None,
+        ),
+        (
+            "the 1<sup>st</sup>, M<sup>lle</sup> Holt, Kestrel<sup>TM</sup>",
+            "the 1st, Mlle Holt, Kestrel™",
+        ),
+        (
+            "said Marek<sup>a</sup>. It held.<sup>12</sup>",
+            "said Marek [a]. It held. [12]",
+        ),
+        (
+            "It held<sup><a href='#n'>[4]</a></sup><sup><a href='#m'>5</a></sup>",
+            "It held [4] [5]",
+        ),
         ("It held<a class='footnote-ref' href='#fn1'><sup>1</sup></a>", "It held [1]"),
-        ("H<sub>2</sub>O, V<sub>max</sub>, log<sub>2</sub>8, <sup>14</sup>C", "H2O, V_max, log_2 8, ^14C"),
-        ("5<sup>1</sup>/<sub>2</sub> cups, <sup>3</sup>&frasl;<sub>4</sub>", "5 1/2 cups, 3/4"),
-        ("<math><mn>5</mn><mfrac><mn>1</mn><mn>2</mn></mfrac><annotation>\\frac</annotation></math>", "5 1/2"),
+        (
+            "H<sub>2</sub>O, V<sub>max</sub>, log<sub>2</sub>8, <sup>14</sup>C",
+            "H2O, V_max, log_2 8, ^14C",
+        ),
+        (
+            "5<sup>1</sup>/<sub>2</sub> cups, <sup>3</sup>&frasl;<sub>4</sub>",
+            "5 1/2 cups, 3/4",
+        ),
+        (
+            "<math><mn>5</mn><mfrac><mn>1</mn><mn>2</mn></mfrac><annotation>\\frac</annotation></math>",
+            "5 1/2",
+        ),
         (
             "<math><msubsup><mi>x</mi><mn>1</mn><mrow><mi>a</mi><mo>+</mo><mn>2</mn></mrow></msubsup></math>",
             "x_1^(a + 2)",
@@ -52,7 +78,9 @@ def page(body: str | bytes) -> Converted:
 )
 def test_figures_and_words_of_a_page_stay_true(body: str, text: str | None) -> None:
     expected = "2^2^3, x^(n+1), (a+b)^2, 5 km^2" if text is None else text
-    assert page(f"<p>{body}" if not body.startswith("<details") else body).text == expected
+    assert (
+        page(f"<p>{body}" if not body.startswith("<details") else body).text == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,7 +108,9 @@ def test_figures_and_words_of_a_page_stay_true(body: str, text: str | None) -> N
         "<style>.a.b{display:none} .a{display:block}</style><p class='b a'>secret",
     ],
 )
-def test_text_that_no_reader_of_a_page_sees_is_left_out_and_counted(hidden: str) -> None:
+def test_text_that_no_reader_of_a_page_sees_is_left_out_and_counted(
+    hidden: str,
+) -> None:
     found = page(f"<body style='display:none'><p class=c>Seen.</p>{hidden}")
     assert (found.text, dict(found.left_out)) == ("Seen.", {"hidden": 1})
 
@@ -114,7 +144,9 @@ def test_text_that_a_reader_sees_stays(seen: str) -> None:
         ("<td rowspan=9999 colspan=9999>a<td>b<tr><td>c", ["| a | b |", "| a | c |"]),
     ],
 )
-def test_cells_that_span_rows_or_columns_leave_the_others_in_theirs(rows: str, lines: list[str]) -> None:
+def test_cells_that_span_rows_or_columns_leave_the_others_in_theirs(
+    rows: str, lines: list[str]
+) -> None:
     made = page(f"<table><tr>{rows}</table>").text.splitlines()
     assert made[:1] + made[2:] == lines
 
@@ -127,13 +159,20 @@ def test_cells_that_span_rows_or_columns_leave_the_others_in_theirs(rows: str, l
         ("us-ascii", "cp1252", "café"), ("big5", "big5hkscs", "㗎"), ("latin5", "cp1254", "İzmir –"),
     ],
 )  # fmt: skip
-def test_a_page_is_read_by_the_labels_of_the_web(label: str, codec: str, text: str) -> None:
+def test_a_page_is_read_by_the_labels_of_the_web(
+    label: str, codec: str, text: str
+) -> None:
     pytest.importorskip("webencodings")
     assert page(f"<meta charset={label}><p>{text}</p>".encode(codec)).text == text
 
 
 @pytest.mark.parametrize(
-    "data", [b"<p>\xfe\xfa\xfb", b"<meta charset=gb2312><p>" + bytes(range(128, 256)) * 9, b"<p>a\0b"]
+    "data",
+    [
+        b"<p>\xfe\xfa\xfb",
+        b"<meta charset=gb2312><p>" + bytes(range(128, 256)) * 9,
+        b"<p>a\0b",
+    ],
 )
 def test_a_page_that_is_no_text_is_refused(data: bytes) -> None:
     with pytest.raises(NotText):
@@ -143,24 +182,35 @@ def test_a_page_that_is_no_text_is_refused(data: bytes) -> None:
 def test_a_book_is_read_in_its_encodings_and_not_if_it_is_encrypted() -> None:
     first = "<p>Ilse<a epub:type='noteref' href='n.xhtml#1'>1</a> in 1911<span hidden=''>no</span>.</p>"
     with zipfile.ZipFile(io.BytesIO(epub(first, "<p>x</p>"))) as book:
-        members: dict[str, str | bytes] = {name: book.read(name) for name in book.namelist()}
-    second = '<?xml version="1.0" encoding="utf-16"?><html><body><p>Málaga</p></body></html>'
+        members: dict[str, str | bytes] = {
+            name: book.read(name) for name in book.namelist()
+        }
+    second = (
+        '<?xml version="1.0" encoding="utf-16"?><html><body><p>Málaga</p></body></html>'
+    )
     members["OEBPS/c1.xhtml"] = second.encode("utf-16")
     found = convert(HeldFile("a.epub", archive(members)))
-    assert (found.text, dict(found.left_out)) == ("Ilse [1] in 1911.\n\nMálaga", {"hidden": 1})
+    assert (found.text, dict(found.left_out)) == (
+        "Ilse [1] in 1911.\n\nMálaga",
+        {"hidden": 1},
+    )
 
     item = (
         "<enc:EncryptedData xmlns:enc='x'><enc:EncryptionMethod Algorithm='{}'/>"
         "<enc:CipherReference URI='{}'/></enc:EncryptedData>"
     )
     fonts = item.format("http://www.idpf.org/2008/embedding", "OEBPS/f.otf")
-    chapter = item.format("http://www.w3.org/2001/04/xmlenc#aes128-cbc", "OEBPS/c0.xhtml")
+    chapter = item.format(
+        "http://www.w3.org/2001/04/xmlenc#aes128-cbc", "OEBPS/c0.xhtml"
+    )
     sealed = {**members, "META-INF/encryption.xml": f"<encryption>{fonts}</encryption>"}
     assert convert(HeldFile("a.epub", archive(sealed))).text == found.text
     sealed["META-INF/encryption.xml"] = f"<encryption>{fonts}{chapter}</encryption>"
     with pytest.raises(NotText, match="encrypted, so that only its shop's"):
         convert(HeldFile("a.epub", archive(sealed)))
-    with pytest.raises(NotText, match=r"its part c0\.xhtml is no text: the book is encrypted"):
+    with pytest.raises(
+        NotText, match=r"its part c0\.xhtml is no text: the book is encrypted"
+    ):
         convert(HeldFile("a.epub", archive(members | {"OEBPS/c0.xhtml": b"a\0" * 20})))
 
 
@@ -193,7 +243,12 @@ STYLES = (
 )  # fmt: skip
 def test_runs_of_a_word_file(runs: str, text: str, left_out: dict[str, int]) -> None:
     runs += run("Nadia", "<w:strike w:val='0'/>") if text == "Nadia" else ""
-    found = convert(HeldFile("a.docx", docx(more=f"<w:p>{runs}</w:p>", others={"word/styles.xml": STYLES})))
+    found = convert(
+        HeldFile(
+            "a.docx",
+            docx(more=f"<w:p>{runs}</w:p>", others={"word/styles.xml": STYLES}),
+        )
+    )
     assert (found.text, dict(found.left_out)) == (text, left_out)
 
 
@@ -204,7 +259,9 @@ def test_cells_of_a_word_file_keep_their_columns(repeated: int) -> None:
 
     first = f"<w:tr>{cell('Low', BEGINS)}{cell('Tal')}{cell('1902')}</w:tr>"
     second = f"<w:tr>{cell('', '<w:vMerge/>')}{cell('Wren')}{cell('1903')}</w:tr>"
-    late = f"<w:tr><w:trPr><w:gridBefore w:val='1'/></w:trPr>{cell('2')}{cell('3')}</w:tr>"
+    late = (
+        f"<w:tr><w:trPr><w:gridBefore w:val='1'/></w:trPr>{cell('2')}{cell('3')}</w:tr>"
+    )
     table = f"<w:tbl><w:tr>{cell('Deck')}{cell('Officer')}{cell('Year')}</w:tr>{first}{second}{late * repeated}</w:tbl>"
     lines = convert(HeldFile("a.docx", docx(more=table))).text.splitlines()
     assert [lines[0], *lines[2:5]] == [
@@ -239,7 +296,11 @@ def test_an_open_document_is_read_as_it_is_seen() -> None:
 
     words = f"In 1958{span('Up', '3')} 10{span('Up', '6')} {span('Gone', 'Karl')}{span('Child', 'secret')}Nadia"
     low = cell("Low", "table:number-rows-spanned='2'")
-    rows = [cell("Deck") + cell("Officer"), low + cell("Tal"), "<table:covered-table-cell/>" + cell("Wren")]
+    rows = [
+        cell("Deck") + cell("Officer"),
+        low + cell("Tal"),
+        "<table:covered-table-cell/>" + cell("Wren"),
+    ]
     table = "".join(f"<table:table-row>{row}</table:table-row>" for row in rows)
     body = f"<text:p>{words}</text:p><table:table>{table}</table:table>"
     content = f"<d {spaces}>{styles}<office:body><office:text>{body}</office:text></office:body></d>"
@@ -256,32 +317,63 @@ def test_slides_that_are_hidden_are_empty_and_runs_are_read_as_they_are_seen() -
     made: Any = Presentation()
     for number in range(2):
         slide = made.slides.add_slide(made.slide_layouts[6])
-        box = slide.shapes.add_textbox(0, 0, Inches(2), Inches(2)).text_frame.paragraphs[0]
-        for text, look in (("in 1958", {}), ("3", {"baseline": "30000"}), ("Karl", {"strike": "sngStrike"})):
+        box = slide.shapes.add_textbox(
+            0, 0, Inches(2), Inches(2)
+        ).text_frame.paragraphs[0]
+        for text, look in (
+            ("in 1958", {}),
+            ("3", {"baseline": "30000"}),
+            ("Karl", {"strike": "sngStrike"}),
+        ):
             part = box.add_run()
             part.text = text
             for name, value in look.items():
                 part._r.get_or_add_rPr().set(name, value)
-        slide.shapes.add_textbox(Inches(-9), 0, Inches(2), Inches(2)).text_frame.text = "beyond"
+        slide.shapes.add_textbox(
+            Inches(-9), 0, Inches(2), Inches(2)
+        ).text_frame.text = "beyond"
         slide.notes_slide.notes_text_frame.text = f"Note {number}."
     made.slides[0]._element.set("show", "0")
     file = io.BytesIO()
     made.save(file)
     found = convert(HeldFile("a.pptx", file.getvalue()))
     assert found.text == "in 1958 [3]\n\n### Notes:\nNote 1.\n"
-    assert (found.pages, dict(found.left_out)) == ((0, 0), {"hidden": 2, "struck out": 1})
+    assert (found.pages, dict(found.left_out)) == (
+        (0, 0),
+        {"hidden": 2, "struck out": 1},
+    )
 
 
 @pytest.mark.parametrize(
     ("drawn", "text", "hidden"),
     [
-        ("in 1958) Tj /F1 8 Tf 5 Ts (3) Tj /F1 12 Tf 0 Ts ( at 10) Tj 5 Ts (6", "in 1958 [3] at 10^6", 0),
-        ("cost 10) Tj ET BT 8 0 0 8 59 24 Tm /F1 1 Tf (6) Tj 12 0 0 12 63 20 Tm ( crowns", "cost 10^6 crowns", 0),
+        (
+            "in 1958) Tj /F1 8 Tf 5 Ts (3) Tj /F1 12 Tf 0 Ts ( at 10) Tj 5 Ts (6",
+            "in 1958 [3] at 10^6",
+            0,
+        ),
+        (
+            "cost 10) Tj ET BT 8 0 0 8 59 24 Tm /F1 1 Tf (6) Tj 12 0 0 12 63 20 Tm ( crowns",
+            "cost 10^6 crowns",
+            0,
+        ),
         ("H) Tj /F1 8 Tf -3 Ts (2) Tj /F1 12 Tf 0 Ts (O", "H2O", 0),
         ("label) Tj /F1 8 Tf 180 3 Td (value", "label value", 0),
-        ("Seen) Tj 1 g (white) Tj 0 0 0 0 k (white) Tj 0 g 0.4 Tz /F1 0.5 Tf (tiny", "Seen", 3),
-        ("Seen) Tj 3 Tr (no ink) Tj 0 Tr 0 900 Td (above) Tj 900 0 Td [(be) 9 (side)] TJ (", "Seen", 3),
-        ("Seen) Tj ET 1 0 0 rg 0 0 300 10 re f BT 1 g 20 2 Td ( on red", "Seen\n on red", 0),
+        (
+            "Seen) Tj 1 g (white) Tj 0 0 0 0 k (white) Tj 0 g 0.4 Tz /F1 0.5 Tf (tiny",
+            "Seen",
+            3,
+        ),
+        (
+            "Seen) Tj 3 Tr (no ink) Tj 0 Tr 0 900 Td (above) Tj 900 0 Td [(be) 9 (side)] TJ (",
+            "Seen",
+            3,
+        ),
+        (
+            "Seen) Tj ET 1 0 0 rg 0 0 300 10 re f BT 1 g 20 2 Td ( on red",
+            "Seen\n on red",
+            0,
+        ),
         ("Seen) Tj 1 g 14 TL (white) ' 0 g (below", "Seen\nbelow", 1),
     ],
 )
@@ -291,38 +383,77 @@ def test_a_pdf_is_read_as_it_is_seen(drawn: str, text: str, hidden: int) -> None
 
 
 def test_text_without_ink_is_read_where_it_is_all_that_there_is() -> None:
-    found = convert(HeldFile("a.pdf", pdf("a) Tj 3 Tr 0 -12 Td (secret", "by OCR) Tj ET BT (")))
+    found = convert(
+        HeldFile("a.pdf", pdf("a) Tj 3 Tr 0 -12 Td (secret", "by OCR) Tj ET BT ("))
+    )
     assert found.text == "a\nby OCR\n"
-    scan = convert(HeldFile("a.pdf", pdf(") Tj 3 Tr (A scanned page", ") Tj 3 Tr (and) Tj 1 g (white")))
+    scan = convert(
+        HeldFile(
+            "a.pdf", pdf(") Tj 3 Tr (A scanned page", ") Tj 3 Tr (and) Tj 1 g (white")
+        )
+    )
     assert (scan.text, dict(scan.left_out)) == ("A scanned page\nand\n", {"hidden": 1})
 
 
 def test_what_a_layer_or_a_form_hides_is_left_out() -> None:
     pypdf = pytest.importorskip("pypdf")
     generic = pypdf.generic
-    writer = pypdf.PdfWriter(clone_from=io.BytesIO(pdf("Seen.) Tj ET /OC /L BDC BT (layer) Tj ET EMC /F Do BT (")))
+    writer = pypdf.PdfWriter(
+        clone_from=io.BytesIO(
+            pdf("Seen.) Tj ET /OC /L BDC BT (layer) Tj ET EMC /F Do BT (")
+        )
+    )
     layer = writer._add_object(generic.DictionaryObject())
     form = generic.DecodedStreamObject()
-    form.set_data(b"BT /F1 12 Tf 1 0 0 1 20 20 Tm 1 g (white) Tj 0 g ( In a form.) Tj ET")
+    form.set_data(
+        b"BT /F1 12 Tf 1 0 0 1 20 20 Tm 1 g (white) Tj 0 g ( In a form.) Tj ET"
+    )
     name = generic.NameObject
     form.update({name("/Type"): name("/XObject"), name("/Subtype"): name("/Form")})
     resources = writer.pages[0]["/Resources"]
-    form[name("/Resources")] = generic.DictionaryObject({name("/Font"): resources["/Font"]})
-    resources[name("/Properties")] = generic.DictionaryObject({name("/L"): layer.indirect_reference})
-    resources[name("/XObject")] = generic.DictionaryObject({name("/F"): writer._add_object(form)})
-    off = generic.DictionaryObject({name("/OFF"): generic.ArrayObject([layer.indirect_reference])})
-    writer.root_object[name("/OCProperties")] = generic.DictionaryObject({name("/D"): off})
+    form[name("/Resources")] = generic.DictionaryObject(
+        {name("/Font"): resources["/Font"]}
+    )
+    resources[name("/Properties")] = generic.DictionaryObject(
+        {name("/L"): layer.indirect_reference}
+    )
+    resources[name("/XObject")] = generic.DictionaryObject(
+        {name("/F"): writer._add_object(form)}
+    )
+    off = generic.DictionaryObject(
+        {name("/OFF"): generic.ArrayObject([layer.indirect_reference])}
+    )
+    writer.root_object[name("/OCProperties")] = generic.DictionaryObject(
+        {name("/D"): off}
+    )
     file = io.BytesIO()
     writer.write(file)
     found = convert(HeldFile("a.pdf", file.getvalue()))
-    assert (found.text.split(), dict(found.left_out)) == (["Seen.", "In", "a", "form."], {"hidden": 2})
+    assert (found.text.split(), dict(found.left_out)) == (
+        ["Seen.", "In", "a", "form."],
+        {"hidden": 2},
+    )
 
 
 @pytest.mark.parametrize(
     "title",
     [
-        *("untitled", "(anonymous)", "Untitled-1", "Document1", "PowerPoint Presentation", "Präsentation 3", "-"),
-        *("Microsoft Word - Draft v3 FINAL", "report_final.DOCX", "C:\\texts\\a.rtf", "file:///a.html", "Sans titre"),
+        *(
+            "untitled",
+            "(anonymous)",
+            "Untitled-1",
+            "Document1",
+            "PowerPoint Presentation",
+            "Präsentation 3",
+            "-",
+        ),
+        *(
+            "Microsoft Word - Draft v3 FINAL",
+            "report_final.DOCX",
+            "C:\\texts\\a.rtf",
+            "file:///a.html",
+            "Sans titre",
+        ),
     ],
 )
 def test_a_title_that_is_none_gives_way_to_the_files_name(title: str) -> None:
@@ -337,18 +468,29 @@ def test_a_title_that_is_none_gives_way_to_the_files_name(title: str) -> None:
     ]
     files.append(HeldFile("The_mill.html", f"<title>{title}</title><p>Text.".encode()))
     found = [item for held in files for item in load(held)]
-    assert [item.title for item in found if isinstance(item, Document)] == ["The mill"] * 3
+    assert [item.title for item in found if isinstance(item, Document)] == [
+        "The mill"
+    ] * 3
 
 
 @pytest.mark.parametrize(
-    "title", ["1984", "Untitled No. 3, by Ada Finn", "Word for Word", "Titles of Nobility", "Node.js"]
+    "title",
+    [
+        "1984",
+        "Untitled No. 3, by Ada Finn",
+        "Word for Word",
+        "Titles of Nobility",
+        "Node.js",
+    ],
 )
 def test_a_title_that_is_one_stays(title: str) -> None:
     assert page(f"<title>{title}</title><p>Text.").title == title
 
 
 def test_a_run_says_how_much_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / "a.html").write_text("<p>Seen.</p><p hidden>one</p><p hidden>two</p><s>three</s>")
+    (tmp_path / "a.html").write_text(
+        "<p>Seen.</p><p hidden>one</p><p hidden>two</p><s>three</s>"
+    )
     with Apart(60) as process:
         items = list(load(tmp_path / "a.html", convert=process.convert))
     assert [str(item) for item in items if isinstance(item, Skipped)] == [

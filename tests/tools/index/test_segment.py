@@ -8,7 +8,14 @@ import pytest
 
 from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, TermPart
-from ras_agent.tools.index.passages import ERASED, field_hash, hash_of, passage_line, row_of, term_hash
+from ras_agent.tools.index.passages import (
+    ERASED,
+    field_hash,
+    hash_of,
+    passage_line,
+    row_of,
+    term_hash,
+)
 from ras_agent.tools.index.segment import (
     Segment,
     check_saved,
@@ -51,7 +58,9 @@ def made(first: int, texts: list[str], gone: tuple[int, ...] = ()) -> Segment:
     """A segment of the cells from `first` on; the passage in cell 7 is called p7, of document d1, its vector is 27."""
     rows = []
     for cell, text in enumerate(texts, start=first):
-        passage = Passage(f"p{cell}", text, document_id=f"d{cell % 3}", metadata={"n": cell})
+        passage = Passage(
+            f"p{cell}", text, document_id=f"d{cell % 3}", metadata={"n": cell}
+        )
         one = row_of(passage, passage_line(passage), cell, 100 + cell, 20 + cell, PLAIN)
         if cell not in gone:
             rows.append((*one[:7], one.terms, one.fields))
@@ -65,12 +74,16 @@ def having(one: Segment, term: str) -> dict[int, int]:
 
 
 def with_field(one: Segment, key: str, text: str) -> list[int]:
-    return list(one.columns["cell"][one.fields.having(field_hash(key, text))[0]].tolist())
+    return list(
+        one.columns["cell"][one.fields.having(field_hash(key, text))[0]].tolist()
+    )
 
 
 def scores(one: Segment, terms: list[str]) -> list[float]:
     lengths = np.asarray(one.columns["length"])
-    return list(BM25Matrix([TermPart(0, one.terms)], lengths, None).scores(terms).tolist())
+    return list(
+        BM25Matrix([TermPart(0, one.terms)], lengths, None).scores(terms).tolist()
+    )
 
 
 @pytest.fixture
@@ -89,7 +102,9 @@ def check(one: Segment | None) -> Segment:
     assert one.columns["cell"].tolist() == [4, 5, 6, 7, 8]
     assert one.columns["place"].tolist() == [104, 105, 106, 107, 108]
     assert one.columns["id"].tolist() == [hash_of(f"p{cell}") for cell in range(4, 9)]
-    assert one.columns["document"].tolist() == [hash_of(name) for name in ("d1", "d2", "d0", "d1", "d2")]
+    assert one.columns["document"].tolist() == [
+        hash_of(name) for name in ("d1", "d2", "d0", "d1", "d2")
+    ]
     assert one.columns["text"].tolist() == [hash_of(text) for text in TEXTS]
     assert one.columns["vector"].tolist() == [24, 25, 26, 27, 28]
     assert one.columns["length"].tolist() == [2, 3, 1, 2, 1]
@@ -120,7 +135,10 @@ def test_saved_and_opened_it_is_the_same(saved: Segment, tmp_path: Path) -> None
     ]
     assert not one.columns["cell"].flags.owndata  # mapped, not read
     numbers, products = one.vectors(FLAT, never).search(vector(26), 1)
-    assert (numbers.tolist(), products.tolist()) == ([2], [pytest.approx(1, abs=1e-6)])  # float32
+    assert (numbers.tolist(), products.tolist()) == (
+        [2],
+        [pytest.approx(1, abs=1e-6)],
+    )  # float32
     assert {path for path, problem in check_saved(tmp_path) if not problem} == {
         tmp_path / "cells-4-9" / name for name in ("arrays", "vectors")
     }
@@ -145,13 +163,17 @@ def test_what_cannot_be_found_is_none(tmp_path: Path) -> None:
     assert saved_segments(tmp_path / "nothing") == {}
 
 
-def test_saved_segments_are_listed_by_their_beginning_the_longest_first(tmp_path: Path) -> None:
+def test_saved_segments_are_listed_by_their_beginning_the_longest_first(
+    tmp_path: Path,
+) -> None:
     for name in ("cells-0-4", "cells-0-12", "cells-4-9", "cells-4-9.new", "other"):
         (tmp_path / name).mkdir()
     assert saved_segments(tmp_path) == {0: [12, 4], 4: [9]}
 
 
-def test_what_is_saved_under_another_name_is_not_taken(saved: Segment, tmp_path: Path) -> None:
+def test_what_is_saved_under_another_name_is_not_taken(
+    saved: Segment, tmp_path: Path
+) -> None:
     (tmp_path / "cells-4-9").rename(tmp_path / "cells-5-9")
     assert load(tmp_path, 5, 9) is None
     (tmp_path / "cells-5-9").rename(tmp_path / "cells-4-8")
@@ -163,25 +185,40 @@ def damage(data: bytes, at: int) -> bytes:
 
 
 @pytest.mark.parametrize("part", range(8))
-def test_a_flipped_bit_is_noticed_wherever_it_is(saved: Segment, tmp_path: Path, part: int) -> None:
+def test_a_flipped_bit_is_noticed_wherever_it_is(
+    saved: Segment, tmp_path: Path, part: int
+) -> None:
     for name in ("arrays", "vectors"):
         path = tmp_path / "cells-4-9" / name
         whole = path.read_bytes()
         path.write_bytes(damage(whole, part * (len(whole) - 1) // 7))
-        assert [broken for broken, problem in check_saved(tmp_path) if problem] == [path]
+        assert [broken for broken, problem in check_saved(tmp_path) if problem] == [
+            path
+        ]
         opened = load(tmp_path, 4, 9)
         if name == "arrays":
             assert opened is None
         else:
             assert opened is not None
             numbers, products = opened.vectors(FLAT, read).search(vector(26), 1)
-            assert (numbers.tolist(), products.tolist()) == ([2], [pytest.approx(1, abs=1e-6)])  # float32
+            assert (numbers.tolist(), products.tolist()) == (
+                [2],
+                [pytest.approx(1, abs=1e-6)],
+            )  # float32
         path.write_bytes(whole)
     check(load(tmp_path, 4, 9))
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"x", b"\xff" * 8, b"\2\0\0\0\0\0\0\0[]", b"\2\0\0\0\0\0\0\0{}", b"\1" * 4096]
+    "content",
+    [
+        b"",
+        b"x",
+        b"\xff" * 8,
+        b"\2\0\0\0\0\0\0\0[]",
+        b"\2\0\0\0\0\0\0\0{}",
+        b"\1" * 4096,
+    ],
 )
 def test_what_is_no_segment_is_none(
     saved: Segment, tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
@@ -208,7 +245,11 @@ def test_a_segment_whose_vectors_are_damaged_is_joined_with_what_the_database_ha
 
 
 def test_joined_segments_are_as_if_they_were_made_at_once() -> None:
-    whole = joined([made(4, TEXTS[:2]), made(6, TEXTS[2:4]), made(8, TEXTS[4:])], np.array([], np.int64), None)
+    whole = joined(
+        [made(4, TEXTS[:2]), made(6, TEXTS[2:4]), made(8, TEXTS[4:])],
+        np.array([], np.int64),
+        None,
+    )
     check(whole)
     assert whole.folder is None
 
@@ -218,7 +259,11 @@ def test_joined_over_dead_cells_the_others_keep_their_order() -> None:
     whole = joined(parts, np.array([3, 4, 8, 20]), None)
     assert (whole.first, whole.end) == (4, 9)
     assert whole.columns["cell"].tolist() == [5, 6, 7]
-    assert (having(whole, "red"), having(whole, "fish"), having(whole, "sky")) == ({7: 1}, {5: 1}, {7: 1})
+    assert (having(whole, "red"), having(whole, "fish"), having(whole, "sky")) == (
+        {7: 1},
+        {5: 1},
+        {7: 1},
+    )
     assert with_field(whole, "n", "7") == [7]
     assert with_field(whole, "n", "8") == []
     assert term_hash("whale") in whole.terms.keys
@@ -246,10 +291,14 @@ def test_joined_segments_bring_their_vectors(tmp_path: Path, kind: Any) -> None:
     whole = joined([opened, parts[1]], np.array([1]), settings, never)
     vectors = whole.vectors(settings, never)
     assert vectors.count == 4
-    assert [vectors.search(vector(20 + cell), 1)[0].tolist() for cell in (0, 2, 3, 4)] == [[0], [1], [2], [3]]
+    assert [
+        vectors.search(vector(20 + cell), 1)[0].tolist() for cell in (0, 2, 3, 4)
+    ] == [[0], [1], [2], [3]]
 
 
-def test_vectors_that_are_not_at_hand_are_read_to_be_joined_and_none_where_no_part_has_them(tmp_path: Path) -> None:
+def test_vectors_that_are_not_at_hand_are_read_to_be_joined_and_none_where_no_part_has_them(
+    tmp_path: Path,
+) -> None:
     parts, numbers = [made(0, TEXTS[:3]), made(3, TEXTS[3:])], list[Any]()
 
     def counted(of: Any) -> Any:
@@ -278,7 +327,9 @@ def test_vectors_that_are_not_at_hand_are_read_to_be_joined_and_none_where_no_pa
         ([100, 3, 0], 1),
     ],
 )
-def test_a_segment_is_joined_with_those_that_are_less_than_four_times_as_large(sizes: list[int], start: int) -> None:
+def test_a_segment_is_joined_with_those_that_are_less_than_four_times_as_large(
+    sizes: list[int], start: int
+) -> None:
     segments, first = [], 0
     for size in sizes:
         segments.append(made(first, ["text"] * size))
@@ -289,19 +340,34 @@ def test_a_segment_is_joined_with_those_that_are_less_than_four_times_as_large(s
 # Erasing
 
 
-def test_a_forgotten_passage_leaves_no_hash_that_was_its_own(saved: Segment, tmp_path: Path) -> None:
+def test_a_forgotten_passage_leaves_no_hash_that_was_its_own(
+    saved: Segment, tmp_path: Path
+) -> None:
     saved.forget(np.array([5, 30]), np.array([5, 30]))
     data = (tmp_path / "cells-4-9" / "arrays").read_bytes()
-    own = [hash_of(name) for name in ("p5", "blue fish blue", "blue")] + [field_hash("n", "5")]
+    own = [hash_of(name) for name in ("p5", "blue fish blue", "blue")] + [
+        field_hash("n", "5")
+    ]
     assert [value for value in own if value.to_bytes(8, "little") in data] == []
     assert vector(25).tobytes() not in (tmp_path / "cells-4-9" / "vectors").read_bytes()
     opened = load(tmp_path, 4, 9)
     assert opened is not None
     assert opened.columns["id"].tolist()[:3] == [hash_of("p4"), ERASED, hash_of("p6")]
     assert opened.columns["cell"].tolist() == [4, 5, 6, 7, 8]
-    for term, cells in (("red", {4: 1, 7: 1}), ("whale", {6: 1}), ("sky", {7: 1, 8: 1}), ("blue", {})):
+    for term, cells in (
+        ("red", {4: 1, 7: 1}),
+        ("whale", {6: 1}),
+        ("sky", {7: 1, 8: 1}),
+        ("blue", {}),
+    ):
         assert having(opened, term) == cells
-    assert [with_field(opened, "n", str(cell)) for cell in range(4, 9)] == [[4], [], [6], [7], [8]]
+    assert [with_field(opened, "n", str(cell)) for cell in range(4, 9)] == [
+        [4],
+        [],
+        [6],
+        [7],
+        [8],
+    ]
     assert opened.vectors(FLAT, never).vectors()[1].tolist() == [0] * 8
     assert not [problem for _, problem in check_saved(tmp_path) if problem]
 
@@ -311,17 +377,25 @@ def test_all_can_be_forgotten_one_after_another(saved: Segment, tmp_path: Path) 
         saved.forget(np.array(dead), np.array(dead))
         assert load(tmp_path, 4, 9) is not None
     data = (tmp_path / "cells-4-9" / "arrays").read_bytes()
-    own = [hash_of(f"p{cell}") for cell in range(4, 9)] + [hash_of(text) for text in TEXTS]
+    own = [hash_of(f"p{cell}") for cell in range(4, 9)] + [
+        hash_of(text) for text in TEXTS
+    ]
     assert [value for value in own if value.to_bytes(8, "little") in data] == []
 
 
-def test_what_was_forgotten_is_left_out_when_segments_are_joined(saved: Segment, tmp_path: Path) -> None:
+def test_what_was_forgotten_is_left_out_when_segments_are_joined(
+    saved: Segment, tmp_path: Path
+) -> None:
     saved.forget(np.array([4, 5]), np.array([4, 5]))
     opened = load(tmp_path, 4, 9)
     assert opened
     whole = joined([opened, made(9, ["blue whale"])], np.array([4, 5]), None)
     assert whole.columns["cell"].tolist() == [6, 7, 8, 9]
-    assert (having(whole, "blue"), having(whole, "red"), having(whole, "whale")) == ({9: 1}, {7: 1}, {6: 1, 9: 1})
+    assert (having(whole, "blue"), having(whole, "red"), having(whole, "whale")) == (
+        {9: 1},
+        {7: 1},
+        {6: 1, 9: 1},
+    )
     assert (np.diff(whole.terms.keys.astype(object)) > 0).all()
 
 
@@ -338,7 +412,11 @@ def test_lists_of_vectors_are_deleted_and_made_again(tmp_path: Path) -> None:
     one.save(tmp_path)
     one.forget(np.array([700]), np.array([700]))
     gone = vector(720).tobytes()
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and gone in path.read_bytes()]
+    assert not [
+        path
+        for path in tmp_path.rglob("*")
+        if path.is_file() and gone in path.read_bytes()
+    ]
     opened = load(tmp_path, 0, 1200)
     assert opened
     erased = VECTORS.copy()
@@ -348,7 +426,9 @@ def test_lists_of_vectors_are_deleted_and_made_again(tmp_path: Path) -> None:
     assert 700 not in vectors.search(vector(720), 100)[0]
 
 
-def test_segments_that_are_not_to_be_kept_are_cleared_away(saved: Segment, tmp_path: Path) -> None:
+def test_segments_that_are_not_to_be_kept_are_cleared_away(
+    saved: Segment, tmp_path: Path
+) -> None:
     made(9, ["text"]).save(tmp_path)
     (tmp_path / "cells-0-4.new").mkdir()
     clear_away(tmp_path, [saved, made(10, ["text"])])
@@ -356,8 +436,12 @@ def test_segments_that_are_not_to_be_kept_are_cleared_away(saved: Segment, tmp_p
     clear_away(tmp_path / "nothing", [])
 
 
-def test_vectors_saved_for_other_passages_are_not_taken(saved: Segment, tmp_path: Path) -> None:
-    VectorIndex.build(np.eye(8, dtype=np.float32), FLAT).save(tmp_path / "cells-4-9" / "vectors")
+def test_vectors_saved_for_other_passages_are_not_taken(
+    saved: Segment, tmp_path: Path
+) -> None:
+    VectorIndex.build(np.eye(8, dtype=np.float32), FLAT).save(
+        tmp_path / "cells-4-9" / "vectors"
+    )
     opened = load(tmp_path, 4, 9)
     assert opened
     assert opened.vectors(FLAT, read).count == 5

@@ -23,25 +23,47 @@ TEXT = "Bell was born in Edinburgh. He moved to Canada. He patented the telephon
 def test_facts_have_the_span_of_their_sentence_and_their_line() -> None:
     (bell,) = knowledge_passages(FACTS, "a.nt")
     assert stated_facts(bell) == (
-        Triple("Bell", "born in", "Edinburgh", (Source("a.nt#bell", 0, 23, extractor="stated: a.nt line 1"),)),
-        Triple("bell", "patented", "telephone", (Source("a.nt#bell", 24, 48, extractor="stated: a.nt line 3"),)),
+        Triple(
+            "Bell",
+            "born in",
+            "Edinburgh",
+            (Source("a.nt#bell", 0, 23, extractor="stated: a.nt line 1"),),
+        ),
+        Triple(
+            "bell",
+            "patented",
+            "telephone",
+            (Source("a.nt#bell", 24, 48, extractor="stated: a.nt line 3"),),
+        ),
     )
 
 
-def test_a_fact_in_other_words_has_the_span_of_the_sentence_that_is_most_like_it() -> None:
+def test_a_fact_in_other_words_has_the_span_of_the_sentence_that_is_most_like_it() -> (
+    None
+):
     facts = [["He", "patented", "telephone", "x"], ["no", "such", "thing", "x"]]
     (patent, unlike) = stated_facts(Passage("p", TEXT, metadata={"facts": facts})) or ()
-    assert TEXT[patent.sources[0].start : patent.sources[0].end] == "He patented the telephone."
+    assert (
+        TEXT[patent.sources[0].start : patent.sources[0].end]
+        == "He patented the telephone."
+    )
     assert (unlike.sources[0].start, unlike.sources[0].end) == (0, len(TEXT))
 
 
 def test_a_record_cannot_choose_the_extractor_of_its_facts() -> None:
-    passage = Passage("p", "Moon is made of cheese.", metadata={"facts": [["Moon", "is made of", "cheese", "NASA"]]})
+    passage = Passage(
+        "p",
+        "Moon is made of cheese.",
+        metadata={"facts": [["Moon", "is made of", "cheese", "NASA"]]},
+    )
     (fact,) = stated_facts(passage) or ()
     assert fact.sources[0].extractor == "stated: NASA"
 
 
-@pytest.mark.parametrize("metadata", [{}, {"facts": "x"}, {"facts": []}, {"facts": [["a", "b"]]}, {"facts": {"a": 1}}])
+@pytest.mark.parametrize(
+    "metadata",
+    [{}, {"facts": "x"}, {"facts": []}, {"facts": [["a", "b"]]}, {"facts": {"a": 1}}],
+)
 def test_other_metadata_states_nothing(metadata: dict[str, Any]) -> None:
     assert stated_facts(Passage("p", "text", metadata=metadata)) is None
 
@@ -59,5 +81,7 @@ def test_the_pieces_of_a_record_state_its_facts_each_where_it_is_about_them() ->
 
 
 def test_a_piece_without_a_fact_states_none() -> None:
-    document = Document("d", TEXT, metadata={"facts": [["Bell", "was born in", "Edinburgh", "1"]]})
+    document = Document(
+        "d", TEXT, metadata={"facts": [["Bell", "was born in", "Edinburgh", "1"]]}
+    )
     assert [piece.metadata for piece in passages_of(document, Chunking(50, 0))][1] == {}

@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.errors import ErasedPassage, IndexExists, IndexMismatch, IndexNotFound, MissingExtra, UnknownName
+from ras_agent.errors import (
+    ErasedPassage,
+    IndexExists,
+    IndexMismatch,
+    IndexNotFound,
+    MissingExtra,
+    UnknownName,
+)
 from ras_agent.records import Passage
 from ras_agent.tools.index import changes as changes_module
 from ras_agent.tools.index import manifest_embedder, segment
@@ -33,19 +40,35 @@ from ras_agent.tools.store.schema import VERSION
 from ras_agent.tools.store.sqlite import SqliteDatabase
 from tests.messages import says
 
-BELL = Passage("bell#0", "Bell was born in Edinburgh.", "Alexander Graham Bell", "bell", {"page": 3})
-BELL_2 = Passage("bell#1", "He patented the telephone.", "Alexander Graham Bell", "bell")
-LEITH = Passage("leith#0", "The Water of Leith flows through Edinburgh.", "Water of Leith", "leith")
+BELL = Passage(
+    "bell#0",
+    "Bell was born in Edinburgh.",
+    "Alexander Graham Bell",
+    "bell",
+    {"page": 3},
+)
+BELL_2 = Passage(
+    "bell#1", "He patented the telephone.", "Alexander Graham Bell", "bell"
+)
+LEITH = Passage(
+    "leith#0", "The Water of Leith flows through Edinburgh.", "Water of Leith", "leith"
+)
 TOKYO = Passage("tokyo", "東京 is a city.\n“Quoted” \ud800 and \u2028 odd.", "東京")
 
 
 @pytest.fixture(params=["memory", "disk", "postgres"])
-def index(request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any) -> Iterator[PassageIndex]:
+def index(
+    request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any
+) -> Iterator[PassageIndex]:
     """An empty index with vectors."""
     if request.param == "memory":
         made = PassageIndex.in_memory(embedder=hash_embedder)
     else:
-        place = tmp_path / "index" if request.param == "disk" else request.getfixturevalue("address")
+        place = (
+            tmp_path / "index"
+            if request.param == "disk"
+            else request.getfixturevalue("address")
+        )
         made = PassageIndex.create(place, hash_embedder)
     yield made
     made.close()
@@ -60,7 +83,11 @@ def found(index: PassageIndex, query: str, name: str = "bm25") -> list[str]:
 
 
 def files_with(content: bytes, folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.rglob("*") if path.is_file() and content in path.read_bytes())
+    return sorted(
+        path.name
+        for path in folder.rglob("*")
+        if path.is_file() and content in path.read_bytes()
+    )
 
 
 def rows_of(folder: Path, query: str) -> list[Any]:
@@ -122,13 +149,19 @@ def test_metadata_that_json_cannot_hold_is_refused(index: PassageIndex) -> None:
 
 def test_upsert_replaces_in_place_and_counts(index: PassageIndex) -> None:
     index.add([BELL, LEITH])
-    changed = Passage("bell#0", "Bell was born in 1847.", "Alexander Graham Bell", "bell")
-    assert index.upsert([changed, LEITH, TOKYO]) == Changes(added=1, replaced=1, unchanged=1, embedded=2)
+    changed = Passage(
+        "bell#0", "Bell was born in 1847.", "Alexander Graham Bell", "bell"
+    )
+    assert index.upsert([changed, LEITH, TOKYO]) == Changes(
+        added=1, replaced=1, unchanged=1, embedded=2
+    )
     assert list(index.passages) == [changed, LEITH, TOKYO]
     assert found(index, "1847") == ["bell#0"]
 
 
-def test_upserting_what_is_there_embeds_nothing(index: PassageIndex, hash_embedder: Any) -> None:
+def test_upserting_what_is_there_embeds_nothing(
+    index: PassageIndex, hash_embedder: Any
+) -> None:
     index.add([BELL, LEITH])
     hash_embedder.texts.clear()
     assert index.upsert([LEITH, BELL]) == Changes(unchanged=2)
@@ -170,13 +203,17 @@ def test_document_ids_are_distinct_in_corpus_order(index: PassageIndex) -> None:
     assert index.document_ids() == ("leith", "bell")
 
 
-def test_upserting_whole_documents_deletes_what_they_no_longer_hold(index: PassageIndex) -> None:
+def test_upserting_whole_documents_deletes_what_they_no_longer_hold(
+    index: PassageIndex,
+) -> None:
     index.add([BELL, BELL_2, LEITH])
     assert index.upsert([BELL], whole_documents=True) == Changes(unchanged=1, deleted=1)
     assert ids(index) == ["bell#0", "leith#0"]
 
 
-def test_a_retriever_searches_what_was_there_when_it_was_made(index: PassageIndex) -> None:
+def test_a_retriever_searches_what_was_there_when_it_was_made(
+    index: PassageIndex,
+) -> None:
     index.add([BELL, LEITH])
     before = retriever_over(index, "hybrid")
     index.delete_document("bell")
@@ -188,16 +225,23 @@ def test_a_retriever_searches_what_was_there_when_it_was_made(index: PassageInde
 
 def test_an_index_without_vectors_says_how_to_get_them() -> None:
     index = PassageIndex.in_memory([BELL])
-    with pytest.raises(IndexMismatch, match=says("no vectors", "make another with an embedder", "retrieve by bm25")):
+    with pytest.raises(
+        IndexMismatch,
+        match=says("no vectors", "make another with an embedder", "retrieve by bm25"),
+    ):
         retriever_over(index, "dense")
 
 
-def test_an_embedder_that_gives_vectors_of_another_width_is_named(hash_embedder: Any) -> None:
+def test_an_embedder_that_gives_vectors_of_another_width_is_named(
+    hash_embedder: Any,
+) -> None:
     index = PassageIndex.in_memory([BELL], hash_embedder)
     hash_embedder.embed = lambda texts: np.ones((len(texts), 3), dtype=np.float32)
     with pytest.raises(IndexMismatch, match=says("'hash'", "shape (1, 3)", "1 texts")):
         index.add([LEITH])
-    with pytest.raises(IndexMismatch, match=r"shape \(3,\), the index holds vectors of 64"):
+    with pytest.raises(
+        IndexMismatch, match=r"shape \(3,\), the index holds vectors of 64"
+    ):
         retriever_over(index, "dense").retrieve("Leith")
 
 
@@ -212,9 +256,14 @@ def test_reopened_it_is_the_same(tmp_path: Path, hash_embedder: Any) -> None:
     again = PassageIndex.open(tmp_path / "index", hash_embedder)
     assert list(again.passages) == [BELL, LEITH, TOKYO]
     for name in ("bm25", "dense", "hybrid"):
-        before, after = (retriever_over(one, name).retrieve("Edinburgh city") for one in (index, again))
+        before, after = (
+            retriever_over(one, name).retrieve("Edinburgh city")
+            for one in (index, again)
+        )
         assert after == before
-    assert hash_embedder.texts == ["Edinburgh city"] * 4  # dense and hybrid, each before and after: no passage
+    assert (
+        hash_embedder.texts == ["Edinburgh city"] * 4
+    )  # dense and hybrid, each before and after: no passage
 
 
 @saving
@@ -223,10 +272,25 @@ def test_nothing_in_it_is_pickled(tmp_path: Path, hash_embedder: Any) -> None:
     index.add([BELL, LEITH])
     index.close()
     epoch = index.snapshot.state.epoch
-    files = {str(path.relative_to(tmp_path / "index")) for path in (tmp_path / "index").rglob("*") if path.is_file()}
-    of_segment = {f"cache/{epoch}/cells-0-2/{name}" for name in ("arrays", "arrays.sum", "vectors")}
-    assert files - {f"cache/{epoch}/cells-0-2/vectors.sum"} == {"index.sqlite", *of_segment}
-    assert b"pickle" not in (tmp_path / "index" / "cache" / str(epoch) / "cells-0-2" / "arrays").read_bytes()
+    files = {
+        str(path.relative_to(tmp_path / "index"))
+        for path in (tmp_path / "index").rglob("*")
+        if path.is_file()
+    }
+    of_segment = {
+        f"cache/{epoch}/cells-0-2/{name}"
+        for name in ("arrays", "arrays.sum", "vectors")
+    }
+    assert files - {f"cache/{epoch}/cells-0-2/vectors.sum"} == {
+        "index.sqlite",
+        *of_segment,
+    }
+    assert (
+        b"pickle"
+        not in (
+            tmp_path / "index" / "cache" / str(epoch) / "cells-0-2" / "arrays"
+        ).read_bytes()
+    )
 
 
 def test_a_small_index_is_one_file(tmp_path: Path, hash_embedder: Any) -> None:
@@ -240,26 +304,43 @@ def test_a_small_index_is_one_file(tmp_path: Path, hash_embedder: Any) -> None:
 
 
 def test_settings_stay(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"tokeniser": Tokeniser("german"), "bm25": BM25Parameters(k1=0.9, b=0.4, method="atire")}
-    PassageIndex.create(tmp_path / "index", **settings).add([BELL, Passage("p", "Die Häuser am Fluss")])
+    settings: dict[str, Any] = {
+        "tokeniser": Tokeniser("german"),
+        "bm25": BM25Parameters(k1=0.9, b=0.4, method="atire"),
+    }
+    PassageIndex.create(tmp_path / "index", **settings).add(
+        [BELL, Passage("p", "Die Häuser am Fluss")]
+    )
     index = PassageIndex.open(tmp_path / "index")
     assert found(index, "das Haus") == ["p"]
     assert index.snapshot.manifest.bm25 == BM25Parameters(k1=0.9, b=0.4, method="atire")
 
 
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
-def test_each_kind_of_vector_index_finds_a_passage_again(tmp_path: Path, hash_embedder: Any, kind: Any) -> None:
-    index = PassageIndex.create(tmp_path / "index", hash_embedder, vectors=VectorSettings(kind, probes=8))
-    index.add(Passage(str(number), f"word{number} and word{number + 1}") for number in range(1500))
+def test_each_kind_of_vector_index_finds_a_passage_again(
+    tmp_path: Path, hash_embedder: Any, kind: Any
+) -> None:
+    index = PassageIndex.create(
+        tmp_path / "index", hash_embedder, vectors=VectorSettings(kind, probes=8)
+    )
+    index.add(
+        Passage(str(number), f"word{number} and word{number + 1}")
+        for number in range(1500)
+    )
     again = PassageIndex.open(tmp_path / "index", hash_embedder)
     assert found(again, "word700 and word701", "dense")[0] == "700"
 
 
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
-def test_each_kind_of_vector_index_forgets_what_is_deleted(tmp_path: Path, hash_embedder: Any, kind: Any) -> None:
+def test_each_kind_of_vector_index_forgets_what_is_deleted(
+    tmp_path: Path, hash_embedder: Any, kind: Any
+) -> None:
     settings = VectorSettings(kind, lists=4, probes=4)
     index = PassageIndex.create(tmp_path / "index", hash_embedder, vectors=settings)
-    index.add(Passage(f"{n}", f"word{n} and word{n + 1}", document_id=f"{n}") for n in range(1100))
+    index.add(
+        Passage(f"{n}", f"word{n} and word{n + 1}", document_id=f"{n}")
+        for n in range(1100)
+    )
     gone = hash_embedder.embed(["word700 and word701"])[0].tobytes()
     # as clusters, vectors do not lie in the order of the passages
     assert files_with(gone, tmp_path / "index" / "cache") == ["vectors"]
@@ -277,7 +358,9 @@ def test_an_unknown_kind_of_vector_index_is_refused() -> None:
 
 def test_there_must_be_an_index_to_open(tmp_path: Path) -> None:
     assert not PassageIndex.exists(tmp_path / "none")
-    with pytest.raises(IndexNotFound, match=says("no index", "none", "make one with `ras-agent index`")):
+    with pytest.raises(
+        IndexNotFound, match=says("no index", "none", "make one with `ras-agent index`")
+    ):
         PassageIndex.open(tmp_path / "none")
 
 
@@ -285,11 +368,15 @@ def test_an_index_that_is_gone_is_noticed_at_the_next_look(tmp_path: Path) -> No
     index = PassageIndex.create(tmp_path / "index")
     index.refresh()
     shutil.rmtree(tmp_path / "index")
-    with pytest.raises(IndexNotFound, match=says("index", "holds no index any more", "ras-agent index")):
+    with pytest.raises(
+        IndexNotFound, match=says("index", "holds no index any more", "ras-agent index")
+    ):
         index.refresh()
 
 
-def test_an_index_that_was_made_anew_in_its_place_is_taken_at_the_next_look(tmp_path: Path) -> None:
+def test_an_index_that_was_made_anew_in_its_place_is_taken_at_the_next_look(
+    tmp_path: Path,
+) -> None:
     reader = PassageIndex.create(tmp_path / "index")
     reader.add([BELL])
     before = reader.commit
@@ -309,32 +396,45 @@ def test_an_index_is_not_created_over_another(tmp_path: Path) -> None:
 
 def test_an_index_is_not_created_among_other_files(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(IndexExists, match=says("something else", "'notes.txt'", "choose another place")):
+    with pytest.raises(
+        IndexExists, match=says("something else", "'notes.txt'", "choose another place")
+    ):
         PassageIndex.create(tmp_path)
 
 
 def test_an_index_is_not_created_in_place_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(IndexExists, match=says("notes.txt", "is a file", "choose another place")):
+    with pytest.raises(
+        IndexExists, match=says("notes.txt", "is a file", "choose another place")
+    ):
         PassageIndex.create(tmp_path / "notes.txt")
 
 
-def test_an_index_that_was_killed_while_it_was_made_is_made_again(tmp_path: Path) -> None:
+def test_an_index_that_was_killed_while_it_was_made_is_made_again(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "index.sqlite.new").write_bytes(b"half of it")
     PassageIndex.create(tmp_path).add([BELL])
     assert ids(PassageIndex.open(tmp_path)) == ["bell#0"]
 
 
-def test_what_a_killed_writer_logged_is_not_read_into_an_index_that_is_made_anew(tmp_path: Path) -> None:
+def test_what_a_killed_writer_logged_is_not_read_into_an_index_that_is_made_anew(
+    tmp_path: Path,
+) -> None:
     index = PassageIndex.create(tmp_path / "killed")
     index.add([BELL])
     (tmp_path / "index").mkdir()
-    shutil.copy(tmp_path / "killed" / "index.sqlite-wal", tmp_path / "index" / "index.sqlite-wal")
+    shutil.copy(
+        tmp_path / "killed" / "index.sqlite-wal",
+        tmp_path / "index" / "index.sqlite-wal",
+    )
     fresh = PassageIndex.create(tmp_path / "index")
     assert ids(fresh) == ids(PassageIndex.open(tmp_path / "index")) == []
 
 
-def test_another_embedder_is_refused_with_both_names(tmp_path: Path, hash_embedder: Any) -> None:
+def test_another_embedder_is_refused_with_both_names(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
     PassageIndex.create(tmp_path / "index", hash_embedder)
 
     class Other(type(hash_embedder)):  # type: ignore[misc]
@@ -342,25 +442,40 @@ def test_another_embedder_is_refused_with_both_names(tmp_path: Path, hash_embedd
 
     with pytest.raises(
         IndexMismatch,
-        match=says("built with embedder 'hash' (64 dimensions)", "not with 'other' (64 dimensions)", "open it with"),
+        match=says(
+            "built with embedder 'hash' (64 dimensions)",
+            "not with 'other' (64 dimensions)",
+            "open it with",
+        ),
     ):
         PassageIndex.open(tmp_path / "index", Other())
     Other.name, Other.dimension = "hash", 32
-    with pytest.raises(IndexMismatch, match=says("(64 dimensions)", "not with 'hash' (32 dimensions)")):
+    with pytest.raises(
+        IndexMismatch, match=says("(64 dimensions)", "not with 'hash' (32 dimensions)")
+    ):
         PassageIndex.open(tmp_path / "index", Other())
 
 
-def test_an_embedder_for_an_index_without_vectors_is_refused(tmp_path: Path, hash_embedder: Any) -> None:
+def test_an_embedder_for_an_index_without_vectors_is_refused(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
     PassageIndex.create(tmp_path / "index")
-    with pytest.raises(IndexMismatch, match="holds no vectors, embedder 'hash' cannot search it"):
+    with pytest.raises(
+        IndexMismatch, match="holds no vectors, embedder 'hash' cannot search it"
+    ):
         PassageIndex.open(tmp_path / "index", hash_embedder)
 
 
-def test_an_embedder_that_no_name_brings_back_has_to_be_given(tmp_path: Path, hash_embedder: Any) -> None:
+def test_an_embedder_that_no_name_brings_back_has_to_be_given(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
     PassageIndex.create(tmp_path / "index", hash_embedder).add([BELL])
     index = PassageIndex.open(tmp_path / "index")
     assert found(index, "Bell") == ["bell#0"]
-    with pytest.raises(IndexMismatch, match=says("built with embedder 'hash'", "give it", "PassageIndex.open")):
+    with pytest.raises(
+        IndexMismatch,
+        match=says("built with embedder 'hash'", "give it", "PassageIndex.open"),
+    ):
         retriever_over(index, "dense")
 
 
@@ -371,25 +486,43 @@ def test_an_index_of_another_version_is_refused(tmp_path: Path) -> None:
     PassageIndex.create(tmp_path / "index")
     change(tmp_path / "index", "UPDATE index_state SET version = 99")
     with pytest.raises(
-        IndexMismatch, match=says(str(tmp_path / "index"), "version 99", f"version {VERSION}", "delete the")
+        IndexMismatch,
+        match=says(
+            str(tmp_path / "index"), "version 99", f"version {VERSION}", "delete the"
+        ),
     ):
         PassageIndex.open(tmp_path / "index")
 
 
-def test_another_version_is_told_also_where_its_tables_are_others(tmp_path: Path) -> None:
+def test_another_version_is_told_also_where_its_tables_are_others(
+    tmp_path: Path,
+) -> None:
     PassageIndex.create(tmp_path / "index")
     change(tmp_path / "index", "UPDATE index_state SET version = 99")
     with closing(sqlite3.connect(tmp_path / "index" / "index.sqlite")) as connection:
         connection.execute("ALTER TABLE index_state DROP COLUMN remains")
-    with pytest.raises(IndexMismatch, match=says("version 99", f"version {VERSION}", "delete the folder")):
+    with pytest.raises(
+        IndexMismatch,
+        match=says("version 99", f"version {VERSION}", "delete the folder"),
+    ):
         PassageIndex.open(tmp_path / "index")
 
 
-def test_an_index_of_an_earlier_version_is_refused_and_not_written_over(tmp_path: Path) -> None:
+def test_an_index_of_an_earlier_version_is_refused_and_not_written_over(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "index").mkdir()
-    (tmp_path / "index" / "index.json").write_text('{"format": "ras-agent index", "version": 2}')
+    (tmp_path / "index" / "index.json").write_text(
+        '{"format": "ras-agent index", "version": 2}'
+    )
     with pytest.raises(
-        IndexMismatch, match=says("earlier version", f"version {VERSION}", "delete the folder", "ras-agent index")
+        IndexMismatch,
+        match=says(
+            "earlier version",
+            f"version {VERSION}",
+            "delete the folder",
+            "ras-agent index",
+        ),
     ):
         PassageIndex.open(tmp_path / "index")
     with pytest.raises(IndexExists, match="holds an index already"):
@@ -397,7 +530,10 @@ def test_an_index_of_an_earlier_version_is_refused_and_not_written_over(tmp_path
 
 
 def many(count: int, first: int = 0) -> list[Passage]:
-    return [Passage(f"{n}", f"word{n} of the city", document_id=f"doc{n}") for n in range(first, first + count)]
+    return [
+        Passage(f"{n}", f"word{n} of the city", document_id=f"doc{n}")
+        for n in range(first, first + count)
+    ]
 
 
 @pytest.fixture
@@ -421,37 +557,63 @@ DAMAGES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_database_is_refused_with_the_remedy(whole: Path, damage: str) -> None:
+def test_a_damaged_database_is_refused_with_the_remedy(
+    whole: Path, damage: str
+) -> None:
     whole.write_bytes(DAMAGES[damage](whole.read_bytes()))
-    told = says(str(whole.parent), "damaged", "delete the folder", "index its files again with `ras-agent index")
+    told = says(
+        str(whole.parent),
+        "damaged",
+        "delete the folder",
+        "index its files again with `ras-agent index",
+    )
     with pytest.raises(IndexMismatch, match=told):
         list(PassageIndex.open(whole.parent).passages)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"embedder": null}', '{"embedder": {"name": "x"}}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"embedder": null}', '{"embedder": {"name": "x"}}']
+)
 def test_a_damaged_manifest_is_refused(whole: Path, text: str) -> None:
     change(whole.parent, "UPDATE index_state SET manifest = ?", text)
-    with pytest.raises(IndexMismatch, match=says(str(whole.parent), "damaged", "delete the folder", "index its files")):
+    with pytest.raises(
+        IndexMismatch,
+        match=says(
+            str(whole.parent), "damaged", "delete the folder", "index its files"
+        ),
+    ):
         PassageIndex.open(whole.parent)
 
 
 def test_an_index_without_its_state_is_damaged(whole: Path) -> None:
     change(whole.parent, "DELETE FROM index_state")
-    with pytest.raises(IndexMismatch, match=says(str(whole.parent), "no state", "delete the folder")):
+    with pytest.raises(
+        IndexMismatch, match=says(str(whole.parent), "no state", "delete the folder")
+    ):
         PassageIndex.open(whole.parent)
 
 
 def test_a_missing_database_is_told_where_its_cache_is_there(tmp_path: Path) -> None:
     (tmp_path / "index" / "cache").mkdir(parents=True)
-    with pytest.raises(IndexMismatch, match=says("index.sqlite", "is missing", "delete the folder")):
+    with pytest.raises(
+        IndexMismatch, match=says("index.sqlite", "is missing", "delete the folder")
+    ):
         PassageIndex.create(tmp_path / "index")
 
 
 @pytest.mark.parametrize("column", ["data", "terms", "fields"])
-def test_a_damaged_passage_is_noticed_when_it_is_read(tmp_path: Path, column: str) -> None:
+def test_a_damaged_passage_is_noticed_when_it_is_read(
+    tmp_path: Path, column: str
+) -> None:
     PassageIndex.create(tmp_path / "index").add([BELL, LEITH])
-    ((blob,),) = rows_of(tmp_path / "index", f"SELECT {column} FROM passages WHERE cell = 1")
-    change(tmp_path / "index", f"UPDATE passages SET {column} = ? WHERE cell = 1", blob[:-1] + b"x")
+    ((blob,),) = rows_of(
+        tmp_path / "index", f"SELECT {column} FROM passages WHERE cell = 1"
+    )
+    change(
+        tmp_path / "index",
+        f"UPDATE passages SET {column} = ? WHERE cell = 1",
+        blob[:-1] + b"x",
+    )
     told = says(str(tmp_path / "index"), "damaged", "passage in cell 1", "delete")
     if column != "data":  # which is read when the index is opened
         with pytest.raises(IndexMismatch, match=told):
@@ -469,25 +631,43 @@ def test_a_number_that_was_never_given_is_noticed_before_anything_is_written(
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add(many(2))
     for table, number in (("vectors", "number"), ("passages", "cell")):
-        change(tmp_path / "index", f"UPDATE {table} SET {number} = 7 WHERE {number} = 1")
-        with pytest.raises(IndexMismatch, match=says("damaged", table, "never given", "delete the folder")):
+        change(
+            tmp_path / "index", f"UPDATE {table} SET {number} = 7 WHERE {number} = 1"
+        )
+        with pytest.raises(
+            IndexMismatch,
+            match=says("damaged", table, "never given", "delete the folder"),
+        ):
             index.add(many(1, first=2))
-        change(tmp_path / "index", f"UPDATE {table} SET {number} = 1 WHERE {number} = 7")
+        change(
+            tmp_path / "index", f"UPDATE {table} SET {number} = 1 WHERE {number} = 7"
+        )
     index.add(many(1, first=2))
     assert len(index) == 3
 
 
-def test_a_damaged_vector_is_noticed_when_the_vectors_are_put_in_order(tmp_path: Path, hash_embedder: Any) -> None:
+def test_a_damaged_vector_is_noticed_when_the_vectors_are_put_in_order(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
     PassageIndex.create(tmp_path / "index", hash_embedder).add([BELL, LEITH])
-    change(tmp_path / "index", "UPDATE vectors SET data = ? WHERE number = 1", bytes(255) + b"x")
-    with pytest.raises(IndexMismatch, match=says(str(tmp_path / "index"), "damaged", "vector 1", "delete the folder")):
+    change(
+        tmp_path / "index",
+        "UPDATE vectors SET data = ? WHERE number = 1",
+        bytes(255) + b"x",
+    )
+    with pytest.raises(
+        IndexMismatch,
+        match=says(str(tmp_path / "index"), "damaged", "vector 1", "delete the folder"),
+    ):
         retriever_over(PassageIndex.open(tmp_path / "index", hash_embedder), "dense")
 
 
 def test_a_missing_vector_is_noticed(tmp_path: Path, hash_embedder: Any) -> None:
     PassageIndex.create(tmp_path / "index", hash_embedder).add([BELL, LEITH])
     change(tmp_path / "index", "DELETE FROM vectors WHERE number = 1")
-    with pytest.raises(IndexMismatch, match=says("damaged", "vector 1 is missing", "delete the folder")):
+    with pytest.raises(
+        IndexMismatch, match=says("damaged", "vector 1 is missing", "delete the folder")
+    ):
         retriever_over(PassageIndex.open(tmp_path / "index", hash_embedder), "dense")
 
 
@@ -502,7 +682,11 @@ def cached(tmp_path: Path, hash_embedder: Any, every_segment_is_saved: None) -> 
 FILE_DAMAGES: dict[str, Any] = {
     "nothing": lambda data: b"",
     "garbage": lambda data: b"damaged",
-    "one byte": lambda data: data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 255]) + data[len(data) // 2 + 1 :],
+    "one byte": lambda data: (
+        data[: len(data) // 2]
+        + bytes([data[len(data) // 2] ^ 255])
+        + data[len(data) // 2 + 1 :]
+    ),
     "the end": lambda data: data[:-1] + bytes([data[-1] ^ 255]),
     "half": lambda data: data[: len(data) // 2],
     "more": lambda data: data + b"more",
@@ -517,10 +701,15 @@ def check_healed(folder: Path, embedder: Any) -> None:
     assert found(index, "Leith") == ["leith#0"]
     best = retriever_over(index, "dense").retrieve(indexed_text(BELL), 2)
     assert [hit.passage for hit in best] == [BELL, LEITH]
-    assert best[0].score == pytest.approx(1, abs=1e-6)  # the direction of the same text, in float32
+    assert best[0].score == pytest.approx(
+        1, abs=1e-6
+    )  # the direction of the same text, in float32
     assert embedder.texts == [indexed_text(BELL)]  # the query: no passage
     assert index.add([TOKYO]).added == 1
-    assert found(PassageIndex.open(folder, embedder), "Bell city") == ["bell#0", "tokyo"]
+    assert found(PassageIndex.open(folder, embedder), "Bell city") == [
+        "bell#0",
+        "tokyo",
+    ]
     assert index.delete_document("leith").deleted == 1
     assert files_with(LEITH.text.encode(), folder) == []
     assert ids(PassageIndex.open(folder, embedder)) == ["bell#0", "tokyo"]
@@ -528,13 +717,17 @@ def check_healed(folder: Path, embedder: Any) -> None:
 
 @pytest.mark.parametrize("damage", FILE_DAMAGES)
 @pytest.mark.parametrize("file", ["arrays", "arrays.sum", "vectors"])
-def test_a_damaged_segment_is_made_anew(cached: Path, file: str, damage: str, hash_embedder: Any) -> None:
+def test_a_damaged_segment_is_made_anew(
+    cached: Path, file: str, damage: str, hash_embedder: Any
+) -> None:
     (cached / file).write_bytes(FILE_DAMAGES[damage]((cached / file).read_bytes()))
     check_healed(cached.parents[2], hash_embedder)
 
 
 @pytest.mark.parametrize("file", ["arrays", "arrays.sum", "vectors", "", ".."])
-def test_a_segment_of_which_something_is_missing_is_made_anew(cached: Path, file: str, hash_embedder: Any) -> None:
+def test_a_segment_of_which_something_is_missing_is_made_anew(
+    cached: Path, file: str, hash_embedder: Any
+) -> None:
     gone = cached.parent if file == ".." else cached / file
     shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
     check_healed(cached.parents[2], hash_embedder)
@@ -554,11 +747,15 @@ def test_a_write_that_joins_a_damaged_segment_makes_it_anew(
     for passage in (BELL, LEITH, TOKYO):
         (best,) = retriever_over(again, "dense").retrieve(indexed_text(passage), 1)
         assert best.passage == passage
-        assert best.score == pytest.approx(1, abs=1e-6)  # the direction of the same text, in float32
+        assert best.score == pytest.approx(
+            1, abs=1e-6
+        )  # the direction of the same text, in float32
         assert found(again, passage.title)[0] == passage.id
 
 
-def test_the_cache_can_be_deleted_while_the_index_is_open(cached: Path, hash_embedder: Any) -> None:
+def test_the_cache_can_be_deleted_while_the_index_is_open(
+    cached: Path, hash_embedder: Any
+) -> None:
     folder = cached.parents[2]
     index = PassageIndex.open(folder, hash_embedder)
     assert {*found(index, "Edinburgh", "hybrid")} == {"leith#0", "bell#0"}
@@ -566,7 +763,11 @@ def test_the_cache_can_be_deleted_while_the_index_is_open(cached: Path, hash_emb
     assert index.delete_document("bell") == Changes(deleted=1)
     assert index.add([TOKYO]).added == 1
     assert index.is_finished()
-    assert ids(index) == ids(PassageIndex.open(folder, hash_embedder)) == ["leith#0", "tokyo"]
+    assert (
+        ids(index)
+        == ids(PassageIndex.open(folder, hash_embedder))
+        == ["leith#0", "tokyo"]
+    )
 
 
 def test_a_segment_that_another_process_made_anew_loses_what_is_deleted_and_nothing_else(
@@ -576,25 +777,43 @@ def test_a_segment_that_another_process_made_anew_loses_what_is_deleted_and_noth
     index.add(many(8))
     index.delete_document("doc1")
     shutil.rmtree(tmp_path / "index" / "cache")
-    other = PassageIndex.open(tmp_path / "index")  # its segment has no slot for what was deleted before
+    other = PassageIndex.open(
+        tmp_path / "index"
+    )  # its segment has no slot for what was deleted before
     other.finish()
     assert segments_in(tmp_path / "index") == ["cells-0-8"]
     index.delete_document("doc4")
     again = PassageIndex.open(tmp_path / "index")
     assert ids(again) == ["0", "2", "3", "5", "6", "7"]
-    assert [again.get(name) is not None for name in ("4", "5", "6")] == [False, True, True]
-    assert [f"{n}" in found(again, f"word{n}") for n in (4, 5, 6)] == [False, True, True]
+    assert [again.get(name) is not None for name in ("4", "5", "6")] == [
+        False,
+        True,
+        True,
+    ]
+    assert [f"{n}" in found(again, f"word{n}") for n in (4, 5, 6)] == [
+        False,
+        True,
+        True,
+    ]
 
 
-def test_a_large_segment_is_not_compared_whole(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_segment_is_not_compared_whole(
+    cached: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(array_file, "SMALL", 0)
     arrays, folder = cached / "arrays", cached.parents[2]
     data = arrays.read_bytes()
     column = PassageIndex.open(folder).snapshot.segments[0].terms.slots.tobytes()
     arrays.write_bytes(data.replace(column, b"\xff\xff\xff\x7f" * (len(column) // 4)))
-    with pytest.raises(IndexMismatch, match=r"`ras-agent doctor --index INDEX` names the file"):
+    with pytest.raises(
+        IndexMismatch, match=r"`ras-agent doctor --index INDEX` names the file"
+    ):
         found(PassageIndex.open(folder), BELL.text)
-    for other in (data[:-8], b"\x02\0\0\0\0\0\0\0[]" + data, b"\x02\0\0\0\0\0\0\0{}" + data):
+    for other in (
+        data[:-8],
+        b"\x02\0\0\0\0\0\0\0[]" + data,
+        b"\x02\0\0\0\0\0\0\0{}" + data,
+    ):
         arrays.write_bytes(other)
         assert found(PassageIndex.open(folder), "Bell") == ["bell#0"]
 
@@ -663,22 +882,30 @@ def take_back(index: PassageIndex, *, add: list[Passage], delete: str = "") -> N
         write()
 
 
-def test_a_transaction_around_several_writes_is_taken_back_whole(index: PassageIndex) -> None:
+def test_a_transaction_around_several_writes_is_taken_back_whole(
+    index: PassageIndex,
+) -> None:
     index.add([BELL])
     index.refresh()
     take_back(index, add=[LEITH, TOKYO], delete="bell")
     index.refresh()
     assert list(index.passages) == [BELL]
-    assert found(index, "Leith", "hybrid") == found(index, "Bell", "hybrid") == ["bell#0"]
+    assert (
+        found(index, "Leith", "hybrid") == found(index, "Bell", "hybrid") == ["bell#0"]
+    )
     index.add([BELL_2])
     assert list(index.passages) == [BELL, BELL_2]
 
 
-def test_a_transaction_after_one_that_was_taken_back_has_nothing_of_it(index: PassageIndex) -> None:
+def test_a_transaction_after_one_that_was_taken_back_has_nothing_of_it(
+    index: PassageIndex,
+) -> None:
     index.add([BELL])
     take_back(index, add=[LEITH, TOKYO], delete="bell")
     with index.database.writing():
-        index.add([BELL_2, Passage("new", "A bell rang.")])  # as many, in the same cells
+        index.add(
+            [BELL_2, Passage("new", "A bell rang.")]
+        )  # as many, in the same cells
         index.delete_document("nothing")
     index.committed()
     index.finish()
@@ -703,7 +930,11 @@ def test_a_transaction_after_one_that_was_taken_back_has_nothing_of_it(index: Pa
 )
 @pytest.mark.parametrize("again", ["the same", "another write"])
 def test_a_killed_deletion_ends_when_called_again(
-    at: tuple[Any, str], again: str, tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
+    at: tuple[Any, str],
+    again: str,
+    tmp_path: Path,
+    hash_embedder: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add([BELL, LEITH])
@@ -713,7 +944,9 @@ def test_a_killed_deletion_ends_when_called_again(
         with pytest.raises(Killed):
             index.delete_document("bell")
     reopened = PassageIndex.open(tmp_path / "index", hash_embedder)
-    assert ids(reopened) == ["leith#0"]  # nobody finds it, whatever is left to overwrite
+    assert ids(reopened) == [
+        "leith#0"
+    ]  # nobody finds it, whatever is left to overwrite
     assert not reopened.is_finished()
     if again == "the same":
         assert reopened.delete_document("bell") == Changes()
@@ -724,22 +957,46 @@ def test_a_killed_deletion_ends_when_called_again(
         assert files_with(left, tmp_path) == []
     files = {path.name for path in (tmp_path / "index").rglob("*")}
     epoch = str(index.snapshot.state.epoch)
-    of_segment = {"cells-0-2", "arrays", "arrays.sum", "vectors"} if segments_in(tmp_path / "index") else set()
-    lasting = {"index.sqlite", "index.sqlite-wal", "index.sqlite-shm", "cache", epoch, *of_segment}
+    of_segment = (
+        {"cells-0-2", "arrays", "arrays.sum", "vectors"}
+        if segments_in(tmp_path / "index")
+        else set()
+    )
+    lasting = {
+        "index.sqlite",
+        "index.sqlite-wal",
+        "index.sqlite-shm",
+        "cache",
+        epoch,
+        *of_segment,
+    }
     assert files - {"vectors.sum"} == lasting
 
 
 def hashes_of(passage: Passage) -> list[bytes]:
     """The hashes of a passage's id, document and text, and of a term that it alone has, as files hold them."""
-    terms = [term for term in Tokeniser().terms(indexed_text(passage)) if term in ("graham", "telephon")]
+    terms = [
+        term
+        for term in Tokeniser().terms(indexed_text(passage))
+        if term in ("graham", "telephon")
+    ]
     texts = [passage.id, passage.document_id, indexed_text(passage), *terms]
-    return [hash_of(text).to_bytes(8, order) for text in texts for order in ("little", "big")]
+    return [
+        hash_of(text).to_bytes(8, order)
+        for text in texts
+        for order in ("little", "big")
+    ]
 
 
 @saving
-@pytest.mark.parametrize("at", [(array_file, "write_arrays"), (VectorIndex, "save"), (segment, "joined")])
+@pytest.mark.parametrize(
+    "at", [(array_file, "write_arrays"), (VectorIndex, "save"), (segment, "joined")]
+)
 def test_a_killed_addition_is_there_and_the_next_write_saves_its_segment(
-    at: tuple[Any, str], tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
+    at: tuple[Any, str],
+    tmp_path: Path,
+    hash_embedder: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add([BELL])
@@ -767,7 +1024,9 @@ def test_what_was_deleted_in_a_killed_batch_is_erased_by_the_next_write(
     document = hash_of("bell").to_bytes(8, "little")
     assert "arrays" in files_with(document, tmp_path)
     PassageIndex.open(tmp_path / "index").add([TOKYO])
-    assert files_with(document, tmp_path) == files_with(BELL.text.encode(), tmp_path) == []
+    assert (
+        files_with(document, tmp_path) == files_with(BELL.text.encode(), tmp_path) == []
+    )
 
 
 def test_erasing_waits_for_readers_and_is_ended_by_the_next_write(
@@ -787,7 +1046,10 @@ def test_erasing_waits_for_readers_and_is_ended_by_the_next_write(
 
 
 def test_a_segment_is_on_the_disk_before_it_has_its_name(
-    tmp_path: Path, hash_embedder: Any, every_segment_is_saved: None, disk_order: list[str]
+    tmp_path: Path,
+    hash_embedder: Any,
+    every_segment_is_saved: None,
+    disk_order: list[str],
 ) -> None:
     index = PassageIndex.create(tmp_path / "i", hash_embedder)
     assert disk_order == ["i/index.sqlite.new", "index.sqlite replaced", "i"]
@@ -796,8 +1058,15 @@ def test_a_segment_is_on_the_disk_before_it_has_its_name(
     cache = f"i/cache/{index.snapshot.state.epoch}"
     named = disk_order.index("cells-0-1 replaced")
     fresh = f"{cache}/cells-0-1.new"
-    assert {*disk_order[:named]} >= {f"{fresh}/arrays", f"{fresh}/arrays.sum", f"{fresh}/vectors", fresh}
-    assert disk_order[named - 1] == fresh  # the names of the files in it come after the files
+    assert {*disk_order[:named]} >= {
+        f"{fresh}/arrays",
+        f"{fresh}/arrays.sum",
+        f"{fresh}/vectors",
+        fresh,
+    }
+    assert (
+        disk_order[named - 1] == fresh
+    )  # the names of the files in it come after the files
     assert disk_order[named + 1 :] == [cache]
 
 
@@ -805,14 +1074,20 @@ def test_a_segment_is_on_the_disk_before_it_has_its_name(
 
 
 @saving
-def test_a_batch_keeps_each_write_and_saves_segments_once_at_its_end(tmp_path: Path, hash_embedder: Any) -> None:
+def test_a_batch_keeps_each_write_and_saves_segments_once_at_its_end(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     with index.batch():
         index.add([BELL])
         index.add([LEITH])
         unsaved = PassageIndex.open(tmp_path / "index", hash_embedder)
         assert segments_in(tmp_path / "index") == []
-        assert found(unsaved, "Edinburgh", "hybrid") == found(index, "Edinburgh", "hybrid") == ["bell#0", "leith#0"]
+        assert (
+            found(unsaved, "Edinburgh", "hybrid")
+            == found(index, "Edinburgh", "hybrid")
+            == ["bell#0", "leith#0"]
+        )
     assert segments_in(tmp_path / "index") == ["cells-0-2"]
     saved = PassageIndex.open(tmp_path / "index", hash_embedder)
     assert saved.snapshot.segments[0].folder is not None
@@ -820,7 +1095,9 @@ def test_a_batch_keeps_each_write_and_saves_segments_once_at_its_end(tmp_path: P
 
 
 @saving
-def test_a_batch_that_fails_keeps_what_was_written_and_the_next_one_saves_it(tmp_path: Path) -> None:
+def test_a_batch_that_fails_keeps_what_was_written_and_the_next_one_saves_it(
+    tmp_path: Path,
+) -> None:
     index = PassageIndex.create(tmp_path / "index")
 
     def add_in_a_batch() -> None:
@@ -838,7 +1115,9 @@ def test_a_batch_that_fails_keeps_what_was_written_and_the_next_one_saves_it(tmp
 
 
 @saving
-def test_a_batch_erases_once_at_its_end(tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_erases_once_at_its_end(
+    tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add([BELL, LEITH, TOKYO])
     erased: list[list[int]] = []
@@ -856,10 +1135,16 @@ def test_a_batch_erases_once_at_its_end(tmp_path: Path, hash_embedder: Any, monk
         assert not index.is_finished()
     assert erased == [[0, 1]]
     assert index.is_finished()
-    assert files_with(BELL.text.encode(), tmp_path) == files_with(b"graham", tmp_path) == []
+    assert (
+        files_with(BELL.text.encode(), tmp_path)
+        == files_with(b"graham", tmp_path)
+        == []
+    )
 
 
-def test_an_index_is_finished_when_nothing_is_left_to_erase(index: PassageIndex) -> None:
+def test_an_index_is_finished_when_nothing_is_left_to_erase(
+    index: PassageIndex,
+) -> None:
     assert index.is_finished()
     with index.batch():
         index.add([BELL])
@@ -872,7 +1157,9 @@ def test_an_index_is_finished_when_nothing_is_left_to_erase(index: PassageIndex)
 # Readers and writers
 
 
-def test_an_earlier_snapshot_shows_what_was_there_without_what_was_erased(tmp_path: Path, hash_embedder: Any) -> None:
+def test_an_earlier_snapshot_shows_what_was_there_without_what_was_erased(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add([BELL, LEITH, TOKYO])
     reader = PassageIndex.open(tmp_path / "index", hash_embedder)
@@ -884,7 +1171,10 @@ def test_an_earlier_snapshot_shows_what_was_there_without_what_was_erased(tmp_pa
     assert reader.snapshot.passages.take(np.arange(3)) == [None, None, TOKYO]
     assert list(reader.passages) == [TOKYO]
     for row in (0, 1):
-        with pytest.raises(ErasedPassage, match=says(str(tmp_path / "index"), "deleted or replaced", "search again")):
+        with pytest.raises(
+            ErasedPassage,
+            match=says(str(tmp_path / "index"), "deleted or replaced", "search again"),
+        ):
             reader.passages[row]
     assert reader.get("bell#0") is reader.get("leith#0") is None
     assert found(reader, "Edinburgh") == []
@@ -898,22 +1188,31 @@ def test_a_search_of_an_earlier_snapshot_has_as_many_hits_where_the_best_were_er
     tmp_path: Path, hash_embedder: Any, retriever: str
 ) -> None:
     texts = [f"{'Leith ' * (9 - number)}place{number}" for number in range(9)]
-    passages = [Passage(f"p{number}", text, document_id=f"d{number}") for number, text in enumerate(texts)]
+    passages = [
+        Passage(f"p{number}", text, document_id=f"d{number}")
+        for number, text in enumerate(texts)
+    ]
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add(passages)
-    before = retriever_over(PassageIndex.open(tmp_path / "index", hash_embedder), retriever)
+    before = retriever_over(
+        PassageIndex.open(tmp_path / "index", hash_embedder), retriever
+    )
     ranked = [hit.passage for hit in before.retrieve("Leith", 9)]
     index.delete_documents([passage.document_id for passage in ranked[:5]])
     assert [hit.passage for hit in before.retrieve("Leith", 2)] == ranked[5:7]
     assert [hit.passage for hit in before.retrieve("Leith", 5)] == ranked[5:]
 
 
-def test_an_earlier_snapshot_weighed_otherwise_finds_the_passages_that_are_left(tmp_path: Path) -> None:
+def test_an_earlier_snapshot_weighed_otherwise_finds_the_passages_that_are_left(
+    tmp_path: Path,
+) -> None:
     index = PassageIndex.create(tmp_path / "index")
     index.add([BELL, LEITH, TOKYO])
     reader = PassageIndex.open(tmp_path / "index")
     index.delete_document("bell")
-    found = retriever_over(reader, "bm25", parameters=BM25Parameters(k1=0.9)).retrieve("Leith", 3)
+    found = retriever_over(reader, "bm25", parameters=BM25Parameters(k1=0.9)).retrieve(
+        "Leith", 3
+    )
     assert [hit.passage.id for hit in found] == ["leith#0"]
 
 
@@ -937,7 +1236,11 @@ def test_a_second_writer_adds_to_what_the_first_wrote(tmp_path: Path) -> None:
     first.add([BELL])
     second.add([LEITH])
     first.add([TOKYO])
-    assert ids(first) == ids(PassageIndex.open(tmp_path / "index")) == ["bell#0", "leith#0", "tokyo"]
+    assert (
+        ids(first)
+        == ids(PassageIndex.open(tmp_path / "index"))
+        == ["bell#0", "leith#0", "tokyo"]
+    )
 
 
 WRITER = """
@@ -954,20 +1257,31 @@ for number in range(5):
 
 def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     PassageIndex.create(tmp_path / "index")
-    commands = [[sys.executable, "-P", "-c", WRITER, str(tmp_path / "index"), name] for name in ("a", "b")]
+    commands = [
+        [sys.executable, "-P", "-c", WRITER, str(tmp_path / "index"), name]
+        for name in ("a", "b")
+    ]
     for writer in [subprocess.Popen(command) for command in commands]:
         assert writer.wait() == 0
     index = PassageIndex.open(tmp_path / "index")
-    assert sorted(ids(index)) == [f"{name}-{number}" for name in "ab" for number in range(5)]
+    assert sorted(ids(index)) == [
+        f"{name}-{number}" for name in "ab" for number in range(5)
+    ]
     assert index.snapshot.state.revision == 10
 
 
-def test_a_commit_is_named_anew_by_each_write_and_by_nothing_else(tmp_path: Path) -> None:
+def test_a_commit_is_named_anew_by_each_write_and_by_nothing_else(
+    tmp_path: Path,
+) -> None:
     index = PassageIndex.create(tmp_path / "index")
     index.refresh()
     commits = [index.commit]
     writes: list[Callable[[], Changes]] = [
-        *(lambda: index.add([BELL, LEITH]), lambda: index.upsert([LEITH]), lambda: index.delete_document("x"))
+        *(
+            lambda: index.add([BELL, LEITH]),
+            lambda: index.upsert([LEITH]),
+            lambda: index.delete_document("x"),
+        )
     ]
     for write in writes:
         write()
@@ -991,24 +1305,42 @@ def test_a_replaced_text_and_its_vector_are_gone_from_every_file(
     assert {*files_with(old, tmp_path)} > ({"vectors"} if saved_from == 1 else set())
     index.upsert([replace(BELL, text="Bell rang.")])
     assert files_with(BELL.text.encode(), tmp_path) == files_with(old, tmp_path) == []
-    assert rows_of(tmp_path / "index", f"SELECT count(*) FROM passages WHERE id <> {ERASED}") == [(2,)]
+    assert rows_of(
+        tmp_path / "index", f"SELECT count(*) FROM passages WHERE id <> {ERASED}"
+    ) == [(2,)]
 
 
 @pytest.mark.parametrize("saved_from", [1, 2, 256])
 @pytest.mark.parametrize("sizes", ["short", "long"])
 def test_a_deleted_documents_text_and_vectors_are_gone_from_every_file(
-    tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch, saved_from: int, sizes: str
+    tmp_path: Path,
+    hash_embedder: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    saved_from: int,
+    sizes: str,
 ) -> None:
     monkeypatch.setattr(segment, "SAVED_FROM", saved_from)
-    long = "".join(f"secret{n} " for n in range(2000)) if sizes == "long" else ""  # more than a page of the database
+    long = (
+        "".join(f"secret{n} " for n in range(2000)) if sizes == "long" else ""
+    )  # more than a page of the database
     gone = replace(BELL, text=f"{BELL.text} {long}", metadata={"team": "Quaternary"})
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add([LEITH, gone, TOKYO])
     vectors = [hash_embedder.embed([indexed_text(gone)])[0].tobytes()]
     index.upsert([replace(gone, text=f"Quinquereme rang. {long}")])
     index.delete_document("bell")
-    left = [BELL.text.encode(), b"Quinquereme", b"Quaternary", b"secret", b"bell#0", b"Graham", *vectors]
-    left += [hash_of("team\0Quaternary").to_bytes(8, order) for order in ("little", "big")]
+    left = [
+        BELL.text.encode(),
+        b"Quinquereme",
+        b"Quaternary",
+        b"secret",
+        b"bell#0",
+        b"Graham",
+        *vectors,
+    ]
+    left += [
+        hash_of("team\0Quaternary").to_bytes(8, order) for order in ("little", "big")
+    ]
     for content in (*left, *hashes_of(gone)):
         assert files_with(content, tmp_path) == []
     again = PassageIndex.open(tmp_path / "index", hash_embedder)
@@ -1020,7 +1352,13 @@ def test_a_term_is_gone_when_the_last_passage_that_had_it_is_deleted(
     tmp_path: Path, every_segment_is_saved: None
 ) -> None:
     index = PassageIndex.create(tmp_path / "index")
-    index.add([Passage("a", "zebra", document_id="a"), Passage("b", "zebra", document_id="b"), LEITH])
+    index.add(
+        [
+            Passage("a", "zebra", document_id="a"),
+            Passage("b", "zebra", document_id="b"),
+            LEITH,
+        ]
+    )
     term = hash_of("zebra").to_bytes(8, "little")
     index.delete_document("a")
     assert files_with(term, tmp_path)
@@ -1030,7 +1368,9 @@ def test_a_term_is_gone_when_the_last_passage_that_had_it_is_deleted(
     assert found(PassageIndex.open(tmp_path / "index"), "Leith") == ["leith#0"]
 
 
-def test_a_vector_that_texts_share_stays_while_one_of_them_does(tmp_path: Path, hash_embedder: Any) -> None:
+def test_a_vector_that_texts_share_stays_while_one_of_them_does(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     for name in ("one", "two", "three"):
         index.add([Passage(name, TOKYO.text, document_id=name)])
@@ -1040,50 +1380,79 @@ def test_a_vector_that_texts_share_stays_while_one_of_them_does(tmp_path: Path, 
     for name in ("bell", "one", "two"):
         index.delete_document(name)
         assert rows_of(tmp_path / "index", living) == [(1,)]
-    assert found(PassageIndex.open(tmp_path / "index", hash_embedder), TOKYO.text, "dense") == ["three"]
+    assert found(
+        PassageIndex.open(tmp_path / "index", hash_embedder), TOKYO.text, "dense"
+    ) == ["three"]
     index.delete_document("three")
     assert rows_of(tmp_path / "index", living) == [(0,)]
 
 
-def test_a_text_that_replaces_itself_keeps_its_vector(tmp_path: Path, hash_embedder: Any) -> None:
+def test_a_text_that_replaces_itself_keeps_its_vector(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add([BELL, LEITH])
     index.upsert([replace(BELL, metadata={"page": 4})])
     index.upsert([replace(BELL, id="other", document_id="bell")], whole_documents=True)
     again = PassageIndex.open(tmp_path / "index", hash_embedder)
     assert ids(again) == ["leith#0", "other"]
-    assert retriever_over(again, "dense").retrieve(indexed_text(BELL), 1)[0].score == pytest.approx(1, abs=1e-6)
-    assert hash_embedder.texts == [indexed_text(BELL), indexed_text(LEITH), indexed_text(BELL)]  # the last: the query
+    assert retriever_over(again, "dense").retrieve(indexed_text(BELL), 1)[
+        0
+    ].score == pytest.approx(1, abs=1e-6)
+    assert hash_embedder.texts == [
+        indexed_text(BELL),
+        indexed_text(LEITH),
+        indexed_text(BELL),
+    ]  # the last: the query
 
 
 def test_compaction_takes_out_the_rows_of_what_was_erased_and_keeps_hits_and_order(
-    tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch, every_segment_is_saved: None
+    tmp_path: Path,
+    hash_embedder: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    every_segment_is_saved: None,
 ) -> None:
     monkeypatch.setattr(store_module, "_COMPACT_FROM", 3)
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add(many(8))
     index.upsert([Passage("6", "word6 was replaced in the city", document_id="doc6")])
     epoch, commit = index.snapshot.state.epoch, index.commit
-    index.delete_documents(["doc0", "doc3", "doc4"])  # four rows are dead, and five passages live
+    index.delete_documents(
+        ["doc0", "doc3", "doc4"]
+    )  # four rows are dead, and five passages live
     assert rows_of(tmp_path / "index", "SELECT count(*) FROM passages") == [(9,)]
     names = ["1", "2", "5", "6", "7"]
     for document, left in (("doc1", names[1:]), ("doc7", names[1:4])):
         index.delete_document(document)
         for one in (index, PassageIndex.open(tmp_path / "index", hash_embedder)):
             assert ids(one) == left
-            assert found(one, "city") == [name for name in left if name != "6"] + ["6"]  # the longest passage
+            assert found(one, "city") == [name for name in left if name != "6"] + [
+                "6"
+            ]  # the longest passage
             assert found(one, "word5 of the city", "dense")[0] == "5"
             assert {*found(one, "word0 word1 word3 word4")} <= set(left)
     # the fifth death was one more than the passages that were left, the sixth is the first since
-    assert rows_of(tmp_path / "index", "SELECT cell FROM passages ORDER BY cell") == [(2,), (5,), (7,), (8,)]
+    assert rows_of(tmp_path / "index", "SELECT cell FROM passages ORDER BY cell") == [
+        (2,),
+        (5,),
+        (7,),
+        (8,),
+    ]
     assert rows_of(tmp_path / "index", "SELECT cell FROM dead") == [(7,)]
     assert rows_of(tmp_path / "index", "SELECT count(*) FROM vectors") == [(4,)]
     assert index.snapshot.state.epoch != epoch
     assert index.commit != commit
-    assert [path.name for path in (tmp_path / "index" / "cache").iterdir()] == [str(index.snapshot.state.epoch)]
+    assert [path.name for path in (tmp_path / "index" / "cache").iterdir()] == [
+        str(index.snapshot.state.epoch)
+    ]
     assert files_with(b"word0", tmp_path) == files_with(b"word7", tmp_path) == []
     assert index.add([BELL]).added == 1
-    assert ids(PassageIndex.open(tmp_path / "index", hash_embedder)) == ["2", "5", "6", "bell#0"]
+    assert ids(PassageIndex.open(tmp_path / "index", hash_embedder)) == [
+        "2",
+        "5",
+        "6",
+        "bell#0",
+    ]
 
 
 def test_a_compaction_that_was_killed_is_ended_by_the_next_write(
@@ -1101,12 +1470,18 @@ def test_a_compaction_that_was_killed_is_ended_by_the_next_write(
     assert not again.is_finished()
     again.finish()
     assert again.is_finished()
-    assert files_with(b"word0", tmp_path) == files_with(hash_of("doc0").to_bytes(8, "little"), tmp_path) == []
+    assert (
+        files_with(b"word0", tmp_path)
+        == files_with(hash_of("doc0").to_bytes(8, "little"), tmp_path)
+        == []
+    )
     assert segments_in(tmp_path / "index") == ["cells-0-4"]
 
 
 @saving
-def test_a_segment_joined_over_dead_cells_has_the_others_alone(tmp_path: Path, hash_embedder: Any) -> None:
+def test_a_segment_joined_over_dead_cells_has_the_others_alone(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     with index.batch():
         for first in range(0, 6, 2):
@@ -1123,35 +1498,53 @@ def test_a_segment_joined_over_dead_cells_has_the_others_alone(tmp_path: Path, h
 
 
 @saving
-def test_adding_a_little_does_not_write_a_large_segment_again(tmp_path: Path, hash_embedder: Any) -> None:
+def test_adding_a_little_does_not_write_a_large_segment_again(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add(many(12))
     (folder,) = (tmp_path / "index").glob("cache/*/*")
     before = os.stat(folder / "arrays")
     index.add(many(2, 12))
     assert segments_in(tmp_path / "index") == ["cells-0-12", "cells-12-14"]
-    assert (os.stat(folder / "arrays").st_ino, os.stat(folder / "arrays").st_mtime_ns) == (
+    assert (
+        os.stat(folder / "arrays").st_ino,
+        os.stat(folder / "arrays").st_mtime_ns,
+    ) == (
         before.st_ino,
         before.st_mtime_ns,
     )
     index.add(many(2, 14))  # four are no more than a quarter of twelve: all are joined
     assert segments_in(tmp_path / "index") == ["cells-0-16"]
-    assert found(PassageIndex.open(tmp_path / "index", hash_embedder), "city") == ids(index)[:10]
+    assert (
+        found(PassageIndex.open(tmp_path / "index", hash_embedder), "city")
+        == ids(index)[:10]
+    )
 
 
 def test_a_write_that_changes_nothing_writes_nothing(tmp_path: Path) -> None:
     index = PassageIndex.create(tmp_path / "index")
     index.add([BELL])
-    commit, before = index.commit, {path: path.read_bytes() for path in (tmp_path / "index").glob("index.sqlite*")}
+    commit, before = (
+        index.commit,
+        {
+            path: path.read_bytes()
+            for path in (tmp_path / "index").glob("index.sqlite*")
+        },
+    )
     index.upsert([BELL])
     index.delete_document("leith")
     index.finish()
     assert index.snapshot.state.revision == 1
     assert index.commit == commit
-    assert {path for path in before if path.read_bytes() != before[path]} <= {tmp_path / "index" / "index.sqlite-shm"}
+    assert {path for path in before if path.read_bytes() != before[path]} <= {
+        tmp_path / "index" / "index.sqlite-shm"
+    }
 
 
-def test_an_index_in_a_folder_nobody_may_write_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_in_a_folder_nobody_may_write_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "index"
     index = PassageIndex.create(path)
     index.add([BELL])
@@ -1176,18 +1569,24 @@ def test_what_json_turns_into_a_list_is_no_change(index: PassageIndex) -> None:
     assert index.upsert([tagged]) == Changes(unchanged=1)
 
 
-def test_an_option_that_a_retriever_does_not_take_is_refused_with_those_it_takes() -> None:
+def test_an_option_that_a_retriever_does_not_take_is_refused_with_those_it_takes() -> (
+    None
+):
     with pytest.raises(UnknownName, match="depht"):
         retriever_over(PassageIndex.in_memory([BELL]), "bm25", depht=3)
 
 
-def test_adding_a_passage_leaves_the_others_of_its_document_alone(index: PassageIndex) -> None:
+def test_adding_a_passage_leaves_the_others_of_its_document_alone(
+    index: PassageIndex,
+) -> None:
     index.add([BELL])
     assert index.add([BELL_2]) == Changes(added=1, embedded=1)
     assert list(index.passages) == [BELL, BELL_2]
 
 
-def test_documents_are_counted_without_the_passages_that_belong_to_none(index: PassageIndex) -> None:
+def test_documents_are_counted_without_the_passages_that_belong_to_none(
+    index: PassageIndex,
+) -> None:
     index.add([BELL, BELL_2, LEITH, TOKYO])
     assert index.snapshot.documents == 2
 
@@ -1232,11 +1631,16 @@ def test_where_there_is_no_index_the_error_says_how_to_get_on(tmp_path: Path) ->
     documents.mkdir()
     (documents / "a.md").write_text("A text.")
     with pytest.raises(
-        IndexNotFound, match=says("a folder of other files", "`ras-agent index", "--out documents.index`")
+        IndexNotFound,
+        match=says(
+            "a folder of other files", "`ras-agent index", "--out documents.index`"
+        ),
     ):
         PassageIndex.open(documents)
     (tmp_path / "my.index").mkdir()
-    with pytest.raises(IndexNotFound, match=says("no index at", "did you mean", "my.index?")):
+    with pytest.raises(
+        IndexNotFound, match=says("no index at", "did you mean", "my.index?")
+    ):
         PassageIndex.open(tmp_path / "my.indx")
     with pytest.raises(IndexNotFound, match="make one with `ras-agent index`"):
         PassageIndex.open(tmp_path / "else")

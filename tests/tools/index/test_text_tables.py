@@ -21,15 +21,37 @@ FARES = "| Route | Adult fare | Child fare |\n|---|:-:|---|\n| Orvena - Pellis |
 @pytest.mark.parametrize(
     ("text", "columns", "rows"),
     [
-        (FARES, ("Route", "Adult fare", "Child fare"), [("Orvena - Pellis", "22 crowns", "9 crowns")]),
+        (
+            FARES,
+            ("Route", "Adult fare", "Child fare"),
+            [("Orvena - Pellis", "22 crowns", "9 crowns")],
+        ),
         ("A | B\n--- | ---\n**1** | [x](y)\nend", ("A", "B"), [("1", "x")]),
-        ("| A | B |\r\n|---|---|\r\n| a \\| b | `c` |\r\n", ("A", "B"), [("a | b", "c")]),
-        ("| A | B |\n|---|---|\n| short |\n| 1 | 2 | 3 |\n", ("A", "B"), [("short", ""), ("1", "2")]),
-        ("|  |  |\n|---|---|\n| Ship | Built |\n| Ilse | 1961 |\n", ("Ship", "Built"), [("Ilse", "1961")]),
-        ("| | 2021 |\n|---|---|\n| Ansel | 14.2 |\n", ("", "2021"), [("Ansel", "14.2")]),
+        (
+            "| A | B |\r\n|---|---|\r\n| a \\| b | `c` |\r\n",
+            ("A", "B"),
+            [("a | b", "c")],
+        ),
+        (
+            "| A | B |\n|---|---|\n| short |\n| 1 | 2 | 3 |\n",
+            ("A", "B"),
+            [("short", ""), ("1", "2")],
+        ),
+        (
+            "|  |  |\n|---|---|\n| Ship | Built |\n| Ilse | 1961 |\n",
+            ("Ship", "Built"),
+            [("Ilse", "1961")],
+        ),
+        (
+            "| | 2021 |\n|---|---|\n| Ansel | 14.2 |\n",
+            ("", "2021"),
+            [("Ansel", "14.2")],
+        ),
     ],
 )
-def test_a_table_has_columns_and_rows(text: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def test_a_table_has_columns_and_rows(
+    text: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]
+) -> None:
     (table,) = tables_in(text)
     assert (table.columns, [row.cells for row in table.rows]) == (columns, rows)
 
@@ -52,17 +74,32 @@ def test_code_and_what_has_no_rows_is_no_table(text: str) -> None:
 @pytest.mark.parametrize(
     ("columns", "rows", "said"),
     [
-        (("Ship", "Built"), [("Ilse", "1961"), ("Tarn", "")], ["Ship Ilse: Built 1961."]),
-        (("No.", "Ship", "Built"), [("1", "Ilse", "1961")], ["Ship Ilse: No. 1; Built 1961."]),
+        (
+            ("Ship", "Built"),
+            [("Ilse", "1961"), ("Tarn", "")],
+            ["Ship Ilse: Built 1961."],
+        ),
+        (
+            ("No.", "Ship", "Built"),
+            [("1", "Ilse", "1961")],
+            ["Ship Ilse: No. 1; Built 1961."],
+        ),
         (
             ("Deck", "Officer", "Year"),
             [("Lower", "Mira Holt", "1901"), ("Lower", "Oda Wren", "1903")],
-            ["Officer Mira Holt: Deck Lower; Year 1901.", "Officer Oda Wren: Deck Lower; Year 1903."],
+            [
+                "Officer Mira Holt: Deck Lower; Year 1901.",
+                "Officer Oda Wren: Deck Lower; Year 1903.",
+            ],
         ),
         (
             ("Deck", "Year", "Crew"),
             [("Lower", "1901", "9"), ("Lower", "1903", "9"), ("Upper", "1901", "9")],
-            ["Deck, Year Lower, 1901: Crew 9.", "Deck, Year Lower, 1903: Crew 9.", "Deck, Year Upper, 1901: Crew 9."],
+            [
+                "Deck, Year Lower, 1901: Crew 9.",
+                "Deck, Year Lower, 1903: Crew 9.",
+                "Deck, Year Upper, 1901: Crew 9.",
+            ],
         ),
     ],
 )
@@ -72,8 +109,12 @@ def test_a_row_is_about_the_first_column_that_tells_the_rows_apart(
     assert [record.sentence for record in records_of(columns, rows)] == said
 
 
-def test_a_table_is_cut_from_the_text_around_it_and_each_row_is_a_passage_more() -> None:
-    text = f"# Ferries\n\nDogs travel free.\n\n## Fares\n\n{FARES}\nNo ferry runs in May."
+def test_a_table_is_cut_from_the_text_around_it_and_each_row_is_a_passage_more() -> (
+    None
+):
+    text = (
+        f"# Ferries\n\nDogs travel free.\n\n## Fares\n\n{FARES}\nNo ferry runs in May."
+    )
     passages = list(passages_of(Document("a.md", text, "Ferries", place="docs/a.md")))
     assert [passage.text for passage in passages] == [
         "# Ferries\n\nDogs travel free.",
@@ -90,9 +131,19 @@ def test_a_table_is_cut_from_the_text_around_it_and_each_row_is_a_passage_more()
     }
     for passage in (passages[1], row):
         child = (stated_facts(passage) or ())[1]
-        assert (child.subject, child.predicate, child.object) == ("Orvena - Pellis", "Child fare", "9 crowns")
-        assert child.sources[0].extractor == "stated: docs/a.md table 1 row 1 column Child fare"
-    assert [stated_facts(passage) for passage in (passages[0], passages[2])] == [None, None]
+        assert (child.subject, child.predicate, child.object) == (
+            "Orvena - Pellis",
+            "Child fare",
+            "9 crowns",
+        )
+        assert (
+            child.sources[0].extractor
+            == "stated: docs/a.md table 1 row 1 column Child fare"
+        )
+    assert [stated_facts(passage) for passage in (passages[0], passages[2])] == [
+        None,
+        None,
+    ]
 
 
 def test_each_piece_of_a_long_table_begins_with_the_header_which_is_no_fact() -> None:
@@ -100,7 +151,10 @@ def test_each_piece_of_a_long_table_begins_with_the_header_which_is_no_fact() ->
     text = "\n".join(["| Pump | Made in |", "|---|---|", *rows])
     passages = list(passages_of(Document("a.md", text), Chunking(size=200, overlap=0)))
     pieces = [passage for passage in passages if passage.text.startswith("|")]
-    assert all(piece.text.startswith("| Pump | Made in |\n|---|---|\n| Pump ") for piece in pieces)
+    assert all(
+        piece.text.startswith("| Pump | Made in |\n|---|---|\n| Pump ")
+        for piece in pieces
+    )
     assert max(len(piece.text) for piece in pieces) <= 200
     written = [line for piece in pieces for line in piece.text.splitlines()[2:]]
     assert (written, len(passages) - len(pieces)) == (rows, 30)
@@ -130,19 +184,27 @@ It weighs nine kilograms.
 """
 
 
-def test_a_passage_has_the_headings_above_it_which_are_searched_shown_and_cited() -> None:
-    document = Document("a.md", MANUAL, "Handbook", {"date": "2024-05-03"}, is_markdown=True)
+def test_a_passage_has_the_headings_above_it_which_are_searched_shown_and_cited() -> (
+    None
+):
+    document = Document(
+        "a.md", MANUAL, "Handbook", {"date": "2024-05-03"}, is_markdown=True
+    )
     passages = list(passages_of(document, Chunking(size=60, overlap=0)))
     headings = {passage.text.splitlines()[0]: passage.headings for passage in passages}
     assert headings["It weighs five kilograms."] == ("HX9 sonar",)
     assert headings["## BK2 sonar"] == ()
     assert headings["| Part | Price |"] == ("HX9 sonar", "Repair")
     row = passages[-1]
-    assert indexed_text(row) == "Handbook > HX9 sonar > Repair. Part Lid: Price 9 crowns."
+    assert (
+        indexed_text(row) == "Handbook > HX9 sonar > Repair. Part Lid: Price 9 crowns."
+    )
     assert passage_block([row]) == (
         "<passage>\n[1] Handbook > HX9 sonar > Repair (2024-05-03)\nPart Lid: Price 9 crowns.\n</passage>"
     )
-    answer = valid_citations(Answer("9 crowns", (Citation(1, row.id),)), {row.id: row}, (), 1)
+    answer = valid_citations(
+        Answer("9 crowns", (Citation(1, row.id),)), {row.id: row}, (), 1
+    )
     assert answer.citations[0].headings == ("HX9 sonar", "Repair")
 
 
@@ -157,24 +219,41 @@ def test_a_passage_has_the_headings_above_it_which_are_searched_shown_and_cited(
         ("One\n===\ntext\n\nTwo\n---\n", ["One", "Two"]),
     ],
 )
-def test_headings_are_those_of_commonmark_in_plain_text(text: str, headings: list[str]) -> None:
+def test_headings_are_those_of_commonmark_in_plain_text(
+    text: str, headings: list[str]
+) -> None:
     assert [heading.title for heading in headings_of(text)] == headings
 
 
 @pytest.mark.parametrize(
     ("text", "metadata"),
     [
-        ('+++\ntitle = "Sonar"\ndate = 2024-05-03\ntags = ["a"]\n+++\nbody', {"date": "2024-05-03", "tags": ["a"]}),
+        (
+            '+++\ntitle = "Sonar"\ndate = 2024-05-03\ntags = ["a"]\n+++\nbody',
+            {"date": "2024-05-03", "tags": ["a"]},
+        ),
         ('{"title": "Sonar", "team": "x"}\n\nbody', {"team": "x"}),
-        ("---\ntitle: Sonar\npublished_at: 3 May\n---\nbody", {"published_at": "3 May", "date": "3 May"}),
+        (
+            "---\ntitle: Sonar\npublished_at: 3 May\n---\nbody",
+            {"published_at": "3 May", "date": "3 May"},
+        ),
     ],
 )
-def test_front_matter_is_yaml_toml_or_json(text: str, metadata: dict[str, object]) -> None:
+def test_front_matter_is_yaml_toml_or_json(
+    text: str, metadata: dict[str, object]
+) -> None:
     (document,) = load(HeldFile("a.md", text.encode()))
     assert isinstance(document, Document)
-    assert (document.title, document.text, document.metadata) == ("Sonar", "body", metadata)
+    assert (document.title, document.text, document.metadata) == (
+        "Sonar",
+        "body",
+        metadata,
+    )
 
 
-@pytest.mark.parametrize("text", ["+++\nnot toml\n+++\nbody", '{"a": 1}', "{braces} begin\nbody", '{"a": 1} text'])
+@pytest.mark.parametrize(
+    "text",
+    ["+++\nnot toml\n+++\nbody", '{"a": 1}', "{braces} begin\nbody", '{"a": 1} text'],
+)
 def test_what_only_looks_like_front_matter_stays(text: str) -> None:
     assert front_matter(text) == ({}, text)

@@ -7,9 +7,18 @@ from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings
 from ras_agent.tools.retrieve.ranking import top_k
 
 
-def test_a_group_of_ties_has_the_score_of_its_best_and_is_no_wider_than_the_tolerance() -> None:
+def test_a_group_of_ties_has_the_score_of_its_best_and_is_no_wider_than_the_tolerance() -> (
+    None
+):
     scores = np.array([0.5, 0.4999995, 0.4999992, 0.4999985, 0.4999980, 0.2])
-    assert level(scores, relative=False).tolist() == [0.5, 0.5, 0.5, 0.4999985, 0.4999985, 0.2]
+    assert level(scores, relative=False).tolist() == [
+        0.5,
+        0.5,
+        0.5,
+        0.4999985,
+        0.4999985,
+        0.2,
+    ]
 
 
 def test_scores_that_are_just_the_tolerance_apart_tie() -> None:
@@ -41,7 +50,10 @@ def test_what_is_truly_better_stays_first() -> None:
 
 
 def test_vectors_that_differ_by_rounding_come_in_their_order() -> None:
-    near = np.array([[0.8, 0.6], [0.8000001, 0.5999999], [0.7999999, 0.6000001], [1, 0]], dtype=np.float32)
+    near = np.array(
+        [[0.8, 0.6], [0.8000001, 0.5999999], [0.7999999, 0.6000001], [1, 0]],
+        dtype=np.float32,
+    )
     index = VectorIndex.build(near[[2, 0, 1, 2, 3]], VectorSettings())
     numbers, products = index.search(np.array([1, 0], dtype=np.float32), 3)
     assert numbers.tolist() == [4, 0, 1]

@@ -13,7 +13,10 @@ from tests.messages import says
     ("text", "terms"),
     [
         ("The inventors of the telephones", ["inventor", "telephon"]),
-        ("Bell's snake_case e-mail, 1,847!", ["bell", "snake", "case", "e", "mail", "1847"]),
+        (
+            "Bell's snake_case e-mail, 1,847!",
+            ["bell", "snake", "case", "e", "mail", "1847"],
+        ),
         ("Bell’s — café ﬁlm", ["bell", "cafe", "film"]),
         ("Straße STRASSE", ["strass", "strass"]),
         ("Malcolm X", ["malcolm", "x"]),
@@ -21,7 +24,9 @@ from tests.messages import says
         ("", []),
     ],
 )
-def test_english_is_folded_stripped_of_stop_words_and_stemmed(text: str, terms: list[str]) -> None:
+def test_english_is_folded_stripped_of_stop_words_and_stemmed(
+    text: str, terms: list[str]
+) -> None:
     assert Tokeniser().terms(text) == terms
 
 
@@ -39,12 +44,18 @@ def test_english_is_folded_stripped_of_stop_words_and_stemmed(text: str, terms: 
         ("iPhone15は新しい", ["iphone15", "iphone", "15", "は新", "新し", "しい"]),
     ],
 )
-def test_other_scripts_part_into_words_or_pairs_of_characters(text: str, terms: list[str]) -> None:
+def test_other_scripts_part_into_words_or_pairs_of_characters(
+    text: str, terms: list[str]
+) -> None:
     assert Tokeniser(None).terms(text) == terms
 
 
 def test_composed_and_decomposed_letters_are_the_same() -> None:
-    assert Tokeniser().terms("Beyonce\u0301") == Tokeniser().terms("Beyoncé") == ["beyonce"]
+    assert (
+        Tokeniser().terms("Beyonce\u0301")
+        == Tokeniser().terms("Beyoncé")
+        == ["beyonce"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,11 +92,15 @@ def test_words_that_a_reader_sees_as_one_have_one_term(text: str, same: str) -> 
         ("1.000", "1000", set()),  # a decimal in English
     ],
 )
-def test_other_writings_of_a_name_or_number_share_terms(text: str, other: str, shared: set[str]) -> None:
+def test_other_writings_of_a_name_or_number_share_terms(
+    text: str, other: str, shared: set[str]
+) -> None:
     assert {*Tokeniser().terms(text)} & {*Tokeniser().terms(other)} == shared
 
 
-def test_an_accent_of_the_language_itself_tells_words_apart_and_may_be_left_out() -> None:
+def test_an_accent_of_the_language_itself_tells_words_apart_and_may_be_left_out() -> (
+    None
+):
     spanish = Tokeniser("spanish")
     assert spanish.terms("año") == ["año", "ano"]
     assert spanish.terms("ano") == ["ano"]
@@ -107,7 +122,9 @@ def test_stop_words_and_stemming_can_be_chosen_or_left_out() -> None:
 
 
 def test_a_language_without_stemmer_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match=says("no stemmer for language 'klingon'", "known:", "english")):
+    with pytest.raises(
+        ValueError, match=says("no stemmer for language 'klingon'", "known:", "english")
+    ):
         Tokeniser("klingon")
 
 
@@ -121,5 +138,7 @@ def test_stop_words_are_read_without_the_package_that_would_import_jax() -> None
         "import sys; from ras_agent.tools.index.tokenise import Tokeniser; print(Tokeniser().terms('the sea')); "
         "print(sorted({'bm25s', 'jax'} & sys.modules.keys()))"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert ran.stdout.split("\n")[:2] == ["['sea']", "[]"]

@@ -36,7 +36,9 @@ BRIDGE = b"Bolmer built a bridge."
 
 def sent(name: str, data: bytes, own: str = "") -> SourceFile:
     path = upload_path(own, name)
-    return SourceFile(path, path, "", f"{own}/{name}" if own else name, apart=bool(own), data=data)
+    return SourceFile(
+        path, path, "", f"{own}/{name}" if own else name, apart=bool(own), data=data
+    )
 
 
 def texts(place: Path | Address) -> list[str]:
@@ -44,13 +46,21 @@ def texts(place: Path | Address) -> list[str]:
 
 
 def files_with(folder: Path, data: bytes) -> list[str]:
-    return [path.name for path in folder.rglob("*") if path.is_file() and data in path.read_bytes()]
+    return [
+        path.name
+        for path in folder.rglob("*")
+        if path.is_file() and data in path.read_bytes()
+    ]
 
 
 @pytest.fixture(params=["file", "postgres"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | Address:
     """An empty index."""
-    made = tmp_path / "my.index" if request.param == "file" else request.getfixturevalue("address")
+    made = (
+        tmp_path / "my.index"
+        if request.param == "file"
+        else request.getfixturevalue("address")
+    )
     PassageIndex.create(made).close()
     return made
 
@@ -68,20 +78,29 @@ def stored(place: Path | Address, name: str, own: str = "") -> bytes | None:
 def test_bytes_that_were_replaced_are_to_be_swept_from_every_file(index: Path) -> None:
     opened, path = PassageIndex.open(index), upload_path("z.txt")
     with opened.database.writing() as connection:
-        connection.execute("INSERT INTO files VALUES ('z.txt', ?, '')", (os.fsencode(path),))
+        connection.execute(
+            "INSERT INTO files VALUES ('z.txt', ?, '')", (os.fsencode(path),)
+        )
         put_upload(connection, path, MILL)
     assert opened.is_finished()
     with opened.database.writing() as connection:
         put_upload(connection, path, BRIDGE)
     assert not opened.is_finished()
     opened.finish()
-    assert (opened.is_finished(), files_with(index, MILL), opened.uploaded("z.txt")) == (True, [], BRIDGE)
+    assert (
+        opened.is_finished(),
+        files_with(index, MILL),
+        opened.uploaded("z.txt"),
+    ) == (True, [], BRIDGE)
 
 
 def test_an_upload_whose_bytes_are_missing_is_damaged(index: Path) -> None:
     ingest([sent("z.txt", MILL)], index)
     opened = PassageIndex.open(index)
-    with closing(sqlite3.connect(index / "index.sqlite")) as file, file:  # which checks no references
+    with (
+        closing(sqlite3.connect(index / "index.sqlite")) as file,
+        file,
+    ):  # which checks no references
         file.execute("DELETE FROM upload_data")
     with pytest.raises(IndexMismatch, match=says("damaged", "uploaded file 1")):
         opened.uploaded("z.txt")
@@ -89,10 +108,18 @@ def test_an_upload_whose_bytes_are_missing_is_damaged(index: Path) -> None:
         opened.within({"team": "x"}).uploaded("z.txt")
 
 
-def test_an_upload_is_stored_as_it_came_and_indexed_under_its_name(place: Path | Address) -> None:
-    report = ingest([sent("z.txt", MILL), sent("b.txt", BRIDGE)], place, metadata={"team": "x"})
+def test_an_upload_is_stored_as_it_came_and_indexed_under_its_name(
+    place: Path | Address,
+) -> None:
+    report = ingest(
+        [sent("z.txt", MILL), sent("b.txt", BRIDGE)], place, metadata={"team": "x"}
+    )
     assert (report.files, report.documents_written, report.stranded) == (2, 2, ())
-    assert (stored(place, "z.txt"), stored(place, "b.txt"), stored(place, "c.txt")) == (MILL, BRIDGE, None)
+    assert (stored(place, "z.txt"), stored(place, "b.txt"), stored(place, "c.txt")) == (
+        MILL,
+        BRIDGE,
+        None,
+    )
     passages = PassageIndex.open(place).passages
     assert [(one.document_id, one.text, one.metadata) for one in passages] == [
         ("z.txt", MILL.decode(), {"file": "z.txt", "team": "x"}),
@@ -103,7 +130,10 @@ def test_an_upload_is_stored_as_it_came_and_indexed_under_its_name(place: Path |
 def test_parts_of_an_index_hold_files_of_one_name(place: Path | Address) -> None:
     ingest([sent("z.txt", MILL)], place)
     ingest([sent("z.txt", BRIDGE, own="team=x~1")], place)
-    assert (stored(place, "z.txt"), stored(place, "z.txt", "team=x~1")) == (MILL, BRIDGE)
+    assert (stored(place, "z.txt"), stored(place, "z.txt", "team=x~1")) == (
+        MILL,
+        BRIDGE,
+    )
     assert upload_label("team=x~1/z.txt", place) == "team=x~1/z.txt"
     assert PassageIndex.open(place).document_ids() == ("z.txt", "team=x~1/z.txt")
 
@@ -118,15 +148,31 @@ def test_an_upload_of_the_same_name_replaces(place: Path | Address) -> None:
 def test_what_is_forgotten_is_stored_no_more(place: Path | Address) -> None:
     ingest([sent("z.txt", MILL), sent("b.txt", BRIDGE)], place)
     assert ingest([], place, forget=["z.txt"]).documents_removed == 1
-    assert (stored(place, "z.txt"), stored(place, "b.txt"), texts(place)) == (None, BRIDGE, [BRIDGE.decode()])
+    assert (stored(place, "z.txt"), stored(place, "b.txt"), texts(place)) == (
+        None,
+        BRIDGE,
+        [BRIDGE.decode()],
+    )
     assert upload_label("z.txt", place) is None
-    with pytest.raises(IngestError, match=says("nothing in the index came from", "z.txt")):
+    with pytest.raises(
+        IngestError, match=says("nothing in the index came from", "z.txt")
+    ):
         ingest([], place, forget=["z.txt"])
 
 
 def test_a_rehearsal_stores_nothing(place: Path | Address) -> None:
-    told = dry_run([sent("z.txt", MILL)], place, chunking=ingest_module.DEFAULT_CHUNKING, fields={}, metadata={})
-    assert (told.documents_written, stored(place, "z.txt"), texts(place)) == (1, None, [])
+    told = dry_run(
+        [sent("z.txt", MILL)],
+        place,
+        chunking=ingest_module.DEFAULT_CHUNKING,
+        fields={},
+        metadata={},
+    )
+    assert (told.documents_written, stored(place, "z.txt"), texts(place)) == (
+        1,
+        None,
+        [],
+    )
 
 
 @pytest.mark.parametrize("moment", ["put_upload", "put_document", "commit"])
@@ -150,15 +196,24 @@ def test_an_upload_that_fails_anywhere_changes_nothing(
         patch.setattr(Journal, moment, fail_at_last)
         with pytest.raises(OSError, match="plug"):
             ingest([sent("z.jsonl", rows), sent("y.txt", MILL)], place)
-    assert (stored(place, "z.jsonl"), stored(place, "y.txt")) == (b'{"text": "Zyltor built a mill."}', None)
+    assert (stored(place, "z.jsonl"), stored(place, "y.txt")) == (
+        b'{"text": "Zyltor built a mill."}',
+        None,
+    )
     assert texts(place) == ["Zyltor built a mill."]
     assert upload_label("y.txt", place) is upload_label("./y.txt", place) is None
-    assert ingest([sent("z.jsonl", rows), sent("y.txt", MILL)], place).documents_written == 21
+    assert (
+        ingest([sent("z.jsonl", rows), sent("y.txt", MILL)], place).documents_written
+        == 21
+    )
 
 
 def test_replaced_and_forgotten_bytes_are_in_no_file(index: Path) -> None:
     for number in range(40):  # small ones share pages
-        ingest([sent(f"other{number}.txt", b"A text of another, number %d." % number)], index)
+        ingest(
+            [sent(f"other{number}.txt", b"A text of another, number %d." % number)],
+            index,
+        )
     ingest([sent("z.txt", MILL), sent("big.txt", b"Ostrell. " * 4000)], index)
     ingest([sent("z.txt", BRIDGE)], index)
     assert files_with(index, b"Zyltor") == []
@@ -169,17 +224,32 @@ def test_replaced_and_forgotten_bytes_are_in_no_file(index: Path) -> None:
 
 
 def test_bytes_that_make_the_same_text_are_overwritten_too(index: Path) -> None:
-    ingest([sent("z.jsonl", b'{"text": "Zyltor built a mill.", "id": "a"}  \n{"note": "Quist"}\n')], index)
-    report = ingest([sent("z.jsonl", b'{"text": "Zyltor built a mill.", "id": "a"}\n')], index)
+    ingest(
+        [
+            sent(
+                "z.jsonl",
+                b'{"text": "Zyltor built a mill.", "id": "a"}  \n{"note": "Quist"}\n',
+            )
+        ],
+        index,
+    )
+    report = ingest(
+        [sent("z.jsonl", b'{"text": "Zyltor built a mill.", "id": "a"}\n')], index
+    )
     assert (report.documents_written, report.documents_unchanged) == (0, 1)
     assert files_with(index, b"Quist") == []
 
 
-def test_a_document_that_is_deleted_takes_the_bytes_of_its_file_with_it(index: Path) -> None:
+def test_a_document_that_is_deleted_takes_the_bytes_of_its_file_with_it(
+    index: Path,
+) -> None:
     rows = b'{"id": "a", "text": "Zyltor built a mill."}\n{"id": "b", "text": "Bolmer built a bridge."}\n'
     ingest([sent("z.jsonl", rows)], index)
     delete_documents(index, "a")
-    assert (stored(index, "z.jsonl"), texts(index)) == (None, ["Bolmer built a bridge."])
+    assert (stored(index, "z.jsonl"), texts(index)) == (
+        None,
+        ["Bolmer built a bridge."],
+    )
     assert files_with(index, b"Zyltor") == []
     assert ingest([sent("z.jsonl", rows)], index).documents_written == 1
     assert stored(index, "z.jsonl") == rows
@@ -193,7 +263,12 @@ def test_room_is_given_back_once_most_of_it_is_overwritten(
     def rows() -> list[int]:
         with PassageIndex.open(place).database.reading() as connection:
             named, held = (
-                [number for (number,) in connection.execute(f"SELECT number FROM {table} ORDER BY number")]
+                [
+                    number
+                    for (number,) in connection.execute(
+                        f"SELECT number FROM {table} ORDER BY number"
+                    )
+                ]
                 for table in ("uploads", "upload_data")
             )
         assert named == held
@@ -209,10 +284,15 @@ def test_room_is_given_back_once_most_of_it_is_overwritten(
     assert rows() == [2, 4, 5]
 
 
-def test_room_is_kept_while_as_much_of_it_is_used(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_room_is_kept_while_as_much_of_it_is_used(
+    index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(uploads, "COMPACT_FROM", 10)
     with PassageIndex.open(index).database.writing() as connection:
-        connection.execute("INSERT INTO files VALUES ('z.txt', ?, '')", (os.fsencode(upload_path("z.txt")),))
+        connection.execute(
+            "INSERT INTO files VALUES ('z.txt', ?, '')",
+            (os.fsencode(upload_path("z.txt")),),
+        )
         put_upload(connection, upload_path("z.txt"), bytes(20))
         put_upload(connection, upload_path("z.txt"), bytes(20))
         assert not is_wasteful(connection)
@@ -224,19 +304,30 @@ def test_bytes_under_another_number_are_damaged(index: Path) -> None:
     ingest([sent("z.txt", MILL)], index)
     with closing(sqlite3.connect(index / "index.sqlite")) as file, file:
         file.execute("UPDATE upload_data SET number = 5")
-    with pytest.raises(IndexMismatch, match=says("the uploaded file 5 is not what was written")):
+    with pytest.raises(
+        IndexMismatch, match=says("the uploaded file 5 is not what was written")
+    ):
         check_uploads(SqliteDatabase(index))
 
 
-def test_a_change_of_an_index_that_lost_the_row_of_an_upload_says_that_it_is_damaged(index: Path) -> None:
+def test_a_change_of_an_index_that_lost_the_row_of_an_upload_says_that_it_is_damaged(
+    index: Path,
+) -> None:
     ingest([sent("z.txt", MILL), sent("b.txt", BRIDGE)], index)
     with closing(sqlite3.connect(index / "index.sqlite")) as file, file:
         file.execute("UPDATE upload_data SET number = 0 WHERE number = 1")
     with pytest.raises(
-        IndexMismatch, match=says(str(index), "uploads has a row that belongs to one that is not in upload_data")
+        IndexMismatch,
+        match=says(
+            str(index),
+            "uploads has a row that belongs to one that is not in upload_data",
+        ),
     ):
         SqliteDatabase(index).check()
-    with pytest.raises(IndexMismatch, match=says(str(index), "is damaged", "FOREIGN KEY", "index its files again")):
+    with pytest.raises(
+        IndexMismatch,
+        match=says(str(index), "is damaged", "FOREIGN KEY", "index its files again"),
+    ):
         ingest([], index, forget=["b.txt"])
 
 
@@ -245,8 +336,16 @@ def test_damaged_bytes_are_named_with_the_remedy(index: Path) -> None:
     ingest([], index, forget=["b.txt"])
     check_uploads(SqliteDatabase(index))
     with closing(sqlite3.connect(index / "index.sqlite")) as file, file:
-        file.execute("UPDATE upload_data SET data = ? WHERE number = 1", (MILL.replace(b"mill", b"hill"),))
-    told = says(str(index), "is damaged", "the uploaded file 1 is not what was written", "index its files again")
+        file.execute(
+            "UPDATE upload_data SET data = ? WHERE number = 1",
+            (MILL.replace(b"mill", b"hill"),),
+        )
+    told = says(
+        str(index),
+        "is damaged",
+        "the uploaded file 1 is not what was written",
+        "index its files again",
+    )
     with pytest.raises(IndexMismatch, match=told):
         stored(index, "z.txt")
     with pytest.raises(IndexMismatch, match=told):
@@ -256,7 +355,15 @@ def test_damaged_bytes_are_named_with_the_remedy(index: Path) -> None:
 
 def test_a_page_is_converted_from_its_bytes(index: Path) -> None:
     pytest.importorskip("markitdown", reason="the extra documents is not installed")
-    ingest([sent("z.html", b"<html><body><h1>Zyltor</h1><p>A mill in Leith.</p></body></html>")], index)
+    ingest(
+        [
+            sent(
+                "z.html",
+                b"<html><body><h1>Zyltor</h1><p>A mill in Leith.</p></body></html>",
+            )
+        ],
+        index,
+    )
     (passage,) = PassageIndex.open(index).passages
     assert (passage.title, "A mill in Leith." in passage.text) == ("Zyltor", True)
 
@@ -264,14 +371,31 @@ def test_a_page_is_converted_from_its_bytes(index: Path) -> None:
 def test_a_part_is_called_by_its_filter_and_by_the_same_name_for_ever() -> None:
     # documents are stored under these names
     assert upload_part({"team": "sales"}) == "team=sales~cc508c22"
-    assert upload_part({"year": 2024, "team": ["x", "y"]}) == upload_part({"team": ["y", "x"], "year": "2024"})
-    assert len({upload_part({"team": "a b"}), upload_part({"team": "a/b"}), upload_part({"team": "a-b"})}) == 3
+    assert upload_part({"year": 2024, "team": ["x", "y"]}) == upload_part(
+        {"team": ["y", "x"], "year": "2024"}
+    )
+    assert (
+        len(
+            {
+                upload_part({"team": "a b"}),
+                upload_part({"team": "a/b"}),
+                upload_part({"team": "a-b"}),
+            }
+        )
+        == 3
+    )
     assert upload_part(None) == ""
 
 
 @pytest.mark.parametrize(
     ("name", "part", "whole"),
-    [("z.txt", "", "z.txt"), ("z.txt", "team=x~1", "team=x~1/z.txt"), ("team=x~1/z.txt", "team=x~1", "team=x~1/z.txt")],
+    [
+        ("z.txt", "", "z.txt"),
+        ("z.txt", "team=x~1", "team=x~1/z.txt"),
+        ("team=x~1/z.txt", "team=x~1", "team=x~1/z.txt"),
+    ],
 )
-def test_a_name_is_given_with_or_without_its_part(name: str, part: str, whole: str) -> None:
+def test_a_name_is_given_with_or_without_its_part(
+    name: str, part: str, whole: str
+) -> None:
     assert name_in_part(name, part) == whole

@@ -11,8 +11,12 @@ import pytest
 
 faiss: Any = pytest.importorskip("faiss")
 
-from ras_agent.errors import MissingExtra  # noqa: E402
-from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings, require_faiss  # noqa: E402
+from ras_agent.errors import MissingExtra
+from ras_agent.tools.index.vector_index import (
+    VectorIndex,
+    VectorSettings,
+    require_faiss,
+)
 
 VECTORS = np.random.default_rng(0).normal(size=(3000, 8)).astype(np.float32)
 
@@ -56,12 +60,16 @@ def test_an_index_is_moved_once_and_finds_there_what_it_finds_here(
         expected = np.argsort(-(VECTORS @ query), kind="stable")[:5]
         if kind == "flat":
             assert numbers.tolist() == expected.tolist()
-        assert products.tolist() == pytest.approx((VECTORS @ query)[numbers].tolist(), abs=1e-4)
+        assert products.tolist() == pytest.approx(
+            (VECTORS @ query)[numbers].tolist(), abs=1e-4
+        )
     assert len(moves) == 1
     assert len(moves[0].depths) == 3
 
 
-def test_deep_searches_and_parts_stay_in_the_processors_memory(moves: list[Moved]) -> None:
+def test_deep_searches_and_parts_stay_in_the_processors_memory(
+    moves: list[Moved],
+) -> None:
     index = VectorIndex.build(VECTORS, VectorSettings())
     assert len(index.search(VECTORS[0], 2500)[0]) == 2500
     part = index.of_rows(np.array([4, 7, 9]))
@@ -69,7 +77,9 @@ def test_deep_searches_and_parts_stay_in_the_processors_memory(moves: list[Moved
     assert all(not one.depths for one in moves)
 
 
-def test_hnsw_which_no_graphics_processor_has_is_searched_here(moves: list[Moved]) -> None:
+def test_hnsw_which_no_graphics_processor_has_is_searched_here(
+    moves: list[Moved],
+) -> None:
     index = VectorIndex.build(np.eye(8, dtype=np.float32), VectorSettings("hnsw"))
     assert index.search(np.eye(8, dtype=np.float32)[3], 1)[0].tolist() == [3]
     assert not moves
@@ -83,11 +93,15 @@ def test_an_index_that_does_not_fit_is_searched_here_with_a_warning(
 
     monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", refuse, raising=False)
     index = VectorIndex.build(np.eye(8, dtype=np.float32), VectorSettings())
-    with pytest.warns(RuntimeWarning, match="without a graphics processor: out of memory"):
+    with pytest.warns(
+        RuntimeWarning, match="without a graphics processor: out of memory"
+    ):
         assert index.search(np.eye(8, dtype=np.float32)[3], 1)[0].tolist() == [3]
 
 
-def test_without_faiss_both_extras_that_bring_it_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_faiss_both_extras_that_bring_it_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MissingExtra, match=r"ras-agent\[faiss\]'.*ras-agent\[gpu\]"):
         require_faiss()

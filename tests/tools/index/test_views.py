@@ -19,7 +19,13 @@ from ras_agent.tools.index.vector_index import VectorSettings
 from ras_agent.tools.retrieve.registered import retriever_over
 
 PASSAGES = [
-    Passage(f"{number}", f"river number{number} city", f"T{number % 3}", f"docs/{number // 4}.md", {"n": number % 5})
+    Passage(
+        f"{number}",
+        f"river number{number} city",
+        f"T{number % 3}",
+        f"docs/{number // 4}.md",
+        {"n": number % 5},
+    )
     for number in range(12)
 ]
 
@@ -33,7 +39,11 @@ def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PassageInd
     if request.param == "memory":
         made = PassageIndex.in_memory(PASSAGES)
     else:
-        made = PassageIndex.create(tmp_path / "i" if request.param == "disk" else request.getfixturevalue("address"))
+        made = PassageIndex.create(
+            tmp_path / "i"
+            if request.param == "disk"
+            else request.getfixturevalue("address")
+        )
         made.add(PASSAGES)
     yield made
     made.close()
@@ -63,7 +73,9 @@ def test_a_view_is_chosen_by_its_own_commit_whatever_another_thread_looks_at() -
     assert rows(index, {"n": 2}) == [2, 7]
 
 
-def test_a_view_holds_the_passages_that_the_filter_admits_in_their_order(index: PassageIndex) -> None:
+def test_a_view_holds_the_passages_that_the_filter_admits_in_their_order(
+    index: PassageIndex,
+) -> None:
     assert rows(index, None) == list(range(12))
     assert rows(index, {"n": 2}) == [2, 7]
     assert rows(index, {"n": [0, "2"]}) == [0, 2, 5, 7, 10]
@@ -92,12 +104,17 @@ def test_a_view_does_not_change_and_cannot_be_written_to(index: PassageIndex) ->
         index.within("n=2")
 
 
-def test_passages_weigh_in_a_view_what_they_weigh_in_the_whole(index: PassageIndex) -> None:
-    whole, view = retriever_over(index, "bm25"), retriever_over(index.within({"n": [1, 2]}), "bm25")
+def test_passages_weigh_in_a_view_what_they_weigh_in_the_whole(
+    index: PassageIndex,
+) -> None:
+    whole, view = (
+        retriever_over(index, "bm25"),
+        retriever_over(index.within({"n": [1, 2]}), "bm25"),
+    )
     scores = {hit.passage.id: hit.score for hit in whole.retrieve("number7 city", 12)}
-    assert [(hit.passage.id, hit.score) for hit in view.retrieve("number7 city", 12)] == [
-        (name, scores[name]) for name in ("7", "1", "2", "6", "11")
-    ]
+    assert [
+        (hit.passage.id, hit.score) for hit in view.retrieve("number7 city", 12)
+    ] == [(name, scores[name]) for name in ("7", "1", "2", "6", "11")]
     assert view.retrieve("3", 5) == []
     assert retriever_over(index.within({"n": 9}), "bm25").retrieve("river", 5) == []
 
@@ -116,7 +133,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return cells
 
 
-def test_the_search_for_a_value_reads_no_passage(index: PassageIndex, reads: list[int]) -> None:
+def test_the_search_for_a_value_reads_no_passage(
+    index: PassageIndex, reads: list[int]
+) -> None:
     for filter, count in (
         ({"n": 2}, 2),
         ({"n": [0, "2"]}, 5),
@@ -134,7 +153,12 @@ def test_the_search_for_a_beginning_reads_each_passage_once_and_after_a_write_on
 ) -> None:
     assert (len(index.within({"id": "1*"})), len(reads)) == (3, 12)
     assert (len(index.within({"document_id": "docs/2*"})), len(reads)) == (4, 12)
-    index.upsert([Passage("12", "text", metadata={"n": 2}), Passage("7", "changed", metadata={"n": 3})])
+    index.upsert(
+        [
+            Passage("12", "text", metadata={"n": 2}),
+            Passage("7", "changed", metadata={"n": 3}),
+        ]
+    )
     index.delete_document("docs/0.md")
     reads.clear()
     assert len(index.within({"id": "1*"})) == 3  # 10, 11 and 12: 1 was deleted
@@ -142,7 +166,9 @@ def test_the_search_for_a_beginning_reads_each_passage_once_and_after_a_write_on
     assert sorted(reads) == [12, 13]  # the cells of the two that were written
 
 
-def test_beginnings_are_those_of_what_was_written_in_the_end(index: PassageIndex) -> None:
+def test_beginnings_are_those_of_what_was_written_in_the_end(
+    index: PassageIndex,
+) -> None:
     def write_and_fail() -> None:
         with index.database.writing():
             index.add([Passage("ghost", "text")])
@@ -157,7 +183,9 @@ def test_beginnings_are_those_of_what_was_written_in_the_end(index: PassageIndex
         assert len(index.within({"id": "ne*"})) == 1
 
 
-def test_a_search_in_another_thread_while_a_passage_is_written_does_not_hide_it_later(tmp_path: Path) -> None:
+def test_a_search_in_another_thread_while_a_passage_is_written_does_not_hide_it_later(
+    tmp_path: Path,
+) -> None:
     index = PassageIndex.create(tmp_path / "shared")
     with index.database.writing():
         index.add(PASSAGES)
@@ -169,8 +197,25 @@ def test_a_search_in_another_thread_while_a_passage_is_written_does_not_hide_it_
 
 
 def test_values_are_found_as_a_filter_compares_them(index: PassageIndex) -> None:
-    values: list[Any] = [2019, "2019", True, 1, ["a", "b"], None, {"a": 1}, 1.5, "", [], "日本"]
-    index.add([Passage(f"{100 + n}", "text", metadata={"v": value}) for n, value in enumerate(values)])
+    values: list[Any] = [
+        2019,
+        "2019",
+        True,
+        1,
+        ["a", "b"],
+        None,
+        {"a": 1},
+        1.5,
+        "",
+        [],
+        "日本",
+    ]
+    index.add(
+        [
+            Passage(f"{100 + n}", "text", metadata={"v": value})
+            for n, value in enumerate(values)
+        ]
+    )
     for asked, expected in (
         (2019, [100, 101]),
         (True, [102]),
@@ -181,17 +226,41 @@ def test_values_are_found_as_a_filter_compares_them(index: PassageIndex) -> None
         ("", [108]),
     ):
         assert rows(index, {"v": asked}) == expected
-        matching = [int(passage.id) for passage in index.passages if Filter.of({"v": asked}).matches(passage)]
+        matching = [
+            int(passage.id)
+            for passage in index.passages
+            if Filter.of({"v": asked}).matches(passage)
+        ]
         assert matching == expected
 
 
-def test_a_passages_own_fields_are_meant_whatever_its_metadata_has_under_their_names(index: PassageIndex) -> None:
-    index.add([Passage("20", "text", "T20", "own", {"title": "T0", "id": "1", "document_id": "docs/1.md"})])
-    assert rows(index, {"title": "T20"}) == rows(index, {"id": "2*", "document_id": "own"}) == [20]
-    assert 20 not in rows(index, {"title": "T0"}) + rows(index, {"id": "1"}) + rows(index, {"document_id": "docs/1.md"})
+def test_a_passages_own_fields_are_meant_whatever_its_metadata_has_under_their_names(
+    index: PassageIndex,
+) -> None:
+    index.add(
+        [
+            Passage(
+                "20",
+                "text",
+                "T20",
+                "own",
+                {"title": "T0", "id": "1", "document_id": "docs/1.md"},
+            )
+        ]
+    )
+    assert (
+        rows(index, {"title": "T20"})
+        == rows(index, {"id": "2*", "document_id": "own"})
+        == [20]
+    )
+    assert 20 not in rows(index, {"title": "T0"}) + rows(index, {"id": "1"}) + rows(
+        index, {"document_id": "docs/1.md"}
+    )
 
 
-def test_a_view_after_deletions_holds_what_it_holds_of_the_passages_that_are_left(index: PassageIndex) -> None:
+def test_a_view_after_deletions_holds_what_it_holds_of_the_passages_that_are_left(
+    index: PassageIndex,
+) -> None:
     index.delete_document("docs/1.md")
     index.upsert([Passage("1", "changed", metadata={"n": 4})])
     assert rows(index, {"n": [1, 4]}) == [1, 9, 11]
@@ -212,14 +281,29 @@ def test_a_view_shows_no_passage_that_was_erased_meanwhile(index: PassageIndex) 
 def test_vectors_of_a_view_are_found_as_an_index_of_them_alone_finds_them(
     kind: Any, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    passages = [Passage(f"{n}", f"word{n % 97} word{n % 89} word{n % 7}", metadata={"n": n % 60}) for n in range(1200)]
+    passages = [
+        Passage(
+            f"{n}", f"word{n % 97} word{n % 89} word{n % 7}", metadata={"n": n % 60}
+        )
+        for n in range(1200)
+    ]
     settings = VectorSettings(kind, lists=8, probes=8)
     index = PassageIndex.in_memory(passages, hash_embedder, vectors=settings)
-    alone = PassageIndex.in_memory([p for p in passages if p.metadata["n"] in (3, 9)], hash_embedder)
-    wanted = [hit.passage.id for hit in retriever_over(alone, "dense").retrieve("word3 word9", 7)]
+    alone = PassageIndex.in_memory(
+        [p for p in passages if p.metadata["n"] in (3, 9)], hash_embedder
+    )
+    wanted = [
+        hit.passage.id
+        for hit in retriever_over(alone, "dense").retrieve("word3 word9", 7)
+    ]
     filter = {"n": [3, 9]}
-    assert [hit.passage.id for hit in retriever_over(index, "dense").retrieve("word3 word9", 7, filter)] == wanted  # type: ignore[call-arg]
-    monkeypatch.setattr("ras_agent.tools.index.snapshot._FEW", 0)  # as for a large part, which is not copied
+    assert [
+        hit.passage.id
+        for hit in retriever_over(index, "dense").retrieve("word3 word9", 7, filter)
+    ] == wanted  # type: ignore[call-arg]
+    monkeypatch.setattr(
+        "ras_agent.tools.index.snapshot._FEW", 0
+    )  # as for a large part, which is not copied
     found = retriever_over(index.within(filter), "dense").retrieve("word3 word9", 7)
     assert all(Filter.of(filter).matches(hit.passage) for hit in found)
     if kind != "hnsw":
@@ -228,5 +312,9 @@ def test_vectors_of_a_view_are_found_as_an_index_of_them_alone_finds_them(
 
 def test_no_rows_have_no_vectors(hash_embedder: Any) -> None:
     index = PassageIndex.in_memory(PASSAGES, hash_embedder)
-    numbers, products = index.snapshot.vectors().of_rows(np.empty(0, np.int64)).search(hash_embedder.embed(["a"])[0], 3)
+    numbers, products = (
+        index.snapshot.vectors()
+        .of_rows(np.empty(0, np.int64))
+        .search(hash_embedder.embed(["a"])[0], 3)
+    )
     assert (len(numbers), len(products)) == (0, 0)

@@ -20,12 +20,30 @@ from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 
 # several forms of one key, keys of one letter more, bytes of every length, half of a surrogate pair, no letter at all
 NAMES = st.sampled_from(
-    ["Bell", "bell", "The Bell", "BELL’s", "𝔅ell", "bells", "be", "Élan", "e\u0301lan", "\ud800", "a\0", "a", "!", ""]
+    [
+        "Bell",
+        "bell",
+        "The Bell",
+        "BELL’s",
+        "𝔅ell",
+        "bells",
+        "be",
+        "Élan",
+        "e\u0301lan",
+        "\ud800",
+        "a\0",
+        "a",
+        "!",
+        "",
+    ]
 )
 PLACES = st.integers(0, 3)
 TRIPLES = st.builds(
     lambda subject, predicate, object_, places: Triple(
-        subject, predicate, object_, tuple(Source("here", start, end) for start, end in places)
+        subject,
+        predicate,
+        object_,
+        tuple(Source("here", start, end) for start, end in places),
     ),
     NAMES,
     NAMES,
@@ -33,34 +51,65 @@ TRIPLES = st.builds(
     st.lists(st.tuples(PLACES, PLACES), max_size=3),
 )
 PASSAGES = st.lists(
-    st.tuples(st.sampled_from(["p", "q", "p2", "ü", ""]), st.lists(TRIPLES, max_size=6), st.lists(NAMES, max_size=4)),
+    st.tuples(
+        st.sampled_from(["p", "q", "p2", "ü", ""]),
+        st.lists(TRIPLES, max_size=6),
+        st.lists(NAMES, max_size=4),
+    ),
     max_size=4,
     unique_by=lambda passage: passage[0],
-).map(lambda passages: [PassageFacts(name, moved(triples, name), tuple(named)) for name, triples, named in passages])
-EDGES = st.lists(st.builds(UnstatedEdge, NAMES, NAMES, NAMES, st.sampled_from([None, None, 0.5, 0.75])), max_size=6)
+).map(
+    lambda passages: [
+        PassageFacts(name, moved(triples, name), tuple(named))
+        for name, triples, named in passages
+    ]
+)
+EDGES = st.lists(
+    st.builds(
+        UnstatedEdge, NAMES, NAMES, NAMES, st.sampled_from([None, None, 0.5, 0.75])
+    ),
+    max_size=6,
+)
 
 
 def moved(triples: Sequence[Triple], passage_id: str) -> tuple[Triple, ...]:
     return tuple(
         Triple(
-            one.subject, one.predicate, one.object, tuple(Source(passage_id, at.start, at.end) for at in one.sources)
+            one.subject,
+            one.predicate,
+            one.object,
+            tuple(Source(passage_id, at.start, at.end) for at in one.sources),
         )
         for one in triples
     )
 
 
 def assembled_plainly(
-    passages: Sequence[PassageFacts], edges: Sequence[UnstatedEdge], exact: bool, equivalences: bool
+    passages: Sequence[PassageFacts],
+    edges: Sequence[UnstatedEdge],
+    exact: bool,
+    equivalences: bool,
 ) -> dict[str, Any]:
     """Return every array of the graph as a list."""
     documents = sorted(passage.passage_id for passage in passages)
     facts = [
-        (documents.index(passage.passage_id), triple.subject, triple.predicate, triple.object, start, end)
+        (
+            documents.index(passage.passage_id),
+            triple.subject,
+            triple.predicate,
+            triple.object,
+            start,
+            end,
+        )
         for passage in passages
         for triple in passage.triples
         for start, end in passage.spans(triple)
     ]
-    mentions = [(documents.index(passage.passage_id), name) for passage in passages for name in passage.entities]
+    mentions = [
+        (documents.index(passage.passage_id), name)
+        for passage in passages
+        for name in passage.entities
+    ]
     alone = [edge for edge in edges if edge.similarity is None]
     alike = [edge for edge in edges if edge.similarity is not None and equivalences]
     key = str if exact else canonical_key
@@ -69,16 +118,29 @@ def assembled_plainly(
         + [name for _, name in mentions]
         + [name for edge in (*alone, *alike) for name in (edge.subject, edge.target)]
     )
-    predicates = Counter([fact[2] for fact in facts] + [edge.relation for edge in alone])
-    keys, relation_keys = sorted({key(name) for name in ends}), sorted({key(name) for name in predicates})
+    predicates = Counter(
+        [fact[2] for fact in facts] + [edge.relation for edge in alone]
+    )
+    keys, relation_keys = (
+        sorted({key(name) for name in ends}),
+        sorted({key(name) for name in predicates}),
+    )
 
     def commonest(of: str, names: Counter[str]) -> str:
-        return min((-count, name) for name, count in names.items() if key(name) == of)[1]
+        return min((-count, name) for name, count in names.items() if key(name) == of)[
+            1
+        ]
 
     def edge_of(subject: str, predicate: str, object_: str) -> tuple[int, int, int]:
-        return keys.index(key(subject)), relation_keys.index(key(predicate)), keys.index(key(object_))
+        return (
+            keys.index(key(subject)),
+            relation_keys.index(key(predicate)),
+            keys.index(key(object_)),
+        )
 
-    sources: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {edge_of(*edge[:3]): [] for edge in alone}
+    sources: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {
+        edge_of(*edge[:3]): [] for edge in alone
+    }
     cells: Counter[tuple[int, int]] = Counter()
     for document, subject, predicate, object_, start, end in facts:
         edge = edge_of(subject, predicate, object_)
@@ -94,13 +156,20 @@ def assembled_plainly(
     return {
         "entities": [commonest(one, ends) for one in keys],
         "keys": keys,
-        "relations": [*(commonest(one, predicates) for one in relation_keys), "equivalent"],
+        "relations": [
+            *(commonest(one, predicates) for one in relation_keys),
+            "equivalent",
+        ],
         "relation_keys": relation_keys,
         "edges": [[*edge] for edge in sorted(sources)]
         + [[head, len(relation_keys), tail] for head, tail in sorted(pairs)],
         "similarities": [pairs[pair] for pair in sorted(pairs)],
         "mentions": [
-            [(document, cells[entity, document]) for document in range(len(documents)) if cells[entity, document]]
+            [
+                (document, cells[entity, document])
+                for document in range(len(documents))
+                if cells[entity, document]
+            ]
             for entity in range(len(keys))
         ],
         "sources": stated,
@@ -120,7 +189,13 @@ def as_lists(graph: KGArrays) -> dict[str, Any]:
         "edges": graph.edges.tolist(),
         "similarities": graph.similarities.tolist(),
         "mentions": [
-            list(zip(graph.mentions.row(row).tolist(), graph.mentions.row_values(row).tolist(), strict=True))
+            list(
+                zip(
+                    graph.mentions.row(row).tolist(),
+                    graph.mentions.row_values(row).tolist(),
+                    strict=True,
+                )
+            )
             for row in rows
         ],
         "sources": [sources[start:end] for start, end in pairwise(starts)],
@@ -130,9 +205,14 @@ def as_lists(graph: KGArrays) -> dict[str, Any]:
 
 @given(PASSAGES, EDGES, st.booleans(), st.booleans())
 def test_a_graph_is_that_of_plain_loops(
-    passages: list[PassageFacts], edges: list[UnstatedEdge], exact: bool, equivalences: bool
+    passages: list[PassageFacts],
+    edges: list[UnstatedEdge],
+    exact: bool,
+    equivalences: bool,
 ) -> None:
-    graph = assemble(occurrences_of(passages, edges), exact=exact, equivalences=equivalences).graph
+    graph = assemble(
+        occurrences_of(passages, edges), exact=exact, equivalences=equivalences
+    ).graph
     assert as_lists(graph) == assembled_plainly(passages, edges, exact, equivalences)
 
 
@@ -143,25 +223,51 @@ def test_the_numbers_of_names_and_keys_that_are_given_change_no_byte(
     occurrences = occurrences_of(passages, edges)
     order = random.sample(range(len(occurrences.names)), len(occurrences.names))
     place = np.argsort(order)
-    facts, mentions, others = occurrences.facts.copy(), occurrences.mentions.copy(), place[occurrences.edges]
+    facts, mentions, others = (
+        occurrences.facts.copy(),
+        occurrences.mentions.copy(),
+        place[occurrences.edges],
+    )
     facts[:, 1:4], mentions[:, 1] = place[facts[:, 1:4]], place[mentions[:, 1]]
     names = occurrences.names.take(np.array(order, np.int64))
     keys = StringTable.of(map(canonical_key, names))
-    renumbered = Occurrences(names, occurrences.documents, facts, mentions, others, occurrences.similarities, keys)
-    as_read, by_number = (assemble(given, exact=exact, equivalences=True).graph for given in (occurrences, renumbered))
+    renumbered = Occurrences(
+        names,
+        occurrences.documents,
+        facts,
+        mentions,
+        others,
+        occurrences.similarities,
+        keys,
+    )
+    as_read, by_number = (
+        assemble(given, exact=exact, equivalences=True).graph
+        for given in (occurrences, renumbered)
+    )
     assert digest_of(as_read) == digest_of(by_number)
 
 
 def test_arrays_have_the_types_that_they_are_stored_with() -> None:
-    for passages in ([], [PassageFacts("p", (Triple("Bell", "was born in", "Edinburgh"),))]):
+    for passages in (
+        [],
+        [PassageFacts("p", (Triple("Bell", "was born in", "Edinburgh"),))],
+    ):
         graph = assemble(occurrences_of(passages)).graph
         assert (graph.edges.dtype, graph.edges.shape) == (np.int32, (len(passages), 3))
-        assert (graph.similarities.dtype, graph.sources.dtype, graph.source_starts.dtype) == (
+        assert (
+            graph.similarities.dtype,
+            graph.sources.dtype,
+            graph.source_starts.dtype,
+        ) == (
             np.float32,
             SOURCE,
             np.int64,
         )
-        assert (graph.mentions.starts.dtype, graph.mentions.columns.dtype, graph.mentions.values.dtype) == (
+        assert (
+            graph.mentions.starts.dtype,
+            graph.mentions.columns.dtype,
+            graph.mentions.values.dtype,
+        ) == (
             np.int64,
             np.int32,
             np.int32,
@@ -171,4 +277,6 @@ def test_arrays_have_the_types_that_they_are_stored_with() -> None:
 
 def test_a_string_is_found_wherever_it_is_in_a_table() -> None:
     table = StringTable.of(["same", "né", "sama", "same", ""])
-    assert [table.find_all(string).tolist() for string in ("same", "né", "", "other")] == [[0, 3], [1], [4], []]
+    assert [
+        table.find_all(string).tolist() for string in ("same", "né", "", "other")
+    ] == [[0, 3], [1], [4], []]

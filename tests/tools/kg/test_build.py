@@ -30,8 +30,18 @@ from ras_agent.tools.structure.build_graph import build_graph
 from tests.messages import says
 
 PASSAGES = [
-    Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell", "bell.txt"),
-    Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith", "leith.txt"),
+    Passage(
+        "bell",
+        "Alexander Graham Bell was born in Edinburgh.",
+        "Alexander Graham Bell",
+        "bell.txt",
+    ),
+    Passage(
+        "leith",
+        "The Water of Leith flows through Edinburgh.",
+        "Water of Leith",
+        "leith.txt",
+    ),
 ]
 PARIS = Passage("paris", "Paris is the capital of France.", "Paris", "paris.txt")
 
@@ -42,7 +52,13 @@ class Letters:
     name, dimension = "letters", 26
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        counts = np.array([[text.lower().count(chr(97 + at)) + 1 for at in range(26)] for text in texts], np.float32)
+        counts = np.array(
+            [
+                [text.lower().count(chr(97 + at)) + 1 for at in range(26)]
+                for text in texts
+            ],
+            np.float32,
+        )
         return counts / np.linalg.norm(counts, axis=1, keepdims=True)
 
 
@@ -59,7 +75,11 @@ def test_a_build_follows_the_index(index: Path) -> None:
     store.delete_document("leith.txt")
     store.add([PARIS])
     report = build_graph(index)
-    assert (report.read, report.unchanged, report.erased) == (1, 1, 0)  # what was deleted was erased at once
+    assert (report.read, report.unchanged, report.erased) == (
+        1,
+        1,
+        0,
+    )  # what was deleted was erased at once
     assert list(report.graph.documents) == ["bell", "paris"]
 
 
@@ -74,7 +94,12 @@ def test_a_deleted_document_is_gone_from_both(index: Path) -> None:
 
 
 def test_ready_openie_makes_an_index_and_is_not_read_again(tmp_path: Path) -> None:
-    record = {"id": "bell", "title": "Bell", "text": PASSAGES[0].text, "triples": [["Bell", "invented", "telephone"]]}
+    record = {
+        "id": "bell",
+        "title": "Bell",
+        "text": PASSAGES[0].text,
+        "triples": [["Bell", "invented", "telephone"]],
+    }
     (tmp_path / "openie.jsonl").write_text(json.dumps(record) + "\n")
     report = build_graph(tmp_path / "i", openie=tmp_path / "openie.jsonl")
     assert (report.imported, report.read) == (1, 0)
@@ -82,16 +107,24 @@ def test_ready_openie_makes_an_index_and_is_not_read_again(tmp_path: Path) -> No
     assert build_graph(tmp_path / "i").graph.fingerprint == report.graph.fingerprint
 
 
-def test_ready_facts_of_passages_that_are_not_there_are_reported(index: Path, tmp_path: Path) -> None:
+def test_ready_facts_of_passages_that_are_not_there_are_reported(
+    index: Path, tmp_path: Path
+) -> None:
     record = {"id": "x", "title": "X", "text": "X.", "triples": [["a", "b", "c"]]}
     (tmp_path / "openie.jsonl").write_text(json.dumps(record) + "\n")
     report = build_graph(index, openie=tmp_path / "openie.jsonl")
-    assert [item.reason for item in report.skipped] == ["facts of 'x', which is no passage of the index"]
+    assert [item.reason for item in report.skipped] == [
+        "facts of 'x', which is no passage of the index"
+    ]
 
 
-def test_facts_of_a_file_join_the_graph_of_the_texts(index: Path, tmp_path: Path) -> None:
+def test_facts_of_a_file_join_the_graph_of_the_texts(
+    index: Path, tmp_path: Path
+) -> None:
     build_graph(index)
-    (tmp_path / "rivers.tsv").write_text("Water of Leith\tlength\t35 km\nWater of Leith\tmouth\tFirth of Forth\n")
+    (tmp_path / "rivers.tsv").write_text(
+        "Water of Leith\tlength\t35 km\nWater of Leith\tmouth\tFirth of Forth\n"
+    )
     report = add_triples(index, [tmp_path / "rivers.tsv"])
     assert report.imported == 1
     graph = report.graph
@@ -99,11 +132,15 @@ def test_facts_of_a_file_join_the_graph_of_the_texts(index: Path, tmp_path: Path
         graph.entity_id(name) or 0 for name in ("35 km", "Edinburgh", "Firth of Forth")
     )
     (edge,) = (edge for edge in graph.facts if graph.triple(edge).predicate == "mouth")
-    assert [source.passage_id for source in graph.triple(edge).sources] == ["rivers.tsv#water of leith"]
+    assert [source.passage_id for source in graph.triple(edge).sources] == [
+        "rivers.tsv#water of leith"
+    ]
     assert build_graph(index).graph.fingerprint == graph.fingerprint
 
 
-def test_a_file_of_triples_that_is_added_again_is_replaced(index: Path, tmp_path: Path) -> None:
+def test_a_file_of_triples_that_is_added_again_is_replaced(
+    index: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "rivers.tsv"
     file.write_text("Tay\tmouth\tNorth Sea\nWater of Leith\tlength\t35 km\n")
     add_triples(index, [file])
@@ -131,25 +168,40 @@ def test_a_graph_instead_of_texts_answers_with_file_and_line(tmp_path: Path) -> 
     agent = create_ras_agent(index=tmp_path / "i", retriever="ppr")
     out = agent.invoke({"question": "Where was Alexander Graham Bell born?"})
     assert out["answer"] == "Edinburgh"
-    (fact,) = out["graph"].facts if hasattr(out["graph"], "facts") else out["graph"]["facts"]
+    (fact,) = (
+        out["graph"].facts if hasattr(out["graph"], "facts") else out["graph"]["facts"]
+    )
     assert "bell.nt line 1" in str(fact)
 
 
 def openie_line(**fields: object) -> str:
-    record = {"id": "bell", "title": "Bell", "text": PASSAGES[0].text, "triples": [["Bell", "invented", "telephone"]]}
+    record = {
+        "id": "bell",
+        "title": "Bell",
+        "text": PASSAGES[0].text,
+        "triples": [["Bell", "invented", "telephone"]],
+    }
     return json.dumps({**record, **fields}) + "\n"
 
 
-def test_ready_openie_fills_an_index_that_a_killed_build_left_empty(tmp_path: Path) -> None:
+def test_ready_openie_fills_an_index_that_a_killed_build_left_empty(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "openie.jsonl").write_text(openie_line())
     PassageIndex.create(tmp_path / "i")
     report = build_graph(tmp_path / "i", openie=tmp_path / "openie.jsonl")
     assert (report.imported, report.skipped) == (1, ())
-    assert [passage.id for passage in PassageIndex.open(tmp_path / "i").passages] == ["bell"]
+    assert [passage.id for passage in PassageIndex.open(tmp_path / "i").passages] == [
+        "bell"
+    ]
 
 
-def test_of_ready_passages_with_the_same_id_the_first_counts_and_the_other_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "openie.jsonl").write_text(openie_line() + openie_line(text="Other.", triples=[["a", "b", "c"]]))
+def test_of_ready_passages_with_the_same_id_the_first_counts_and_the_other_is_reported(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "openie.jsonl").write_text(
+        openie_line() + openie_line(text="Other.", triples=[["a", "b", "c"]])
+    )
     report = build_graph(tmp_path / "i", openie=tmp_path / "openie.jsonl")
     assert [str(item) for item in report.skipped] == [
         "openie.jsonl line 2: id 'bell' is already taken by openie.jsonl line 1"
@@ -158,9 +210,13 @@ def test_of_ready_passages_with_the_same_id_the_first_counts_and_the_other_is_re
 
 
 def test_ready_facts_of_another_text_are_reported(index: Path, tmp_path: Path) -> None:
-    (tmp_path / "openie.jsonl").write_text(openie_line(text=PASSAGES[0].text + " He invented the telephone."))
+    (tmp_path / "openie.jsonl").write_text(
+        openie_line(text=PASSAGES[0].text + " He invented the telephone.")
+    )
     report = build_graph(index, openie=tmp_path / "openie.jsonl")
-    assert [item.reason for item in report.skipped] == ["facts of 'bell', which has another text in the index"]
+    assert [item.reason for item in report.skipped] == [
+        "facts of 'bell', which has another text in the index"
+    ]
     assert (report.imported, report.read) == (0, 2)
     assert report.graph.entity_id("telephone") is None
 
@@ -175,24 +231,38 @@ def test_one_document_may_be_named_alone(index: Path) -> None:
     assert delete_documents(index, "leith.txt").erased == 1
 
 
-def test_the_offline_extractor_reads_no_index_of_another_language(tmp_path: Path) -> None:
+def test_the_offline_extractor_reads_no_index_of_another_language(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a.txt").write_text("Frau Müller.")
     ingest([tmp_path / "a.txt"], tmp_path / "i", language="german")
-    with pytest.raises(IndexMismatch, match=says("texts in German", "offline extractor", "English only", "give")):
+    with pytest.raises(
+        IndexMismatch,
+        match=says("texts in German", "offline extractor", "English only", "give"),
+    ):
         build_graph(tmp_path / "i")
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
-def test_a_deleted_document_is_there_again_when_its_file_is(name: str, tmp_path: Path) -> None:
-    lines = {"a.txt": "One.", "a.jsonl": '{"id": "a.txt", "text": "One."}\n{"id": "b", "text": "Two."}\n'}
+def test_a_deleted_document_is_there_again_when_its_file_is(
+    name: str, tmp_path: Path
+) -> None:
+    lines = {
+        "a.txt": "One.",
+        "a.jsonl": '{"id": "a.txt", "text": "One."}\n{"id": "b", "text": "Two."}\n',
+    }
     (tmp_path / name).write_text(lines[name])
     ingest([tmp_path / name], tmp_path / "i")
     build_graph(tmp_path / "i")
     delete_documents(tmp_path / "i", ["a.txt"])
-    assert "a.txt" not in [passage.id for passage in PassageIndex.open(tmp_path / "i").passages]
+    assert "a.txt" not in [
+        passage.id for passage in PassageIndex.open(tmp_path / "i").passages
+    ]
     assert ingest([tmp_path / name], tmp_path / "i").documents_written == 1
     title = "a" if name == "a.txt" else ""
-    assert PassageIndex.open(tmp_path / "i").get("a.txt") == Passage("a.txt", "One.", title, "a.txt", {"file": name})
+    assert PassageIndex.open(tmp_path / "i").get("a.txt") == Passage(
+        "a.txt", "One.", title, "a.txt", {"file": name}
+    )
 
 
 def test_a_file_of_which_all_is_deleted_is_not_missed(tmp_path: Path) -> None:
@@ -206,21 +276,30 @@ def test_a_file_of_which_all_is_deleted_is_not_missed(tmp_path: Path) -> None:
     assert ingest([docs], tmp_path / "i").vanished == ()
 
 
-def test_another_file_of_the_same_name_is_refused_until_the_first_is_deleted(index: Path, tmp_path: Path) -> None:
+def test_another_file_of_the_same_name_is_refused_until_the_first_is_deleted(
+    index: Path, tmp_path: Path
+) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "f.tsv").write_text(f"Tay\tis in\t{folder}\n")
     add_triples(index, [tmp_path / "a" / "f.tsv"])
-    with pytest.raises(IngestError, match=says("file f.tsv already", "/a/f.tsv", "ras-agent kg delete")):
+    with pytest.raises(
+        IngestError, match=says("file f.tsv already", "/a/f.tsv", "ras-agent kg delete")
+    ):
         add_triples(index, [tmp_path / "b" / "f.tsv"])
     assert KGIndex.open(index).entity_id("a") is not None
     delete_documents(index, ["f.tsv"])
     assert add_triples(index, [tmp_path / "b" / "f.tsv"]).graph.entity_id("a") is None
 
 
-def test_nothing_is_added_while_another_process_writes_the_graph(index: Path, tmp_path: Path) -> None:
+def test_nothing_is_added_while_another_process_writes_the_graph(
+    index: Path, tmp_path: Path
+) -> None:
     (tmp_path / "f.tsv").write_text("Tay\tis in\tScotland\n")
-    with open_writer(index), pytest.raises(IngestError, match="another run is writing this graph"):
+    with (
+        open_writer(index),
+        pytest.raises(IngestError, match="another run is writing this graph"),
+    ):
         add_triples(index, [tmp_path / "f.tsv"])
     assert len(PassageIndex.open(index)) == 2
 
@@ -243,24 +322,38 @@ def test_paths_may_be_strings(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(index: Path, tmp_path: Path) -> None:
-    with pytest.raises(IngestError, match=r"none\.tsv is not there: name a file to read"):
+    with pytest.raises(
+        IngestError, match=r"none\.tsv is not there: name a file to read"
+    ):
         add_triples(index, [tmp_path / "none.tsv"])
     with pytest.raises(IngestError, match=r"is no file: name a file to read"):
         build_graph(index, openie=tmp_path)
 
 
 def found_by(retriever: str, index: Path, query: str) -> list[str]:
-    return [hit.passage.text for hit in retriever_over(PassageIndex.open(index), retriever).retrieve(query)]
+    return [
+        hit.passage.text
+        for hit in retriever_over(PassageIndex.open(index), retriever).retrieve(query)
+    ]
 
 
 @pytest.mark.parametrize("retriever", ["ppr", "paths"])
-def test_a_passage_with_another_text_is_not_found_by_its_old_one(retriever: str, index: Path) -> None:
+def test_a_passage_with_another_text_is_not_found_by_its_old_one(
+    retriever: str, index: Path
+) -> None:
     build_graph(index)
     query = "Where was Alexander Graham Bell born?"
     assert found_by(retriever, index, query)[0] == PASSAGES[0].text
-    edited = Passage("bell", "Alexander Graham Bell taught in Boston.", "Alexander Graham Bell", "bell.txt")
+    edited = Passage(
+        "bell",
+        "Alexander Graham Bell taught in Boston.",
+        "Alexander Graham Bell",
+        "bell.txt",
+    )
     PassageIndex.open(index).upsert([edited])
-    warning = r"1 of 2 passages are not in the knowledge graph .*`ras-agent kg build .*`"
+    warning = (
+        r"1 of 2 passages are not in the knowledge graph .*`ras-agent kg build .*`"
+    )
     with pytest.warns(UserWarning, match=warning):
         found = found_by(retriever, index, query)
     assert [text for text in found if "born in" in text or "Boston" in text] == []
@@ -271,11 +364,17 @@ def test_a_passage_with_another_text_is_not_found_by_its_old_one(retriever: str,
 def test_facts_of_a_passage_that_is_gone_are_not_written_out(index: Path) -> None:
     build_graph(index)
     PassageIndex.open(index).delete_document("bell.txt")
-    assert not [text for text in found_by("paths", index, "Where was Alexander Graham Bell born?") if "born" in text]
+    assert not [
+        text
+        for text in found_by("paths", index, "Where was Alexander Graham Bell born?")
+        if "born" in text
+    ]
 
 
 def test_texts_that_a_graph_lacks_of_some_passages_are_learnt(index: Path) -> None:
-    with open_writer(index) as writer:  # facts that came without the texts that they were read in
+    with open_writer(
+        index
+    ) as writer:  # facts that came without the texts that they were read in
         writer.put([PassageFacts(passage.id) for passage in PASSAGES])
         half = writer.write().arrays.texts
     assert half is not None
@@ -285,7 +384,9 @@ def test_texts_that_a_graph_lacks_of_some_passages_are_learnt(index: Path) -> No
     assert texts.all()
 
 
-def test_given_facts_that_cannot_be_leave_those_that_were_read(index: Path, tmp_path: Path) -> None:
+def test_given_facts_that_cannot_be_leave_those_that_were_read(
+    index: Path, tmp_path: Path
+) -> None:
     read = build_graph(index).graph
     (tmp_path / "nodes.csv").write_text("name,type,attributes\nbell,document,{}\n")
     (tmp_path / "relations.csv").write_text("name,attributes\n")
@@ -301,7 +402,9 @@ def test_facts_that_two_files_give_count_once(tmp_path: Path) -> None:
     (tmp_path / "openie.jsonl").write_text(openie_line(entities=["Bell"]))
     once = build_graph(tmp_path / "i", openie=tmp_path / "openie.jsonl").graph
     write_gfm_csv(once, tmp_path / "gfm")
-    both = build_graph(tmp_path / "i", openie=tmp_path / "openie.jsonl", gfm=tmp_path / "gfm").graph
+    both = build_graph(
+        tmp_path / "i", openie=tmp_path / "openie.jsonl", gfm=tmp_path / "gfm"
+    ).graph
     assert both.fingerprint == once.fingerprint
 
 
@@ -311,7 +414,9 @@ def test_a_folder_of_texts_alone_is_indexed_and_read(tmp_path: Path) -> None:
     (tmp_path / "bells" / "raw" / "documents.json").write_text(json.dumps(texts))
     report = build_graph(tmp_path / "i", gfm=tmp_path / "bells")
     assert (report.read, report.imported) == (2, 0)
-    assert [(one.id, one.text) for one in PassageIndex.open(tmp_path / "i").passages] == [
+    assert [
+        (one.id, one.text) for one in PassageIndex.open(tmp_path / "i").passages
+    ] == [
         ("Bell", texts["Bell"]),
         ("Blank", "Blank"),
     ]
@@ -319,22 +424,33 @@ def test_a_folder_of_texts_alone_is_indexed_and_read(tmp_path: Path) -> None:
 
 
 def test_a_graph_without_texts_needs_an_index(tmp_path: Path) -> None:
-    write_gfm_csv(KGIndex.in_memory([PassageFacts("p", (), ("Bell",))]), tmp_path / "gfm")
+    write_gfm_csv(
+        KGIndex.in_memory([PassageFacts("p", (), ("Bell",))]), tmp_path / "gfm"
+    )
     with pytest.raises(
-        IngestError, match=says("no text of a document", "index the documents first", "`ras-agent index`")
+        IngestError,
+        match=says(
+            "no text of a document", "index the documents first", "`ras-agent index`"
+        ),
     ):
         build_graph(tmp_path / "i", gfm=tmp_path / "gfm")
 
 
 def files_with(name: str, folder: Path) -> list[str]:
-    return [path.name for path in folder.rglob("*") if path.is_file() and name.encode() in path.read_bytes()]
+    return [
+        path.name
+        for path in folder.rglob("*")
+        if path.is_file() and name.encode() in path.read_bytes()
+    ]
 
 
 def killed(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_what_is_deleted_is_gone_where_a_first_build_was_killed(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_deleted_is_gone_where_a_first_build_was_killed(
+    index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(KGWriter, "write", killed)
         with pytest.raises(KeyboardInterrupt):
@@ -346,7 +462,12 @@ def test_what_is_deleted_is_gone_where_a_first_build_was_killed(index: Path, mon
 
 @pytest.mark.parametrize(
     "at",
-    ["kg.forget.erase_unused", "index.journal.Journal.commit", "kg.make.keep_graph", "index.store.PassageIndex.finish"],
+    [
+        "kg.forget.erase_unused",
+        "index.journal.Journal.commit",
+        "kg.make.keep_graph",
+        "index.store.PassageIndex.finish",
+    ],
 )
 def test_a_killed_deletion_is_made_or_not_and_ends_when_called_again(
     at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -367,7 +488,9 @@ def test_a_killed_deletion_is_made_or_not_and_ends_when_called_again(
     assert list(KGIndex.open(index).documents) == ["bell.txt"]
 
 
-@pytest.mark.parametrize("call", [build_graph, lambda index: PassageIndex.open(index).add([PARIS])])
+@pytest.mark.parametrize(
+    "call", [build_graph, lambda index: PassageIndex.open(index).add([PARIS])]
+)
 def test_a_killed_deletion_ends_with_whatever_is_written_next(
     call: Callable[[Path], object], index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -381,7 +504,9 @@ def test_a_killed_deletion_ends_with_whatever_is_written_next(
     assert files_with("Graham", index) == []
 
 
-def test_what_the_index_forgets_is_gone_from_the_graph_without_its_embedder(tmp_path: Path) -> None:
+def test_what_the_index_forgets_is_gone_from_the_graph_without_its_embedder(
+    tmp_path: Path,
+) -> None:
     for passage in PASSAGES:
         (tmp_path / passage.document_id).write_text(passage.text)
     index = tmp_path / "i"
@@ -457,6 +582,8 @@ def test_a_passage_of_which_a_model_says_nothing_readable_is_left_to_the_offline
     assert len(stopped.failures) == 2
     built = build_graph(index, extractor=scripted_model(*replies))
     said = [failure.message for failure in built.failures]
-    assert any("fallback = stop" in message and "(passage bell)" in message for message in said)
+    assert any(
+        "fallback = stop" in message and "(passage bell)" in message for message in said
+    )
     assert built.read == 2  # as a failed passage is read again
     assert "was born in" in built.graph.relations

@@ -36,7 +36,12 @@ from ras_agent.tools.kg.edit import (
 )
 from ras_agent.tools.kg.edits import Anchor, Edit, MergedNames, edited, key_of
 from ras_agent.tools.kg.examine import examine
-from ras_agent.tools.kg.formats.export import write_graphml, write_jsonl, write_nt, write_tsv
+from ras_agent.tools.kg.formats.export import (
+    write_graphml,
+    write_jsonl,
+    write_nt,
+    write_tsv,
+)
 from ras_agent.tools.kg.formats.gfm_csv import write_gfm_csv
 from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.formats.triples import load_triples
@@ -69,7 +74,9 @@ class Lines:
             at = 0
             for line in passage.text.splitlines(keepends=True):
                 words = line.strip().split(" | ")
-                found.append(Triple(*words, (Source(passage.id, at, at + len(line.strip())),)))  # type: ignore[arg-type]
+                found.append(
+                    Triple(*words, (Source(passage.id, at, at + len(line.strip())),))
+                )  # type: ignore[arg-type]
                 at += len(line)
         return Extraction(tuple(found))
 
@@ -92,10 +99,15 @@ def index(tmp_path: Path) -> Path:
 
 def facts(graph: KGIndex) -> list[tuple[str, str, str]]:
     triples = [graph.triple(edge) for edge in graph.facts]
-    return sorted((triple.subject, triple.predicate, triple.object) for triple in triples)
+    return sorted(
+        (triple.subject, triple.predicate, triple.object) for triple in triples
+    )
 
 
-PATENTED, FLOWS = ("Bell", "patented", "the telephone"), ("Water of Leith", "flows through", "Edinburgh")
+PATENTED, FLOWS = (
+    ("Bell", "patented", "the telephone"),
+    ("Water of Leith", "flows through", "Edinburgh"),
+)
 TAUGHT = ("Aleck Bell", "taught in", "Hartford")
 
 
@@ -103,14 +115,29 @@ def test_a_fact_is_removed(index: Path) -> None:
     report = remove_fact(index, ("the BELL", "was born in", "boston"), by="Ada")
     assert facts(report.graph) == [TAUGHT, PATENTED, FLOWS]
     assert report.graph.entity_id("Boston") is None
-    assert (report.edit.number, report.edit.kind, report.edit.by) == (1, "remove", "person:Ada")
+    assert (report.edit.number, report.edit.kind, report.edit.by) == (
+        1,
+        "remove",
+        "person:Ada",
+    )
 
 
-def test_a_fact_is_corrected_where_it_was_read_and_shown_as_a_person_s(index: Path) -> None:
+def test_a_fact_is_corrected_where_it_was_read_and_shown_as_a_person_s(
+    index: Path,
+) -> None:
     graph = replace_fact(index, WRONG, RIGHT, by="Ada").graph
     assert facts(graph) == [TAUGHT, PATENTED, RIGHT, FLOWS]
-    (source,) = next(graph.triple(edge) for edge in graph.facts if graph.triple(edge).predicate == RIGHT[1]).sources
-    assert (source.passage_id, source.start, source.end, source.extractor) == ("docs/bell.txt", 0, 27, "person:Ada")
+    (source,) = next(
+        graph.triple(edge)
+        for edge in graph.facts
+        if graph.triple(edge).predicate == RIGHT[1]
+    ).sources
+    assert (source.passage_id, source.start, source.end, source.extractor) == (
+        "docs/bell.txt",
+        0,
+        27,
+        "person:Ada",
+    )
     (edit,) = edits_of(index)
     bell = graph.entity_id("Bell")
     assert bell is not None
@@ -124,15 +151,31 @@ def test_a_fact_is_corrected_where_it_was_read_and_shown_as_a_person_s(index: Pa
 
 def test_a_fact_is_added_with_its_passage_or_without_one(index: Path) -> None:
     graph = add_fact(index, ("Edinburgh", "is in", "Scotland")).graph
-    found = next(graph.triple(edge) for edge in graph.facts if graph.triple(edge).predicate == "is in")
+    found = next(
+        graph.triple(edge)
+        for edge in graph.facts
+        if graph.triple(edge).predicate == "is in"
+    )
     assert found.sources == ()
     quoted = ("Aleck Bell", "was a teacher in", "Hartford")
-    graph = add_fact(index, quoted, passage_id="docs/aleck.txt", quote="taught in | Hartford", by="Bo").graph
-    found = next(graph.triple(edge) for edge in graph.facts if graph.triple(edge).predicate == quoted[1])
+    graph = add_fact(
+        index,
+        quoted,
+        passage_id="docs/aleck.txt",
+        quote="taught in | Hartford",
+        by="Bo",
+    ).graph
+    found = next(
+        graph.triple(edge)
+        for edge in graph.facts
+        if graph.triple(edge).predicate == quoted[1]
+    )
     assert found.sources == (Source("docs/aleck.txt", 13, 33, extractor="person:Bo"),)
 
 
-def test_every_export_says_which_facts_a_person_made(index: Path, tmp_path: Path) -> None:
+def test_every_export_says_which_facts_a_person_made(
+    index: Path, tmp_path: Path
+) -> None:
     replace_fact(index, WRONG, RIGHT, by="Ada")
     graph = add_fact(index, ("Edinburgh", "is in", "Scotland")).graph
     write_tsv(graph, tmp_path / "g.tsv")
@@ -144,18 +187,40 @@ def test_every_export_says_which_facts_a_person_made(index: Path, tmp_path: Path
         "Water of Leith\tflows through\tEdinburgh\tdocs/leith.txt\t",
     ]
     write_jsonl(graph, tmp_path / "g.jsonl")
-    records = [json.loads(line) for line in (tmp_path / "g.jsonl").read_text().splitlines()]
-    assert [record.get("by") for record in records] == [None, None, "person:Ada", "person", None]
+    records = [
+        json.loads(line) for line in (tmp_path / "g.jsonl").read_text().splitlines()
+    ]
+    assert [record.get("by") for record in records] == [
+        None,
+        None,
+        "person:Ada",
+        "person",
+        None,
+    ]
     write_nt(graph, tmp_path / "g.nt")
-    ends = [line.partition("> .")[2] for line in (tmp_path / "g.nt").read_text().splitlines() if "#label" not in line]
+    ends = [
+        line.partition("> .")[2]
+        for line in (tmp_path / "g.nt").read_text().splitlines()
+        if "#label" not in line
+    ]
     assert ends == ["", "", " # person:Ada", " # person", ""]
-    assert sum(isinstance(item, PlacedTriple) for item in load_triples(tmp_path / "g.nt", "g.nt")) == 5
+    assert (
+        sum(
+            isinstance(item, PlacedTriple)
+            for item in load_triples(tmp_path / "g.nt", "g.nt")
+        )
+        == 5
+    )
     write_graphml(graph, tmp_path / "g.graphml")
     found = ET.parse(tmp_path / "g.graphml").iterfind(".//{*}data[@key='edge-by']")
     assert [one.text for one in found] == ["person:Ada", "person"]
     write_gfm_csv(graph, tmp_path / "gfm")
     with (tmp_path / "gfm" / "edges.csv").open(newline="") as file:
-        about = [ast.literal_eval(row[3]).get("by") for row in csv.reader(file) if "sources" in row[3]]
+        about = [
+            ast.literal_eval(row[3]).get("by")
+            for row in csv.reader(file)
+            if "sources" in row[3]
+        ]
     assert about == [None, None, "person:Ada", "person", None]
 
 
@@ -172,21 +237,36 @@ def test_merged_entities_are_one_by_either_name(index: Path) -> None:
     graph = merge_entities(index, "Aleck Bell", "Bell").graph
     assert facts(graph) == [PATENTED, ("Bell", "taught in", "Hartford"), WRONG, FLOWS]
     assert graph.entity_id("aleck bell") == graph.entity_id("Bell") is not None
-    assert [graph.documents[number] for number in graph.mentions.row(graph.entity_id("Bell") or 0)] == [
+    assert [
+        graph.documents[number]
+        for number in graph.mentions.row(graph.entity_id("Bell") or 0)
+    ] == [
         "docs/aleck.txt",
         "docs/bell.txt",
     ]
     # a name that was merged once may be merged on
     graph = merge_entities(index, "Bell", "Alexander Graham Bell").graph
-    assert graph.entity_id("Aleck Bell") == graph.entity_id("Alexander Graham Bell") is not None
+    assert (
+        graph.entity_id("Aleck Bell")
+        == graph.entity_id("Alexander Graham Bell")
+        is not None
+    )
 
 
 def test_a_merge_leaves_no_fact_between_the_two(index: Path) -> None:
     add_fact(index, ("Aleck Bell", "is a son of", "Bell"), passage_id="docs/aleck.txt")
     add_fact(index, ("Bell", "wrote to", "Aleck Bell"))
     report = merge_entities(index, "Aleck Bell", "Bell")
-    assert facts(report.graph) == [PATENTED, ("Bell", "taught in", "Hartford"), WRONG, FLOWS]
-    assert sorted(fact.predicate for fact in report.left_out) == ["is a son of", "wrote to"]
+    assert facts(report.graph) == [
+        PATENTED,
+        ("Bell", "taught in", "Hartford"),
+        WRONG,
+        FLOWS,
+    ]
+    assert sorted(fact.predicate for fact in report.left_out) == [
+        "is a son of",
+        "wrote to",
+    ]
     assert ("Aleck Bell", "wrote to", "Aleck Bell") not in facts(undo_edit(index).graph)
 
 
@@ -204,17 +284,25 @@ def test_a_fact_about_a_merged_name_goes_to_the_entity(index: Path) -> None:
 
 
 def test_two_people_of_one_name_are_split_and_found_by_it(index: Path) -> None:
-    (index.parent / "docs" / "other.txt").write_text("Bell | is a | pilot\nBell | flew to | Leith")
+    (index.parent / "docs" / "other.txt").write_text(
+        "Bell | is a | pilot\nBell | flew to | Leith"
+    )
     ingest([index.parent / "docs"], index)
     build(index)
-    graph = split_entity(index, "Bell", "Bell (pilot)", ["docs/other.txt"], by="Ada").graph
+    graph = split_entity(
+        index, "Bell", "Bell (pilot)", ["docs/other.txt"], by="Ada"
+    ).graph
     pilot = [("Bell (pilot)", "flew to", "Leith"), ("Bell (pilot)", "is a", "pilot")]
     assert [fact for fact in facts(graph) if "pilot" in fact[0]] == pilot
-    assert split_entity(index, "Bell", "Bell (pilot)", ["docs/other.txt"]).edit.number == 1
+    assert (
+        split_entity(index, "Bell", "Bell (pilot)", ["docs/other.txt"]).edit.number == 1
+    )
     linker = EntityLinker(graph)
 
     def linked(question: str) -> list[tuple[str, float]]:
-        return [(graph.entities[link.entity], link.weight) for link in linker.link(question)]
+        return [
+            (graph.entities[link.entity], link.weight) for link in linker.link(question)
+        ]
 
     assert linked("Where did Bell live?") == [("Bell", 0.5), ("Bell (pilot)", 0.5)]
     assert linked("Where did the pilot Bell go?") == [("Bell (pilot)", 1.0)]
@@ -222,15 +310,21 @@ def test_two_people_of_one_name_are_split_and_found_by_it(index: Path) -> None:
     assert ("Bell", "flew to", "Leith") in facts(undo_edit(index).graph)
 
 
-def test_a_part_of_a_graph_knows_only_the_edits_of_its_own_passages(index: Path) -> None:
+def test_a_part_of_a_graph_knows_only_the_edits_of_its_own_passages(
+    index: Path,
+) -> None:
     replace_fact(index, WRONG, RIGHT, by="Ada")
     graph = merge_entities(index, "Aleck Bell", "Bell", by="Bo").graph
     bell, aleck = (
-        graph.within(np.array([name == f"docs/{at}" for name in graph.documents])) for at in list(TEXTS)[::2]
+        graph.within(np.array([name == f"docs/{at}" for name in graph.documents]))
+        for at in list(TEXTS)[::2]
     )
     assert (bell.entity_id("Bell"), bell.entity_id("Aleck Bell")) == (0, None)
     assert aleck.entity_id("Aleck Bell") == aleck.entity_id("Bell") == 0
-    assert [[edit.kind for edit in part.edits] for part in (bell, aleck)] == [["replace"], ["merge"]]
+    assert [[edit.kind for edit in part.edits] for part in (bell, aleck)] == [
+        ["replace"],
+        ["merge"],
+    ]
 
 
 def test_edits_outlive_a_build_and_a_cache_that_was_lost(index: Path) -> None:
@@ -248,11 +342,15 @@ def test_edits_outlive_a_build_and_a_cache_that_was_lost(index: Path) -> None:
     assert len(edits_of(index)) == 3
 
 
-def test_an_edit_waits_while_another_reader_does_not_state_the_fact(index: Path) -> None:
+def test_an_edit_waits_while_another_reader_does_not_state_the_fact(
+    index: Path,
+) -> None:
     class Nothing:
         name = "nothing"
 
-        def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        def extract(
+            self, passages: Sequence[Passage], subquery: str = ""
+        ) -> Extraction:
             return Extraction()
 
     remove_fact(index, WRONG)
@@ -292,13 +390,19 @@ def test_the_same_edit_twice_is_one(index: Path) -> None:
 
 
 def _everything(folder: Path) -> bytes:
-    return b"".join(path.read_bytes().lower() for path in sorted(folder.rglob("*")) if path.is_file())
+    return b"".join(
+        path.read_bytes().lower()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    )
 
 
 def _edit_everything(index: Path) -> None:
     replace_fact(index, WRONG, ("Bell", "came from", "Quuxworth"))
     merge_entities(index, "the telephone", "Edinburgh")
-    add_fact(index, ("Bell", "knew", "Hubbardly"), passage_id="docs/bell.txt", quote="Bell")
+    add_fact(
+        index, ("Bell", "knew", "Hubbardly"), passage_id="docs/bell.txt", quote="Bell"
+    )
     remove_fact(index, FLOWS)
 
 
@@ -308,19 +412,30 @@ def test_edits_about_a_text_go_when_it_is_deleted_and_others_stay(index: Path) -
     assert delete_documents(index, "docs/bell.txt").edits_gone == 3
     assert [edit.kind for edit in edits_of(index)] == ["remove"]
     left = _everything(index)
-    assert [word for word in (b"quuxworth", b"hubbardly", b"telephone", b"boston", b"bell.txt") if word in left] == []
+    assert [
+        word
+        for word in (b"quuxworth", b"hubbardly", b"telephone", b"boston", b"bell.txt")
+        if word in left
+    ] == []
 
 
 def test_edits_about_a_text_go_when_it_is_forgotten_or_replaced(index: Path) -> None:
     _edit_everything(index)
     ingest([], index, forget=["docs/leith.txt"])
-    assert [edit.kind for edit in edits_of(index)] == ["replace", "add"]  # Edinburgh, merged into, is named no more
+    assert [edit.kind for edit in edits_of(index)] == [
+        "replace",
+        "add",
+    ]  # Edinburgh, merged into, is named no more
     (index.parent / "docs" / "bell.txt").write_text("Nobody | lives in | Nowhere")
     ingest([index.parent / "docs"], index)
     build(index)
     assert edits_of(index) == ()
     left = _everything(index)
-    assert [word for word in (b"quuxworth", b"hubbardly", b"telephone", b"boston") if word in left] == []
+    assert [
+        word
+        for word in (b"quuxworth", b"hubbardly", b"telephone", b"boston")
+        if word in left
+    ] == []
 
 
 def test_an_edit_stays_while_another_text_states_the_fact(index: Path) -> None:
@@ -353,14 +468,18 @@ def towns(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", ["ppr", "gfm", "graph", "paths", "pcst"])
-def test_a_retriever_that_is_open_follows_edits(name: str, towns: Path, tmp_path: Path) -> None:
+def test_a_retriever_that_is_open_follows_edits(
+    name: str, towns: Path, tmp_path: Path
+) -> None:
     pytest.importorskip("pcst_fast" if name == "pcst" else "scipy")
     path = tmp_path / "i"
     shutil.copytree(towns, path)
     retriever = resolve_retriever(name, path)
 
     def found() -> tuple[bool, bool]:
-        text = "\n".join(hit.passage.text for hit in retriever.retrieve("Where was Bell born?", 2))
+        text = "\n".join(
+            hit.passage.text for hit in retriever.retrieve("Where was Bell born?", 2)
+        )
         return "Vexley" in text, "Harwood" in text
 
     add_fact(path, ("Bell", "was born in", "Vexley"))
@@ -380,27 +499,53 @@ def test_a_retriever_that_is_open_follows_edits(name: str, towns: Path, tmp_path
             lambda at: remove_fact(at, ("Bell", "was born in", "Rome")),
             r"no fact \(Bell \| was born in \| Rome\); of 'Bell' it has \(Bell \| pat",
         ),
-        (lambda at: remove_fact(at, ("Nobody", "is", "x")), "it has no entity 'Nobody'; `ras-agent kg export"),
-        (lambda at: replace_fact(at, WRONG, ("Bell", " ", "x")), "a subject, predicate, object or name is blank"),
-        (lambda at: add_fact(at, ("a", "b", "c" * 1001)), "1,001 characters, and a name may have 1,000"),
-        (lambda at: add_fact(at, RIGHT, passage_id="x"), "passage 'x' is not in the index"),
+        (
+            lambda at: remove_fact(at, ("Nobody", "is", "x")),
+            "it has no entity 'Nobody'; `ras-agent kg export",
+        ),
+        (
+            lambda at: replace_fact(at, WRONG, ("Bell", " ", "x")),
+            "a subject, predicate, object or name is blank",
+        ),
+        (
+            lambda at: add_fact(at, ("a", "b", "c" * 1001)),
+            "1,001 characters, and a name may have 1,000",
+        ),
+        (
+            lambda at: add_fact(at, RIGHT, passage_id="x"),
+            "passage 'x' is not in the index",
+        ),
         (
             lambda at: add_fact(at, RIGHT, passage_id="docs/bell.txt", quote="zz"),
             "passage 'docs/bell.txt' has no such words: 'zz'",
         ),
-        (lambda at: add_fact(at, RIGHT, quote="zz"), "a quote needs the id of the passage that it is from"),
-        (lambda at: merge_entities(at, "Bell", "the bell"), "'Bell' and 'the bell' are one entity already"),
+        (
+            lambda at: add_fact(at, RIGHT, quote="zz"),
+            "a quote needs the id of the passage that it is from",
+        ),
+        (
+            lambda at: merge_entities(at, "Bell", "the bell"),
+            "'Bell' and 'the bell' are one entity already",
+        ),
         (lambda at: merge_entities(at, "Nobody", "Bell"), "has no entity 'Nobody'"),
         (
             lambda at: split_entity(at, "Bell", "Bell (2)", ["docs/leith.txt"]),
             "no passage 'docs/leith.txt' names 'Bell'",
         ),
-        (lambda at: split_entity(at, "Bell", "Bell (2)", []), "a split needs the passages"),
-        (lambda at: split_entity(at, "Bell", "the bell", ["docs/bell.txt"]), "are one name"),
+        (
+            lambda at: split_entity(at, "Bell", "Bell (2)", []),
+            "a split needs the passages",
+        ),
+        (
+            lambda at: split_entity(at, "Bell", "the bell", ["docs/bell.txt"]),
+            "are one name",
+        ),
         (lambda at: undo_edit(at, 7), "has no edit 7: `ras-agent kg edit"),
     ],
 )
-def test_an_edit_that_cannot_be_made_changes_nothing(index: Path, call: object, message: str) -> None:
+def test_an_edit_that_cannot_be_made_changes_nothing(
+    index: Path, call: object, message: str
+) -> None:
     before = KGIndex.open(index).fingerprint
     with pytest.raises(EditError, match=message):
         call(index)  # type: ignore[operator]
@@ -410,21 +555,34 @@ def test_an_edit_that_cannot_be_made_changes_nothing(index: Path, call: object, 
 def test_an_index_without_a_graph_has_nothing_to_edit(tmp_path: Path) -> None:
     PassageIndex.create(tmp_path / "i").add([Passage("a", "Text.")])
     for call in (edits_of, undo_edit):
-        with pytest.raises(IndexNotFound, match=says("no knowledge graph", "make it with `ras-agent kg build")):
+        with pytest.raises(
+            IndexNotFound,
+            match=says("no knowledge graph", "make it with `ras-agent kg build"),
+        ):
             call(tmp_path / "i")
 
 
-@pytest.mark.parametrize(("damage", "edit"), [("data = CAST('{}' AS BLOB)", "edit 1"), ("number = 2", "edit 2")])
+@pytest.mark.parametrize(
+    ("damage", "edit"),
+    [("data = CAST('{}' AS BLOB)", "edit 1"), ("number = 2", "edit 2")],
+)
 def test_a_damaged_edit_is_told(damage: str, edit: str, index: Path) -> None:
     remove_fact(index, WRONG)
     passages = PassageIndex.open(index)
     with passages.database.writing() as connection:
         connection.execute(f"UPDATE kg_edits SET {damage}")
-    told = says(f"{edit} of its graph", "not what was written", "delete the folder", "ras-agent index")
+    told = says(
+        f"{edit} of its graph",
+        "not what was written",
+        "delete the folder",
+        "ras-agent index",
+    )
     for call in (build, edits_of):
         with pytest.raises(IndexMismatch, match=told):
             call(index)
-    assert [report.path.name for report in examine(index) if report.problem] == ["index.sqlite"]
+    assert [report.path.name for report in examine(index) if report.problem] == [
+        "index.sqlite"
+    ]
 
 
 def test_an_edit_has_a_plain_form() -> None:
@@ -433,8 +591,12 @@ def test_an_edit_has_a_plain_form() -> None:
     assert str(edit) == "merged 'a' into 'b'"
 
 
-def test_edits_of_added_triples_outlive_the_same_file_and_go_with_it(tmp_path: Path) -> None:
-    (tmp_path / "facts.tsv").write_text("Bell\twas born in\tBoston\nBell\tpatented\tthe telephone\n")
+def test_edits_of_added_triples_outlive_the_same_file_and_go_with_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "facts.tsv").write_text(
+        "Bell\twas born in\tBoston\nBell\tpatented\tthe telephone\n"
+    )
     index = tmp_path / "i"
     add_triples(index, tmp_path / "facts.tsv")
     replace_fact(index, WRONG, RIGHT)
@@ -444,17 +606,28 @@ def test_edits_of_added_triples_outlive_the_same_file_and_go_with_it(tmp_path: P
     assert edits_of(index) == ()
 
 
-FORMS = st.sampled_from(["Bell", "bell", "The Bell", "Ada", "ada’s", "Leith", "knew", "Knew"])
+FORMS = st.sampled_from(
+    ["Bell", "bell", "The Bell", "Ada", "ada’s", "Leith", "knew", "Knew"]
+)
 FACTS = st.tuples(FORMS, FORMS, FORMS)
 CHANGES = st.one_of(
     st.builds(lambda old: Edit(0, "remove", old=old), FACTS),
     st.builds(lambda old, new: Edit(0, "replace", old=old, new=new), FACTS, FACTS),
-    st.builds(lambda new, at: Edit(0, "add", new=new, anchors=at, start=1, end=2), FACTS, st.sampled_from([(), (P,)])),
+    st.builds(
+        lambda new, at: Edit(0, "add", new=new, anchors=at, start=1, end=2),
+        FACTS,
+        st.sampled_from([(), (P,)]),
+    ),
     st.builds(lambda old, new: Edit(0, "merge", (old,), (new,)), FORMS, FORMS),
 )
 
 
-@given(st.lists(st.tuples(FACTS, FORMS), max_size=8), st.lists(CHANGES, max_size=6), st.booleans(), st.booleans())
+@given(
+    st.lists(st.tuples(FACTS, FORMS), max_size=8),
+    st.lists(CHANGES, max_size=6),
+    st.booleans(),
+    st.booleans(),
+)
 def test_edits_do_to_all_facts_what_they_do_to_each(
     read: list[tuple[Fact, str]], edits: list[Edit], exact: bool, with_keys: bool
 ) -> None:
@@ -466,15 +639,25 @@ def test_edits_do_to_all_facts_what_they_do_to_each(
         if edit.kind == "merge":
             was, now = merged.merge(edit.old[0], edit.new[0])
             pair = {key(was), key(now)}
-            gone = [fact for fact in facts if len(pair) == 2 and {key(fact[0]), key(fact[2])} == pair]
+            gone = [
+                fact
+                for fact in facts
+                if len(pair) == 2 and {key(fact[0]), key(fact[2])} == pair
+            ]
             names += [now] * len(gone)
 
             def renamed(name: str, was: str = was, now: str = now) -> str:
                 return now if key(name) == key(was) else name
 
             for some in (facts, alone):
-                left = [fact for fact in some if len(pair) == 1 or {key(fact[0]), key(fact[2])} != pair]
-                some[:] = [(renamed(fact[0]), fact[1], renamed(fact[2])) for fact in left]
+                left = [
+                    fact
+                    for fact in some
+                    if len(pair) == 1 or {key(fact[0]), key(fact[2])} != pair
+                ]
+                some[:] = [
+                    (renamed(fact[0]), fact[1], renamed(fact[2])) for fact in left
+                ]
             names = list(map(renamed, names))
             continue
 
@@ -486,19 +669,31 @@ def test_edits_do_to_all_facts_what_they_do_to_each(
         if edit.kind == "add":
             (facts if edit.anchors else alone).append(merged.of_fact(edit.new))
             continue
-        facts, alone = ([new for old in some if (new := become(old))] for some in (facts, alone))
+        facts, alone = (
+            [new for old in some if (new := become(old))] for some in (facts, alone)
+        )
     occurrences = stating([fact for fact, _ in read], [name for _, name in read])
     if with_keys:
         occurrences.keys = StringTable.of(map(canonical_key, occurrences.names))
     changed, _ = edited(occurrences, edits, set, {}, exact=exact)
-    graphs = [assemble(one, exact=exact).graph for one in (changed, stating(facts, names, alone))]
+    graphs = [
+        assemble(one, exact=exact).graph
+        for one in (changed, stating(facts, names, alone))
+    ]
     assert graphs[0].edges.tolist() == graphs[1].edges.tolist()
     assert [list(graph.entities) for graph in graphs] == [list(graphs[1].entities)] * 2
-    assert [list(graph.relations) for graph in graphs] == [list(graphs[1].relations)] * 2
+    assert [list(graph.relations) for graph in graphs] == [
+        list(graphs[1].relations)
+    ] * 2
     assert np.array_equal(graphs[0].mentions.values, graphs[1].mentions.values)
 
 
-def stating(facts: Sequence[Fact], names: Sequence[str], alone: Sequence[Fact] = ()) -> Occurrences:
+def stating(
+    facts: Sequence[Fact], names: Sequence[str], alone: Sequence[Fact] = ()
+) -> Occurrences:
     """Return what one passage says, and facts that no passage does."""
     triples = tuple(Triple(*fact, (Source(P.passage_id, 1, 2),)) for fact in facts)
-    return occurrences_of([PassageFacts(P.passage_id, triples, tuple(names))], [UnstatedEdge(*fact) for fact in alone])
+    return occurrences_of(
+        [PassageFacts(P.passage_id, triples, tuple(names))],
+        [UnstatedEdge(*fact) for fact in alone],
+    )

@@ -39,7 +39,9 @@ class Fragile:
 def found_by_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put this module where processes that are started import it by its name."""
     # last: the checkout's own ras_agent folder is not the whole package
-    monkeypatch.setattr(sys, "path", [*sys.path, str(Path(__file__).parents[__name__.count(".")])])
+    monkeypatch.setattr(
+        sys, "path", [*sys.path, str(Path(__file__).parents[__name__.count(".")])]
+    )
 
 
 @pytest.mark.parametrize("way", WAYS[1:], ids=str)
@@ -57,12 +59,19 @@ class Inventive:
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         source = (Source(passages[0].id, 0, 9),)
-        return Extraction((Triple("Bell", "lived in", "Bath", source), Triple("Bell", "met", "Bruce Heezen", source)))
+        return Extraction(
+            (
+                Triple("Bell", "lived in", "Bath", source),
+                Triple("Bell", "met", "Bruce Heezen", source),
+            )
+        )
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_only_facts_that_stand_in_their_passage_are_kept(way: dict[str, int]) -> None:
-    ((_, extraction),) = read_each(Inventive(), **way)([Passage("a", "Bell lived in Bath.")])
+    ((_, extraction),) = read_each(Inventive(), **way)(
+        [Passage("a", "Bell lived in Bath.")]
+    )
     assert [fact.object for fact in extraction.triples] == ["Bath"]
     assert [failure.message for failure in extraction.failures] == [
         "a fact left out, as the words are not in the passage, such as (S> Bell | P> met | O> Bruce Heezen): no 'Bruce "
@@ -71,8 +80,12 @@ def test_only_facts_that_stand_in_their_passage_are_kept(way: dict[str, int]) ->
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_a_passage_that_cannot_be_read_is_a_failure_of_its_own(way: dict[str, int]) -> None:
-    found = list(read_each(Fragile(), **way)([Passage("a", "bad"), Passage("b", "good")]))
+def test_a_passage_that_cannot_be_read_is_a_failure_of_its_own(
+    way: dict[str, int],
+) -> None:
+    found = list(
+        read_each(Fragile(), **way)([Passage("a", "bad"), Passage("b", "good")])
+    )
     assert [extraction for _, extraction in found] == [
         Extraction(failures=(Failure("extractor", "no reply (passage a)"),)),
         Extraction(),  # a fact of another passage is none of this one
@@ -81,9 +94,20 @@ def test_a_passage_that_cannot_be_read_is_a_failure_of_its_own(way: dict[str, in
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_a_passage_that_comes_with_its_facts_states_those(way: dict[str, int]) -> None:
-    passage = Passage("a", "Tay flows to sea.", metadata={"facts": [["Tay", "flows to", "sea", "f.tsv line 1"]]})
+    passage = Passage(
+        "a",
+        "Tay flows to sea.",
+        metadata={"facts": [["Tay", "flows to", "sea", "f.tsv line 1"]]},
+    )
     ((_, found),) = read_each(Fragile(), **way)([passage])
-    assert found.triples == (Triple("Tay", "flows to", "sea", (Source("a", 0, 17, extractor="stated: f.tsv line 1"),)),)
+    assert found.triples == (
+        Triple(
+            "Tay",
+            "flows to",
+            "sea",
+            (Source("a", 0, 17, extractor="stated: f.tsv line 1"),),
+        ),
+    )
 
 
 def test_an_extractor_that_breaks_ends_the_reading() -> None:
@@ -92,20 +116,29 @@ def test_an_extractor_that_breaks_ends_the_reading() -> None:
             list(read_each(Fragile(), **way)([Passage("a", "broken")]))
 
 
-@pytest.mark.parametrize(("text", "reason"), [("broken", "KeyError: 'a mistake'"), ("deadly", r"exit code 9")])
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("broken", "KeyError: 'a mistake'"), ("deadly", r"exit code 9")],
+)
 def test_a_worker_that_breaks_ends_the_reading(text: str, reason: str) -> None:
     with pytest.raises(RunError, match=reason):
         list(read_each(Fragile(), workers=2)([Passage("a", text)]))
 
 
-def test_no_more_calls_are_under_way_than_asked_for_and_no_more_passages_taken() -> None:
+def test_no_more_calls_are_under_way_than_asked_for_and_no_more_passages_taken() -> (
+    None
+):
     taken: list[str] = []
-    both = threading.Barrier(2, timeout=30)  # broken unless two calls are under way at once
+    both = threading.Barrier(
+        2, timeout=30
+    )  # broken unless two calls are under way at once
 
     class Pair:
         name = "pair"
 
-        def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        def extract(
+            self, passages: Sequence[Passage], subquery: str = ""
+        ) -> Extraction:
             both.wait()
             return Extraction()
 

@@ -15,8 +15,18 @@ from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.structure.build_graph import build_graph
 
-BELL = Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell", "bell.txt")
-LEITH = Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith", "leith.txt")
+BELL = Passage(
+    "bell",
+    "Alexander Graham Bell was born in Edinburgh.",
+    "Alexander Graham Bell",
+    "bell.txt",
+)
+LEITH = Passage(
+    "leith",
+    "The Water of Leith flows through Edinburgh.",
+    "Water of Leith",
+    "leith.txt",
+)
 
 
 @pytest.fixture
@@ -41,7 +51,9 @@ def rows_of(table: str, index: PassageIndex) -> int:
 
 
 @pytest.mark.parametrize("passage", [BELL, LEITH])
-def test_a_passage_that_is_written_again_with_its_text_keeps_its_facts(index: PassageIndex, passage: Passage) -> None:
+def test_a_passage_that_is_written_again_with_its_text_keeps_its_facts(
+    index: PassageIndex, passage: Passage
+) -> None:
     build(index)
     index.upsert([replace(passage, metadata={"year": 1847})])
     assert documents(index) == ["bell", "leith"]
@@ -53,10 +65,14 @@ def test_one_with_another_text_loses_them(index: PassageIndex) -> None:
     assert documents(index) == ["leith"]
 
 
-def test_facts_that_came_without_their_text_stay_while_a_passage_of_that_id_is_there(index: PassageIndex) -> None:
+def test_facts_that_came_without_their_text_stay_while_a_passage_of_that_id_is_there(
+    index: PassageIndex,
+) -> None:
     assert index.path
     with open_writer(index.path) as writer:
-        writer.put([PassageFacts("bell", (), ("Bell",)), PassageFacts("leith", (), ("Leith",))])
+        writer.put(
+            [PassageFacts("bell", (), ("Bell",)), PassageFacts("leith", (), ("Leith",))]
+        )
         writer.write()
     index.delete_document("leith.txt")
     assert documents(index) == ["bell"]

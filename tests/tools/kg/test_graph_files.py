@@ -13,7 +13,12 @@ from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.stated_facts import STATED
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import add_triples
-from ras_agent.tools.kg.formats.export import write_graphml, write_jsonl, write_nt, write_tsv
+from ras_agent.tools.kg.formats.export import (
+    write_graphml,
+    write_jsonl,
+    write_nt,
+    write_tsv,
+)
 from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.formats.triples import load_triples
 from ras_agent.tools.kg.index import KGIndex
@@ -35,7 +40,11 @@ def loaded(folder: Path, **files: str) -> list[PlacedTriple | Skipped]:
 
 def facts(items: list[PlacedTriple | Skipped]) -> Facts:
     assert not [item for item in items if isinstance(item, Skipped)]
-    return [(item.subject, item.predicate, item.object) for item in items if isinstance(item, PlacedTriple)]
+    return [
+        (item.subject, item.predicate, item.object)
+        for item in items
+        if isinstance(item, PlacedTriple)
+    ]
 
 
 EDGES: Facts = [("Ada Finn", "works at", "Acme"), ("Acme", "is in", "Orvena")]
@@ -53,7 +62,11 @@ GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 </graph></graphml>"""
 NODE_LINK = json.dumps(
     {
-        "nodes": [{"id": 1, "name": "Ada Finn"}, {"id": 2, "name": "Acme"}, {"id": "Orvena"}],
+        "nodes": [
+            {"id": 1, "name": "Ada Finn"},
+            {"id": 2, "name": "Acme"},
+            {"id": "Orvena"},
+        ],
         "links": [
             {"source": 1, "target": 2, "relation": "works at"},
             {"source": 2, "target": "Orvena", "relation": "is in"},
@@ -66,7 +79,12 @@ NODE_LINK = json.dumps(
     ("name", "text"),
     [
         ("graph_csv", CSV),
-        ("graph_csv", CSV.replace(",", ";").replace("source", "Subject").replace("target", "OBJECT")),
+        (
+            "graph_csv",
+            CSV.replace(",", ";")
+            .replace("source", "Subject")
+            .replace("target", "OBJECT"),
+        ),
         ("graph_graphml", GRAPHML),
         ("graph_json", NODE_LINK),
     ],
@@ -76,12 +94,23 @@ def test_each_form_says_the_same_facts(tmp_path: Path, name: str, text: str) -> 
 
 
 def test_places_name_the_line(tmp_path: Path) -> None:
-    places = [item.place for item in loaded(tmp_path, a_csv=CSV, b_graphml=GRAPHML) if isinstance(item, PlacedTriple)]
-    assert places == ["a.csv line 2", "a.csv line 3", "b.graphml line 6", "b.graphml line 7"]
+    places = [
+        item.place
+        for item in loaded(tmp_path, a_csv=CSV, b_graphml=GRAPHML)
+        if isinstance(item, PlacedTriple)
+    ]
+    assert places == [
+        "a.csv line 2",
+        "a.csv line 3",
+        "b.graphml line 6",
+        "b.graphml line 7",
+    ]
 
 
 def test_neo4j_s_relationships_are_named_by_the_files_of_nodes(tmp_path: Path) -> None:
-    items = loaded(tmp_path, people_csv=PEOPLE, places_csv=PLACES, works_csv=RELATIONSHIPS)
+    items = loaded(
+        tmp_path, people_csv=PEOPLE, places_csv=PLACES, works_csv=RELATIONSHIPS
+    )
     assert facts(items) == [
         ("Ada Finn", "is a", "Person"),
         ("Orvena", "age", "7"),
@@ -93,15 +122,27 @@ def linked(graph: KGIndex, question: str) -> list[str]:
     return [graph.entities[link.entity] for link in EntityLinker(graph).link(question)]
 
 
-def test_two_entities_of_one_label_stay_two_and_are_told_apart_by_a_fact(tmp_path: Path) -> None:
+def test_two_entities_of_one_label_stay_two_and_are_told_apart_by_a_fact(
+    tmp_path: Path,
+) -> None:
     people = "id:ID,name,job\n1,Li Wei,painter\n2,Li Wei,pilot\n3,Ada,pilot\n"
     knows = ":START_ID,:END_ID,:TYPE\n1,3,KNOWS\n3,2,KNOWS\n"
     found = facts(loaded(tmp_path, people_csv=people, knows_csv=knows))
-    assert found[-2:] == [("Li Wei (job painter)", "knows", "Ada"), ("Ada", "knows", "Li Wei (job pilot)")]
+    assert found[-2:] == [
+        ("Li Wei (job painter)", "knows", "Ada"),
+        ("Ada", "knows", "Li Wei (job pilot)"),
+    ]
     assert ("Li Wei (job painter)", "is also called", "Li Wei") in found
-    report = add_triples(tmp_path / "i", [tmp_path / "people.csv", tmp_path / "knows.csv"])
-    assert linked(report.graph, "Whom does Li Wei know?") == ["Li Wei (job painter)", "Li Wei (job pilot)"]
-    assert linked(report.graph, "Whom does the pilot Li Wei know?") == ["Li Wei (job pilot)"]
+    report = add_triples(
+        tmp_path / "i", [tmp_path / "people.csv", tmp_path / "knows.csv"]
+    )
+    assert linked(report.graph, "Whom does Li Wei know?") == [
+        "Li Wei (job painter)",
+        "Li Wei (job pilot)",
+    ]
+    assert linked(report.graph, "Whom does the pilot Li Wei know?") == [
+        "Li Wei (job pilot)"
+    ]
 
 
 RDFS = "http://www.w3.org/2000/01/rdf-schema#label"
@@ -117,7 +158,9 @@ WIKIDATA = f"""
 """
 
 
-def test_direct_properties_have_labels_and_aliases_and_descriptions_are_facts(tmp_path: Path) -> None:
+def test_direct_properties_have_labels_and_aliases_and_descriptions_are_facts(
+    tmp_path: Path,
+) -> None:
     assert facts(loaded(tmp_path, wd_nt=WIKIDATA)) == [
         ("Ada Finn", "employer", "Acme"),
         ("Ada Finn", "is also called", "A. Finn"),
@@ -125,7 +168,11 @@ def test_direct_properties_have_labels_and_aliases_and_descriptions_are_facts(tm
     ]
     graph = add_triples(tmp_path / "i", tmp_path / "wd.nt").graph
     assert linked(graph, "Where did A. Finn work?") == ["Ada Finn"]
-    (passage,) = [one for one in PassageIndex.open(tmp_path / "i").passages if one.title == "Ada Finn"]
+    (passage,) = [
+        one
+        for one in PassageIndex.open(tmp_path / "i").passages
+        if one.title == "Ada Finn"
+    ]
     assert (passage.file, passage.metadata[STATED][0][3]) == ("wd.nt", "wd.nt line 5")
 
 
@@ -138,24 +185,35 @@ RDF_XML = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xm
 </rdf:RDF>"""
 JSON_LD = json.dumps(
     {
-        "@context": {"x": "http://x.org/", "works_at": {"@id": "x:works_at", "@type": "@id"}},
+        "@context": {
+            "x": "http://x.org/",
+            "works_at": {"@id": "x:works_at", "@type": "@id"},
+        },
         "@id": "x:Ada_Finn",
         "works_at": {"@id": "x:Acme", "x:is_in": {"@id": "x:Orvena"}},
     }
 )
 
 
-@pytest.mark.parametrize(("name", "text"), [("a_ttl", TURTLE), ("a_rdf", RDF_XML), ("a_jsonld", JSON_LD)])
-def test_rdf_in_other_syntaxes_says_the_same_facts(tmp_path: Path, name: str, text: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "text"), [("a_ttl", TURTLE), ("a_rdf", RDF_XML), ("a_jsonld", JSON_LD)]
+)
+def test_rdf_in_other_syntaxes_says_the_same_facts(
+    tmp_path: Path, name: str, text: str
+) -> None:
     pytest.importorskip("pyoxigraph")
     assert sorted(facts(loaded(tmp_path, **{name: text}))) == sorted(EDGES)
 
 
-def test_what_stands_behind_an_error_of_rdf_is_reported_as_unread(tmp_path: Path) -> None:
+def test_what_stands_behind_an_error_of_rdf_is_reported_as_unread(
+    tmp_path: Path,
+) -> None:
     pytest.importorskip("pyoxigraph")
     fact, error = loaded(tmp_path, a_ttl="<x:a> <x:b> <x:c> .\n<x:a> oops\n")
     assert isinstance(fact, PlacedTriple)
-    assert str(error).startswith("a.ttl statement 2: cannot be read, nor what comes behind it:")
+    assert str(error).startswith(
+        "a.ttl statement 2: cannot be read, nor what comes behind it:"
+    )
 
 
 @pytest.mark.parametrize(
@@ -163,19 +221,38 @@ def test_what_stands_behind_an_error_of_rdf_is_reported_as_unread(tmp_path: Path
     [
         ("a_csv", "name,age\nAda,7\n", "no column for the head"),
         ("a_json", "[1, 2]", 'an object with "nodes" and "links"'),
-        ("a_graphml", '<!DOCTYPE g [<!ENTITY e SYSTEM "file:///etc/passwd">]><graphml>&e;</graphml>', "document type"),
+        (
+            "a_graphml",
+            '<!DOCTYPE g [<!ENTITY e SYSTEM "file:///etc/passwd">]><graphml>&e;</graphml>',
+            "document type",
+        ),
     ],
 )
-def test_other_files_are_refused_with_a_remedy(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_other_files_are_refused_with_a_remedy(
+    tmp_path: Path, name: str, text: str, message: str
+) -> None:
     with pytest.raises(IngestError, match=says(message)):
         loaded(tmp_path, **{name: text})
 
 
 def test_damaged_parts_are_skipped_alone(tmp_path: Path) -> None:
-    nodes = {"nodes": [{"id": "a"}, {"name": "no id"}], "edges": [{"source": "a", "target": "b", "type": "likes"}, 7]}
-    items = loaded(tmp_path, a_csv=CSV + "one,two\n", b_json=json.dumps(nodes), c_graphml=GRAPHML[:-20])
+    nodes = {
+        "nodes": [{"id": "a"}, {"name": "no id"}],
+        "edges": [{"source": "a", "target": "b", "type": "likes"}, 7],
+    }
+    items = loaded(
+        tmp_path,
+        a_csv=CSV + "one,two\n",
+        b_json=json.dumps(nodes),
+        c_graphml=GRAPHML[:-20],
+    )
     skipped = [item.place for item in items if isinstance(item, Skipped)]
-    assert skipped == ["a.csv line 4", "b.json node 2", "b.json edge 2", "c.graphml line 7"]
+    assert skipped == [
+        "a.csv line 4",
+        "b.json node 2",
+        "b.json edge 2",
+        "c.graphml line 7",
+    ]
     assert len(items) - len(skipped) == 2 + 1 + 1
 
 
@@ -189,11 +266,15 @@ WRITERS: list[tuple[str, Callable[[KGIndex, Path], None]]] = [
 
 def facts_of(graph: KGIndex) -> Facts:
     triples = map(graph.triple, graph.facts)
-    return sorted((triple.subject, triple.predicate, triple.object) for triple in triples)
+    return sorted(
+        (triple.subject, triple.predicate, triple.object) for triple in triples
+    )
 
 
 @pytest.mark.parametrize(("suffix", "write"), WRITERS)
-def test_an_export_can_be_read_back(tmp_path: Path, suffix: str, write: Callable[[KGIndex, Path], None]) -> None:
+def test_an_export_can_be_read_back(
+    tmp_path: Path, suffix: str, write: Callable[[KGIndex, Path], None]
+) -> None:
     (tmp_path / "g.csv").write_text(CSV, "utf-8")
     graph = add_triples(tmp_path / "i", tmp_path / "g.csv").graph
     write(graph, tmp_path / f"out{suffix}")

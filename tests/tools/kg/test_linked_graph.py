@@ -24,7 +24,9 @@ from ras_agent.tools.retrieve.registered import retriever_over
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),
     Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith"),
-    Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell"),
+    Passage(
+        "bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell"
+    ),
 ]
 FACTS = [
     PassageFacts("paris", (Triple("Paris", "capital of", "France"),)),
@@ -32,20 +34,33 @@ FACTS = [
     PassageFacts("bell", (Triple("Alexander Graham Bell", "born in", "Edinburgh"),)),
 ]
 QUESTION = "Which river flows through the birthplace of Alexander Bell?"
-PARTS = {"graph": ("gfm", "ppr", "dense"), "gfm+dense": ("gfm", "dense"), "ppr+dense": ("ppr", "dense")}
+PARTS = {
+    "graph": ("gfm", "ppr", "dense"),
+    "gfm+dense": ("gfm", "dense"),
+    "ppr+dense": ("ppr", "dense"),
+}
 
 
 @pytest.fixture
-def made(hash_embedder: Any, gfm_folder: Callable[[int], Path]) -> Callable[[str], Ranker]:
+def made(
+    hash_embedder: Any, gfm_folder: Callable[[int], Path]
+) -> Callable[[str], Ranker]:
     """A retriever by name, over an index and a graph of its own."""
 
     def make(name: str) -> Ranker:
         index = PassageIndex.in_memory(PASSAGES, hash_embedder)
-        options: dict[str, Any] = {} if name == "dense" else {"graph": KGIndex.in_memory(FACTS, hash_embedder)}
+        options: dict[str, Any] = (
+            {}
+            if name == "dense"
+            else {"graph": KGIndex.in_memory(FACTS, hash_embedder)}
+        )
         if name in PARTS:
             options["rerank"] = False
         if name.startswith(("gfm", "graph")):
-            options |= {"weights": gfm_folder(hash_embedder.dimension), "ranker": DocumentRanker(20, "score-rarity")}
+            options |= {
+                "weights": gfm_folder(hash_embedder.dimension),
+                "ranker": DocumentRanker(20, "score-rarity"),
+            }
         return cast(Ranker, retriever_over(index, name, **options))
 
     return make
@@ -69,13 +84,20 @@ def test_scores_are_those_of_retrievers_that_share_nothing_bit_for_bit(
     apart = MixedRetriever(parts)
     for question in (QUESTION, "capital of France", "Leith"):
         one, other = made(name).rank(question, 3), apart.rank(question, 3)
-        assert (one.rows.tobytes(), one.scores.tobytes()) == (other.rows.tobytes(), other.scores.tobytes())
+        assert (one.rows.tobytes(), one.scores.tobytes()) == (
+            other.rows.tobytes(),
+            other.scores.tobytes(),
+        )
 
 
-def test_dense_search_of_other_vectors_keeps_its_own_embedder(hash_embedder: Any) -> None:
+def test_dense_search_of_other_vectors_keeps_its_own_embedder(
+    hash_embedder: Any,
+) -> None:
     graph = KGIndex.in_memory(FACTS)  # has none
     index = PassageIndex.in_memory(PASSAGES, hash_embedder)
     linked = LinkedGraph.of(index, graph)
     assert (linked.embedder, linked.queries) == (None, None)
-    assert dense(index, queries=linked.queries).rank("capital of France", 1).rows.tolist() == [0]
+    assert dense(index, queries=linked.queries).rank(
+        "capital of France", 1
+    ).rows.tolist() == [0]
     assert LinkedGraph.of(index, linked) is linked

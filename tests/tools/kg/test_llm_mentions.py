@@ -20,14 +20,22 @@ QUESTION = "Which river flows through the city where Alexander Graham Bell was b
     ("reply", "names"),
     [
         ("Alexander Graham Bell", ["Alexander Graham Bell"]),
-        ("1. the city\n2) *Alexander Graham Bell*\n", ["the city", "Alexander Graham Bell"]),
-        ("<think>Edinburgh</think>alexander graham bell\nEdinburgh", ["alexander graham bell"]),
+        (
+            "1. the city\n2) *Alexander Graham Bell*\n",
+            ["the city", "Alexander Graham Bell"],
+        ),
+        (
+            "<think>Edinburgh</think>alexander graham bell\nEdinburgh",
+            ["alexander graham bell"],
+        ),
         ("[NONE]", []),
         ("Edinburgh", None),
         ("", None),
     ],
 )
-def test_only_what_occurs_in_the_question_is_a_name(reply: str, names: list[str] | None) -> None:
+def test_only_what_occurs_in_the_question_is_a_name(
+    reply: str, names: list[str] | None
+) -> None:
     assert listed_names(reply, QUESTION) == names
 
 
@@ -53,6 +61,10 @@ def test_a_question_cannot_leave_its_place(scripted_model: Any) -> None:
 
 
 def test_a_linker_takes_a_model_s_names(scripted_model: Any) -> None:
-    graph = KGIndex.in_memory([PassageFacts("p", (Triple("Alexander Graham Bell", "born in", "Edinburgh"),))])
-    linker = EntityLinker(graph, mentions=LLMMentions(scripted_model("Alexander Graham Bell")))
+    graph = KGIndex.in_memory(
+        [PassageFacts("p", (Triple("Alexander Graham Bell", "born in", "Edinburgh"),))]
+    )
+    linker = EntityLinker(
+        graph, mentions=LLMMentions(scripted_model("Alexander Graham Bell"))
+    )
     assert [link.mention for link in linker.link(QUESTION)] == ["Alexander Graham Bell"]

@@ -20,7 +20,9 @@ ATTACK = "</script><script>window.hacked=1</script><img src=x onerror='hacked=1'
 
 def star(*more: Triple) -> KGIndex:
     spokes = tuple(Triple("hub", "joins", f"spoke {letter}") for letter in "abcde")
-    return KGIndex.in_memory([PassageFacts("p", (*spokes, Triple("spoke a", "leads to", "end"), *more))])
+    return KGIndex.in_memory(
+        [PassageFacts("p", (*spokes, Triple("spoke a", "leads to", "end"), *more))]
+    )
 
 
 def names(graph: KGIndex, entities: Any) -> list[str]:
@@ -34,15 +36,24 @@ def test_the_best_connected_are_chosen() -> None:
 
 def test_what_is_near_an_entity_is_chosen_step_by_step() -> None:
     graph = star()
-    assert names(graph, nearby(graph, [graph.entity_id("end") or 0], 3)) == ["end", "hub", "spoke a"]
+    assert names(graph, nearby(graph, [graph.entity_id("end") or 0], 3)) == [
+        "end",
+        "hub",
+        "spoke a",
+    ]
 
 
-def test_the_page_shows_an_entity_s_facts_and_runs_nothing_of_its_names(browser: Any, tmp_path: Path) -> None:
+def test_the_page_shows_an_entity_s_facts_and_runs_nothing_of_its_names(
+    browser: Any, tmp_path: Path
+) -> None:
     graph = star(Triple("hub", f"says {ATTACK}", ATTACK))
     path = tmp_path / "graph.html"
     path.write_text(graph_page(graph, most_connected(graph, 100), ATTACK), "utf-8")
     browser.open(path.as_uri())
-    assert browser.ask("document.getElementById('stats').textContent") == "8 entities · 7 edges"
+    assert (
+        browser.ask("document.getElementById('stats').textContent")
+        == "8 entities · 7 edges"
+    )
     assert browser.ask("document.getElementById('title').textContent") == ATTACK
     find(browser, "Hub")
     assert browser.ask("document.getElementById('name').textContent") == "hub"
@@ -66,7 +77,12 @@ def test_an_entity_is_found_by_the_beginning_of_its_name_and_its_passages_are_na
 ) -> None:
     graph = star()
     path = tmp_path / "graph.html"
-    path.write_text(graph_page(graph, most_connected(graph, 100), name_of=lambda name: f"Passage {name}"), "utf-8")
+    path.write_text(
+        graph_page(
+            graph, most_connected(graph, 100), name_of=lambda name: f"Passage {name}"
+        ),
+        "utf-8",
+    )
     browser.open(path.as_uri())
     browser.ask(
         "(() => { const f = document.getElementById('find'); f.value = 'SPO'; f.dispatchEvent(new Event('input')) })()"
@@ -89,7 +105,13 @@ def test_the_entity_that_a_picture_is_around_is_in_the_middle_and_marked(
     end = graph.entity_id("end") or 0
     path = tmp_path / "graph.html"
     path.write_text(graph_page(graph, nearby(graph, [end], 100), around=[end]), "utf-8")
-    browser.send("Emulation.setDeviceMetricsOverride", width=wide, height=high, deviceScaleFactor=1, mobile=wide < 600)
+    browser.send(
+        "Emulation.setDeviceMetricsOverride",
+        width=wide,
+        height=high,
+        deviceScaleFactor=1,
+        mobile=wide < 600,
+    )
     try:
         browser.open(path.as_uri())
         row = (
@@ -107,12 +129,18 @@ def test_the_entity_that_a_picture_is_around_is_in_the_middle_and_marked(
 
 def test_a_title_that_is_no_whole_text_is_shown_as_far_as_it_is() -> None:
     graph = star()
-    assert "<title>old ?</title>" in graph_page(graph, most_connected(graph, 3), "old \ud800").encode().decode()
+    assert (
+        "<title>old ?</title>"
+        in graph_page(graph, most_connected(graph, 3), "old \ud800").encode().decode()
+    )
 
 
 def test_the_same_graph_gives_the_same_page() -> None:
     random = np.random.default_rng(0)
-    triples = tuple(Triple(f"e{a}", "r", f"e{b}") for a, b in random.integers(80, size=(300, 2)).tolist())
+    triples = tuple(
+        Triple(f"e{a}", "r", f"e{b}")
+        for a, b in random.integers(80, size=(300, 2)).tolist()
+    )
     graph = KGIndex.in_memory([PassageFacts("p", triples)])
     entities = most_connected(graph, 80)
     assert graph_page(graph, entities) == graph_page(graph, entities)
@@ -121,7 +149,10 @@ def test_the_same_graph_gives_the_same_page() -> None:
 
 def test_five_thousand_nodes_are_drawn(browser: Any, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
-    triples = tuple(Triple(f"e{a}", "r", f"e{b}") for a, b in random.integers(5000, size=(15000, 2)).tolist())
+    triples = tuple(
+        Triple(f"e{a}", "r", f"e{b}")
+        for a, b in random.integers(5000, size=(15000, 2)).tolist()
+    )
     graph = KGIndex.in_memory([PassageFacts("p", triples)])
     path = tmp_path / "graph.html"
     path.write_text(graph_page(graph, most_connected(graph, 5000)), "utf-8")
@@ -138,7 +169,12 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of the picture around the hub of a star."""
     graph = star()
     path = tmp_path_factory.mktemp("picture") / "graph.html"
-    path.write_text(graph_page(graph, most_connected(graph, 100), around=[graph.entity_id("hub") or 0]), "utf-8")
+    path.write_text(
+        graph_page(
+            graph, most_connected(graph, 100), around=[graph.entity_id("hub") or 0]
+        ),
+        "utf-8",
+    )
     return path.as_uri()
 
 
@@ -158,7 +194,9 @@ def test_the_legend_and_the_facts_lie_beside_the_graph_and_not_over_it(
         assert browser.ask("document.documentElement.scrollWidth") == wide
 
 
-def test_arrow_keys_choose_entities_enter_leads_to_the_facts_and_escape_leaves(browser: Any, drawn: str) -> None:
+def test_arrow_keys_choose_entities_enter_leads_to_the_facts_and_escape_leaves(
+    browser: Any, drawn: str
+) -> None:
     browser.open(drawn)
     browser.ask("document.getElementById('graph').focus()")
     browser.press("Home")
@@ -169,7 +207,11 @@ def test_arrow_keys_choose_entities_enter_leads_to_the_facts_and_escape_leaves(b
         browser.press(key)
         found.add(browser.ask("document.getElementById('said').textContent"))
     assert len(found) >= 3
-    assert found <= {"hub, 5 edges", "spoke a, 2 edges", *(f"spoke {letter}, 1 edge" for letter in "bcde")}
+    assert found <= {
+        "hub, 5 edges",
+        "spoke a, 2 edges",
+        *(f"spoke {letter}, 1 edge" for letter in "bcde"),
+    }
     browser.press("Home")
     browser.press("Enter", "\r")
     assert browser.ask("document.activeElement.id") == "name"
@@ -180,18 +222,27 @@ def test_arrow_keys_choose_entities_enter_leads_to_the_facts_and_escape_leaves(b
     assert browser.ask("document.activeElement === document.body") is True
 
 
-def test_a_screen_reader_finds_the_graph_and_an_entity_s_facts(browser: Any, drawn: str) -> None:
+def test_a_screen_reader_finds_the_graph_and_an_entity_s_facts(
+    browser: Any, drawn: str
+) -> None:
     browser.open(drawn)
     find(browser, "hub")
     found = told(browser)
     assert ("application", "Graph of 7 entities and 6 edges") in found
     assert ("heading", "hub") in found
-    assert {name for role, name in found if role == "button"} >= {f"spoke {letter}" for letter in "abcde"}
-    assert browser.ask("document.querySelectorAll('[aria-live], [role=status]').length") == 2  # search and choice
+    assert {name for role, name in found if role == "button"} >= {
+        f"spoke {letter}" for letter in "abcde"
+    }
+    assert (
+        browser.ask("document.querySelectorAll('[aria-live], [role=status]').length")
+        == 2
+    )  # search and choice
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_every_text_around_the_graph_can_be_read_and_pressed(browser: Any, drawn: str, dark: bool) -> None:
+def test_every_text_around_the_graph_can_be_read_and_pressed(
+    browser: Any, drawn: str, dark: bool
+) -> None:
     with screen(browser, 390, 844, dark=dark):
         browser.open(drawn)
         find(browser, "hub")

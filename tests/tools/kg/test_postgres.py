@@ -26,8 +26,18 @@ from ras_agent.tools.structure.build_graph import build_graph
 from tests.messages import says
 
 PASSAGES = [
-    Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell", "bell.txt"),
-    Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith", "leith.txt"),
+    Passage(
+        "bell",
+        "Alexander Graham Bell was born in Edinburgh.",
+        "Alexander Graham Bell",
+        "bell.txt",
+    ),
+    Passage(
+        "leith",
+        "The Water of Leith flows through Edinburgh.",
+        "Water of Leith",
+        "leith.txt",
+    ),
 ]
 BORN = ("Alexander Graham Bell", "was born in", "Edinburgh")
 
@@ -35,7 +45,11 @@ BORN = ("Alexander Graham Bell", "was born in", "Edinburgh")
 @pytest.fixture(params=["folder", "postgres"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | Address:
     """An index of two passages, in either driver."""
-    where = tmp_path / "i" if request.param == "folder" else request.getfixturevalue("address")
+    where = (
+        tmp_path / "i"
+        if request.param == "folder"
+        else request.getfixturevalue("address")
+    )
     PassageIndex.create(where).add(PASSAGES)
     return where
 
@@ -50,7 +64,9 @@ def opened_anew(place: Path | Address, monkeypatch: pytest.MonkeyPatch) -> KGInd
     return KGIndex.open(place)
 
 
-def test_both_drivers_hold_the_same_graph(address: Address, tmp_path: Path, hash_embedder: Any) -> None:
+def test_both_drivers_hold_the_same_graph(
+    address: Address, tmp_path: Path, hash_embedder: Any
+) -> None:
     graphs = []
     for where in (address, tmp_path / "i"):
         PassageIndex.create(where).add(PASSAGES)
@@ -59,7 +75,9 @@ def test_both_drivers_hold_the_same_graph(address: Address, tmp_path: Path, hash
     assert np.array_equal(graphs[0].entity_vectors, graphs[1].entity_vectors)  # type: ignore[arg-type]
 
 
-def test_a_graph_is_built_edited_and_shrunk(place: Path | Address, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_is_built_edited_and_shrunk(
+    place: Path | Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert build_graph(place).read == 2
     built = opened_anew(place, monkeypatch)
     assert len(facts(built)) == 2
@@ -74,7 +92,9 @@ def test_a_graph_is_built_edited_and_shrunk(place: Path | Address, monkeypatch: 
     assert edits_of(place) == ()
     assert opened_anew(place, monkeypatch).fingerprint == built.fingerprint
     assert delete_documents(place, "leith.txt").erased == 1
-    assert facts(opened_anew(place, monkeypatch)) == [f"(S> {BORN[0]} | P> {BORN[1]} | O> {BORN[2]})"]
+    assert facts(opened_anew(place, monkeypatch)) == [
+        f"(S> {BORN[0]} | P> {BORN[1]} | O> {BORN[2]})"
+    ]
 
 
 def test_what_is_made_again_is_neither_embedded_nor_compared(
@@ -98,7 +118,9 @@ def test_triples_join_the_graph(place: Path | Address, tmp_path: Path) -> None:
     assert add_triples(place, tmp_path / "rivers.tsv").imported == 1
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "rivers.tsv").write_text("Tay\tlength\t193 km\n")
-    with pytest.raises(IngestError, match=says("file rivers.tsv already", "ras-agent kg delete")):
+    with pytest.raises(
+        IngestError, match=says("file rivers.tsv already", "ras-agent kg delete")
+    ):
         add_triples(place, tmp_path / "b" / "rivers.tsv")
     delete_documents(place, "rivers.tsv")
     assert KGIndex.open(place).entity_id("35 km") is None
@@ -110,7 +132,10 @@ def test_a_retriever_that_is_open_follows_the_graph(place: Path | Address) -> No
     retriever = resolve_retriever("ppr", place)
 
     def found() -> Sequence[str]:
-        return [hit.passage.id for hit in retriever.retrieve("Where was Alexander Graham Bell born?", 2)]
+        return [
+            hit.passage.id
+            for hit in retriever.retrieve("Where was Alexander Graham Bell born?", 2)
+        ]
 
     assert found()[0] == "bell"
     delete_documents(place, "bell.txt")
@@ -118,7 +143,10 @@ def test_a_retriever_that_is_open_follows_the_graph(place: Path | Address) -> No
 
 
 def test_one_process_at_a_time_writes_the_graph(place: Path | Address) -> None:
-    with open_writer(place), pytest.raises(IngestError, match="another run is writing this graph"):
+    with (
+        open_writer(place),
+        pytest.raises(IngestError, match="another run is writing this graph"),
+    ):
         build_graph(place)
     with open_writer(place):
         PassageIndex.open(place).add(
@@ -144,8 +172,12 @@ build_graph(sys.argv[1], extractor=Killed())
 
 
 def test_a_killed_build_reads_nothing_twice(place: Path | Address) -> None:
-    where = str(place) if isinstance(place, Path) else f"{place.url}?schema={place.schema}"
-    killed = subprocess.run([sys.executable, "-P", "-c", _KILLED, where], capture_output=True, text=True)
+    where = (
+        str(place) if isinstance(place, Path) else f"{place.url}?schema={place.schema}"
+    )
+    killed = subprocess.run(
+        [sys.executable, "-P", "-c", _KILLED, where], capture_output=True, text=True
+    )
     assert killed.returncode < 0, killed.stderr
     assert not KGIndex.exists(place)
 

@@ -25,7 +25,9 @@ from tests.messages import says
 @pytest.fixture
 def index(tmp_path: Path) -> PassageIndex:
     index = PassageIndex.create(tmp_path / "i")
-    index.add([Passage("bell", "He patented the telephone."), Passage("leith", "A river.")])
+    index.add(
+        [Passage("bell", "He patented the telephone."), Passage("leith", "A river.")]
+    )
     return index
 
 
@@ -44,7 +46,9 @@ def revision(connection: Connection) -> int:
     return int(connection.execute("SELECT revision FROM index_state").fetchone()[0])
 
 
-def test_a_graph_begins_unpublished_and_of_no_changes_that_were_made(database: Database) -> None:
+def test_a_graph_begins_unpublished_and_of_no_changes_that_were_made(
+    database: Database,
+) -> None:
     with database.writing() as connection:
         assert graph_state.read_graph_state(connection, database) is None
         graph_state.begin(connection)
@@ -54,7 +58,9 @@ def test_a_graph_begins_unpublished_and_of_no_changes_that_were_made(database: D
         assert state_of(connection, database) == state
 
 
-def test_publishing_gives_a_stamp_and_a_revision_and_makes_all_changes(database: Database) -> None:
+def test_publishing_gives_a_stamp_and_a_revision_and_makes_all_changes(
+    database: Database,
+) -> None:
     settings = GraphSettings(exact=True)
     with database.writing() as connection:
         graph_state.begin(connection)
@@ -67,7 +73,12 @@ def test_publishing_gives_a_stamp_and_a_revision_and_makes_all_changes(database:
 
 @pytest.mark.parametrize(
     ("visible", "published", "made", "revisions"),
-    [(True, True, 2, 1), (True, False, -1, 1), (False, True, 1, 0), (False, False, -1, 0)],
+    [
+        (True, True, 2, 1),
+        (True, False, -1, 1),
+        (False, True, 1, 0),
+        (False, False, -1, 0),
+    ],
 )
 def test_a_change_that_readers_see_keeps_a_made_graph_made(
     database: Database, visible: bool, published: bool, made: int, revisions: int
@@ -84,7 +95,9 @@ def test_a_change_that_readers_see_keeps_a_made_graph_made(
         assert revision(connection) == before + revisions
 
 
-def test_edits_that_are_replaced_are_to_be_overwritten_in_the_files(database: Database) -> None:
+def test_edits_that_are_replaced_are_to_be_overwritten_in_the_files(
+    database: Database,
+) -> None:
     with database.writing() as connection:
         edit_rows.write_edits(connection, ())
         (remains,) = connection.execute("SELECT remains FROM index_state").fetchone()
@@ -101,43 +114,67 @@ class Rewritten:
         self.tables += tables
 
 
-def test_the_places_of_files_that_are_gone_are_forgotten_with_their_copies(database: Database) -> None:
+def test_the_places_of_files_that_are_gone_are_forgotten_with_their_copies(
+    database: Database,
+) -> None:
     rewritten: Any = Rewritten()
     with database.writing() as connection:
-        edit_rows.put_origins(connection, {"one": "/data/one.tsv", "two": "/data/two.tsv"})
+        edit_rows.put_origins(
+            connection, {"one": "/data/one.tsv", "two": "/data/two.tsv"}
+        )
         edit_rows.erase_origins(connection, rewritten, lambda name: True)
         assert rewritten.tables == []
         edit_rows.erase_origins(connection, rewritten, lambda name: name == "two")
-        assert [edit_rows.origin_of(connection, name) for name in ("one", "two")] == ["", "/data/two.tsv"]
+        assert [edit_rows.origin_of(connection, name) for name in ("one", "two")] == [
+            "",
+            "/data/two.tsv",
+        ]
     assert rewritten.tables == ["kg_files"]
 
 
-def test_names_are_used_by_facts_and_mentions_and_not_by_how_often_they_are_mentioned(index: PassageIndex) -> None:
+def test_names_are_used_by_facts_and_mentions_and_not_by_how_often_they_are_mentioned(
+    index: PassageIndex,
+) -> None:
     with open_writer(index) as writer:
         bell = Triple("Bell", "patented", "telephone", (Source("bell"),))
-        writer.put([PassageFacts("bell", (bell,)), PassageFacts("leith", (), ("Leith",))])
+        writer.put(
+            [PassageFacts("bell", (bell,)), PassageFacts("leith", (), ("Leith",))]
+        )
         writer.write()
     with index.database.reading() as connection:
         names = dict(connection.execute("SELECT number, name FROM kg_names"))
-        named, used = ({names[number] for number in np.flatnonzero(mask)} for mask in facts._named(connection))
+        named, used = (
+            {names[number] for number in np.flatnonzero(mask)}
+            for mask in facts._named(connection)
+        )
     assert named == {b"Bell", b"telephone", b"Leith"}
     assert used == named | {b"patented"}
 
 
 @pytest.mark.parametrize("numbers", [[0, 3], [-1, 2], [1]])
-def test_a_fact_of_a_name_that_is_not_there_is_damage(database: Database, numbers: list[int]) -> None:
+def test_a_fact_of_a_name_that_is_not_there_is_damage(
+    database: Database, numbers: list[int]
+) -> None:
     place_of = np.array([0, -1, 1])  # of a name that was erased there is no place
-    with pytest.raises(IndexMismatch, match=says("states facts of names that are not there")):
+    with pytest.raises(
+        IndexMismatch, match=says("states facts of names that are not there")
+    ):
         facts._places(np.array(numbers), place_of, database)
     assert facts._places(np.array([0, 2]), place_of, database).tolist() == [0, 1]
-    assert facts._places(np.array([], dtype=np.int64), place_of, database).tolist() == []
+    assert (
+        facts._places(np.array([], dtype=np.int64), place_of, database).tolist() == []
+    )
 
 
 @pytest.mark.parametrize("cell", ["text in the place of bytes", 7])
-def test_a_cell_of_a_damaged_page_that_holds_another_type_is_damage(database: Database, cell: str | int) -> None:
+def test_a_cell_of_a_damaged_page_that_holds_another_type_is_damage(
+    database: Database, cell: str | int
+) -> None:
     with database.writing() as connection:
         facts.put_others(connection, OtherNodes(about={"bell": {"kind": "person"}}))
-        assert facts.read_others(connection, database).about == {"bell": {"kind": "person"}}
+        assert facts.read_others(connection, database).about == {
+            "bell": {"kind": "person"}
+        }
         connection.execute("UPDATE kg_others SET data = ?", (cell,))
         with pytest.raises(IndexMismatch, match=says("is damaged")):
             facts.read_others(connection, database)
@@ -145,20 +182,34 @@ def test_a_cell_of_a_damaged_page_that_holds_another_type_is_damage(database: Da
 
 @pytest.mark.parametrize(
     "data",
-    [b"nine byte", np.array([[7, 1]], "<i4").tobytes(), np.array([[-1, 1]], "<i4").tobytes()],
+    [
+        b"nine byte",
+        np.array([[7, 1]], "<i4").tobytes(),
+        np.array([[-1, 1]], "<i4").tobytes(),
+    ],
     ids=["no whole list", "a name that is not there", "no name"],
 )
-def test_a_row_of_another_table_in_the_place_of_a_list_of_near_names_is_damage(database: Database, data: bytes) -> None:
+def test_a_row_of_another_table_in_the_place_of_a_list_of_near_names_is_damage(
+    database: Database, data: bytes
+) -> None:
     with database.writing() as connection:
-        connection.execute("INSERT INTO kg_names VALUES (3, 7, ?, ?)", (b"Bell", b"bell"))
-        connection.execute("INSERT INTO kg_near VALUES (3, ?, ?)", (checksum(data, number=3), data))
+        connection.execute(
+            "INSERT INTO kg_names VALUES (3, 7, ?, ?)", (b"Bell", b"bell")
+        )
+        connection.execute(
+            "INSERT INTO kg_near VALUES (3, ?, ?)", (checksum(data, number=3), data)
+        )
         with pytest.raises(IndexMismatch, match=says("is damaged")):
             vector_rows.read_near(connection, database)
 
 
 @pytest.mark.parametrize("data", [b"no JSON", b"[]", b"{}"])
-def test_a_row_of_another_table_in_the_place_of_an_edit_is_damage(database: Database, data: bytes) -> None:
+def test_a_row_of_another_table_in_the_place_of_an_edit_is_damage(
+    database: Database, data: bytes
+) -> None:
     with database.writing() as connection:
-        connection.execute("INSERT INTO kg_edits VALUES (3, ?, ?)", (checksum(data, number=3), data))
+        connection.execute(
+            "INSERT INTO kg_edits VALUES (3, ?, ?)", (checksum(data, number=3), data)
+        )
         with pytest.raises(IndexMismatch, match=says("is damaged", "edit 3")):
             edit_rows.read_edits(connection, database)

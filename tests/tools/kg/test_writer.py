@@ -51,19 +51,35 @@ class LineExtractor:
                 raise ModelCallError("no reply")
             for line in passage.text.splitlines():
                 subject, predicate, object_ = line.split(" | ")
-                triples.append(Triple(subject, predicate, object_, (Source(passage.id, extractor=self.name),)))
+                triples.append(
+                    Triple(
+                        subject,
+                        predicate,
+                        object_,
+                        (Source(passage.id, extractor=self.name),),
+                    )
+                )
         return Extraction(tuple(triples))
 
 
-def build(folder: Path, passages: Sequence[Passage], extractor: LineExtractor | None = None, **options: Any) -> KGIndex:
+def build(
+    folder: Path,
+    passages: Sequence[Passage],
+    extractor: LineExtractor | None = None,
+    **options: Any,
+) -> KGIndex:
     with open_writer(folder, **options) as writer:
-        writer.read(passages, read_each(extractor or LineExtractor()), "lines", whole=True)
+        writer.read(
+            passages, read_each(extractor or LineExtractor()), "lines", whole=True
+        )
         return writer.write()
 
 
 def arrays_in(folder: Path) -> dict[str, bytes]:
     """What the file of the graph's arrays holds, whatever the numbers of names."""
-    (file,) = (path for path in (folder / "cache" / "graph").iterdir() if path.suffix != ".sum")
+    (file,) = (
+        path for path in (folder / "cache" / "graph").iterdir() if path.suffix != ".sum"
+    )
     arrays, _ = read_arrays(file)
     return {name: array.tobytes() for name, array in arrays.items() if name != "names"}
 
@@ -81,10 +97,14 @@ def test_a_title_names_an_entity(tmp_path: Path) -> None:
     assert graph.mentions.row_values(graph.entity_id("Paris") or 0).tolist() == [2]
 
 
-def test_a_changed_passage_is_read_anew_and_its_old_facts_are_gone(tmp_path: Path) -> None:
+def test_a_changed_passage_is_read_anew_and_its_old_facts_are_gone(
+    tmp_path: Path,
+) -> None:
     extractor = LineExtractor()
     build(tmp_path, [BELL, LEITH], extractor)
-    graph = build(tmp_path, [Passage("bell", "Bell | moved to | Canada"), LEITH], extractor)
+    graph = build(
+        tmp_path, [Passage("bell", "Bell | moved to | Canada"), LEITH], extractor
+    )
     assert extractor.seen == ["bell", "leith", "bell"]
     assert list(graph.entities) == ["Bell", "Canada", "Edinburgh", "Leith"]
 
@@ -103,13 +123,17 @@ def test_a_fact_lives_as_long_as_a_passage_states_it(tmp_path: Path) -> None:
     with open_writer(tmp_path) as writer:
         assert writer.erase(["bell"]) == 1
         graph = writer.write()
-    assert [str(graph.triple(edge)) for edge in graph.facts] == ["(S> Bell | P> was born in | O> Edinburgh)"]
+    assert [str(graph.triple(edge)) for edge in graph.facts] == [
+        "(S> Bell | P> was born in | O> Edinburgh)"
+    ]
     with open_writer(tmp_path) as writer:
         assert writer.erase(["again", "never there"]) == 1
         assert len(writer.write().entities) == 0
 
 
-def test_nothing_of_a_deleted_passage_is_left_in_any_file(tmp_path: Path, hash_embedder: Any) -> None:
+def test_nothing_of_a_deleted_passage_is_left_in_any_file(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
     build(tmp_path, [BELL, PARIS], embedder=hash_embedder)
     with open_writer(tmp_path, hash_embedder) as writer:
         writer.erase(["bell"])
@@ -118,22 +142,35 @@ def test_nothing_of_a_deleted_passage_is_left_in_any_file(tmp_path: Path, hash_e
         assert path.is_dir() or b"telephone" not in path.read_bytes().lower()
 
 
-def test_nothing_of_a_deleted_passage_is_left_where_rows_were_moved(tmp_path: Path) -> None:
+def test_nothing_of_a_deleted_passage_is_left_where_rows_were_moved(
+    tmp_path: Path,
+) -> None:
     chance = random.Random(0)
     lines = [
-        f"thing {n} | is called | <{''.join(chance.choices('abcdef', k=chance.randint(4, 8)))}>" for n in range(6000)
+        f"thing {n} | is called | <{''.join(chance.choices('abcdef', k=chance.randint(4, 8)))}>"
+        for n in range(6000)
     ]
-    build(tmp_path, [Passage(f"passage {n}", "\n".join(lines[n : n + 40])) for n in range(0, 6000, 40)])
+    build(
+        tmp_path,
+        [
+            Passage(f"passage {n}", "\n".join(lines[n : n + 40]))
+            for n in range(0, 6000, 40)
+        ],
+    )
     with open_writer(tmp_path) as writer:
         writer.erase([f"passage {n}" for n in range(0, 6000, 120)])
         there = set(writer.write().entities)
-    content = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    content = b"".join(
+        path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+    )
     found = {name.decode() for name in re.findall(rb"<[a-f]+>", content)}
     assert len(found) > 3000
     assert found <= there
 
 
-def test_deleting_and_adding_again_gives_the_same_arrays(tmp_path: Path, hash_embedder: Any) -> None:
+def test_deleting_and_adding_again_gives_the_same_arrays(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
     passages = [BELL, LEITH, PARIS]
     build(tmp_path, passages, embedder=hash_embedder, equivalence=Equivalence(0.5))
     before = arrays_in(tmp_path)
@@ -155,27 +192,40 @@ def test_only_new_names_are_embedded(tmp_path: Path, hash_embedder: Any) -> None
     assert np.array_equal(graph.entity_vectors, expected)
 
 
-def test_near_names_that_stay_keep_their_nearest_when_others_are_added(tmp_path: Path) -> None:
-    near = Passage("ring", "Tin | makes | Ring\nOak | makes | Rings")  # the last name, and one before it
+def test_near_names_that_stay_keep_their_nearest_when_others_are_added(
+    tmp_path: Path,
+) -> None:
+    near = Passage(
+        "ring", "Tin | makes | Ring\nOak | makes | Rings"
+    )  # the last name, and one before it
     build(tmp_path / "twice", [near], embedder=Letters())
     graph = build(tmp_path / "twice", [near, BELL], embedder=Letters())
-    pairs = {tuple(graph.entities[at] for at in edge[[0, 2]]) for edge in graph.edges[graph.arrays.facts :]}
+    pairs = {
+        tuple(graph.entities[at] for at in edge[[0, 2]])
+        for edge in graph.edges[graph.arrays.facts :]
+    }
     assert ("Ring", "Rings") in pairs
     build(tmp_path / "once", [near, BELL], embedder=Letters())
     assert arrays_in(tmp_path / "twice") == arrays_in(tmp_path / "once")
 
 
-def test_a_passage_that_cannot_be_read_is_reported_and_tried_again(tmp_path: Path) -> None:
+def test_a_passage_that_cannot_be_read_is_reported_and_tried_again(
+    tmp_path: Path,
+) -> None:
     with open_writer(tmp_path) as writer:
         report = writer.read([BELL, LEITH], read_each(LineExtractor(["bell"])), "lines")
-        assert report == ReadReport(read=1, failures=(Failure("extractor", "no reply (passage bell)"),))
+        assert report == ReadReport(
+            read=1, failures=(Failure("extractor", "no reply (passage bell)"),)
+        )
         assert list(writer.write().documents) == ["leith"]
     extractor = LineExtractor()
     build(tmp_path, [BELL, LEITH], extractor)
     assert extractor.seen == ["bell"]
 
 
-def test_facts_of_a_text_that_cannot_be_read_any_more_are_erased(tmp_path: Path) -> None:
+def test_facts_of_a_text_that_cannot_be_read_any_more_are_erased(
+    tmp_path: Path,
+) -> None:
     build(tmp_path, [BELL, LEITH])
     with open_writer(tmp_path) as writer:
         changed = Passage("bell", "Bell | moved to | Canada")
@@ -186,15 +236,32 @@ def test_facts_of_a_text_that_cannot_be_read_any_more_are_erased(tmp_path: Path)
 def test_imported_facts_are_not_extracted_again(tmp_path: Path) -> None:
     extractor = LineExtractor()
     with open_writer(tmp_path) as writer:
-        writer.put([PassageFacts("bell", (Triple("Bell", "invented", "telephone"),), ("Scotland",))], {"bell": BELL})
+        writer.put(
+            [
+                PassageFacts(
+                    "bell", (Triple("Bell", "invented", "telephone"),), ("Scotland",)
+                )
+            ],
+            {"bell": BELL},
+        )
         writer.read([BELL, LEITH], read_each(extractor), "lines", whole=True)
         graph = writer.write()
     assert extractor.seen == ["leith"]
-    assert list(graph.entities) == ["Bell", "Edinburgh", "Leith", "Scotland", "telephone"]
+    assert list(graph.entities) == [
+        "Bell",
+        "Edinburgh",
+        "Leith",
+        "Scotland",
+        "telephone",
+    ]
 
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:
-    with open_writer(tmp_path), pytest.raises(IngestError, match="another run"), open_writer(tmp_path):
+    with (
+        open_writer(tmp_path),
+        pytest.raises(IngestError, match="another run"),
+        open_writer(tmp_path),
+    ):
         pass
 
 
@@ -219,7 +286,9 @@ def refuse(*_: object) -> None:
 def test_lost_arrays_are_made_anew_without_embedding_or_comparing(
     lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hash_embedder: Any
 ) -> None:
-    whole = build(tmp_path, [BELL, LEITH], embedder=hash_embedder, equivalence=Equivalence(0.5))
+    whole = build(
+        tmp_path, [BELL, LEITH], embedder=hash_embedder, equivalence=Equivalence(0.5)
+    )
     expected = arrays_in(tmp_path)
     if lost == "deleted":
         shutil.rmtree(tmp_path / "cache")
@@ -241,30 +310,56 @@ def test_lost_arrays_are_made_anew_without_embedding_or_comparing(
     ("damage", "told"),
     [
         ("UPDATE kg_documents SET since = 9 WHERE number = 0", "facts of passage 0"),
-        ("UPDATE kg_documents SET mentions = zeroblob(length(mentions))", "facts of passage 2"),
-        ("UPDATE kg_names SET key = zeroblob(length(key)) WHERE number = 3", "name 3 of its graph"),
+        (
+            "UPDATE kg_documents SET mentions = zeroblob(length(mentions))",
+            "facts of passage 2",
+        ),
+        (
+            "UPDATE kg_names SET key = zeroblob(length(key)) WHERE number = 3",
+            "name 3 of its graph",
+        ),
         # as a page makes it that lies in another's place
-        ("UPDATE kg_names SET name = CAST(name AS TEXT)", "kg_names.name holds no blob"),
+        (
+            "UPDATE kg_names SET name = CAST(name AS TEXT)",
+            "kg_names.name holds no blob",
+        ),
     ],
 )
-def test_a_row_that_is_not_what_was_written_is_told(damage: str, told: str, tmp_path: Path) -> None:
+def test_a_row_that_is_not_what_was_written_is_told(
+    damage: str, told: str, tmp_path: Path
+) -> None:
     build(tmp_path, [BELL, LEITH, PARIS])
     shutil.rmtree(tmp_path / "cache")
     with PassageIndex.open(tmp_path).database.writing() as connection:
         connection.execute(damage)
-    with pytest.raises(IndexMismatch, match=says(str(tmp_path), "damaged", told, "delete the folder")):
+    with pytest.raises(
+        IndexMismatch, match=says(str(tmp_path), "damaged", told, "delete the folder")
+    ):
         KGIndex.open(tmp_path)
-    assert [report.path.name for report in examine(tmp_path) if report.problem] == ["index.sqlite"]
+    assert [report.path.name for report in examine(tmp_path) if report.problem] == [
+        "index.sqlite"
+    ]
 
 
-def test_an_edge_that_no_document_states_goes_with_the_last_that_names_one_of_its_ends(tmp_path: Path) -> None:
-    edges = [UnstatedEdge("Nobody", "knew", "Leith"), UnstatedEdge("Paris", "is far from", "Nobody")]
+def test_an_edge_that_no_document_states_goes_with_the_last_that_names_one_of_its_ends(
+    tmp_path: Path,
+) -> None:
+    edges = [
+        UnstatedEdge("Nobody", "knew", "Leith"),
+        UnstatedEdge("Paris", "is far from", "Nobody"),
+    ]
     with open_writer(tmp_path) as writer:
         writer.read([LEITH, PARIS], read_each(LineExtractor()), "lines")
         writer.put_edges(edges)
-        assert facts_of(writer.write()) >= {("Nobody", "knew", "Leith"), ("Paris", "is far from", "Nobody")}
+        assert facts_of(writer.write()) >= {
+            ("Nobody", "knew", "Leith"),
+            ("Paris", "is far from", "Nobody"),
+        }
         writer.erase(["leith"])
-        assert facts_of(writer.write()) == {("Paris", "is capital of", "France"), ("Paris", "is far from", "Nobody")}
+        assert facts_of(writer.write()) == {
+            ("Paris", "is capital of", "France"),
+            ("Paris", "is far from", "Nobody"),
+        }
         writer.erase(["paris"])
         assert facts_of(writer.write()) == set()
 
@@ -274,18 +369,28 @@ def facts_of(graph: KGIndex) -> set[tuple[str, str, str]]:
     return {(triple.subject, triple.predicate, triple.object) for triple in triples}
 
 
-def test_numbers_of_a_row_take_eight_bytes_so_that_it_is_overwritten_where_it_lies(tmp_path: Path) -> None:
+def test_numbers_of_a_row_take_eight_bytes_so_that_it_is_overwritten_where_it_lies(
+    tmp_path: Path,
+) -> None:
     with open_writer(tmp_path) as writer:
         writer.put([PassageFacts("imported", (Triple("Bell", "knew", "Watson"),))])
     with PassageIndex.open(tmp_path).database.reading() as connection:
-        (row,) = connection.execute("SELECT text, cell, crc FROM kg_documents").fetchall()
+        (row,) = connection.execute(
+            "SELECT text, cell, crc FROM kg_documents"
+        ).fetchall()
     assert [number.bit_length() for number in row] == [63, 63, 63]
 
 
-def test_settings_that_are_named_change_those_of_the_graph_that_is_there(tmp_path: Path) -> None:
+def test_settings_that_are_named_change_those_of_the_graph_that_is_there(
+    tmp_path: Path,
+) -> None:
     build(tmp_path, [BELL], equivalence=Equivalence(0.5))
-    assert build(tmp_path, [BELL], equivalence={"neighbours": 3}).manifest.equivalence == Equivalence(0.5, 3)
-    assert build(tmp_path, [BELL], equivalence={}).manifest.equivalence == Equivalence(0.5, 3)
+    assert build(
+        tmp_path, [BELL], equivalence={"neighbours": 3}
+    ).manifest.equivalence == Equivalence(0.5, 3)
+    assert build(tmp_path, [BELL], equivalence={}).manifest.equivalence == Equivalence(
+        0.5, 3
+    )
 
 
 def test_vectors_of_deleted_names_are_gone_where_a_first_build_was_killed(
@@ -299,18 +404,28 @@ def test_vectors_of_deleted_names_are_gone_where_a_first_build_was_killed(
         with pytest.raises(KeyboardInterrupt):
             build(tmp_path, [BELL, LEITH], embedder=hash_embedder)
     vector = hash_embedder.embed(["telephone"])[0].astype(np.float16).tobytes()
-    assert len(files_with(tmp_path, b"telephone")) == len(files_with(tmp_path, vector)) == 1
+    assert (
+        len(files_with(tmp_path, b"telephone"))
+        == len(files_with(tmp_path, vector))
+        == 1
+    )
     with open_writer(tmp_path, hash_embedder) as writer:
         writer.erase(["bell"])
         writer.index.finish()
     assert files_with(tmp_path, b"telephone") == files_with(tmp_path, vector) == []
     embedded = len(hash_embedder.texts)
     build(tmp_path, [LEITH], embedder=hash_embedder)
-    assert hash_embedder.texts[embedded:] == ["equivalent"]  # no passage names it; all other vectors were stored
+    assert hash_embedder.texts[embedded:] == [
+        "equivalent"
+    ]  # no passage names it; all other vectors were stored
 
 
 def files_with(folder: Path, content: bytes) -> list[str]:
-    return [path.name for path in folder.rglob("*") if path.is_file() and content in path.read_bytes()]
+    return [
+        path.name
+        for path in folder.rglob("*")
+        if path.is_file() and content in path.read_bytes()
+    ]
 
 
 def test_readers_see_the_last_graph_that_was_written_whole(tmp_path: Path) -> None:
@@ -353,15 +468,29 @@ with open_writer(folder) as writer:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-@pytest.mark.parametrize(("stage", "left"), [("reading", ["paris"]), ("arrays", []), ("commit", [])])
-def test_a_killed_build_loses_nothing_and_reads_nothing_twice(stage: str, left: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("stage", "left"), [("reading", ["paris"]), ("arrays", []), ("commit", [])]
+)
+def test_a_killed_build_loses_nothing_and_reads_nothing_twice(
+    stage: str, left: list[str], tmp_path: Path
+) -> None:
     folder = tmp_path / "kg"
     build(folder, [LEITH])
-    command = [sys.executable, "-P", "-c", _KILLED, str(folder), str(Path(__file__).parents[3]), stage]
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        _KILLED,
+        str(folder),
+        str(Path(__file__).parents[3]),
+        stage,
+    ]
     killed = subprocess.run(command, capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert list(KGIndex.open(folder).documents) == ["leith"]
     extractor = LineExtractor()
     after = build(folder, [BELL, LEITH, PARIS], extractor)
     assert extractor.seen == left
-    assert after.fingerprint == build(tmp_path / "fresh", [BELL, LEITH, PARIS]).fingerprint
+    assert (
+        after.fingerprint == build(tmp_path / "fresh", [BELL, LEITH, PARIS]).fingerprint
+    )

@@ -18,10 +18,16 @@ from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import read
 
 BELL = Passage(
-    "bell", "Alexander Graham Bell was born in Edinburgh. He moved to Canada in 1870.", "Alexander Graham Bell"
+    "bell",
+    "Alexander Graham Bell was born in Edinburgh. He moved to Canada in 1870.",
+    "Alexander Graham Bell",
 )
-LEITH = Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith")
-PHONE = Passage("phone", "The telephone was invented by Alexander Graham Bell.", "Telephone")
+LEITH = Passage(
+    "leith", "The Water of Leith flows through Edinburgh.", "Water of Leith"
+)
+PHONE = Passage(
+    "phone", "The telephone was invented by Alexander Graham Bell.", "Telephone"
+)
 
 
 class Scripted(Reader):
@@ -33,7 +39,11 @@ class Scripted(Reader):
 
     def described(self, question: str) -> Span | None:
         part = self._described.get(question)
-        return Span(question.index(part), question.index(part) + len(part), 1.0) if part else None
+        return (
+            Span(question.index(part), question.index(part) + len(part), 1.0)
+            if part
+            else None
+        )
 
     def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
         word = self._answers.get(question, "nothing")
@@ -41,8 +51,13 @@ class Scripted(Reader):
         return [[Span(at, at + len(word), 20.0)] if at >= 0 else [] for at in places]
 
 
-RIVER = "Which river flows through the city where the inventor of the telephone was born?"
-INVENTOR, CITY = "the inventor of the telephone", "the city where Alexander Graham Bell was born"
+RIVER = (
+    "Which river flows through the city where the inventor of the telephone was born?"
+)
+INVENTOR, CITY = (
+    "the inventor of the telephone",
+    "the city where Alexander Graham Bell was born",
+)
 READER = Scripted(
     {
         RIVER: "the city where the inventor of the telephone was born",
@@ -59,7 +74,10 @@ READER = Scripted(
 
 
 def _steps(*searches: tuple[str, Passage]) -> list[Step]:
-    return [Step(number, query, (Hit(passage, 1.0),)) for number, (query, passage) in enumerate(searches, 1)]
+    return [
+        Step(number, query, (Hit(passage, 1.0),))
+        for number, (query, passage) in enumerate(searches, 1)
+    ]
 
 
 SEARCHES = [
@@ -77,11 +95,15 @@ def test_the_innermost_description_is_found_first() -> None:
 def test_the_predicate_of_the_outer_description_is_no_part_of_the_inner_one() -> None:
     town = "the town where the inventor of it was born"
     asked = f"Which river is in {town}?"
-    reader = Scripted({asked: town, f"What is {town}?": "the inventor of it was born"}, {})
+    reader = Scripted(
+        {asked: town, f"What is {town}?": "the inventor of it was born"}, {}
+    )
     assert innermost(asked, reader) == "the inventor of it"
 
 
-@pytest.mark.parametrize(("done", "asked"), list(enumerate([query for query, _ in SEARCHES])))
+@pytest.mark.parametrize(
+    ("done", "asked"), list(enumerate([query for query, _ in SEARCHES]))
+)
 def test_each_answer_opens_the_next_question(done: int, asked: str) -> None:
     steps = _steps(*SEARCHES[:done])
     chain = follow(RIVER, READER, steps, passages_of(steps))
@@ -92,10 +114,15 @@ def test_a_chain_ends_with_every_description_named() -> None:
     steps = _steps(*SEARCHES)
     chain = follow(RIVER, READER, steps, passages_of(steps))
     assert (chain.question, chain.open) == ("Which river flows through Edinburgh?", "")
-    assert [link.found.text for link in chain.links] == ["Alexander Graham Bell", "Edinburgh"]
+    assert [link.found.text for link in chain.links] == [
+        "Alexander Graham Bell",
+        "Edinburgh",
+    ]
     assert chain.end is not None
     assert chain.end.text == "Water of Leith"
-    assert chain.worth == pytest.approx(sum(link.found.worth for link in chain.links) + chain.end.worth)
+    assert chain.worth == pytest.approx(
+        sum(link.found.worth for link in chain.links) + chain.end.worth
+    )
 
 
 def test_texts_that_do_not_answer_a_link_stop_the_chain() -> None:
@@ -114,18 +141,32 @@ class First(Scripted):
 
 
 @pytest.mark.parametrize("title", ["A sculptor", "Bartholdi"])
-def test_the_sentence_of_an_answer_is_the_one_that_says_what_was_asked(title: str) -> None:
+def test_the_sentence_of_an_answer_is_the_one_that_says_what_was_asked(
+    title: str,
+) -> None:
     text = "Bartholdi was a French sculptor. Bartholdi made the Lion of Belfort. Its maker died in 1904."
     question = "Who made the Lion of Belfort?"
-    (found,) = answers(question, First({}, {question: "Bartholdi"}), read([Passage("b", text, title)]))
-    assert (found.text, found.sentence.text) == ("Bartholdi", "Bartholdi made the Lion of Belfort.")
+    (found,) = answers(
+        question, First({}, {question: "Bartholdi"}), read([Passage("b", text, title)])
+    )
+    assert (found.text, found.sentence.text) == (
+        "Bartholdi",
+        "Bartholdi made the Lion of Belfort.",
+    )
 
 
-def test_an_answer_is_in_a_sentence_of_the_text_and_never_in_the_title_or_the_question() -> None:
+def test_an_answer_is_in_a_sentence_of_the_text_and_never_in_the_title_or_the_question() -> (
+    None
+):
     (bell,) = read([BELL])
-    reader = Scripted({}, {"Where?": "Canada", "Who?": "Alexander", "Was it Edinburgh?": "Edinburgh"})
+    reader = Scripted(
+        {}, {"Where?": "Canada", "Who?": "Alexander", "Was it Edinburgh?": "Edinburgh"}
+    )
     (found,) = answers("Where?", reader, [bell])
-    assert (found.text, found.sentence.text) == ("Canada", "He moved to Canada in 1870.")
+    assert (found.text, found.sentence.text) == (
+        "Canada",
+        "He moved to Canada in 1870.",
+    )
     assert answers("Was it Edinburgh?", reader, [bell]) == []
     titled = read([Passage("t", "Nobody is named.", "Alexander")])
     assert answers("Who?", reader, titled) == []
@@ -139,24 +180,41 @@ def test_an_answer_is_in_a_sentence_of_the_text_and_never_in_the_title_or_the_qu
         ("It is 10 bar; an engine makes it.", "10 bar; an"),
     ],
 )
-def test_an_answer_ends_with_its_cell_its_paragraph_and_its_last_word(text: str, pointed_at: str) -> None:
-    (found,) = answers("How high is it?", Scripted({}, {"How high is it?": pointed_at}), read([Passage("p", text)]))
+def test_an_answer_ends_with_its_cell_its_paragraph_and_its_last_word(
+    text: str, pointed_at: str
+) -> None:
+    (found,) = answers(
+        "How high is it?",
+        Scripted({}, {"How high is it?": pointed_at}),
+        read([Passage("p", text)]),
+    )
     assert found.text == "10 bar"
 
 
 def test_of_one_answer_in_several_texts_the_likeliest_counts() -> None:
     reader = Scripted({}, {"Where?": "Edinburgh"})
     found = answers("Where?", reader, read([BELL, LEITH]))
-    assert [(one.text, one.sentence.passage.id) for one in found] == [("Edinburgh", "bell")]
+    assert [(one.text, one.sentence.passage.id) for one in found] == [
+        ("Edinburgh", "bell")
+    ]
 
 
 def test_a_pair_is_a_text_and_the_one_that_it_names() -> None:
     reader = Scripted({}, {"Where was the inventor born?": "Edinburgh"})
-    found = answers_in_pairs("Where was the inventor born?", reader, read([PHONE, BELL]))
-    assert [(one.text, one.sentence.passage.id) for one in found] == [("Edinburgh", "bell")]
+    found = answers_in_pairs(
+        "Where was the inventor born?", reader, read([PHONE, BELL])
+    )
+    assert [(one.text, one.sentence.passage.id) for one in found] == [
+        ("Edinburgh", "bell")
+    ]
     assert found[0].named_by is not None
-    assert found[0].named_by.text == "The telephone was invented by Alexander Graham Bell."
-    assert answers_in_pairs("Where was the inventor born?", reader, read([LEITH, BELL])) == []
+    assert (
+        found[0].named_by.text == "The telephone was invented by Alexander Graham Bell."
+    )
+    assert (
+        answers_in_pairs("Where was the inventor born?", reader, read([LEITH, BELL]))
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -173,7 +231,9 @@ def test_a_pair_is_a_text_and_the_one_that_it_names() -> None:
         ("What was built?", "1890", True),
     ],
 )
-def test_an_answer_has_the_form_that_the_question_asks_for(question: str, answer: str, is_fit: bool) -> None:
+def test_an_answer_has_the_form_that_the_question_asks_for(
+    question: str, answer: str, is_fit: bool
+) -> None:
     assert fits(question, answer) == is_fit
 
 
@@ -183,7 +243,10 @@ def test_an_answer_has_the_form_that_the_question_asks_for(question: str, answer
         ("the river", "What is the river?"),
         ("the person who invented it", "Who is the person who invented it?"),
         ("the first president of Ghana", "Who is the first president of Ghana?"),
-        ("the city where the inventor was born", "What is the city where the inventor was born?"),
+        (
+            "the city where the inventor was born",
+            "What is the city where the inventor was born?",
+        ),
         ("what Bell invented", "What Bell invented?"),
         (", of Ulm", "What is , of Ulm?"),
     ],
@@ -196,14 +259,21 @@ def test_a_described_thing_is_asked_for(described: str, asked: str) -> None:
     ("text", "word", "answer"),
     [
         ("He patented the telephone.", "He", "Alexander Graham Bell"),
-        ("Alexander Graham Bell patented the telephone.", "Bell", "Alexander Graham Bell"),
+        (
+            "Alexander Graham Bell patented the telephone.",
+            "Bell",
+            "Alexander Graham Bell",
+        ),
         ("The Water of Leith is a river.", "The Water of Leith", "Water of Leith"),
         ("It is named after the Leith.", "the Leith", "the Leith"),
     ],
 )
 def test_an_answer_is_told_by_its_whole_name(text: str, word: str, answer: str) -> None:
     passages = read([Passage("p", text, "Alexander Graham Bell")])
-    assert answers("Who is it?", Scripted({}, {"Who is it?": word}), passages)[0].text == answer
+    assert (
+        answers("Who is it?", Scripted({}, {"Who is it?": word}), passages)[0].text
+        == answer
+    )
 
 
 def test_a_pronoun_in_a_text_without_a_title_is_no_answer() -> None:
@@ -213,24 +283,49 @@ def test_a_pronoun_in_a_text_without_a_title_is_no_answer() -> None:
 
 def test_what_has_been_found_already_is_not_searched_for_again() -> None:
     both = read([BELL, PHONE])
-    chain = follow(RIVER, READER, [Step(1, RIVER, (Hit(PHONE, 1.0), Hit(BELL, 1.0)))], {one.id: one for one in both})
-    assert [link.found.text for link in chain.links] == ["Alexander Graham Bell", "Edinburgh"]
+    chain = follow(
+        RIVER,
+        READER,
+        [Step(1, RIVER, (Hit(PHONE, 1.0), Hit(BELL, 1.0)))],
+        {one.id: one for one in both},
+    )
+    assert [link.found.text for link in chain.links] == [
+        "Alexander Graham Bell",
+        "Edinburgh",
+    ]
     assert chain.open == "Which river flows through Edinburgh?"
 
 
 @pytest.mark.parametrize(
     ("question", "word", "text", "answer"),
     [
-        ("Which river is long?", "Leith", "They saw the Water of Leith.", "Water of Leith"),
-        ("Which university is old?", "Ulm", "She left the University of Ulm.", "University of Ulm"),
-        ("In which city did she study?", "Ulm", "She left the University of Ulm.", "Ulm"),
+        (
+            "Which river is long?",
+            "Leith",
+            "They saw the Water of Leith.",
+            "Water of Leith",
+        ),
+        (
+            "Which university is old?",
+            "Ulm",
+            "She left the University of Ulm.",
+            "University of Ulm",
+        ),
+        (
+            "In which city did she study?",
+            "Ulm",
+            "She left the University of Ulm.",
+            "Ulm",
+        ),
         ("Where did she study?", "Ulm", "She left the University of Ulm.", "Ulm"),
     ],
 )
 def test_the_end_of_a_name_is_the_whole_of_it_unless_a_place_is_asked_for(
     question: str, word: str, text: str, answer: str
 ) -> None:
-    (found,) = answers(question, Scripted({}, {question: word}), read([Passage("a", text)]))
+    (found,) = answers(
+        question, Scripted({}, {question: word}), read([Passage("a", text)])
+    )
     assert found.text == answer
 
 

@@ -9,16 +9,27 @@ from ras_agent.tools.offline.question import analyse
     ("question", "compared"),
     [
         ("Who is older, Ann Lee or Bo Day?", ("Ann Lee", "Bo Day")),
-        ("Which band has more members, The Kites or Echo and the Bells?", ("Kites", "Echo and the Bells")),
-        ("Which band has more members Band of Kites or Live ?", ("Band of Kites", "Live")),
-        ("Between Ann Lee and Bo Day, which writer lived longer?", ("Ann Lee", "Bo Day")),
+        (
+            "Which band has more members, The Kites or Echo and the Bells?",
+            ("Kites", "Echo and the Bells"),
+        ),
+        (
+            "Which band has more members Band of Kites or Live ?",
+            ("Band of Kites", "Live"),
+        ),
+        (
+            "Between Ann Lee and Bo Day, which writer lived longer?",
+            ("Ann Lee", "Bo Day"),
+        ),
         (
             "Which film is older, Red: Fall of Rome or Blue, the 1970 documentary?",
             ("Red: Fall of Rome", "Blue"),
         ),
     ],
 )
-def test_a_choice_names_what_is_compared(question: str, compared: tuple[str, str]) -> None:
+def test_a_choice_names_what_is_compared(
+    question: str, compared: tuple[str, str]
+) -> None:
     asked = analyse(question)
     assert asked.kind == "choice"
     assert asked.compared == compared
@@ -56,7 +67,9 @@ def test_whoever_states_something_asks_whether_it_is_so(text: str, kind: str) ->
         ("Is Karl a mountain and Sherp Kang a mountain peak?", ("Karl", "Sherp Kang")),
     ],
 )
-def test_a_question_that_begins_with_a_verb_asks_for_yes_or_no(question: str, compared: tuple[str, str]) -> None:
+def test_a_question_that_begins_with_a_verb_asks_for_yes_or_no(
+    question: str, compared: tuple[str, str]
+) -> None:
     asked = analyse(question)
     assert asked.kind == "yes_no"
     assert asked.compared == compared
@@ -78,7 +91,9 @@ def test_which_of_two_is_a_choice_also_behind_a_verb() -> None:
         "Has Ann Lee ever lived in Paris or London?",
     ],
 )
-def test_an_or_behind_a_verb_that_nothing_orders_asks_for_yes_or_no(question: str) -> None:
+def test_an_or_behind_a_verb_that_nothing_orders_asks_for_yes_or_no(
+    question: str,
+) -> None:
     assert analyse(question).kind == "yes_no"
 
 
@@ -96,11 +111,23 @@ def test_a_question_for_what_two_have_in_common_names_both() -> None:
         ("Where was she born?", "place", ()),
         ("When did it open?", "date", ()),
         ("How many acts does it have?", "number", ("acts",)),
-        ("The director is based in what New York city?", "place", ("new", "york", "city")),
+        (
+            "The director is based in what New York city?",
+            "place",
+            ("new", "york", "city"),
+        ),
         ("In which year was the man who led it born?", "date", ("year",)),
-        ("What is the name of the executive producer of the film?", "person", ("executive", "producer")),
+        (
+            "What is the name of the executive producer of the film?",
+            "person",
+            ("executive", "producer"),
+        ),
         ("What type of magazine does he edit?", "organisation", ("type", "magazine")),
-        ("What American drama series starred her?", "work", ("american", "drama", "series")),
+        (
+            "What American drama series starred her?",
+            "work",
+            ("american", "drama", "series"),
+        ),
         ("What is the middle name of the actress?", None, ("middle", "name")),
         ("Which film formed earlier?", "work", ("film",)),
     ],
@@ -132,4 +159,9 @@ def test_a_verb_of_two_names_asks_for_what_they_have_in_common(question: str) ->
 def test_two_names_behind_another_verb_are_not_compared() -> None:
     assert analyse("Who introduced Ann Lee and Bo Day?").compared == ()
     assert analyse("When did Ann Lee and Bo Day marry?").compared == ()
-    assert analyse("Who directed the film in which Ann Lee and Bo Day play sisters?").compared == ()
+    assert (
+        analyse(
+            "Who directed the film in which Ann Lee and Bo Day play sisters?"
+        ).compared
+        == ()
+    )

@@ -4,7 +4,11 @@ from ras_agent.records import Hit, Passage, Step
 from ras_agent.tools.offline.planner import gather
 from ras_agent.tools.offline.reading import MOST_READ, read
 
-LEITH = Passage("leith", "The Water of Leith is a river. It flows through Edinburgh.", "Water of Leith")
+LEITH = Passage(
+    "leith",
+    "The Water of Leith is a river. It flows through Edinburgh.",
+    "Water of Leith",
+)
 
 
 def test_a_passage_with_the_same_content_is_read_once() -> None:
@@ -15,7 +19,9 @@ def test_a_passage_with_the_same_content_is_read_once() -> None:
 
 def test_a_passage_that_was_changed_is_read_anew() -> None:
     changed = Passage(LEITH.id, "The Water of Leith is 35 km long.", LEITH.title)
-    assert [sentence.text for sentence in read([changed])[0].sentences] == ["The Water of Leith is 35 km long."]
+    assert [sentence.text for sentence in read([changed])[0].sentences] == [
+        "The Water of Leith is 35 km long."
+    ]
     assert len(read([LEITH])[0].sentences) == 2
 
 
@@ -31,6 +37,8 @@ def test_a_passage_tells_of_another_one_by_its_title_in_any_writing() -> None:
 
 
 def test_of_more_passages_than_can_be_compared_the_first_are() -> None:
-    hits = tuple(Hit(Passage(str(number), "Leith."), 1.0) for number in range(MOST_READ + 3))
+    hits = tuple(
+        Hit(Passage(str(number), "Leith."), 1.0) for number in range(MOST_READ + 3)
+    )
     evidence = gather("Where?", [Step(1, "Where?", hits)])
     assert list(evidence.passages) == [str(number) for number in range(MOST_READ)]

@@ -14,34 +14,68 @@ BELL = Passage("bell", TEXT, "Alexander Graham Bell")
 READ = (Source("bell", 20, 65, 1),)
 BORN = Triple("Alexander Graham Bell", "was born in", "Edinburgh", READ)
 MOVED = Triple("Alexander Graham Bell", "moved to", "Canada", READ)
-PERSONS = Triple("Alexander Graham Bell", "was born in", "Glasgow", (Source("bell", 20, 65, 1, "", "person:Ada"),))
-WHERE, WHEN = "Where was Alexander Graham Bell born?", "When did Alexander Graham Bell patent the telephone?"
+PERSONS = Triple(
+    "Alexander Graham Bell",
+    "was born in",
+    "Glasgow",
+    (Source("bell", 20, 65, 1, "", "person:Ada"),),
+)
+WHERE, WHEN = (
+    "Where was Alexander Graham Bell born?",
+    "When did Alexander Graham Bell patent the telephone?",
+)
 
 
 def decided(action: str, before: Triple) -> dict[str, object]:
-    return {"at": "facts", "hop": 1, "action": action, "fact": before.id, "before": before.to_dict()}
+    return {
+        "at": "facts",
+        "hop": 1,
+        "action": action,
+        "fact": before.id,
+        "before": before.to_dict(),
+    }
 
 
-def asked(question: str, facts: tuple[Triple, ...], *reviews: dict[str, object], layout: str = "evidence") -> Answer:
-    answerer = offline_answerer(options=RoleOptions(layout=layout, least_confidence=0.0))
+def asked(
+    question: str,
+    facts: tuple[Triple, ...],
+    *reviews: dict[str, object],
+    layout: str = "evidence",
+) -> Answer:
+    answerer = offline_answerer(
+        options=RoleOptions(layout=layout, least_confidence=0.0)
+    )
     with metered(Ledger(reviews=reviews)):
         return answerer.answer(question, QuestionGraph(facts), (BELL,), ())
 
 
 @pytest.mark.parametrize("layout", ["evidence", "chain", "chain-of-text"])
-def test_a_corrected_fact_is_the_answer_and_is_cited_where_the_other_was_read(layout: str) -> None:
+def test_a_corrected_fact_is_the_answer_and_is_cited_where_the_other_was_read(
+    layout: str,
+) -> None:
     assert asked(WHERE, (BORN, MOVED)).text == "Edinburgh"
     answer = asked(WHERE, (PERSONS, MOVED), decided("edit", BORN), layout=layout)
     assert answer.text == "Glasgow"
     cited = answer.citations[0]
-    assert (cited.passage_id, cited.quote) == ("bell", "He was born in Edinburgh and moved to Canada.")
+    assert (cited.passage_id, cited.quote) == (
+        "bell",
+        "He was born in Edinburgh and moved to Canada.",
+    )
     assert PERSONS.id in cited.triple_ids
 
 
-def test_the_sentence_of_a_removed_fact_gives_no_answer_but_its_other_facts_do() -> None:
-    answers = [asked(question, (MOVED,), decided("remove", BORN)) for question in (WHERE, "Where did Bell move to?")]
+def test_the_sentence_of_a_removed_fact_gives_no_answer_but_its_other_facts_do() -> (
+    None
+):
+    answers = [
+        asked(question, (MOVED,), decided("remove", BORN))
+        for question in (WHERE, "Where did Bell move to?")
+    ]
     assert "Edinburgh" not in answers[0].text
-    assert (answers[1].text, answers[1].citations[0].triple_ids) == ("Canada", (MOVED.id,))
+    assert (answers[1].text, answers[1].citations[0].triple_ids) == (
+        "Canada",
+        (MOVED.id,),
+    )
 
 
 def test_other_sentences_of_the_passage_are_read_and_cited_as_they_are() -> None:
@@ -51,9 +85,17 @@ def test_other_sentences_of_the_passage_are_read_and_cited_as_they_are() -> None
     assert TEXT[cited.start : cited.end] == cited.quote
 
 
-@pytest.mark.parametrize("sources", [(), (Source("named", 0, 90, 1),)], ids=["none", "the passage"])
-def test_where_no_source_tells_the_sentence_it_is_the_one_that_holds_both_ends(sources: tuple[Source, ...]) -> None:
-    named = Passage("named", "Bell was born in Edinburgh. He taught in Boston. Boston is in America.", "Inventors")
+@pytest.mark.parametrize(
+    "sources", [(), (Source("named", 0, 90, 1),)], ids=["none", "the passage"]
+)
+def test_where_no_source_tells_the_sentence_it_is_the_one_that_holds_both_ends(
+    sources: tuple[Source, ...],
+) -> None:
+    named = Passage(
+        "named",
+        "Bell was born in Edinburgh. He taught in Boston. Boston is in America.",
+        "Inventors",
+    )
     born = Triple("Bell", "was born in", "Edinburgh", sources)
     answerer = offline_answerer(options=RoleOptions(least_confidence=0.0))
     with metered(Ledger(reviews=[decided("remove", born)])):
@@ -68,18 +110,46 @@ def test_where_no_source_tells_the_sentence_it_is_the_one_that_holds_both_ends(s
 def test_the_next_plan_follows_the_correction() -> None:
     asked_for = "What is the city where Alexander Graham Bell was born?"
     steps = [Step(1, asked_for, (Hit(BELL, 1.0),), (BORN.id,), (BORN.id,))]
-    question = "Which river flows through the city where Alexander Graham Bell was born?"
+    question = (
+        "Which river flows through the city where Alexander Graham Bell was born?"
+    )
     planner = offline_planner()
-    assert planner.plan(question, QuestionGraph((BORN,)), steps).subquery == "Which river flows through Edinburgh?"
+    assert (
+        planner.plan(question, QuestionGraph((BORN,)), steps).subquery
+        == "Which river flows through Edinburgh?"
+    )
     with metered(Ledger(reviews=[decided("edit", BORN)])):
-        assert planner.plan(question, QuestionGraph((PERSONS,)), steps).subquery == "Which river flows through Glasgow?"
+        assert (
+            planner.plan(question, QuestionGraph((PERSONS,)), steps).subquery
+            == "Which river flows through Glasgow?"
+        )
 
 
 def test_only_what_was_removed_or_corrected_is_overruled() -> None:
     assert overruled() == ()
-    added = {"at": "facts", "hop": 1, "action": "add", "subject": "a", "predicate": "b", "object": "c"}
-    plan = {"at": "plan", "hop": 1, "action": "edit", "subquery": "x", "before": {"action": "subq", "subquery": "y"}}
+    added = {
+        "at": "facts",
+        "hop": 1,
+        "action": "add",
+        "subject": "a",
+        "predicate": "b",
+        "object": "c",
+    }
+    plan = {
+        "at": "plan",
+        "hop": 1,
+        "action": "edit",
+        "subquery": "x",
+        "before": {"action": "subq", "subquery": "y"},
+    }
     with metered(
-        Ledger(reviews=[added, plan, {"at": "facts", "hop": 1, "action": "approve"}, decided("remove", BORN)])
+        Ledger(
+            reviews=[
+                added,
+                plan,
+                {"at": "facts", "hop": 1, "action": "approve"},
+                decided("remove", BORN),
+            ]
+        )
     ):
         assert overruled() == (BORN,)

@@ -38,7 +38,9 @@ SHIPS = """| Ship | Captain | Route | Built | Length (m) |
         ("Which ship was built in 1962?", None),
     ],
 )
-def test_a_row_answers_what_it_says_and_nothing_else(question: str, answer: str | None) -> None:
+def test_a_row_answers_what_it_says_and_nothing_else(
+    question: str, answer: str | None
+) -> None:
     passages = read(list(passages_of(Document("ships.md", SHIPS, "Ships"))))
     said = look_up(question, passages)
     assert (said.text if said else None) == answer
@@ -47,11 +49,19 @@ def test_a_row_answers_what_it_says_and_nothing_else(question: str, answer: str 
 def test_the_most_of_all_rows_is_known_where_all_rows_are_there() -> None:
     passages = read(list(passages_of(Document("ships.md", SHIPS, "Ships")))[1:3])
     assert look_up("Which ship is the longest?", passages) is None
-    assert look_up("Which ship is longer, the Ilse or the Nordstern?", passages) is not None
+    assert (
+        look_up("Which ship is longer, the Ilse or the Nordstern?", passages)
+        is not None
+    )
 
 
-@pytest.mark.parametrize("column", ["Child fare", "Guest capacity", "City tax", "Director count", "Year budget"])
-def test_a_column_that_the_question_names_says_itself_which_form_its_cells_have(column: str) -> None:
+@pytest.mark.parametrize(
+    "column",
+    ["Child fare", "Guest capacity", "City tax", "Director count", "Year budget"],
+)
+def test_a_column_that_the_question_names_says_itself_which_form_its_cells_have(
+    column: str,
+) -> None:
     fares = f"| Route | {column} |\n|---|---|\n| Orvena - Pellis | 9 |\n| Varn - Pellis | 7 |\n"
     passages = read(list(passages_of(Document("fares.md", fares, "Fares"))))
     said = look_up(f"What is the {column.lower()} from Orvena to Pellis?", passages)

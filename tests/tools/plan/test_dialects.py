@@ -29,7 +29,11 @@ QUERY, END_QUERY = "<|begin_of_query|>", "<|end_of_query|>"
 def _read(name: str, reply: str, *, cut: bool = False) -> tuple[str, str] | None:
     """Return the action of a reply and its text; None for none."""
     reading = dialect(name).read(reply, cut, "")
-    return None if reading is None else (reading.plan.action, reading.plan.subquery or reading.plan.answer)
+    return (
+        None
+        if reading is None
+        else (reading.plan.action, reading.plan.subquery or reading.plan.answer)
+    )
 
 
 def _counts(name: str, reply: str) -> str:
@@ -43,9 +47,18 @@ def _counts(name: str, reply: str) -> str:
 @pytest.mark.parametrize(
     ("reply", "action"),
     [
-        ("<think> I need it. </think>\n\n<search> who wrote it </search>", ("subq", "who wrote it")),
-        ("<think> never closed <search> who wrote it </search>", ("subq", "who wrote it")),
-        ("<think> known </think>\n<answer> Beijing </answer>", ("sufficient", "Beijing")),
+        (
+            "<think> I need it. </think>\n\n<search> who wrote it </search>",
+            ("subq", "who wrote it"),
+        ),
+        (
+            "<think> never closed <search> who wrote it </search>",
+            ("subq", "who wrote it"),
+        ),
+        (
+            "<think> known </think>\n<answer> Beijing </answer>",
+            ("sufficient", "Beijing"),
+        ),
         ("<search> who\n  wrote it </search>", ("subq", "who wrote it")),
         ('<search> "who wrote it" </search>', ("subq", "who wrote it")),
         ('<search> who wrote "It" </search>', ("subq", 'who wrote "It"')),
@@ -56,7 +69,10 @@ def _counts(name: str, reply: str) -> str:
         ("<search> who wrote it\n\nI will wait.", ("subq", "who wrote it")),
         ("<answer> Beijing", ("sufficient", "Beijing")),
         # the first action counts, not what the model plays for others behind it
-        ("<search> a b </search><information> Doc 1 </information><answer> x </answer>", ("subq", "a b")),
+        (
+            "<search> a b </search><information> Doc 1 </information><answer> x </answer>",
+            ("subq", "a b"),
+        ),
         ("<answer> x </answer><search> a b </search>", ("sufficient", "x")),
         # nested, repeated, explained
         ("<search> a <search> b c </search>", ("subq", "b c")),
@@ -79,25 +95,51 @@ def _counts(name: str, reply: str) -> str:
         ("[SUBQ] Who wrote it?", None),
     ],
 )
-def test_an_action_in_tags_is_read(name: str, reply: str, action: tuple[str, str] | None) -> None:
+def test_an_action_in_tags_is_read(
+    name: str, reply: str, action: tuple[str, str] | None
+) -> None:
     assert _read(name, reply) == action
 
 
 def test_an_action_that_the_token_limit_has_cut_off_is_none() -> None:
-    assert _read("search-r1", "<think> x </think><search> who wrote the nov", cut=True) is None
-    assert _read("search-r1", "<search> who wrote it </search> and more", cut=True) == ("subq", "who wrote it")
+    assert (
+        _read("search-r1", "<think> x </think><search> who wrote the nov", cut=True)
+        is None
+    )
+    assert _read("search-r1", "<search> who wrote it </search> and more", cut=True) == (
+        "subq",
+        "who wrote it",
+    )
     assert _read("r1-searcher", f"{QUERY} who wrote the nov", cut=True) is None
-    assert _read("tool-json", '<tool_call>{"name": "search", "arguments": {"query": "who"', cut=True) is None
+    assert (
+        _read(
+            "tool-json",
+            '<tool_call>{"name": "search", "arguments": {"query": "who"',
+            cut=True,
+        )
+        is None
+    )
     assert _read("react", "Thought: x\nAction: Search[who wrote", cut=True) is None
     assert _read("corag", "Who wrote the nov", cut=True) is None
 
 
 def test_what_counts_of_a_reply_ends_with_its_action() -> None:
-    assert _counts("search-r1", "<search> a b </search>\n<information> played") == "<search> a b </search>"
-    assert _counts("search-r1", "<think>x</think> <search> a b") == "<think>x</think> <search> a b</search>"
+    assert (
+        _counts("search-r1", "<search> a b </search>\n<information> played")
+        == "<search> a b </search>"
+    )
+    assert (
+        _counts("search-r1", "<think>x</think> <search> a b")
+        == "<think>x</think> <search> a b</search>"
+    )
     assert _counts("r1-searcher", f"so {QUERY} a b ") == f"so {QUERY} a b{END_QUERY}"
-    assert _counts("react", "Thought: x\nAction: Search[a b]\nObservation: played") == "Thought: x\nAction: Search[a b]"
-    assert _counts("tool-json", '<tool_call>\n{"name": "search", "arguments": {"query": "a b"}}\n') == (
+    assert (
+        _counts("react", "Thought: x\nAction: Search[a b]\nObservation: played")
+        == "Thought: x\nAction: Search[a b]"
+    )
+    assert _counts(
+        "tool-json", '<tool_call>\n{"name": "search", "arguments": {"query": "a b"}}\n'
+    ) == (
         '<tool_call>\n{"name": "search", "arguments": {"query": "a b"}}\n</tool_call>'
     )
 
@@ -105,12 +147,21 @@ def test_what_counts_of_a_reply_ends_with_its_action() -> None:
 @pytest.mark.parametrize(
     ("reply", "action"),
     [
-        (f'I search for "{QUERY} last king Hanover died{END_QUERY}', ("subq", "last king Hanover died")),
+        (
+            f'I search for "{QUERY} last king Hanover died{END_QUERY}',
+            ("subq", "last king Hanover died"),
+        ),
         (f"{QUERY} keyword1\tkeyword2 {END_QUERY}", ("subq", "keyword1 keyword2")),
         (f"{QUERY} last king", ("subq", "last king")),
         (f"{QUERY} a {QUERY} last king{END_QUERY}", ("subq", "last king")),
-        ("It is 1837.</think>\n\n <answer> 20 June 1837 ", ("sufficient", "20 June 1837")),
-        (f"with {QUERY} search query (only keywords) here {END_QUERY}: {QUERY} a b", ("subq", "a b")),
+        (
+            "It is 1837.</think>\n\n <answer> 20 June 1837 ",
+            ("sufficient", "20 June 1837"),
+        ),
+        (
+            f"with {QUERY} search query (only keywords) here {END_QUERY}: {QUERY} a b",
+            ("subq", "a b"),
+        ),
         (f"{QUERY}{END_QUERY}", None),
         ("<search> a b </search>", None),
     ],
@@ -124,9 +175,18 @@ def test_r1_searcher_is_read(reply: str, action: tuple[str, str] | None) -> None
     [
         ("Thought: x\nAction: Search[who wrote it]", ("subq", "who wrote it")),
         ("Thought 2: x\nAction 2: search(who wrote it)", ("subq", "who wrote it")),
-        ("Action: Search[who wrote it (the novel)]", ("subq", "who wrote it (the novel)")),
-        ("Thought: x\nAction: search\nAction Input: who wrote it", ("subq", "who wrote it")),
-        ('Action: wiki_search\nAction Input: {"query": "who wrote it"}', ("subq", "who wrote it")),
+        (
+            "Action: Search[who wrote it (the novel)]",
+            ("subq", "who wrote it (the novel)"),
+        ),
+        (
+            "Thought: x\nAction: search\nAction Input: who wrote it",
+            ("subq", "who wrote it"),
+        ),
+        (
+            'Action: wiki_search\nAction Input: {"query": "who wrote it"}',
+            ("subq", "who wrote it"),
+        ),
         ("**Action:** Search[who wrote it]", ("subq", "who wrote it")),
         ("Thought: known\nAction: Finish[Beijing]", ("sufficient", "Beijing")),
         ("Thought: known\nFinal Answer: Beijing", ("sufficient", "Beijing")),
@@ -148,14 +208,42 @@ def _call(text: str) -> str:
 @pytest.mark.parametrize(
     ("reply", "action"),
     [
-        (_call('{"name": "search", "arguments": {"query": "who wrote it"}}'), ("subq", "who wrote it")),
-        (_call('{"name": "search", "arguments": {"query_list": ["who wrote it", "b"]}}'), ("subq", "who wrote it")),
-        (_call('{"name": "search", "arguments": "{\\"query\\": \\"who wrote it\\"}"}'), ("subq", "who wrote it")),
-        (_call('{"name": "wiki_retriever", "parameters": {"q": "who wrote it"}}'), ("subq", "who wrote it")),
-        (_call("{'name': 'search', 'arguments': {'query': 'who wrote it',}}"), ("subq", "who wrote it")),
-        (_call('[{"name": "search", "arguments": {"query": "who wrote it"}}]'), ("subq", "who wrote it")),
-        ('<tool_call>{"name": "search", "arguments": {"query": "who wrote it"}}', ("subq", "who wrote it")),
-        (_call('{"name": "finish", "arguments": {"answer": "Beijing"}}'), ("sufficient", "Beijing")),
+        (
+            _call('{"name": "search", "arguments": {"query": "who wrote it"}}'),
+            ("subq", "who wrote it"),
+        ),
+        (
+            _call(
+                '{"name": "search", "arguments": {"query_list": ["who wrote it", "b"]}}'
+            ),
+            ("subq", "who wrote it"),
+        ),
+        (
+            _call(
+                '{"name": "search", "arguments": "{\\"query\\": \\"who wrote it\\"}"}'
+            ),
+            ("subq", "who wrote it"),
+        ),
+        (
+            _call('{"name": "wiki_retriever", "parameters": {"q": "who wrote it"}}'),
+            ("subq", "who wrote it"),
+        ),
+        (
+            _call("{'name': 'search', 'arguments': {'query': 'who wrote it',}}"),
+            ("subq", "who wrote it"),
+        ),
+        (
+            _call('[{"name": "search", "arguments": {"query": "who wrote it"}}]'),
+            ("subq", "who wrote it"),
+        ),
+        (
+            '<tool_call>{"name": "search", "arguments": {"query": "who wrote it"}}',
+            ("subq", "who wrote it"),
+        ),
+        (
+            _call('{"name": "finish", "arguments": {"answer": "Beijing"}}'),
+            ("sufficient", "Beijing"),
+        ),
         ("<think>x</think><answer> Beijing </answer>", ("sufficient", "Beijing")),
         (
             _call('{"name": "calculator", "arguments": {"expression": "2"}}')
@@ -168,7 +256,9 @@ def _call(text: str) -> str:
         ("Let me think.", None),
     ],
 )
-def test_calls_of_tools_written_as_text_are_read(reply: str, action: tuple[str, str] | None) -> None:
+def test_calls_of_tools_written_as_text_are_read(
+    reply: str, action: tuple[str, str] | None
+) -> None:
     assert _read("tool-json", reply) == action
 
 
@@ -178,7 +268,10 @@ def test_calls_of_tools_written_as_text_are_read(reply: str, action: tuple[str, 
         ("Who directed Jaws?", ("subq", "Who directed Jaws?")),
         ('"Who directed Jaws?"', ("subq", "Who directed Jaws?")),
         ("Intermediate query 3: Who directed Jaws?", ("subq", "Who directed Jaws?")),
-        ("\nWho directed Jaws?\nIntermediate answer 3: Spielberg", ("subq", "Who directed Jaws?")),
+        (
+            "\nWho directed Jaws?\nIntermediate answer 3: Spielberg",
+            ("subq", "Who directed Jaws?"),
+        ),
         (" \n", None),
     ],
 )
@@ -191,7 +284,12 @@ WORDS = st.lists(st.text("abcdé 北京0123456789'&,.-", min_size=1), min_size=1
 )
 
 
-@given(st.sampled_from(["search-r1", "autorefine", "r1-searcher", "react", "tool-json", "ras", "corag"]), WORDS)
+@given(
+    st.sampled_from(
+        ["search-r1", "autorefine", "r1-searcher", "react", "tool-json", "ras", "corag"]
+    ),
+    WORDS,
+)
 def test_a_search_is_read_as_it_is_written(name: str, words: str) -> None:
     query = f"who is {words} x"
     row = dialect(name)
@@ -199,7 +297,9 @@ def test_a_search_is_read_as_it_is_written(name: str, words: str) -> None:
 
 
 @given(st.sampled_from(sorted(names("dialect"))), st.text(max_size=300), st.booleans())
-def test_any_text_is_read_without_an_error_and_no_further_than_it_goes(name: str, text: str, cut: bool) -> None:
+def test_any_text_is_read_without_an_error_and_no_further_than_it_goes(
+    name: str, text: str, cut: bool
+) -> None:
     reading = dialect(name).read(text, cut, "")
     assert reading is None or 0 <= reading.start <= reading.end <= len(text)
 
@@ -207,7 +307,18 @@ def test_any_text_is_read_without_an_error_and_no_further_than_it_goes(name: str
 PIECES = st.lists(
     st.sampled_from(
         [
-            *("<search>", "</search>", "<answer>", "</answer>", "<think>", "</think>", QUERY, END_QUERY, " a b ", "\n"),
+            *(
+                "<search>",
+                "</search>",
+                "<answer>",
+                "</answer>",
+                "<think>",
+                "</think>",
+                QUERY,
+                END_QUERY,
+                " a b ",
+                "\n",
+            ),
             *(
                 "<tool_call>",
                 "</tool_call>",
@@ -231,25 +342,39 @@ PIECES = st.lists(
 def test_an_action_is_never_made_of_tags(name: str, pieces: list[str]) -> None:
     action = _read(name, "".join(pieces))
     assert action is None or not any(
-        tag in action[1] for tag in ("<search>", "</search>", QUERY, END_QUERY, "<answer>")
+        tag in action[1]
+        for tag in ("<search>", "</search>", QUERY, END_QUERY, "<answer>")
     )
 
 
 @given(st.sampled_from(["search-r1", "r1-searcher", "react", "tool-json"]), PIECES)
-def test_what_counts_of_a_reply_says_the_same_alone(name: str, pieces: list[str]) -> None:
+def test_what_counts_of_a_reply_says_the_same_alone(
+    name: str, pieces: list[str]
+) -> None:
     reply = "".join(pieces)
     row = dialect(name)
     reading = row.read(reply, False, "")
     if reading is not None:
         again = row.read(reply[: reading.end] + reading.closing, False, "")
         assert again is not None
-        assert (again.plan.subquery, again.plan.answer) == (reading.plan.subquery, reading.plan.answer)
+        assert (again.plan.subquery, again.plan.answer) == (
+            reading.plan.subquery,
+            reading.plan.answer,
+        )
 
 
-@pytest.mark.parametrize("name", ["search-r1", "autorefine", "r1-searcher", "react", "tool-json"])
+@pytest.mark.parametrize(
+    "name", ["search-r1", "autorefine", "r1-searcher", "react", "tool-json"]
+)
 def test_no_action_is_live_in_data(name: str) -> None:
     row = dialect(name)
-    for text in (row.write("a b c"), "<answer> x </answer>", "Action: Finish[x]", "Final Answer: x", *row.around):
+    for text in (
+        row.write("a b c"),
+        "<answer> x </answer>",
+        "Action: Finish[x]",
+        "Final Answer: x",
+        *row.around,
+    ):
         assert row.read(as_data(text), False, "") is None
 
 
@@ -283,7 +408,9 @@ def test_a_models_name_tells_its_dialect(model: str, name: str | None) -> None:
         ("[SUBQ] Who directed Jaws?", None),
     ],
 )
-def test_a_reply_to_another_prompt_tells_its_dialect(reply: str, name: str | None) -> None:
+def test_a_reply_to_another_prompt_tells_its_dialect(
+    reply: str, name: str | None
+) -> None:
     found = dialect_of_reply(reply, False)
     assert (found.name if found else None) == name
 
@@ -306,9 +433,13 @@ def test_a_dialect_of_ones_own_is_registered(monkeypatch: pytest.MonkeyPatch) ->
 
     from ras_agent import registry
 
-    tables: dict[str, dict[str, Any]] = {kind: dict(table) for kind, table in registry.PLUGINS.items()}
+    tables: dict[str, dict[str, Any]] = {
+        kind: dict(table) for kind, table in registry.PLUGINS.items()
+    }
     monkeypatch.setattr(registry, "PLUGINS", tables)
-    registry.register("dialect", "mine", replace(dialect("search-r1"), name="mine", models="my-model"))
+    registry.register(
+        "dialect", "mine", replace(dialect("search-r1"), name="mine", models="my-model")
+    )
     found = dialect_of_model("vllm:http://host/v1#my-model")
     assert found is not None
     assert found.name == "mine"
@@ -386,15 +517,22 @@ def test_markup_around_a_call_is_none_of_it(line: str, query: str) -> None:
 @pytest.mark.parametrize("name", ["ras", "corag"])
 def test_what_is_written_behind_the_end_of_a_turn_does_not_count(name: str) -> None:
     said = "[SUBQ] Who wrote Emma?" if name == "ras" else "Who wrote Emma?"
-    assert _counts(name, f"<think>{said}</think>{said}</s>[INST] {said}") == f"<think>{said}</think>{said}"
+    assert (
+        _counts(name, f"<think>{said}</think>{said}</s>[INST] {said}")
+        == f"<think>{said}</think>{said}"
+    )
 
 
-def test_a_dialect_of_ones_own_is_told_by_replies_unless_it_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dialect_of_ones_own_is_told_by_replies_unless_it_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from dataclasses import replace
 
     from ras_agent import registry
 
-    tables: dict[str, dict[str, Any]] = {kind: dict(table) for kind, table in registry.PLUGINS.items()}
+    tables: dict[str, dict[str, Any]] = {
+        kind: dict(table) for kind, table in registry.PLUGINS.items()
+    }
     monkeypatch.setattr(registry, "PLUGINS", tables)
     react = dialect("react")
     own = Dialect("mine", react.prompt, read_react, react.write, react.form)

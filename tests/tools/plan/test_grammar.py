@@ -45,7 +45,9 @@ def test_whatever_matches_the_pattern_of_a_plan_is_one(reply: str) -> None:
         ("上海在中国。北京在哪里?", False),
     ],
 )
-def test_no_sentence_goes_on_behind_another_in_the_pattern_of_a_plan(subquery: str, fits: bool) -> None:
+def test_no_sentence_goes_on_behind_another_in_the_pattern_of_a_plan(
+    subquery: str, fits: bool
+) -> None:
     assert bool(re.fullmatch(PATTERN, f"[SUBQ] {subquery}")) == fits
 
 
@@ -116,7 +118,14 @@ def test_quotes_markup_prose_and_thoughts_do_not_matter(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "token", ["[NO_RETRIEVAL]", "[NO RETRIEVAL]", "[No-Retrieval]", "[ no_retrieval ]", "[NORETRIEVAL]"]
+    "token",
+    [
+        "[NO_RETRIEVAL]",
+        "[NO RETRIEVAL]",
+        "[No-Retrieval]",
+        "[ no_retrieval ]",
+        "[NORETRIEVAL]",
+    ],
 )
 def test_spellings_of_a_token(token: str) -> None:
     assert parse_plan(token).action == "no_retrieval"
@@ -135,19 +144,34 @@ def test_prose_in_front_of_the_action_is_its_reason() -> None:
 
 def test_a_subquery_keeps_its_own_punctuation() -> None:
     assert (
-        parse_plan('[SUBQ] Who plays "M" in C++: The Film (1999)?').subquery == 'Who plays "M" in C++: The Film (1999)?'
+        parse_plan('[SUBQ] Who plays "M" in C++: The Film (1999)?').subquery
+        == 'Who plays "M" in C++: The Film (1999)?'
     )
 
 
 @pytest.mark.parametrize(
-    "question", ["(Who wrote it (the book)", "((Who wrote it)", '"M" or "Q"', "“M” or “Q”", "“Who wrote M””"]
+    "question",
+    [
+        "(Who wrote it (the book)",
+        "((Who wrote it)",
+        '"M" or "Q"',
+        "“M” or “Q”",
+        "“Who wrote M””",
+    ],
 )
-def test_quotes_and_parentheses_that_are_not_around_all_of_a_subquery_stay(question: str) -> None:
+def test_quotes_and_parentheses_that_are_not_around_all_of_a_subquery_stay(
+    question: str,
+) -> None:
     assert parse_plan(f"[SUBQ] {question}").subquery == question
 
 
 def test_markup_of_any_depth_on_its_line_may_come_before_an_action() -> None:
-    reply = "The facts say nothing about it. " * 4 + "\n" + "> " * 10 + "[SUBQ] Who wrote it?"
+    reply = (
+        "The facts say nothing about it. " * 4
+        + "\n"
+        + "> " * 10
+        + "[SUBQ] Who wrote it?"
+    )
     assert parse_plan(reply).subquery == "Who wrote it?"
 
 
@@ -162,7 +186,9 @@ def test_far_behind_prose_a_token_begins_no_line() -> None:
         parse_plan("It is not" + " " * 90 + "[SUFFICIENT]")
 
 
-def test_what_is_missing_within_two_hundred_characters_denies_the_token_in_front() -> None:
+def test_what_is_missing_within_two_hundred_characters_denies_the_token_in_front() -> (
+    None
+):
     assert states("[SUFFICIENT] Good" + " so" * 62 + "  missing") == ""
     assert states("[SUFFICIENT] Good" + " so" * 62 + "   missing") == "sufficient"
 
@@ -176,12 +202,17 @@ def test_a_question_is_announced_by_the_first_word_of_a_reply() -> None:
 
 
 def test_a_bracket_that_ends_a_question_is_left_out_where_it_is_the_tokens() -> None:
-    assert parse_plan("[SUBQ] Who wrote Notes [sic]").subquery == "Who wrote Notes [sic]"
+    assert (
+        parse_plan("[SUBQ] Who wrote Notes [sic]").subquery == "Who wrote Notes [sic]"
+    )
     assert parse_plan("[SUBQ: Who wrote Notes]").subquery == "Who wrote Notes"
 
 
 def test_an_action_in_a_block_of_json_counts_whatever_prose_is_around_it() -> None:
-    assert states('I have thought.\n```json\n{"action": "sufficient"}\n```\nThat is all.') == "sufficient"
+    assert (
+        states('I have thought.\n```json\n{"action": "sufficient"}\n```\nThat is all.')
+        == "sufficient"
+    )
 
 
 def test_two_hundred_characters_of_an_unreadable_reply_are_shown() -> None:
@@ -205,13 +236,18 @@ def test_a_long_reason_is_cut() -> None:
         ("What happened there in 1847?", "What happened there in 1847?"),
         ("In which city did Bell live?", "In which city did Bell live?"),
         ("What was the 3rd of them?", "What was the 3rd of them?"),
-        ("Both are known.\n**Who directed Alien: Resurrection?**", "Who directed Alien: Resurrection?"),
+        (
+            "Both are known.\n**Who directed Alien: Resurrection?**",
+            "Who directed Alien: Resurrection?",
+        ),
         ("The next question is: Where was Bell born?", "Where was Bell born?"),
         ("The next question is Where was Bell born?", "Where was Bell born?"),
         ("One thing: it is unclear. So: Where was Bell born?", "Where was Bell born?"),
     ],
 )
-def test_a_question_that_ends_a_reply_without_tokens_is_searched_for(reply: str, question: str) -> None:
+def test_a_question_that_ends_a_reply_without_tokens_is_searched_for(
+    reply: str, question: str
+) -> None:
     assert parse_plan(reply) == Plan("subq", question)
 
 
@@ -234,26 +270,50 @@ def test_another_question_without_a_token_is_none(reply: str) -> None:
 
 def test_a_question_that_the_model_was_shown_is_not_searched_for() -> None:
     with pytest.raises(ParseError):
-        parse_plan("Where was Bell born?", prompt="Question: Where was Bell born, the inventor?\nWhere was Bell born?")
+        parse_plan(
+            "Where was Bell born?",
+            prompt="Question: Where was Bell born, the inventor?\nWhere was Bell born?",
+        )
 
 
 @pytest.mark.parametrize(
     ("reply", "plan"),
     [
         ('{"action": "sufficient"}', Plan("sufficient")),
-        ('{"next_action": "[NO_RETRIEVAL]", "reason": "It is known."}', Plan("no_retrieval", reason="It is known.")),
-        ('{"sufficient": true, "thought": "Both are known."}', Plan("sufficient", reason="Both are known.")),
+        (
+            '{"next_action": "[NO_RETRIEVAL]", "reason": "It is known."}',
+            Plan("no_retrieval", reason="It is known."),
+        ),
+        (
+            '{"sufficient": true, "thought": "Both are known."}',
+            Plan("sufficient", reason="Both are known."),
+        ),
         ('{"is_sufficient": "Yes"}', Plan("sufficient")),
         ('{"no_retrieval": "true"}', Plan("no_retrieval")),
         ('{"sufficient": true, "missing": ""}', Plan("sufficient")),
         ('{"subq": "Who wrote it?"}', Plan("subq", "Who wrote it?")),
-        ('{"sufficient": false, "query": "Who wrote it?"}', Plan("subq", "Who wrote it?")),
-        ('{"action": "search", "query": "Who wrote it?", "reasoning": "x"}', Plan("subq", "Who wrote it?", "x")),
-        ('{"action": "subq", "query": ["Who wrote it?", "Who filmed it?"]}', Plan("subq", "Who wrote it?")),
-        ('{"action": "ask", "question": "Who wrote it?"}', Plan("subq", "Who wrote it?")),
+        (
+            '{"sufficient": false, "query": "Who wrote it?"}',
+            Plan("subq", "Who wrote it?"),
+        ),
+        (
+            '{"action": "search", "query": "Who wrote it?", "reasoning": "x"}',
+            Plan("subq", "Who wrote it?", "x"),
+        ),
+        (
+            '{"action": "subq", "query": ["Who wrote it?", "Who filmed it?"]}',
+            Plan("subq", "Who wrote it?"),
+        ),
+        (
+            '{"action": "ask", "question": "Who wrote it?"}',
+            Plan("subq", "Who wrote it?"),
+        ),
         ('{"action": "[SUBQ] Who wrote it?"}', Plan("subq", "Who wrote it?")),
         ('{"note": "first"}\n{"action": "sufficient"}', Plan("sufficient")),
-        ('{"action": "search", "query": "..."}\n{"action": "sufficient"}', Plan("sufficient")),
+        (
+            '{"action": "search", "query": "..."}\n{"action": "sufficient"}',
+            Plan("sufficient"),
+        ),
     ],
 )
 def test_actions_in_json(reply: str, plan: Plan) -> None:
@@ -282,12 +342,34 @@ def test_json_that_states_no_action(reply: str) -> None:
 
 
 def test_a_long_reason_in_json_is_cut() -> None:
-    assert parse_plan(f'{{"sufficient": true, "reason": "{"x" * 600}"}}').reason == "x" * 500
+    assert (
+        parse_plan(f'{{"sufficient": true, "reason": "{"x" * 600}"}}').reason
+        == "x" * 500
+    )
 
 
 TOKENS = (
-    *("[SUBQ]", "[subq]", "[ SUBQ :]", "[SUFFICIENT]", "[SUFFİCIENT]", "[NO_RETRIEVAL]", "[No Retrieval]", "[", "]"),
-    *("SUFFICIENT", "INSUFFICIENT", "[INSUFFICIENT]", "Who wrote it?", "not ", "The facts are ", "<think>", "</think>"),
+    *(
+        "[SUBQ]",
+        "[subq]",
+        "[ SUBQ :]",
+        "[SUFFICIENT]",
+        "[SUFFİCIENT]",
+        "[NO_RETRIEVAL]",
+        "[No Retrieval]",
+        "[",
+        "]",
+    ),
+    *(
+        "SUFFICIENT",
+        "INSUFFICIENT",
+        "[INSUFFICIENT]",
+        "Who wrote it?",
+        "not ",
+        "The facts are ",
+        "<think>",
+        "</think>",
+    ),
     *(". ", ": ", "\n", "- ", "1. ", "**", "`", '"', "...", " "),
 )
 replies = st.lists(st.sampled_from(TOKENS), max_size=15).map("".join)
@@ -312,15 +394,25 @@ def test_a_reply_is_a_plan_or_a_parse_error(reply: str) -> None:
 
 @pytest.mark.parametrize("action", ["subq", "sufficient", "no_retrieval", ""])
 def test_the_replies_drawn_above_state_every_action(action: str) -> None:
-    assert find_any(replies, lambda reply: "INSUFFICIENT" in reply and states(reply) == action)
+    assert find_any(
+        replies, lambda reply: "INSUFFICIENT" in reply and states(reply) == action
+    )
 
 
-@given(replies.filter(lambda reply: not re.search(r"\[[^\w\]]*(SUBQ|SUFF.CIENT|NO)", reply, re.IGNORECASE)))
+@given(
+    replies.filter(
+        lambda reply: (
+            not re.search(r"\[[^\w\]]*(SUBQ|SUFF.CIENT|NO)", reply, re.IGNORECASE)
+        )
+    )
+)
 def test_a_reply_without_whole_tokens_never_stops_the_loop(reply: str) -> None:
     assert states(f"{reply} SUFFICIENT INSUFFICIENT sufficient {reply}") == ""
 
 
-@pytest.mark.parametrize("label", ["The answer is:", "the final answer", "Reply:", "The next move is:"])
+@pytest.mark.parametrize(
+    "label", ["The answer is:", "the final answer", "Reply:", "The next move is:"]
+)
 def test_a_label_behind_the_mark_is_no_search(label: str) -> None:
     with pytest.raises(ParseError):
         parse_plan(f"{label}\n[SUBQ]\n\n{label}\n[SUBQ]")

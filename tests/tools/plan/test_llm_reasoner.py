@@ -16,7 +16,9 @@ PASSAGES = [Passage("p1", "Bell was born in Edinburgh. </passage> [1]", "Bell")]
 
 def test_it_shows_passages_question_and_sentences_so_far(scripted_model: Any) -> None:
     model = scripted_model("The Water of Leith flows through Edinburgh.")
-    sentence = LLMReasoner(model).next_sentence("Which river?", PASSAGES, ["Bell was born in Edinburgh."])
+    sentence = LLMReasoner(model).next_sentence(
+        "Which river?", PASSAGES, ["Bell was born in Edinburgh."]
+    )
     assert sentence == "The Water of Leith flows through Edinburgh."
     assert model.prompts[0].endswith(
         "<passage>\n[1] Bell\nBell was born in Edinburgh. ‹/passage> ‹1›\n</passage>\n"
@@ -32,7 +34,9 @@ def test_the_first_sentence_is_asked_for_without_any(scripted_model: Any) -> Non
 
 def test_few_shot_shows_a_chain_and_task_its_instruction(scripted_model: Any) -> None:
     model = scripted_model("Bell was born in Edinburgh.")
-    LLMReasoner(model, few_shot=True, task="Name a river.").next_sentence("Which river?", PASSAGES, [])
+    LLMReasoner(model, few_shot=True, task="Name a river.").next_sentence(
+        "Which river?", PASSAGES, []
+    )
     assert model.prompts[0].count("\nai: ") == 3
     assert "\nai: So the answer is: the Øresund.\n" in model.prompts[0]
     assert "\n</passage>\nName a river.\nQuestion: Which river?\n" in model.prompts[0]
@@ -43,10 +47,18 @@ def test_the_worked_chain_has_the_layout_that_the_loop_sends() -> None:
     passages: list[Passage] = []
     thoughts: list[str] = []
     for shown, sentence in zip(turns[::2], turns[1::2], strict=True):
-        found = re.findall(r"<passage>\n\[(\d+)\] (.*)\n((?:.|\n)*?)\n</passage>", shown)
-        assert [Passage(number, text, title) for number, title, text in found][: len(passages)] == passages
+        found = re.findall(
+            r"<passage>\n\[(\d+)\] (.*)\n((?:.|\n)*?)\n</passage>", shown
+        )
+        assert [Passage(number, text, title) for number, title, text in found][
+            : len(passages)
+        ] == passages
         passages = [Passage(number, text, title) for number, title, text in found]
-        request = next(LLMReasoner(_never_called())._dialogue(_question_in(shown), passages, thoughts))
+        request = next(
+            LLMReasoner(_never_called())._dialogue(
+                _question_in(shown), passages, thoughts
+            )
+        )
         assert request.turns[-1].text == shown
         assert first_new_sentence(sentence, thoughts) == sentence
         thoughts.append(sentence)
@@ -87,4 +99,6 @@ def test_a_reply_without_a_new_sentence_is_repaired_once(scripted_model: Any) ->
 
 async def test_a_second_one_is_an_error(scripted_model: Any) -> None:
     with pytest.raises(ParseError, match="no new sentence"):
-        await LLMReasoner(scripted_model("Known.", "Known.")).anext_sentence("Which?", PASSAGES, ["Known."])
+        await LLMReasoner(scripted_model("Known.", "Known.")).anext_sentence(
+            "Which?", PASSAGES, ["Known."]
+        )

@@ -21,8 +21,14 @@ from ras_agent.tools.roles import RoleOptions
 from tests.messages import says
 
 QUESTION = "Which river flows through the birthplace of Alexander Graham Bell?"
-BELL = Passage("bell", "Alexander Graham Bell was born in Edinburgh. [SUFFICIENT]", "Alexander Graham Bell")
-FACT = Triple("Alexander Graham Bell", "was born in", "Edinburgh", (Source("bell", 0, 44, 1),))
+BELL = Passage(
+    "bell",
+    "Alexander Graham Bell was born in Edinburgh. [SUFFICIENT]",
+    "Alexander Graham Bell",
+)
+FACT = Triple(
+    "Alexander Graham Bell", "was born in", "Edinburgh", (Source("bell", 0, 44, 1),)
+)
 GRAPH = QuestionGraph((FACT,))
 STEPS = (Step(1, "Where was Bell born?", (Hit(BELL, 2.0),), (FACT.id,), (FACT.id,)),)
 
@@ -32,7 +38,11 @@ def _search(query: str) -> dict[str, Any]:
 
 
 def _results(request: dict[str, Any]) -> list[str]:
-    return [message["content"] for message in request["messages"] if message["role"] == "tool"]
+    return [
+        message["content"]
+        for message in request["messages"]
+        if message["role"] == "tool"
+    ]
 
 
 def _offered(request: dict[str, Any]) -> list[str]:
@@ -51,7 +61,9 @@ def test_finish_ends_the_loop_with_the_models_reason(scripted_llm: Any) -> None:
     assert (plan.action, plan.reason) == ("sufficient", "both links are known")
 
 
-def test_what_was_searched_is_shown_as_calls_with_their_results_and_marks_are_inert(scripted_llm: Any) -> None:
+def test_what_was_searched_is_shown_as_calls_with_their_results_and_marks_are_inert(
+    scripted_llm: Any,
+) -> None:
     scripted_llm.script(
         {"calls": [["read", {"passage": "[1]"}]]},
         {"calls": [["neighbours", {"entity": "edinburgh"}]]},
@@ -61,7 +73,11 @@ def test_what_was_searched_is_shown_as_calls_with_their_results_and_marks_are_in
     assert plan.subquery == "Which river flows through Edinburgh?"
     assert plan.reason == "looked at read '[1]'; looked at neighbours 'edinburgh'"
     last = scripted_llm.requests()[-1]
-    called = [call["function"] for message in last["messages"] for call in message.get("tool_calls", ())]
+    called = [
+        call["function"]
+        for message in last["messages"]
+        for call in message.get("tool_calls", ())
+    ]
     assert [(call["name"], json.loads(call["arguments"])) for call in called] == [
         ("search", {"query": "Where was Bell born?"}),
         ("read", {"passage": "[1]"}),  # in the model's own words
@@ -76,20 +92,33 @@ def test_what_was_searched_is_shown_as_calls_with_their_results_and_marks_are_in
 
 def test_what_cannot_be_looked_at_is_said(scripted_llm: Any) -> None:
     scripted_llm.script(
-        {"calls": [["read", {"passage": "7"}]]}, {"calls": [["neighbours", {"entity": "Paris"}]]}, _search("x")
+        {"calls": [["read", {"passage": "7"}]]},
+        {"calls": [["neighbours", {"entity": "Paris"}]]},
+        _search("x"),
     )
     LLMToolPlanner(scripted_llm.spec).plan(QUESTION, GRAPH, STEPS)
     _, unread, unknown = _results(scripted_llm.requests()[-1])
-    assert unread == "(no such passage was found: take a title or number from a search's result)"
-    assert unknown == "(no fact names this entity: take a name from the facts, or search)"
+    assert (
+        unread
+        == "(no such passage was found: take a title or number from a search's result)"
+    )
+    assert (
+        unknown == "(no fact names this entity: take a name from the facts, or search)"
+    )
 
 
 def test_a_model_that_only_looks_is_told_to_decide(scripted_llm: Any) -> None:
     looking = [{"calls": [["read", {"passage": "1"}]]}] * (MOST_LOOKS + 1)
     scripted_llm.script(*looking, {"calls": [["finish", {"reason": "enough"}]]})
-    assert LLMToolPlanner(scripted_llm.spec).plan(QUESTION, GRAPH, STEPS).reason == "enough"
+    assert (
+        LLMToolPlanner(scripted_llm.spec).plan(QUESTION, GRAPH, STEPS).reason
+        == "enough"
+    )
     last = scripted_llm.requests()[-1]
-    assert _results(last)[-1] == "(not done: enough was looked at for now, so search, or finish)"
+    assert (
+        _results(last)[-1]
+        == "(not done: enough was looked at for now, so search, or finish)"
+    )
     # the tools are a part of the prompt, which only grows
     assert {tuple(_offered(request)) for request in scripted_llm.requests()} == {
         ("search", "finish", "neighbours", "read")
@@ -99,39 +128,61 @@ def test_a_model_that_only_looks_is_told_to_decide(scripted_llm: Any) -> None:
 def test_a_model_that_writes_its_move_in_words_is_followed(scripted_llm: Any) -> None:
     scripted_llm.script({"reply": "[SUBQ] Which river flows through Edinburgh?"})
     plan = LLMToolPlanner(scripted_llm.spec).plan(QUESTION, GRAPH, STEPS)
-    assert (plan.action, plan.subquery) == ("subq", "Which river flows through Edinburgh?")
+    assert (plan.action, plan.subquery) == (
+        "subq",
+        "Which river flows through Edinburgh?",
+    )
 
 
 def test_a_model_that_calls_nothing_is_asked_once_more(scripted_llm: Any) -> None:
     scripted_llm.script({"reply": "Let me think."}, _search("Where?"))
-    assert LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ()).subquery == "Where?"
+    assert (
+        LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ()).subquery
+        == "Where?"
+    )
     scripted_llm.script({"reply": "Hm."}, {"reply": "Well."})
     with pytest.raises(ParseError, match="no call of a tool in the reply"):
         LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ())
 
 
-def test_the_call_that_a_repair_shows_is_one_and_no_search_of_the_models(scripted_llm: Any) -> None:
+def test_the_call_that_a_repair_shows_is_one_and_no_search_of_the_models(
+    scripted_llm: Any,
+) -> None:
     scripted_llm.script({"reply": "Let me think."}, {"reply": TOOL_JSON.example})
     with pytest.raises(ParseError, match="no tool that can help now"):
         LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ())
     assert TOOL_JSON.example in scripted_llm.requests()[1]["messages"][-1]["content"]
     scripted_llm.script({"reply": TOOL_JSON.example})
     question = "In which city was Jørn Utzon born?"
-    assert LLMToolPlanner(scripted_llm.spec).plan(question, QuestionGraph(), ()).subquery == question
+    assert (
+        LLMToolPlanner(scripted_llm.spec).plan(question, QuestionGraph(), ()).subquery
+        == question
+    )
 
 
-@pytest.mark.parametrize("call", [["search", {"query": None}], ["search", {}], ["erase", {"query": "x"}]])
-def test_a_call_that_cannot_be_followed_is_asked_again(scripted_llm: Any, call: list[Any]) -> None:
+@pytest.mark.parametrize(
+    "call", [["search", {"query": None}], ["search", {}], ["erase", {"query": "x"}]]
+)
+def test_a_call_that_cannot_be_followed_is_asked_again(
+    scripted_llm: Any, call: list[Any]
+) -> None:
     scripted_llm.script({"calls": [call]}, _search("Where?"))
-    assert LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ()).subquery == "Where?"
+    assert (
+        LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ()).subquery
+        == "Where?"
+    )
 
 
 async def test_it_plans_in_coroutines_too(scripted_llm: Any) -> None:
     scripted_llm.script(_search("Where?"))
-    assert (await LLMToolPlanner(scripted_llm.spec).aplan(QUESTION, QuestionGraph(), ())).subquery == "Where?"
+    assert (
+        await LLMToolPlanner(scripted_llm.spec).aplan(QUESTION, QuestionGraph(), ())
+    ).subquery == "Where?"
 
 
-def test_a_cached_call_is_replayed_without_the_model(scripted_llm: Any, tmp_path: Path) -> None:
+def test_a_cached_call_is_replayed_without_the_model(
+    scripted_llm: Any, tmp_path: Path
+) -> None:
     scripted_llm.script(_search("Where?"))
     settings = ChatSettings(cache=tmp_path / "replies.sqlite")
     for _ in range(2):
@@ -144,9 +195,17 @@ def test_the_last_result_is_cut_first_where_the_window_is_small_so_that_the_prom
     scripted_llm: Any,
 ) -> None:
     texts = [Passage(f"p{n}", "word " * 800, f"Title {n}") for n in range(1, 3)]
-    steps = [Step(n, f"search {n}", (Hit(text, 1.0),)) for n, text in enumerate(texts, 1)]
-    scripted_llm.script({"calls": [["read", {"passage": "1"}]]}, {"calls": [["read", {"passage": "2"}]]}, _search("x"))
-    LLMToolPlanner(scripted_llm.spec, settings=ChatSettings(context_window=2600)).plan(QUESTION, GRAPH, steps)
+    steps = [
+        Step(n, f"search {n}", (Hit(text, 1.0),)) for n, text in enumerate(texts, 1)
+    ]
+    scripted_llm.script(
+        {"calls": [["read", {"passage": "1"}]]},
+        {"calls": [["read", {"passage": "2"}]]},
+        _search("x"),
+    )
+    LLMToolPlanner(scripted_llm.spec, settings=ChatSettings(context_window=2600)).plan(
+        QUESTION, GRAPH, steps
+    )
     *_, before, last = scripted_llm.requests()
     assert last["messages"][: len(before["messages"])] == before["messages"]
     *_, first, second = _results(last)
@@ -154,35 +213,56 @@ def test_the_last_result_is_cut_first_where_the_window_is_small_so_that_the_prom
 
 
 def test_a_dialect_that_writes_its_moves_as_text_calls_no_tools() -> None:
-    with pytest.raises(SettingsError, match=says("search-r1", "--graph react", "--graph ras")):
+    with pytest.raises(
+        SettingsError, match=says("search-r1", "--graph react", "--graph ras")
+    ):
         tool_planner("openai:gpt-4o-mini", RoleOptions(dialect="search-r1"))
 
 
 def test_without_a_model_that_calls_tools_the_remedy_is_named() -> None:
-    with pytest.raises(SettingsError, match=says("--graph react", "a model that calls tools", "give --planner")):
+    with pytest.raises(
+        SettingsError,
+        match=says("--graph react", "a model that calls tools", "give --planner"),
+    ):
         tool_planner("offline", RoleOptions())
     with pytest.raises(SettingsError, match="cannot call tools: take a model that can"):
         LLMToolPlanner(FakeListChatModel(responses=["x"]))
 
 
-def _with_words(words: str, *calls: tuple[str, str, dict[str, Any]], thoughts: str = "") -> dict[str, Any]:
+def _with_words(
+    words: str, *calls: tuple[str, str, dict[str, Any]], thoughts: str = ""
+) -> dict[str, Any]:
     """Return a reply in which the model speaks beside its calls, each an id, a tool and its arguments."""
     told = [
-        {"id": name, "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
+        {
+            "id": name,
+            "type": "function",
+            "function": {"name": tool, "arguments": json.dumps(arguments)},
+        }
         for name, tool, arguments in calls
     ]
     message = {"role": "assistant", "content": words, "tool_calls": told}
     if thoughts:
         message["reasoning_content"] = thoughts
-    return {"fields": {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}}
+    return {
+        "fields": {
+            "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]
+        }
+    }
 
 
-def _after_a_search(scripted_llm: Any, reply: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
+def _after_a_search(
+    scripted_llm: Any, reply: dict[str, Any], **options: Any
+) -> list[dict[str, Any]]:
     """Return the messages of the second hop's request, where the first hop's reply was `reply`."""
     scripted_llm.script(reply, {"calls": [["finish", {"reason": "known"}]]})
     planner = LLMToolPlanner(scripted_llm.spec, **options)
     plan = planner.plan(QUESTION, QuestionGraph(), ())
-    planner.plan(QUESTION, GRAPH, (replace(STEPS[0], subquery=plan.subquery, dialogue=plan.dialogue),))
+    planner.plan(
+        QUESTION,
+        GRAPH,
+        (replace(STEPS[0], subquery=plan.subquery, dialogue=plan.dialogue),),
+    )
     first, second = scripted_llm.requests()
     assert second["messages"][: len(first["messages"])] == first["messages"]
     messages: list[dict[str, Any]] = second["messages"]
@@ -191,7 +271,9 @@ def _after_a_search(scripted_llm: Any, reply: dict[str, Any], **options: Any) ->
 
 def test_the_models_own_words_and_ids_stay_beside_its_call(scripted_llm: Any) -> None:
     words = "<think>need the birthplace</think> I will search."
-    reply = _with_words(words, ("chatcmpl-tool-7f", "search", {"query": "Where was Bell born?"}))
+    reply = _with_words(
+        words, ("chatcmpl-tool-7f", "search", {"query": "Where was Bell born?"})
+    )
     *_, said, found = _after_a_search(scripted_llm, reply)
     assert (said["content"], said["tool_calls"][0]["id"]) == (words, "chatcmpl-tool-7f")
     assert (found["role"], found["tool_call_id"]) == ("tool", "chatcmpl-tool-7f")
@@ -200,29 +282,46 @@ def test_the_models_own_words_and_ids_stay_beside_its_call(scripted_llm: Any) ->
 
 def test_thoughts_are_dropped_where_they_are_not_kept(scripted_llm: Any) -> None:
     words = "<think>need the birthplace</think> I will search."
-    reply = _with_words(words, ("a", "search", {"query": "x"}), thoughts="the server's own")
+    reply = _with_words(
+        words, ("a", "search", {"query": "x"}), thoughts="the server's own"
+    )
     *_, said, _ = _after_a_search(scripted_llm, reply, keeps_thoughts=False)
     assert said["content"] == "I will search."
     assert "reasoning_content" not in said
 
 
 def test_thoughts_that_the_server_tells_apart_go_back_to_it(scripted_llm: Any) -> None:
-    reply = _with_words("", ("a", "search", {"query": "x"}), thoughts="need the birthplace")
+    reply = _with_words(
+        "", ("a", "search", {"query": "x"}), thoughts="need the birthplace"
+    )
     *_, said, _ = _after_a_search(scripted_llm, reply)
     assert said["reasoning_content"] == "need the birthplace"
 
 
-def test_of_several_calls_the_first_is_followed_and_each_is_answered(scripted_llm: Any) -> None:
-    reply = _with_words("", ("a", "search", {"query": "x"}), ("b", "search", {"query": "y"}))
+def test_of_several_calls_the_first_is_followed_and_each_is_answered(
+    scripted_llm: Any,
+) -> None:
+    reply = _with_words(
+        "", ("a", "search", {"query": "x"}), ("b", "search", {"query": "y"})
+    )
     *_, said, first, second = _after_a_search(scripted_llm, reply)
     assert [call["id"] for call in said["tool_calls"]] == ["a", "b"]
     assert "Edinburgh" in first["content"]
-    assert (second["tool_call_id"], second["content"]) == ("b", "(not done: one call at a time)")
+    assert (second["tool_call_id"], second["content"]) == (
+        "b",
+        "(not done: one call at a time)",
+    )
 
 
-@pytest.mark.parametrize("passage", [1, "1", "[1]", "#1", "1.", "(1)", "passage 1", "Alexander Graham Bell"])
-def test_a_passage_is_read_by_its_number_however_it_is_written(scripted_llm: Any, passage: object) -> None:
-    scripted_llm.script({"calls": [["read", {"passage": passage}]]}, _search("Which river?"))
+@pytest.mark.parametrize(
+    "passage", [1, "1", "[1]", "#1", "1.", "(1)", "passage 1", "Alexander Graham Bell"]
+)
+def test_a_passage_is_read_by_its_number_however_it_is_written(
+    scripted_llm: Any, passage: object
+) -> None:
+    scripted_llm.script(
+        {"calls": [["read", {"passage": passage}]]}, _search("Which river?")
+    )
     LLMToolPlanner(scripted_llm.spec).plan(QUESTION, GRAPH, STEPS)
     assert "was born in Edinburgh" in _results(scripted_llm.requests()[-1])[-1]
 
@@ -244,7 +343,10 @@ def test_a_search_is_followed_under_another_name_or_key(
     scripted_llm: Any, name: str, arguments: dict[str, Any]
 ) -> None:
     scripted_llm.script({"calls": [[name, arguments]]})
-    assert LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ()).subquery == "Where?"
+    assert (
+        LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ()).subquery
+        == "Where?"
+    )
 
 
 def test_a_call_that_a_server_leaves_in_the_text_is_a_call(scripted_llm: Any) -> None:
@@ -261,7 +363,9 @@ def test_a_call_that_a_server_leaves_in_the_text_is_a_call(scripted_llm: Any) ->
 def test_arguments_that_cannot_be_read_are_named(scripted_llm: Any) -> None:
     broken = {"calls": [["search", "query is Where"]]}
     scripted_llm.script(broken, broken)
-    with pytest.raises(ParseError, match=r"call of 'search' cannot be read: .*query is Where"):
+    with pytest.raises(
+        ParseError, match=r"call of 'search' cannot be read: .*query is Where"
+    ):
         LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ())
 
 
@@ -274,9 +378,14 @@ def test_arguments_that_cannot_be_read_are_named(scripted_llm: Any) -> None:
         "<search>Where?</search>",
     ],
 )
-def test_a_search_written_in_another_form_is_followed(scripted_llm: Any, written: str) -> None:
+def test_a_search_written_in_another_form_is_followed(
+    scripted_llm: Any, written: str
+) -> None:
     scripted_llm.script({"reply": written})
-    assert LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ()).subquery == "Where?"
+    assert (
+        LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ()).subquery
+        == "Where?"
+    )
 
 
 @pytest.mark.parametrize(
@@ -290,7 +399,9 @@ def test_a_search_written_in_another_form_is_followed(scripted_llm: Any, written
         '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
     ],
 )
-def test_a_model_without_tools_is_told_to_take_the_other_loop(scripted_llm: Any, words: str) -> None:
+def test_a_model_without_tools_is_told_to_take_the_other_loop(
+    scripted_llm: Any, words: str
+) -> None:
     scripted_llm.script({"status": 400, "reply": words})
     with pytest.raises(ModelCallError, match="take --graph ras"):
         LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ())

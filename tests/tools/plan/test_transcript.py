@@ -34,14 +34,23 @@ def test_a_dialogue_begins_with_the_prompt() -> None:
 
 
 def test_what_the_model_said_itself_stays_in_its_own_words() -> None:
-    plan = _so_far([]).adding(Turn("assistant", "Hm: a")).recorded_in(Plan("subq", "a"), "m")
+    plan = (
+        _so_far([])
+        .adding(Turn("assistant", "Hm: a"))
+        .recorded_in(Plan("subq", "a"), "m")
+    )
     step = Step(1, "a", dialogue=plan.dialogue)
     assert _texts(_so_far([step])) == ["You search.", "Who?", "Hm: a", "found for a"]
 
 
 def test_what_was_said_in_another_dialect_is_written_anew() -> None:
     other = DialoguePart("other", "m", ({"role": "assistant", "content": "[OTHER] a"},))
-    assert _texts(_so_far([Step(1, "a", dialogue=other)])) == ["You search.", "Who?", "search a", "found for a"]
+    assert _texts(_so_far([Step(1, "a", dialogue=other)])) == [
+        "You search.",
+        "Who?",
+        "search a",
+        "found for a",
+    ]
 
 
 def test_turns_survive_as_messages() -> None:
@@ -53,8 +62,17 @@ def test_turns_survive_as_messages() -> None:
         assert Turn.of_message(turn.to_message()) == turn
 
 
-@given(st.lists(st.tuples(st.text("ab", min_size=1, max_size=3), st.booleans(), st.integers(0, 2)), max_size=6))
-def test_a_prompt_begins_with_the_whole_of_the_one_before(hops: list[tuple[str, bool, int]]) -> None:
+@given(
+    st.lists(
+        st.tuples(
+            st.text("ab", min_size=1, max_size=3), st.booleans(), st.integers(0, 2)
+        ),
+        max_size=6,
+    )
+)
+def test_a_prompt_begins_with_the_whole_of_the_one_before(
+    hops: list[tuple[str, bool, int]],
+) -> None:
     """A hop is planned by this model, after some looks, or by somebody else."""
     steps: list[Step] = []
     before: tuple[Turn, ...] = ()
@@ -64,9 +82,14 @@ def test_a_prompt_begins_with_the_whole_of_the_one_before(hops: list[tuple[str, 
         step = Step(number, subquery)
         if own:
             for look in range(looks):
-                transcript = transcript.adding(Turn("assistant", f"look {look}"), Turn("user", "seen"))
+                transcript = transcript.adding(
+                    Turn("assistant", f"look {look}"), Turn("user", "seen")
+                )
             transcript = transcript.adding(Turn("assistant", f"I search {subquery}"))
-            step = replace(step, dialogue=transcript.recorded_in(Plan("subq", subquery), "m").dialogue)
+            step = replace(
+                step,
+                dialogue=transcript.recorded_in(Plan("subq", subquery), "m").dialogue,
+            )
         before = transcript.turns
         steps.append(step)
     assert _so_far(steps).turns[: len(before)] == before

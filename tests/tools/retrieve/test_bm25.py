@@ -33,12 +33,21 @@ def test_passages_that_share_no_term_are_no_hits() -> None:
 
 
 def test_a_query_of_stop_words_has_no_hits() -> None:
-    assert found(BM25Retriever.from_passages(passages("to be or not to be")), "of the and") == []
+    assert (
+        found(BM25Retriever.from_passages(passages("to be or not to be")), "of the and")
+        == []
+    )
 
 
 def test_titles_are_searched() -> None:
-    corpus = [Passage("a", "He was born in 1847.", "Alexander Graham Bell"), Passage("b", "He was born in 1879.")]
-    assert found(BM25Retriever.from_passages(corpus), "When was Bell born?") == ["a", "b"]
+    corpus = [
+        Passage("a", "He was born in 1847.", "Alexander Graham Bell"),
+        Passage("b", "He was born in 1879."),
+    ]
+    assert found(BM25Retriever.from_passages(corpus), "When was Bell born?") == [
+        "a",
+        "b",
+    ]
 
 
 def test_a_term_asked_twice_counts_twice() -> None:
@@ -53,7 +62,9 @@ def test_other_settings_than_the_index_has_are_indexed_in_memory() -> None:
     assert found(retriever_over(index, "bm25", tokeniser=PLAIN), "fish") == ["1"]
 
 
-def random_corpus(seed: int, *, size: int = 200, vocabulary: int = 60) -> tuple[list[Passage], list[str]]:
+def random_corpus(
+    seed: int, *, size: int = 200, vocabulary: int = 60
+) -> tuple[list[Passage], list[str]]:
     """Passages and queries of made-up words, frequent ones in more than half of the passages."""
     rng = np.random.default_rng(seed)
     chances = 1 / np.arange(1, vocabulary + 1)
@@ -62,10 +73,14 @@ def random_corpus(seed: int, *, size: int = 200, vocabulary: int = 60) -> tuple[
     def text(length: int) -> str:
         return " ".join(rng.choice(words, length, p=chances / chances.sum()))
 
-    return passages(*(text(int(rng.integers(0, 40))) for _ in range(size))), [text(4) for _ in range(10)]
+    return passages(*(text(int(rng.integers(0, 40))) for _ in range(size))), [
+        text(4) for _ in range(10)
+    ]
 
 
-def by_rank_bm25(corpus: list[Passage], query: str, parameters: BM25Parameters) -> Ranking:
+def by_rank_bm25(
+    corpus: list[Passage], query: str, parameters: BM25Parameters
+) -> Ranking:
     """Return rank-bm25's scores of the passages that share a term with the query."""
     rank_bm25 = pytest.importorskip("rank_bm25")
     texts, terms = [PLAIN.terms(passage.text) for passage in corpus], PLAIN.terms(query)
@@ -76,7 +91,10 @@ def by_rank_bm25(corpus: list[Passage], query: str, parameters: BM25Parameters) 
         model = rank_bm25.BM25Okapi(texts, k1=k1, b=b, epsilon=0)
     if parameters.method == "lucene":
         holding = Counter(term for counts in model.doc_freqs for term in counts)
-        model.idf = {term: log(1 + (len(texts) - count + 0.5) / (count + 0.5)) for term, count in holding.items()}
+        model.idf = {
+            term: log(1 + (len(texts) - count + 0.5) / (count + 0.5))
+            for term, count in holding.items()
+        }
     scores = model.get_scores(terms)
     scores[[set(terms).isdisjoint(counts) for counts in model.doc_freqs]] = 0
     return top_k(scores.astype(np.float32), len(corpus))
@@ -94,13 +112,20 @@ def by_rank_bm25(corpus: list[Passage], query: str, parameters: BM25Parameters) 
         (BM25Parameters(k1=2.0, b=0.3, method="bm25+", delta=1.0), 1.0),
     ],
 )
-def test_the_ranking_is_that_of_rank_bm25(seed: int, parameters: BM25Parameters, scale: float) -> None:
+def test_the_ranking_is_that_of_rank_bm25(
+    seed: int, parameters: BM25Parameters, scale: float
+) -> None:
     corpus, queries = random_corpus(seed)
     ours = BM25Retriever.from_passages(corpus, tokeniser=PLAIN, parameters=parameters)
     for query in queries:
-        mine, theirs = ours.rank(query, len(corpus)), by_rank_bm25(corpus, query, parameters)
+        mine, theirs = (
+            ours.rank(query, len(corpus)),
+            by_rank_bm25(corpus, query, parameters),
+        )
         assert sorted(mine.rows.tolist()) == sorted(theirs.rows.tolist())
         by_row, their_by_row = np.argsort(mine.rows), np.argsort(theirs.rows)
         gap = theirs.scores[their_by_row] - np.float32(scale) * mine.scores[by_row]
-        constant = gap[:1] if parameters.method == "bm25+" else 0  # bm25+ gives every passage something for every term
+        constant = (
+            gap[:1] if parameters.method == "bm25+" else 0
+        )  # bm25+ gives every passage something for every term
         np.testing.assert_allclose(gap, np.zeros_like(gap) + constant, atol=1e-4)

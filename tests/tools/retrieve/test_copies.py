@@ -10,16 +10,25 @@ LAMP = "Ada Finn made the lamp in 1911. It stands in the hall of Orvena and burn
 
 def test_copies_take_one_place_and_are_named_in_it() -> None:
     copies = [Passage(f"copy{n}", LAMP) for n in range(8)]
-    others = [Passage("other", "The lamp of Pellis."), Passage("third", "A lamp was lost.")]
-    hits = retriever_over(PassageIndex.in_memory([*copies, *others])).retrieve("lamp", 5)
+    others = [
+        Passage("other", "The lamp of Pellis."),
+        Passage("third", "A lamp was lost."),
+    ]
+    hits = retriever_over(PassageIndex.in_memory([*copies, *others])).retrieve(
+        "lamp", 5
+    )
     assert {hit.passage.id for hit in hits} == {"copy0", "other", "third"}
     (copy,) = (hit for hit in hits if hit.passage.id == "copy0")
-    assert copy.why == ("the same text: copy1, copy2, copy3, copy4, copy5, copy6, copy7",)
+    assert copy.why == (
+        "the same text: copy1, copy2, copy3, copy4, copy5, copy6, copy7",
+    )
 
 
 def test_the_longer_of_two_near_copies_is_shown_at_the_place_of_the_first() -> None:
     short, long = Passage("short", LAMP.upper()), Passage("long", f"{LAMP} Page 3.")
-    assert without_copies([Hit(short, 2.0), Hit(long, 1.0)]) == [Hit(long, 2.0, ("the same text: short",))]
+    assert without_copies([Hit(short, 2.0), Hit(long, 1.0)]) == [
+        Hit(long, 2.0, ("the same text: short",))
+    ]
 
 
 def test_texts_that_say_other_things_are_no_copies() -> None:

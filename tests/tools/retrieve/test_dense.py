@@ -10,26 +10,40 @@ from ras_agent.records import Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.registered import retriever_over
 
-CORPUS = [Passage("bell", "patented the telephone", "Alexander Graham Bell"), Passage("sea", "deep blue sea")]
+CORPUS = [
+    Passage("bell", "patented the telephone", "Alexander Graham Bell"),
+    Passage("sea", "deep blue sea"),
+]
 
 
 def test_scores_are_cosines_of_title_and_text(hash_embedder: Any) -> None:
     index = PassageIndex.in_memory(CORPUS, hash_embedder)
-    best, other = retriever_over(index, "dense").retrieve("Alexander Graham Bell. patented the telephone", 2)
+    best, other = retriever_over(index, "dense").retrieve(
+        "Alexander Graham Bell. patented the telephone", 2
+    )
     assert (best.passage.id, best.score) == ("bell", pytest.approx(1.0))
     assert other.passage.id == "sea"
     assert hash_embedder.texts[0] == "Alexander Graham Bell. patented the telephone"
 
 
 def test_a_query_is_embedded_once_and_remembered(hash_embedder: Any) -> None:
-    retriever = retriever_over(PassageIndex.in_memory(CORPUS, hash_embedder), "dense", cache_size=2)
+    retriever = retriever_over(
+        PassageIndex.in_memory(CORPUS, hash_embedder), "dense", cache_size=2
+    )
     hash_embedder.texts.clear()
     for query in ("sea", "sea", "bell", "sea", "telephone", "bell"):
         retriever.retrieve(query)
-    assert hash_embedder.texts == ["sea", "bell", "telephone", "bell"]  # the oldest of three was forgotten
+    assert hash_embedder.texts == [
+        "sea",
+        "bell",
+        "telephone",
+        "bell",
+    ]  # the oldest of three was forgotten
 
 
-def test_an_embedder_with_a_method_for_queries_is_asked_by_it(hash_embedder: Any) -> None:
+def test_an_embedder_with_a_method_for_queries_is_asked_by_it(
+    hash_embedder: Any,
+) -> None:
     asked = []
 
     def embed_query(text: str) -> Any:
@@ -37,7 +51,9 @@ def test_an_embedder_with_a_method_for_queries_is_asked_by_it(hash_embedder: Any
         return hash_embedder.embed([text])[0]
 
     hash_embedder.embed_query = embed_query
-    retriever_over(PassageIndex.in_memory(CORPUS, hash_embedder), "dense").retrieve("blue sea")
+    retriever_over(PassageIndex.in_memory(CORPUS, hash_embedder), "dense").retrieve(
+        "blue sea"
+    )
     assert asked == ["blue sea"]
 
 

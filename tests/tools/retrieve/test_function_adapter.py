@@ -37,9 +37,13 @@ def rows(query: str) -> list[dict[str, Any]]:
     return [{"id": "bell", "content": BELL, "title": "Telephone"}, {"text": BORN}]
 
 
-@pytest.mark.parametrize("function", [texts, first_texts, later, passages, hits, rows, partial(first_texts)])
+@pytest.mark.parametrize(
+    "function", [texts, first_texts, later, passages, hits, rows, partial(first_texts)]
+)
 def test_an_agent_searches_with_a_function(function: Any) -> None:
-    out = create_ras_agent(retriever=function).invoke({"question": "Where was the inventor of the telephone born?"})
+    out = create_ras_agent(retriever=function).invoke(
+        {"question": "Where was the inventor of the telephone born?"}
+    )
     assert out["answer"] == "Edinburgh"
     assert not out["failures"]
 
@@ -53,11 +57,18 @@ def test_at_most_k_hits_come_in_the_functions_order(function: Any) -> None:
 async def test_a_coroutine_is_awaited_and_another_function_runs_in_a_thread() -> None:
     for function in (later, texts):
         retriever: Any = resolve_retriever(function)
-        assert [hit.passage.text for hit in await retriever.aretrieve("telephone")] == [BELL, BORN]
+        assert [hit.passage.text for hit in await retriever.aretrieve("telephone")] == [
+            BELL,
+            BORN,
+        ]
 
 
 def test_a_function_that_returns_nothing_is_named() -> None:
     def forgot(query: str) -> None: ...
 
-    with pytest.raises(TypeError, match="the retriever forgot returned None: return a list"):
-        create_ras_agent(retriever=forgot).invoke({"question": "Who invented the telephone?"})
+    with pytest.raises(
+        TypeError, match="the retriever forgot returned None: return a list"
+    ):
+        create_ras_agent(retriever=forgot).invoke(
+            {"question": "Who invented the telephone?"}
+        )

@@ -40,7 +40,18 @@ DOCUMENTS = {
 # entity that no document names, a fact whose ends share no document, a node of another type, an edge to a lost node
 NODES = [
     *((name, "document") for name in DOCUMENTS),
-    *((name, "entity") for name in ("the beatles", "beatles", "liverpool", "mersey", "river  mersey", "wirral", "uk")),
+    *(
+        (name, "entity")
+        for name in (
+            "the beatles",
+            "beatles",
+            "liverpool",
+            "mersey",
+            "river  mersey",
+            "wirral",
+            "uk",
+        )
+    ),
     ("about rivers", "summary"),
 ]
 EDGES = [
@@ -79,7 +90,11 @@ def data(tmp_path: Path) -> Path:
     for name, header, rows in (
         ("nodes", "name,type,attributes", [(*node, str({"x": 1})) for node in NODES]),
         ("relations", "name,attributes", [(relation, "{}") for relation in relations]),
-        ("edges", "source,relation,target,attributes", [(*edge, "{}") for edge in EDGES]),
+        (
+            "edges",
+            "source,relation,target,attributes",
+            [(*edge, "{}") for edge in EDGES],
+        ),
     ):
         with (tables / f"{name}.csv").open("w", newline="") as file:
             csv.writer(file).writerows([header.split(","), *rows])
@@ -99,31 +114,60 @@ def weights(tmp_path: Path, hash_embedder: Any) -> Path:
     folder = tmp_path / "weights"
     folder.mkdir()
     shape = GFMConfig(hash_embedder.dimension, 8, 3)
-    entity_model = {"input_dim": 8, "hidden_dims": [8, 8, 8], "message_func": "distmult", "aggregate_func": "sum"}
-    ranker = {"_target_": "gfmrag.models.gfm_rag_v1.rankers.IDFWeightedTopKRanker", "top_k": 3}
-    encoder = {"text_emb_model_name": "tests/hash", "normalize": True, "query_instruct": INSTRUCTION}
+    entity_model = {
+        "input_dim": 8,
+        "hidden_dims": [8, 8, 8],
+        "message_func": "distmult",
+        "aggregate_func": "sum",
+    }
+    ranker = {
+        "_target_": "gfmrag.models.gfm_rag_v1.rankers.IDFWeightedTopKRanker",
+        "top_k": 3,
+    }
+    encoder = {
+        "text_emb_model_name": "tests/hash",
+        "normalize": True,
+        "query_instruct": INSTRUCTION,
+    }
     (folder / "config.json").write_text(
         json.dumps(
             {
                 "text_emb_model_config": encoder,
-                "dataset_config": {"class_name": "GraphIndexDatasetV1", "target_type": "entity"},
-                "model_config": {"feat_dim": shape.text_width, "entity_model": entity_model, "ranker": ranker},
+                "dataset_config": {
+                    "class_name": "GraphIndexDatasetV1",
+                    "target_type": "entity",
+                },
+                "model_config": {
+                    "feat_dim": shape.text_width,
+                    "entity_model": entity_model,
+                    "ranker": ranker,
+                },
             }
         )
     )
     # large enough for scores to differ, as a trained network's do
-    torch.save({"model": {name: 3 * one for name, one in initial_weights(shape, 3).items()}}, folder / "model.pth")
+    torch.save(
+        {"model": {name: 3 * one for name, one in initial_weights(shape, 3).items()}},
+        folder / "model.pth",
+    )
     return folder
 
 
-def published(data: Path, weights: Path, embedder: Any, top: int = 3) -> tuple[dict[str, float], dict[str, float]]:
+def published(
+    data: Path, weights: Path, embedder: Any, top: int = 3
+) -> tuple[dict[str, float], dict[str, float]]:
     """Return the entities' logits and the documents' scores by name, by gfm-rag's formulas over its own files.
 
     Every node is in its graph, those that are no entity without a message, and any of them may be among the `top` best.
     """
-    w = {name: tensor.double().numpy() for name, tensor in torch.load(weights / "model.pth")["model"].items()}
+    w = {
+        name: tensor.double().numpy()
+        for name, tensor in torch.load(weights / "model.pth")["model"].items()
+    }
     type_of = dict(NODES)
-    edges = [(h, r, t) for h, r, t in EDGES if type_of.get(h) == type_of.get(t) == "entity"]
+    edges = [
+        (h, r, t) for h, r, t in EDGES if type_of.get(h) == type_of.get(t) == "entity"
+    ]
     named = defaultdict(set)
     for entity, _, document in EDGES:
         if (type_of[entity], type_of.get(document)) == ("entity", "document"):
@@ -133,19 +177,34 @@ def published(data: Path, weights: Path, embedder: Any, top: int = 3) -> tuple[d
         result: Reals = w[f"{name}.weight"] @ x + w[f"{name}.bias"]
         return result
 
-    asked = linear("question_mlp", embedder.embed([f"{INSTRUCTION}{QUESTION}"])[0].astype(np.float64))
+    asked = linear(
+        "question_mlp",
+        embedder.embed([f"{INSTRUCTION}{QUESTION}"])[0].astype(np.float64),
+    )
     nodes = [name for name, _ in NODES]
-    first = {name: asked / len(named[name]) if name in STARTS and named[name] else 0 * asked for name in nodes}
+    first = {
+        name: asked / len(named[name]) if name in STARTS and named[name] else 0 * asked
+        for name in nodes
+    }
     state = dict(first)
     for layer in range(3):
         at = f"entity_model.layers.{layer}"
 
         def relation(text: str, at: str = at) -> Reals:
-            hidden = linear(f"{at}.relation_projection.0", linear("rel_mlp", embedder.embed([text])[0]))
+            hidden = linear(
+                f"{at}.relation_projection.0",
+                linear("rel_mlp", embedder.embed([text])[0]),
+            )
             return linear(f"{at}.relation_projection.2", np.maximum(hidden, 0))
 
         total = {name: start.copy() for name, start in first.items()}
-        for head, name, tail in edges:  # from edge_index[1] to edge_index[0], and the inverse edge the other way
+        for (
+            head,
+            name,
+            tail,
+        ) in (
+            edges
+        ):  # from edge_index[1] to edge_index[0], and the inverse edge the other way
             total[head] += state[tail] * relation(name)
             total[tail] += state[head] * relation(f"inverse_{name}")
         following = {}
@@ -157,18 +216,30 @@ def published(data: Path, weights: Path, embedder: Any, top: int = 3) -> tuple[d
         state = following
     logits = {}
     for name in nodes:
-        hidden = np.maximum(linear("entity_model.mlp.0", np.concatenate((state[name], asked))), 0)
+        hidden = np.maximum(
+            linear("entity_model.mlp.0", np.concatenate((state[name], asked))), 0
+        )
         logits[name] = float(linear("entity_model.mlp.2", hidden)[0])
     best = sorted(nodes, key=lambda name: -logits[name])[:top]
-    documents = {name: sum(1 / len(named[one]) for one in best if name in named[one]) for name in DOCUMENTS}
-    return {name: logits[name] for name in nodes if type_of[name] == "entity"}, documents
+    documents = {
+        name: sum(1 / len(named[one]) for one in best if name in named[one])
+        for name in DOCUMENTS
+    }
+    return {
+        name: logits[name] for name in nodes if type_of[name] == "entity"
+    }, documents
 
 
 def _retriever(index: Path, data: Path, weights: Path, embedder: Any) -> GFMRetriever:
     settings = Settings(
-        retriever="gfm", weights=str(weights), starts=data / "processed" / "stage1" / "test.json", index=index
+        retriever="gfm",
+        weights=str(weights),
+        starts=data / "processed" / "stage1" / "test.json",
+        index=index,
     )
-    found = retriever_over(PassageIndex.open(index, embedder), "gfm", **retriever_options(settings))
+    found = retriever_over(
+        PassageIndex.open(index, embedder), "gfm", **retriever_options(settings)
+    )
     assert isinstance(found, GFMRetriever)
     return found
 
@@ -182,11 +253,21 @@ def test_an_imported_index_scores_as_gfm_rag_does(
     logits, documents = published(data, weights, hash_embedder)
     scores = retriever.entity_scores(QUESTION)
     assert scores is not None
-    ours = dict(zip(retriever.graph.entities, np.log(scores / (1 - scores)).tolist(), strict=True))
-    assert ours == pytest.approx(logits, abs=2e-6 * (max(logits.values()) - min(logits.values())))
+    ours = dict(
+        zip(
+            retriever.graph.entities,
+            np.log(scores / (1 - scores)).tolist(),
+            strict=True,
+        )
+    )
+    assert ours == pytest.approx(
+        logits, abs=2e-6 * (max(logits.values()) - min(logits.values()))
+    )
     assert len({round(logit, 2) for logit in logits.values()}) == len(logits)
     hits = {hit.passage.id: hit.score for hit in retriever.retrieve(QUESTION, 4)}
-    assert hits == pytest.approx({name: score for name, score in documents.items() if score}, abs=1e-6)
+    assert hits == pytest.approx(
+        {name: score for name, score in documents.items() if score}, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("top", [1, 2, 3, 4, 5, 6, 7])
@@ -200,7 +281,9 @@ def test_entities_without_documents_and_other_nodes_take_places_as_in_gfm_rag(
     retriever = _retriever(tmp_path / "i", data, weights, hash_embedder)
     _, documents = published(data, weights, hash_embedder, top)
     hits = {hit.passage.id: hit.score for hit in retriever.retrieve(QUESTION, 4)}
-    assert hits == pytest.approx({name: score for name, score in documents.items() if score}, abs=1e-6)
+    assert hits == pytest.approx(
+        {name: score for name, score in documents.items() if score}, abs=1e-6
+    )
 
 
 def equivalences(graph: KGIndex) -> set[tuple[str, str]]:
@@ -211,16 +294,30 @@ def equivalences(graph: KGIndex) -> set[tuple[str, str]]:
 def test_an_imported_graph_keeps_names_and_equivalences_as_they_are(
     tmp_path: Path, data: Path, hash_embedder: Any
 ) -> None:
-    graph = build_graph(tmp_path / "i", gfm=data, embedder=hash_embedder, exact=True).graph
+    graph = build_graph(
+        tmp_path / "i", gfm=data, embedder=hash_embedder, exact=True
+    ).graph
     assert set(graph.entities) == {name for name, kind in NODES if kind == "entity"}
     assert equivalences(graph) == {(h, t) for h, r, t in EDGES if r == "equivalent"}
-    assert not any(graph.triple(edge).sources for edge in graph.facts if "wirral" in str(graph.triple(edge)))
+    assert not any(
+        graph.triple(edge).sources
+        for edge in graph.facts
+        if "wirral" in str(graph.triple(edge))
+    )
     assert graph.document_frequency.tolist() == [
         {"liverpool": 2, "mersey": 2, "wirral": 0}.get(n, 1) for n in graph.keys
     ]
     # a name that is none of them is looked up by its canonical key: "the beatles" and "beatles" share one
-    found = [graph.entity_id(name) for name in ("beatles", "the beatles", "River Mersey", "The Mersey")]
-    assert [graph.entities[number or 0] for number in found] == ["beatles", "the beatles", "river  mersey", "mersey"]
+    found = [
+        graph.entity_id(name)
+        for name in ("beatles", "the beatles", "River Mersey", "The Mersey")
+    ]
+    assert [graph.entities[number or 0] for number in found] == [
+        "beatles",
+        "the beatles",
+        "river  mersey",
+        "mersey",
+    ]
     again = build_graph(tmp_path / "i", embedder=hash_embedder)
     assert (again.read, again.graph.fingerprint) == (0, graph.fingerprint)
     assert KGIndex.open(tmp_path / "i", hash_embedder).manifest.exact
@@ -232,10 +329,16 @@ def test_a_tolerance_of_nought_leaves_nothing_out(
     build_graph(tmp_path / "i", gfm=data, embedder=hash_embedder, exact=True)
     index = PassageIndex.open(tmp_path / "i", hash_embedder)
     usual, exact = (
-        retriever_over(index, "gfm", weights=weights, device="cpu", **options) for options in ({}, {"tolerance": 0})
+        retriever_over(index, "gfm", weights=weights, device="cpu", **options)
+        for options in ({}, {"tolerance": 0})
     )
     assert (usual.network.negligible > 0, exact.network.negligible) == (True, 0)  # type: ignore[attr-defined]
-    with pytest.raises(SettingsError, match=says("a tolerance of probabilities is at least 0 and below 1", "got -0.1")):
+    with pytest.raises(
+        SettingsError,
+        match=says(
+            "a tolerance of probabilities is at least 0 and below 1", "got -0.1"
+        ),
+    ):
         retriever_over(index, "gfm", weights=weights, device="cpu", tolerance=-0.1)
 
 
@@ -248,9 +351,13 @@ def test_by_canonical_keys_every_node_that_is_no_document_is_an_entity(
     assert equivalences(graph) == {("river  mersey", "mersey")}
 
 
-def test_equivalences_are_found_anew_where_they_are_asked_for(tmp_path: Path, data: Path, hash_embedder: Any) -> None:
+def test_equivalences_are_found_anew_where_they_are_asked_for(
+    tmp_path: Path, data: Path, hash_embedder: Any
+) -> None:
     build_graph(tmp_path / "i", gfm=data, embedder=hash_embedder, exact=True)
-    graph = build_graph(tmp_path / "i", embedder=hash_embedder, equivalence={"threshold": 0.99}).graph
+    graph = build_graph(
+        tmp_path / "i", embedder=hash_embedder, equivalence={"threshold": 0.99}
+    ).graph
     assert graph.manifest.equivalence.kind == "auto"
     assert equivalences(graph) == set()
 
@@ -263,19 +370,35 @@ def test_what_a_deleted_document_alone_named_leaves_the_imported_edges_too(
     assert index.document_ids() == tuple(DOCUMENTS)
     graph = delete_documents(tmp_path / "i", "Beatles").graph
     assert "beatles" not in set(graph.entities)
-    assert {"wirral", "river  mersey"} < set(graph.entities)  # one never was in a document, one still is
+    assert {"wirral", "river  mersey"} < set(
+        graph.entities
+    )  # one never was in a document, one still is
     assert not [
-        path for path in (tmp_path / "i").rglob("*") if path.is_file() and b"Beatles is a place" in path.read_bytes()
+        path
+        for path in (tmp_path / "i").rglob("*")
+        if path.is_file() and b"Beatles is a place" in path.read_bytes()
     ]
 
 
-def test_starts_are_for_retrievers_that_search_a_graph(tmp_path: Path, data: Path) -> None:
+def test_starts_are_for_retrievers_that_search_a_graph(
+    tmp_path: Path, data: Path
+) -> None:
     starts = data / "processed" / "stage1" / "test.json"
-    with pytest.raises(SettingsError, match=says("--starts", "retrievers that search a graph", "gfm or ppr, not")):
+    with pytest.raises(
+        SettingsError,
+        match=says("--starts", "retrievers that search a graph", "gfm or ppr, not"),
+    ):
         retriever_options(Settings(retriever="dense", starts=starts))
-    with pytest.raises(SettingsError, match=says("--weights", "retrievers that use a graph network", "such as gfm")):
+    with pytest.raises(
+        SettingsError,
+        match=says("--weights", "retrievers that use a graph network", "such as gfm"),
+    ):
         retriever_options(Settings(retriever="ppr+dense", weights="packaged"))
-    assert set(retriever_options(Settings(retriever="graph", weights="packaged", starts=starts))) == {
+    assert set(
+        retriever_options(
+            Settings(retriever="graph", weights="packaged", starts=starts)
+        )
+    ) == {
         "weights",
         "linking",
     }

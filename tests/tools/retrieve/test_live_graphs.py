@@ -42,7 +42,9 @@ def server(answer: Callable[[str, bytes, Any], Reply]) -> Iterator[str]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread = threading.Thread(
+            target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
         thread.start()
         yield f"127.0.0.1:{http.server_port}"
         http.shutdown()
@@ -107,17 +109,25 @@ def test_passages_say_where_they_are_from_without_the_password(sparql: str) -> N
     (hit,) = resolve_retriever(sparql).retrieve("Where does Ada Finn work?", 1)
     where = sparql.removeprefix("sparql:").replace("ada:secret@", "")
     assert hit.passage.file == where
-    assert {fact[3] for fact in hit.passage.metadata[STATED]} == {f"{where} http://www.wikidata.org/entity/Q1"}
+    assert {fact[3] for fact in hit.passage.metadata[STATED]} == {
+        f"{where} http://www.wikidata.org/entity/Q1"
+    }
     assert "secret" not in repr(hit)
 
 
 def test_what_a_graph_does_not_name_is_no_passage(sparql: str) -> None:
-    for query in ("Where was Zorbex born?", 'is "} UNION { ?s ?p ?o } #" known?', "???"):
+    for query in (
+        "Where was Zorbex born?",
+        'is "} UNION { ?s ?p ?o } #" known?',
+        "???",
+    ):
         assert facts_for(sparql, query) == []
 
 
 def test_an_agent_answers_from_an_endpoint(sparql: str) -> None:
-    out = create_ras_agent(retriever=sparql).invoke({"question": "Where is the employer of Ada Finn located?"})
+    out = create_ras_agent(retriever=sparql).invoke(
+        {"question": "Where is the employer of Ada Finn located?"}
+    )
     assert "Orvena" in out["answer"]
     assert all("secret" not in citation["file"] for citation in out["citations"])
 
@@ -133,7 +143,10 @@ def query_api(path: str, body: bytes, headers: Any) -> Reply:
     request = json.loads(body)
     assert (path, request["accessMode"]) == ("/db/neo4j/query/v2", "Read")
     if headers.get("Authorization") != "Basic YWRhOnNlY3JldA==":
-        error = {"code": "Neo.ClientError.Security.Unauthorized", "message": "Invalid credential."}
+        error = {
+            "code": "Neo.ClientError.Security.Unauthorized",
+            "message": "Invalid credential.",
+        }
         return 401, json.dumps({"errors": [error]}).encode()
     given = request["parameters"]
     rows: list[list[object]] = []
@@ -146,17 +159,25 @@ def query_api(path: str, body: bytes, headers: Any) -> Reply:
         rows = [[other, *NODES[other], "WORKS_AT", "4:x:0", "4:x:1"]]
     else:
         rows = [[given["id"], *NODES[given["id"]]]]
-    return 202, json.dumps({"data": {"fields": [], "values": rows}, "bookmarks": []}).encode()
+    return 202, json.dumps(
+        {"data": {"fields": [], "values": rows}, "bookmarks": []}
+    ).encode()
 
 
-def test_neo4j_gives_the_facts_next_to_what_a_question_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neo4j_gives_the_facts_next_to_what_a_question_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with server(query_api) as place:
-        assert facts_for(f"neo4j:http://ada:secret@{place}", "Where does Ada Finn work?") == [
+        assert facts_for(
+            f"neo4j:http://ada:secret@{place}", "Where does Ada Finn work?"
+        ) == [
             ("Ada Finn", "born", "1950"),
             ("Ada Finn", "is a", "Person"),
             ("Ada Finn", "works at", "Acme"),
         ]
-        assert ("Ada Finn", "works at", "Acme") in facts_for(f"neo4j:http://ada:secret@{place}", "who works at Acme?")
+        assert ("Ada Finn", "works at", "Acme") in facts_for(
+            f"neo4j:http://ada:secret@{place}", "who works at Acme?"
+        )
         monkeypatch.setenv("NEO4J_USERNAME", "ada")
         monkeypatch.setenv("NEO4J_PASSWORD", "secret")
         assert facts_for(f"neo4j:http://{place}/neo4j", "Where does Zorbex work?") == []
@@ -166,7 +187,10 @@ def test_neo4j_gives_the_facts_next_to_what_a_question_names(monkeypatch: pytest
     ("reply", "message"),
     [
         ((401, b"no"), "401 (no): give user and password in the address"),
-        ((302, b""), "answered 302 (Found): give the address that it leads to, http://elsewhere.example/sparql"),
+        (
+            (302, b""),
+            "answered 302 (Found): give the address that it leads to, http://elsewhere.example/sparql",
+        ),
         ((404, b""), "404 (Not Found): correct the path of the address"),
         ((500, b"broken"), "500 (broken): see its log"),
         ((200, b"<html>"), "not JSON (<html>): give the address of its queries"),
@@ -181,12 +205,20 @@ def test_what_a_server_refuses_is_an_error_with_a_remedy(
     monkeypatch.setattr(remote, "_MOST", 200)
     if kind == "neo4j" and reply[1] == b"[7]":
         message = "answered without rows"
-    with server(lambda *_: reply) as place, pytest.raises(SearchError, match=says(place, message)):
+    with (
+        server(lambda *_: reply) as place,
+        pytest.raises(SearchError, match=says(place, message)),
+    ):
         resolve_retriever(f"{kind}:http://{place}/x").retrieve("Where is Ada?")
 
 
-def test_a_server_that_is_not_there_or_silent_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SearchError, match=says("http://127.0.0.1:9/s is not reached", "start it, or correct")):
+def test_a_server_that_is_not_there_or_silent_is_an_error_with_a_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(
+        SearchError,
+        match=says("http://127.0.0.1:9/s is not reached", "start it, or correct"),
+    ):
         resolve_retriever("sparql:http://127.0.0.1:9/s").retrieve("Where is Ada?")
     monkeypatch.setattr(remote, "PATIENCE", 0.01)
     ended = threading.Event()
@@ -199,20 +231,28 @@ def test_a_server_that_is_not_there_or_silent_is_an_error_with_a_remedy(monkeypa
         with pytest.raises(SearchError, match=says(place, "gave no answer within")):
             resolve_retriever(f"sparql:http://{place}/s").retrieve("Where is Ada?")
         ended.set()
-    out = create_ras_agent(retriever="sparql:http://127.0.0.1:9/s").invoke({"question": "Where is Ada?"})
+    out = create_ras_agent(retriever="sparql:http://127.0.0.1:9/s").invoke(
+        {"question": "Where is Ada?"}
+    )
     assert any("is not reached" in failure["message"] for failure in out["failures"])
 
 
 @pytest.mark.parametrize(
     ("spec", "error", "message"),
     [
-        ("sparql:ftp://host/x", SettingsError, "begins with https://, http:// and names a host"),
+        (
+            "sparql:ftp://host/x",
+            SettingsError,
+            "begins with https://, http:// and names a host",
+        ),
         ("sparql:https://", SettingsError, "names a host"),
         ("neo4j:bolt://host:port", SettingsError, "Port"),
         ("cypher:bolt://host", UnknownName, "known: langchain, neo4j, sparql"),
     ],
 )
-def test_wrong_addresses_are_refused(spec: str, error: type[Exception], message: str) -> None:
+def test_wrong_addresses_are_refused(
+    spec: str, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=says(message)):
         resolve_retriever(spec)
 

@@ -22,9 +22,15 @@ from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.retrieve.resolve import resolve_retriever
 
-OLD = Passage("head", "The head of Velmora is Anders Kvale.", "Velmora", "d", {"team": "x"})
-NEW = Passage("head", "The head of Velmora is Berta Olm.", "Velmora", "d", {"team": "x"})
-OTHER = Passage("other", "The head of Ostrell is Carla Ruiz.", "Ostrell", "e", {"team": "y"})
+OLD = Passage(
+    "head", "The head of Velmora is Anders Kvale.", "Velmora", "d", {"team": "x"}
+)
+NEW = Passage(
+    "head", "The head of Velmora is Berta Olm.", "Velmora", "d", {"team": "x"}
+)
+OTHER = Passage(
+    "other", "The head of Ostrell is Carla Ruiz.", "Ostrell", "e", {"team": "y"}
+)
 
 
 @pytest.fixture
@@ -34,14 +40,20 @@ def folder(tmp_path: Path) -> Path:
 
 
 def texts(found: Any) -> list[str]:
-    return [hit.passage.text for hit in found.retrieve("Who is the head of Velmora?", 5)]
+    return [
+        hit.passage.text for hit in found.retrieve("Who is the head of Velmora?", 5)
+    ]
 
 
 def test_it_sees_what_another_process_committed(folder: Path) -> None:
     found = resolve_retriever("bm25", folder)
     assert texts(found) == [OLD.text]
     write = "import sys; from ras_agent import *; PassageIndex.open(sys.argv[1]).upsert([Passage(*sys.argv[2:5])])"
-    subprocess.run([sys.executable, "-c", write, folder, NEW.id, NEW.text, NEW.title], check=True, env=os.environ)
+    subprocess.run(
+        [sys.executable, "-c", write, folder, NEW.id, NEW.text, NEW.title],
+        check=True,
+        env=os.environ,
+    )
     assert texts(found) == [NEW.text]
 
 
@@ -54,7 +66,9 @@ def test_an_agent_answers_from_the_last_commit_without_restart(folder: Path) -> 
     PassageIndex.open(folder).delete_document("")
     PassageIndex.open(folder).upsert([OTHER])
     assert list(asyncio.run(agent.ainvoke(question))["passages"]) == ["head", "other"]
-    assert list(agent.invoke({**question, "filter": {"team": "y"}})["passages"]) == ["other"]
+    assert list(agent.invoke({**question, "filter": {"team": "y"}})["passages"]) == [
+        "other"
+    ]
 
 
 class WritingPlanner:
@@ -70,21 +84,33 @@ class WritingPlanner:
         return Plan("sufficient") if steps else Plan("subq", question)
 
 
-def test_a_run_sees_one_state_of_the_index_from_its_first_search_to_its_last(folder: Path) -> None:
+def test_a_run_sees_one_state_of_the_index_from_its_first_search_to_its_last(
+    folder: Path,
+) -> None:
     agent = create_ras_agent(index=folder, planner=WritingPlanner(folder, OTHER))
     question = {"question": "Who is the head of Velmora?"}
     out = agent.invoke(question)
-    assert [[hit["passage_id"] for hit in step["hits"]] for step in out["steps"]] == [["head"], ["head"]]
+    assert [[hit["passage_id"] for hit in step["hits"]] for step in out["steps"]] == [
+        ["head"],
+        ["head"],
+    ]
     assert out["failures"] == []
     later = create_ras_agent(index=folder).invoke(question)
     assert list(later["passages"]) == ["head", "other"]
 
 
-def test_a_run_that_meets_what_was_erased_meanwhile_goes_on_with_the_last_commit(folder: Path) -> None:
+def test_a_run_that_meets_what_was_erased_meanwhile_goes_on_with_the_last_commit(
+    folder: Path,
+) -> None:
     agent = create_ras_agent(index=folder, planner=WritingPlanner(folder, NEW, OTHER))
     out = agent.invoke({"question": "Who is the head of Velmora?"})
-    assert [[hit["passage_id"] for hit in step["hits"]] for step in out["steps"]] == [["head"], ["other"]]
-    assert [failure["detail"] for failure in out["failures"]] == [NEW.text]  # another text of an id that was read
+    assert [[hit["passage_id"] for hit in step["hits"]] for step in out["steps"]] == [
+        ["head"],
+        ["other"],
+    ]
+    assert [failure["detail"] for failure in out["failures"]] == [
+        NEW.text
+    ]  # another text of an id that was read
 
 
 def test_an_earlier_commit_is_forgotten_after_a_while_and_what_was_erased_with_it(
@@ -97,7 +123,10 @@ def test_an_earlier_commit_is_forgotten_after_a_while_and_what_was_erased_with_i
     assert found.at(first.commit, ALL) is first
     monkeypatch.setattr("ras_agent.tools.retrieve.search._SECONDS", -1.0)
     assert found.at(first.commit, ALL).commit != first.commit
-    assert [hit.passage.text for hit in found.at(first.commit, ALL).retriever.retrieve("head", 5)] == [NEW.text]
+    assert [
+        hit.passage.text
+        for hit in found.at(first.commit, ALL).retriever.retrieve("head", 5)
+    ] == [NEW.text]
 
 
 def test_a_run_that_goes_on_a_day_later_finds_nothing_erased_though_nobody_else_has_asked(
@@ -114,7 +143,9 @@ def test_a_run_that_goes_on_a_day_later_finds_nothing_erased_though_nobody_else_
     assert texts(found.at(first.commit, ALL).retriever) == [NEW.text]
 
 
-def test_further_commits_do_not_keep_an_earlier_one_for_longer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_further_commits_do_not_keep_an_earlier_one_for_longer(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = SimpleNamespace(monotonic=lambda: clock.now, now=0.0)
     monkeypatch.setattr("ras_agent.tools.retrieve.search.time", clock)
     found: Any = resolve_retriever("bm25", folder)
@@ -129,7 +160,9 @@ def test_further_commits_do_not_keep_an_earlier_one_for_longer(folder: Path, mon
     assert found.at(second.commit, ALL) is second
 
 
-def test_nothing_is_opened_again_while_nobody_writes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_opened_again_while_nobody_writes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found: Any = resolve_retriever("bm25", folder)
     first = found.at("", ALL)
     monkeypatch.setattr("ras_agent.tools.index.store.take_snapshot", None)
@@ -146,7 +179,9 @@ def test_an_index_in_memory_is_followed_without_a_file() -> None:
     assert texts(found) == [NEW.text]
 
 
-def test_a_retriever_that_the_index_made_stays_as_it_was_without_what_is_erased(folder: Path) -> None:
+def test_a_retriever_that_the_index_made_stays_as_it_was_without_what_is_erased(
+    folder: Path,
+) -> None:
     index = PassageIndex.open(folder)
     made = retriever_over(index, "bm25")
     PassageIndex.open(folder).add([OTHER])
@@ -154,7 +189,10 @@ def test_a_retriever_that_the_index_made_stays_as_it_was_without_what_is_erased(
     assert (texts(made), len(texts(retriever_over(index, "bm25")))) == ([OLD.text], 2)
     PassageIndex.open(folder).upsert([NEW])
     index.refresh()
-    assert (texts(made), texts(retriever_over(index, "bm25"))) == ([], [NEW.text, OTHER.text])
+    assert (texts(made), texts(retriever_over(index, "bm25"))) == (
+        [],
+        [NEW.text, OTHER.text],
+    )
 
 
 def test_a_rebuilt_knowledge_graph_is_seen_too(folder: Path) -> None:
@@ -164,23 +202,33 @@ def test_a_rebuilt_knowledge_graph_is_seen_too(folder: Path) -> None:
             writer.write()
 
     build("Anders Kvale")
-    found: Any = resolve_retriever("paths", folder, composition="ego+bm25>complete>bm25")
-    why = lambda: found.retrieve("Who is Velmora led by?", 1)[0].why[0].partition("  ")[2]  # noqa: E731
+    found: Any = resolve_retriever(
+        "paths", folder, composition="ego+bm25>complete>bm25"
+    )
+    why = lambda: (
+        found.retrieve("Who is Velmora led by?", 1)[0].why[0].partition("  ")[2]
+    )
     first = why()
     build("Berta Olm")
     assert ("Anders Kvale" in first, "Berta Olm" in why()) == (True, True)
 
 
-def test_an_index_that_is_gone_is_an_error_and_one_made_anew_is_taken(folder: Path) -> None:
+def test_an_index_that_is_gone_is_an_error_and_one_made_anew_is_taken(
+    folder: Path,
+) -> None:
     found = resolve_retriever("bm25", folder)
     shutil.rmtree(folder)
-    with pytest.raises(IndexNotFound, match="holds no index any more: index its files again"):
+    with pytest.raises(
+        IndexNotFound, match="holds no index any more: index its files again"
+    ):
         texts(found)
     PassageIndex.create(folder).add([NEW])
     assert texts(found) == [NEW.text]
 
 
-def test_an_index_made_anew_without_vectors_cannot_be_searched_by_them(tmp_path: Path, hash_embedder: Any) -> None:
+def test_an_index_made_anew_without_vectors_cannot_be_searched_by_them(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
     PassageIndex.create(tmp_path / "i", hash_embedder).add([OLD])
     index = PassageIndex.open(tmp_path / "i", hash_embedder)
     found = resolve_retriever("dense", index)
@@ -190,7 +238,9 @@ def test_an_index_made_anew_without_vectors_cannot_be_searched_by_them(tmp_path:
         texts(found)
 
 
-def test_threads_that_search_while_another_writes_see_whole_commits_alone(folder: Path) -> None:
+def test_threads_that_search_while_another_writes_see_whole_commits_alone(
+    folder: Path,
+) -> None:
     found: Any = resolve_retriever("bm25", folder)
     seen: set[frozenset[str]] = set()
     stop = threading.Event()
@@ -203,10 +253,19 @@ def test_threads_that_search_while_another_writes_see_whole_commits_alone(folder
     threads = [threading.Thread(target=search) for _ in range(4)]
     for thread in threads:
         thread.start()
-    pairs = [[f"Velmora's head in {year} is number {year}.", f"{year} has a head of Velmora."] for year in range(12)]
+    pairs = [
+        [
+            f"Velmora's head in {year} is number {year}.",
+            f"{year} has a head of Velmora.",
+        ]
+        for year in range(12)
+    ]
     for pair in pairs:
         PassageIndex.open(folder).upsert(
-            [Passage("head", pair[0], metadata={"team": "x"}), Passage("too", pair[1], metadata={"team": "x"})]
+            [
+                Passage("head", pair[0], metadata={"team": "x"}),
+                Passage("too", pair[1], metadata={"team": "x"}),
+            ]
         )
     stop.set()
     for thread in threads:

@@ -25,7 +25,9 @@ from ras_agent.tools.roles import RoleOptions
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),
     Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith"),
-    Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell"),
+    Passage(
+        "bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell"
+    ),
 ]
 QUESTION = "Which river flows through the birthplace of Alexander Graham Bell?"
 
@@ -34,13 +36,17 @@ def built(folder: Path, embedder: Any = None) -> PassageIndex:
     index = PassageIndex.create(folder, embedder)
     index.add(PASSAGES)
     with open_writer(folder, embedder) as writer:
-        writer.read(index.passages, read_each(offline_extractor()), "offline", whole=True)
+        writer.read(
+            index.passages, read_each(offline_extractor()), "offline", whole=True
+        )
         writer.write()
     return index
 
 
 @pytest.fixture(params=[None, "hash"])
-def retriever(request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any) -> PathRetriever:
+def retriever(
+    request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any
+) -> PathRetriever:
     built(tmp_path / "i", hash_embedder if request.param else None)
     index = PassageIndex.open(tmp_path / "i", hash_embedder if request.param else None)
     graph = KGIndex.open(tmp_path / "i", hash_embedder if request.param else None)
@@ -49,7 +55,9 @@ def retriever(request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any
     return found
 
 
-def test_a_path_leads_to_the_passage_of_the_second_hop(retriever: PathRetriever) -> None:
+def test_a_path_leads_to_the_passage_of_the_second_hop(
+    retriever: PathRetriever,
+) -> None:
     hits = retriever.retrieve(QUESTION, 5)
     assert {hit.passage.id for hit in hits} == {"bell", "leith"}
     assert hits[0].passage.text in {passage.text for passage in PASSAGES}
@@ -58,9 +66,14 @@ def test_a_path_leads_to_the_passage_of_the_second_hop(retriever: PathRetriever)
 def test_paths_are_evidence_with_their_passages(retriever: PathRetriever) -> None:
     found = retriever.paths(QUESTION)
     graph = QuestionGraph().merge(found.triples)
-    assert {source.passage_id for fact in graph.facts for source in fact.sources} == {"bell", "leith"}
+    assert {source.passage_id for fact in graph.facts for source in fact.sources} == {
+        "bell",
+        "leith",
+    }
     passages = [hit.passage for hit in retriever.retrieve(QUESTION, 5)]
-    answer = offline_answerer(options=RoleOptions(least_confidence=0.0)).answer(QUESTION, graph, passages, ())
+    answer = offline_answerer(options=RoleOptions(least_confidence=0.0)).answer(
+        QUESTION, graph, passages, ()
+    )
     assert answer.text == "Water of Leith"
     assert {citation.passage_id for citation in answer.citations} <= {"bell", "leith"}
 
@@ -74,7 +87,9 @@ def test_the_agent_takes_it_by_name(tmp_path: Path) -> None:
 
 
 def test_a_composition_and_its_models_can_be_chosen(tmp_path: Path) -> None:
-    found = retriever_over(built(tmp_path / "i"), "paths", composition="ego+bm25>complete>bm25")
+    found = retriever_over(
+        built(tmp_path / "i"), "paths", composition="ego+bm25>complete>bm25"
+    )
     assert isinstance(found, PathRetriever)
     assert str(found.finder.composition) == "ego+bm25>complete>bm25"
     assert found.retrieve(QUESTION, 1)[0].passage.id in {"bell", "leith"}
@@ -86,14 +101,31 @@ def test_a_graph_without_text_gives_its_paths_written_out(hash_embedder: Any) ->
         Triple("ernest_augustus", "nationality", "united_kingdom", (Source("kb"),)),
     )
     graph = KGIndex.in_memory([PassageFacts("kb", facts)], hash_embedder)
-    retriever = retriever_over(PassageIndex.in_memory([], hash_embedder), "paths", graph=graph)
+    retriever = retriever_over(
+        PassageIndex.in_memory([], hash_embedder), "paths", graph=graph
+    )
     hits = retriever.retrieve("what nationality has frederica 's spouse ?", 3)
     texts = {hit.passage.text: hit.passage for hit in hits}
-    both = texts["frederica spouse ernest augustus. ernest augustus nationality united kingdom."]
-    assert both.metadata["path"] == "frederica → spouse → ernest_augustus → nationality → united_kingdom"
+    both = texts[
+        "frederica spouse ernest augustus. ernest augustus nationality united kingdom."
+    ]
+    assert (
+        both.metadata["path"]
+        == "frederica → spouse → ernest_augustus → nationality → united_kingdom"
+    )
     assert stated_facts(both) == (
-        Triple("frederica", "spouse", "ernest augustus", (Source(both.id, 0, 33, extractor="stated: kb"),)),
-        Triple("ernest augustus", "nationality", "united kingdom", (Source(both.id, 34, 77, extractor="stated: kb"),)),
+        Triple(
+            "frederica",
+            "spouse",
+            "ernest augustus",
+            (Source(both.id, 0, 33, extractor="stated: kb"),),
+        ),
+        Triple(
+            "ernest augustus",
+            "nationality",
+            "united kingdom",
+            (Source(both.id, 34, 77, extractor="stated: kb"),),
+        ),
     )
     assert (
         both.id

@@ -24,29 +24,45 @@ from ras_agent.tools.subgraph.pcst import PCSTSettings
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),
     Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith"),
-    Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell"),
+    Passage(
+        "bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell"
+    ),
 ]
 STATED = {
     "paris": [("Paris", "is the capital of", "France")],
     "leith": [("Water of Leith", "flows through", "Edinburgh")],
-    "bell": [("Alexander Graham Bell", "was born in", "Edinburgh"), ("Alexander Graham Bell", "was", "inventor")],
+    "bell": [
+        ("Alexander Graham Bell", "was born in", "Edinburgh"),
+        ("Alexander Graham Bell", "was", "inventor"),
+    ],
 }
 NEAR = PCSTSettings(nodes=2, edges=0, cost=0.25, named_prize=5)
 QUESTION = "Which river flows through the birthplace of Alexander Graham Bell?"
 
 
 def facts_of(name: str) -> PassageFacts:
-    return PassageFacts(name, tuple(Triple(*fact, (Source(name),)) for fact in STATED[name]))
+    return PassageFacts(
+        name, tuple(Triple(*fact, (Source(name),)) for fact in STATED[name])
+    )
 
 
-def retriever(embedder: Any, passages: list[Passage], settings: PCSTSettings) -> PCSTRetriever:
+def retriever(
+    embedder: Any, passages: list[Passage], settings: PCSTSettings
+) -> PCSTRetriever:
     graph = KGIndex.in_memory(map(facts_of, STATED), embedder)
-    found = retriever_over(PassageIndex.in_memory(passages, embedder), "pcst", graph=graph, settings=settings)
+    found = retriever_over(
+        PassageIndex.in_memory(passages, embedder),
+        "pcst",
+        graph=graph,
+        settings=settings,
+    )
     assert isinstance(found, PCSTRetriever)
     return found
 
 
-def test_the_passages_of_the_connected_facts_come_with_these_facts_as_reasons(hash_embedder: Any) -> None:
+def test_the_passages_of_the_connected_facts_come_with_these_facts_as_reasons(
+    hash_embedder: Any,
+) -> None:
     hits = retriever(hash_embedder, PASSAGES, NEAR).retrieve(QUESTION, 2)
     assert {hit.passage.id: hit.why for hit in hits} == {
         "bell": ("Alexander Graham Bell → was born in → Edinburgh",),
@@ -58,7 +74,10 @@ def test_where_there_is_room_the_subgraph_itself_comes_last(hash_embedder: Any) 
     hits = retriever(hash_embedder, PASSAGES, NEAR).retrieve(QUESTION, 5)
     passage = hits[-1].passage
     assert len(hits) == 3
-    assert passage.text == "Alexander Graham Bell was born in Edinburgh. Water of Leith flows through Edinburgh."
+    assert (
+        passage.text
+        == "Alexander Graham Bell was born in Edinburgh. Water of Leith flows through Edinburgh."
+    )
     assert passage.metadata["subgraph"] == (
         "node_id,node_attr\n0,Alexander Graham Bell\n1,Edinburgh\n2,Water of Leith\n\n"
         "src,edge_attr,dst\n0,was born in,1\n2,flows through,1\n"
@@ -73,7 +92,9 @@ def test_where_there_is_room_the_subgraph_itself_comes_last(hash_embedder: Any) 
 
 def test_equivalences_connect_a_subgraph_but_are_no_facts_of_its_text() -> None:
     stated = Triple("bell", "born in", "Edinburgh", (Source("bell"),))
-    graph = Graph.from_triples([stated, Triple("Edinburgh", "equivalent", "City of Edinburgh")])
+    graph = Graph.from_triples(
+        [stated, Triple("Edinburgh", "equivalent", "City of Edinburgh")]
+    )
     passage = subgraph_passage(Subgraph.full(graph))
     assert passage.text == "bell born in Edinburgh."
     assert "1,equivalent,2" in passage.metadata["subgraph"]
@@ -90,9 +111,14 @@ def test_a_passage_scores_as_what_its_facts_win(hash_embedder: Any) -> None:
     assert {hit.passage.id: hit.score for hit in hits} == {"bell": 7.0, "leith": 1.0}
 
 
-def test_of_a_node_that_nothing_is_worth_connecting_to_its_own_facts_count(hash_embedder: Any) -> None:
+def test_of_a_node_that_nothing_is_worth_connecting_to_its_own_facts_count(
+    hash_embedder: Any,
+) -> None:
     alone = PCSTSettings(nodes=1, edges=0, named_prize=5)
-    assert len(retriever(hash_embedder, PASSAGES, alone).subgraph(QUESTION).subgraph.edges) == 0
+    assert (
+        len(retriever(hash_embedder, PASSAGES, alone).subgraph(QUESTION).subgraph.edges)
+        == 0
+    )
     (hit, written) = retriever(hash_embedder, PASSAGES, alone).retrieve(QUESTION, 5)
     assert (hit.passage.id, len(hit.why)) == ("bell", 2)
     assert written.passage.title == "Alexander Graham Bell"
@@ -107,7 +133,9 @@ def test_both_loops_take_it_by_name(tmp_path: Path, graph: str) -> None:
     with open_writer(tmp_path / "i", None) as writer:
         writer.put(map(facts_of, STATED))
         writer.write()
-    agent = (create_ras_agent if graph == "ras" else create_ircot_agent)(index=str(tmp_path / "i"), retriever="pcst")
+    agent = (create_ras_agent if graph == "ras" else create_ircot_agent)(
+        index=str(tmp_path / "i"), retriever="pcst"
+    )
     out = agent.invoke({"question": "Which river flows through Edinburgh?"})
     assert out["answer"] == "Water of Leith"
     assert "leith" in {hit["passage_id"] for hit in out["steps"][0]["hits"]}

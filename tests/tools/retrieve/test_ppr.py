@@ -28,7 +28,9 @@ from tests.messages import says
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),
     Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith"),
-    Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell"),
+    Passage(
+        "bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell"
+    ),
 ]
 
 
@@ -37,22 +39,36 @@ def built(folder: Path, passages: list[Passage], embedder: Any = None) -> Passag
     index = PassageIndex.create(folder, embedder)
     index.add(passages)
     with open_writer(folder, embedder) as writer:
-        writer.read(index.passages, read_each(offline_extractor()), "offline", whole=True)
+        writer.read(
+            index.passages, read_each(offline_extractor()), "offline", whole=True
+        )
         writer.write()
     return index
 
 
-def ids(index: PassageIndex, query: str, name: str = "ppr", k: int = 5, **options: Any) -> list[str]:
-    return [hit.passage.id for hit in retriever_over(index, name, **options).retrieve(query, k)]
+def ids(
+    index: PassageIndex, query: str, name: str = "ppr", k: int = 5, **options: Any
+) -> list[str]:
+    return [
+        hit.passage.id
+        for hit in retriever_over(index, name, **options).retrieve(query, k)
+    ]
 
 
 def test_a_walk_finds_the_second_hop(tmp_path: Path) -> None:
     index = built(tmp_path / "i", PASSAGES)
-    assert ids(index, "Which river flows through the birthplace of Alexander Graham Bell?") == ["bell", "leith"]
+    assert ids(
+        index, "Which river flows through the birthplace of Alexander Graham Bell?"
+    ) == ["bell", "leith"]
 
 
-def test_an_entity_that_many_passages_name_counts_less_as_a_start(tmp_path: Path) -> None:
-    many = [Passage(f"scot-{n}", f"Person {n} was born in Scotland.", f"Person {n}") for n in range(5)]
+def test_an_entity_that_many_passages_name_counts_less_as_a_start(
+    tmp_path: Path,
+) -> None:
+    many = [
+        Passage(f"scot-{n}", f"Person {n} was born in Scotland.", f"Person {n}")
+        for n in range(5)
+    ]
     rare = Passage("rare", "Baddeck is a village.", "Baddeck")
     index = built(tmp_path / "i", [*many, rare])
     ratios = []
@@ -62,12 +78,19 @@ def test_an_entity_that_many_passages_name_counts_less_as_a_start(tmp_path: Path
         scores = retriever.entity_scores("What links Scotland and Baddeck?")
         assert scores is not None
         graph = retriever.graph
-        ratios.append(scores[graph.entity_id("Baddeck") or 0] / scores[graph.entity_id("Scotland") or 0])
+        ratios.append(
+            scores[graph.entity_id("Baddeck") or 0]
+            / scores[graph.entity_id("Scotland") or 0]
+        )
     assert ratios == pytest.approx([5 * ratios[1], ratios[1]], rel=0.2)
 
 
 def test_a_passage_that_names_much_is_not_better_for_it() -> None:
-    long = PassageFacts("long", (Triple("Bell", "knew", "Edison"),), tuple(f"Person {n}" for n in range(30)))
+    long = PassageFacts(
+        "long",
+        (Triple("Bell", "knew", "Edison"),),
+        tuple(f"Person {n}" for n in range(30)),
+    )
     short = PassageFacts("short", (Triple("Bell", "knew", "Edison"),))
     passages = [Passage("long", "About many."), Passage("short", "About two.")]
     index, graph = PassageIndex.in_memory(passages), KGIndex.in_memory([long, short])
@@ -77,12 +100,18 @@ def test_a_passage_that_names_much_is_not_better_for_it() -> None:
 
 
 def test_a_passage_counts_the_logarithm_of_how_often_it_names_an_entity() -> None:
-    often = PassageFacts("often", (Triple("Bell", "knew", "Edison"), Triple("Bell", "met", "Tesla")))
+    often = PassageFacts(
+        "often", (Triple("Bell", "knew", "Edison"), Triple("Bell", "met", "Tesla"))
+    )
     once = PassageFacts("once", (Triple("Bell", "knew", "Watson"),))
     graph = KGIndex.in_memory([often, once])
-    index = PassageIndex.in_memory([Passage("often", "Two facts."), Passage("once", "One.")])
+    index = PassageIndex.in_memory(
+        [Passage("often", "Two facts."), Passage("once", "One.")]
+    )
     # without a step the walk is at Bell alone
-    hits = retriever_over(index, "ppr", graph=graph, damping=0.0, length=0.0).retrieve("Whom did Bell know?", 2)
+    hits = retriever_over(index, "ppr", graph=graph, damping=0.0, length=0.0).retrieve(
+        "Whom did Bell know?", 2
+    )
     assert [(hit.passage.id, hit.score) for hit in hits] == [
         ("often", pytest.approx(1.0986, abs=1e-4)),  # log(1 + 2)
         ("once", pytest.approx(0.6931, abs=1e-4)),  # log(1 + 1)
@@ -118,16 +147,25 @@ def test_entities_that_a_question_may_mean_count_by_how_likely_they_are() -> Non
     scores = retriever.entity_scores("Who is Nobody?")
     assert scores is not None
     # the question lies at 0: cosines of 0.9397 and 0.5, so shares of exp(9.397) and exp(5)
-    wanted = {"Near 20": 1 / (1 + math.exp(-4.397)), "Far 60": 1 / (1 + math.exp(4.397))}
-    assert dict(zip(graph.entities, scores.tolist(), strict=True)) == pytest.approx(wanted, abs=1e-4)
+    wanted = {
+        "Near 20": 1 / (1 + math.exp(-4.397)),
+        "Far 60": 1 / (1 + math.exp(4.397)),
+    }
+    assert dict(zip(graph.entities, scores.tolist(), strict=True)) == pytest.approx(
+        wanted, abs=1e-4
+    )
 
 
 def test_what_no_walk_reaches_is_no_hit(tmp_path: Path) -> None:
-    assert "paris" not in ids(built(tmp_path / "i", PASSAGES), "Where was Alexander Graham Bell born?")
+    assert "paris" not in ids(
+        built(tmp_path / "i", PASSAGES), "Where was Alexander Graham Bell born?"
+    )
 
 
 def test_a_deleted_passage_is_no_hit_before_the_graph_knows(tmp_path: Path) -> None:
-    paris, leith, bell = (Passage(p.id, p.text, p.title, document_id=p.id) for p in PASSAGES)
+    paris, leith, bell = (
+        Passage(p.id, p.text, p.title, document_id=p.id) for p in PASSAGES
+    )
     index = built(tmp_path / "i", [leith, paris, bell])
     index.delete_document("bell")
     assert ids(index, "Which river flows through Edinburgh?") == ["leith"]
@@ -136,7 +174,12 @@ def test_a_deleted_passage_is_no_hit_before_the_graph_knows(tmp_path: Path) -> N
 def test_passages_that_the_graph_does_not_know_are_told(tmp_path: Path) -> None:
     index = built(tmp_path / "i", PASSAGES)
     index.add([Passage("new", "Leith is a port.", "Leith")])
-    with pytest.warns(UserWarning, match=says("1 of 4 passages", "not in the knowledge graph", "ras-agent kg build")):
+    with pytest.warns(
+        UserWarning,
+        match=says(
+            "1 of 4 passages", "not in the knowledge graph", "ras-agent kg build"
+        ),
+    ):
         retriever_over(index, "ppr")
 
 
@@ -159,10 +202,14 @@ def test_the_mix_ranks_by_both(tmp_path: Path, hash_embedder: Any) -> None:
 
 
 def test_entities_that_a_question_starts_from_can_be_asked_for(tmp_path: Path) -> None:
-    graph = KGIndex.in_memory([PassageFacts("bell", (Triple("Bell", "born in", "Edinburgh"),))])
+    graph = KGIndex.in_memory(
+        [PassageFacts("bell", (Triple("Bell", "born in", "Edinburgh"),))]
+    )
     retriever = retriever_over(PassageIndex.in_memory(PASSAGES[2:]), "ppr", graph=graph)
     assert isinstance(retriever, PPRRetriever)
-    assert [graph.entities[link.entity] for link in retriever.linked("Where is Edinburgh?")] == ["Edinburgh"]
+    assert [
+        graph.entities[link.entity] for link in retriever.linked("Where is Edinburgh?")
+    ] == ["Edinburgh"]
 
 
 @pytest.mark.parametrize(
@@ -173,13 +220,19 @@ def test_entities_that_a_question_starts_from_can_be_asked_for(tmp_path: Path) -
         {"damping": 1.0},
     ],
 )
-def test_numbers_outside_their_ranges_are_refused(tmp_path: Path, options: dict[str, float]) -> None:
+def test_numbers_outside_their_ranges_are_refused(
+    tmp_path: Path, options: dict[str, float]
+) -> None:
     with pytest.raises(SettingsError, match=r"from 0"):
         retriever_over(built(tmp_path / "i", PASSAGES), "ppr", **options)
 
 
-@pytest.mark.parametrize("options", [{"equivalence": 0.0}, {"length": 0}, {"length": 1}])
-def test_the_ends_of_the_ranges_are_taken(tmp_path: Path, options: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    "options", [{"equivalence": 0.0}, {"length": 0}, {"length": 1}]
+)
+def test_the_ends_of_the_ranges_are_taken(
+    tmp_path: Path, options: dict[str, float]
+) -> None:
     index = built(tmp_path / "i", PASSAGES)
     assert ids(index, "Which river flows through Edinburgh?", **options)[0] == "leith"
 
@@ -195,7 +248,9 @@ def test_rare_entities_and_equivalences_count_in_full_where_nobody_says_how_much
     tmp_path: Path, hash_embedder: Any
 ) -> None:
     index = built(
-        tmp_path / "i", [*PASSAGES, Passage("note", "Graham Bell Alexander lived in Leith.", "A note")], hash_embedder
+        tmp_path / "i",
+        [*PASSAGES, Passage("note", "Graham Bell Alexander lived in Leith.", "A note")],
+        hash_embedder,
     )
 
     def scores(**options: Any) -> list[float]:
@@ -215,5 +270,7 @@ def test_of_many_passages_that_name_the_same_those_come_first_that_hold_the_ques
     tmp_path: Path,
 ) -> None:
     hub = [Passage(f"visit-{n}", f"Mira Holt visited Hall {n}.") for n in range(40)]
-    index = built(tmp_path / "i", [*hub, Passage("birth", "Mira Holt was born in Orvena.")])
+    index = built(
+        tmp_path / "i", [*hub, Passage("birth", "Mira Holt was born in Orvena.")]
+    )
     assert ids(index, "Where was Mira Holt born?", k=1) == ["birth"]

@@ -8,20 +8,39 @@ from hypothesis import strategies as st
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 3000), st.integers(1, 400), st.integers(1, 30))
-def test_the_k_best_positive_scores_ties_by_row(seed: int, size: int, k: int, levels: int) -> None:
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 3000),
+    st.integers(1, 400),
+    st.integers(1, 30),
+)
+def test_the_k_best_positive_scores_ties_by_row(
+    seed: int, size: int, k: int, levels: int
+) -> None:
     scores = np.random.default_rng(seed).integers(-1, levels, size).astype(np.float32)
-    ranked = sorted((row for row in range(size) if scores[row] > 0), key=lambda row: (-scores[row], row))[:k]
+    ranked = sorted(
+        (row for row in range(size) if scores[row] > 0),
+        key=lambda row: (-scores[row], row),
+    )[:k]
     found = top_k(scores, k)
     assert found.rows.tolist() == ranked
     assert found.scores.tolist() == scores[ranked].tolist()
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 3000), st.integers(1, 400), st.floats(0, 1))
-def test_the_k_best_of_scores_that_all_differ(seed: int, size: int, k: int, share: float) -> None:
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 3000),
+    st.integers(1, 400),
+    st.floats(0, 1),
+)
+def test_the_k_best_of_scores_that_all_differ(
+    seed: int, size: int, k: int, share: float
+) -> None:
     random = np.random.default_rng(seed)
     places = random.permutation(size)
-    scores = ((places + 1) / size * (random.random(size) <= share)).astype(np.float32)  # some of them are 0
+    scores = ((places + 1) / size * (random.random(size) <= share)).astype(
+        np.float32
+    )  # some of them are 0
     ranked = sorted(np.flatnonzero(scores).tolist(), key=lambda row: -scores[row])[:k]
     found = top_k(scores, k)
     assert found.rows.tolist() == ranked
@@ -35,15 +54,22 @@ def test_a_third_of_many_scores_are_the_best_third(seed: int) -> None:
 
 
 def test_of_large_scores_those_that_differ_by_rounding_tie() -> None:
-    assert top_k(np.array([199.9999, 200, 1], dtype=np.float32), 2).rows.tolist() == [0, 1]
+    assert top_k(np.array([199.9999, 200, 1], dtype=np.float32), 2).rows.tolist() == [
+        0,
+        1,
+    ]
 
 
 @pytest.mark.parametrize("k", [1, 2, 100, 256])
 @pytest.mark.parametrize("behind", [0, 100])
-def test_the_k_th_best_is_found_where_each_block_of_the_corpus_has_one_hit(k: int, behind: int) -> None:
+def test_the_k_th_best_is_found_where_each_block_of_the_corpus_has_one_hit(
+    k: int, behind: int
+) -> None:
     scores = np.zeros(256 * 10 + behind, dtype=np.float32)
     scores[5 : 256 * 10 : 10] = np.arange(1, 257)
-    assert top_k(scores, k).rows.tolist() == [10 * block + 5 for block in range(255, 255 - k, -1)]
+    assert top_k(scores, k).rows.tolist() == [
+        10 * block + 5 for block in range(255, 255 - k, -1)
+    ]
 
 
 def test_the_best_row_may_be_the_last_of_all() -> None:

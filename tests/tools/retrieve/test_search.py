@@ -14,10 +14,21 @@ from ras_agent.filters import ALL, Filter
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve import search
-from ras_agent.tools.retrieve.search import LiveRetriever, Search, scope_of, scoped, searched_by
+from ras_agent.tools.retrieve.search import (
+    LiveRetriever,
+    Search,
+    scope_of,
+    scoped,
+    searched_by,
+)
 
 CORPUS = [
-    Passage(f"p{n}", f"The mill number {n}.", metadata={"team": "x" if n % 2 else "y", "n": n}) for n in range(12)
+    Passage(
+        f"p{n}",
+        f"The mill number {n}.",
+        metadata={"team": "x" if n % 2 else "y", "n": n},
+    )
+    for n in range(12)
 ]
 X, Y = Filter.of({"team": "x"}), Filter.of({"team": "y"})
 
@@ -27,8 +38,14 @@ class Obeying:
 
     name = "obeying"
 
-    def retrieve(self, query: str, k: int = 5, filter: Filter | None = None) -> list[Hit]:
-        return [Hit(passage, 1.0) for passage in CORPUS if filter is None or filter.matches(passage)][:k]
+    def retrieve(
+        self, query: str, k: int = 5, filter: Filter | None = None
+    ) -> list[Hit]:
+        return [
+            Hit(passage, 1.0)
+            for passage in CORPUS
+            if filter is None or filter.matches(passage)
+        ][:k]
 
 
 class Nameless(Obeying):
@@ -38,7 +55,9 @@ class Nameless(Obeying):
 class Careless(Obeying):
     """Takes a filter, and forgets it."""
 
-    def retrieve(self, query: str, k: int = 5, filter: Filter | None = None) -> list[Hit]:
+    def retrieve(
+        self, query: str, k: int = 5, filter: Filter | None = None
+    ) -> list[Hit]:
         return super().retrieve(query, k)
 
 
@@ -69,7 +88,9 @@ class Explained(Plain):
 @pytest.fixture
 def live(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], LiveRetriever]:
     """live(make): the retriever registered as "mine" over CORPUS in memory, which `make` makes of an index."""
-    monkeypatch.setitem(registry.PLUGINS, "retriever", dict(registry.PLUGINS["retriever"]))
+    monkeypatch.setitem(
+        registry.PLUGINS, "retriever", dict(registry.PLUGINS["retriever"])
+    )
 
     def retriever(make: Any) -> LiveRetriever:
         registry.register("retriever", "mine", make)
@@ -92,8 +113,16 @@ def test_what_cannot_be_made_is_an_error_at_once() -> None:
 
 def test_five_hits_are_found_unless_told_otherwise(live: Any) -> None:
     retriever = LiveRetriever("bm25", PassageIndex.in_memory(CORPUS), {})
-    assert len(retriever.retrieve("mill")) == len(asyncio.run(retriever.aretrieve("mill"))) == 5
-    assert len(Search(retriever, X).retrieve("mill")) == len(asyncio.run(Search(retriever, X).aretrieve("mill"))) == 5
+    assert (
+        len(retriever.retrieve("mill"))
+        == len(asyncio.run(retriever.aretrieve("mill")))
+        == 5
+    )
+    assert (
+        len(Search(retriever, X).retrieve("mill"))
+        == len(asyncio.run(Search(retriever, X).aretrieve("mill")))
+        == 5
+    )
     assert len(retriever.retrieve("mill", 7)) == 7
 
 
@@ -115,15 +144,22 @@ def test_it_remembers_sixteen_filters_those_that_were_used_last(live: Any) -> No
     assert len(made) == 2
 
 
-def test_filters_that_come_once_cost_a_filter_that_comes_back_no_retriever(live: Any) -> None:
+def test_filters_that_come_once_cost_a_filter_that_comes_back_no_retriever(
+    live: Any,
+) -> None:
     made: list[int] = []
-    retriever, fresh = live(lambda index: made.append(len(index.passages)) or Plain()), iter(range(1000))
+    retriever, fresh = (
+        live(lambda index: made.append(len(index.passages)) or Plain()),
+        iter(range(1000)),
+    )
     for _ in range(5):
         for _ in range(20):
             retriever.at("", Filter.of([{"n": 3}, {"id": next(fresh)}]))
         commit = retriever.at("", X).commit
         retriever.at(commit, X)  # a later search of the run
-    assert made.count(6) == 2  # for its first run, and for the second, with which it had come back
+    assert (
+        made.count(6) == 2
+    )  # for its first run, and for the second, with which it had come back
 
 
 def test_it_remembers_four_commits() -> None:
@@ -154,7 +190,10 @@ def test_what_is_asked_for_is_found_within_both_filters() -> None:
     bound = Search(Obeying(), X)
     assert ids(bound.retrieve("mill", 2)) == ["p1", "p3"]
     assert ids(bound.retrieve("mill", 9, {"n": [1, 2, 3]})) == ["p1", "p3"]
-    assert ids(asyncio.run(bound.aretrieve("mill", 9, {"n": [1, 2, 3]}))) == ["p1", "p3"]
+    assert ids(asyncio.run(bound.aretrieve("mill", 9, {"n": [1, 2, 3]}))) == [
+        "p1",
+        "p3",
+    ]
     assert bound.retrieve("mill", 9, {"team": "y"}) == []
     assert ids(Search(bound, Filter.of({"n": [2, 3]})).retrieve("mill")) == ["p3"]
     assert searched_by(Search(bound, Y)) is bound.retriever
@@ -169,19 +208,27 @@ def test_scoped_binds_nothing_without_a_filter() -> None:
 
 def test_a_retriever_that_takes_no_filter_is_refused_when_it_is_bound() -> None:
     assert ids(Search(Plain()).retrieve("mill")) == ["p0"]
-    with pytest.raises(FilterError, match=r"retriever 'Plain' cannot apply a filter \(team = x\)"):
+    with pytest.raises(
+        FilterError, match=r"retriever 'Plain' cannot apply a filter \(team = x\)"
+    ):
         Search(Plain(), X)
     with pytest.raises(FilterError, match="retriever 'Plain' cannot apply"):
         Search(Plain()).retrieve("mill", 5, {"team": "x"})
 
 
-@pytest.mark.parametrize(("retriever", "name"), [(Obeying(), "obeying"), (Nameless(), "Nameless")])
+@pytest.mark.parametrize(
+    ("retriever", "name"), [(Obeying(), "obeying"), (Nameless(), "Nameless")]
+)
 def test_a_search_goes_by_the_retrievers_name(retriever: Any, name: str) -> None:
     assert Search(retriever).name == name
 
 
-def test_a_passage_that_the_filter_leaves_out_is_an_error_that_does_not_name_it() -> None:
-    with pytest.raises(FilterError, match=r"retriever 'obeying' was to find only .* \(team = x\)") as error:
+def test_a_passage_that_the_filter_leaves_out_is_an_error_that_does_not_name_it() -> (
+    None
+):
+    with pytest.raises(
+        FilterError, match=r"retriever 'obeying' was to find only .* \(team = x\)"
+    ) as error:
         Search(Careless(), X).retrieve("mill")
     assert "p0" not in str(error.value)
     assert ids(Search(Careless()).retrieve("mill", 2)) == ["p0", "p1"]
@@ -189,7 +236,11 @@ def test_a_passage_that_the_filter_leaves_out_is_an_error_that_does_not_name_it(
 
 def test_a_written_out_path_is_admitted_if_all_of_its_passages_are(live: Any) -> None:
     def path(*places: str) -> Passage:
-        return Passage("path", "A is B.", metadata={"facts": [["A", "is", "B", place] for place in places]})
+        return Passage(
+            "path",
+            "A is B.",
+            metadata={"facts": [["A", "is", "B", place] for place in places]},
+        )
 
     class Paths(Plain):
         def __init__(self, passage: Passage) -> None:
@@ -198,7 +249,9 @@ def test_a_written_out_path_is_admitted_if_all_of_its_passages_are(live: Any) ->
         def retrieve(self, query: str, k: int = 5) -> list[Hit]:
             return [Hit(self.passage, 1.0)]
 
-    assert ids(live(lambda index: Paths(path("p1", "p3"))).retrieve("mill", 5, {"team": "x"})) == ["path"]
+    assert ids(
+        live(lambda index: Paths(path("p1", "p3"))).retrieve("mill", 5, {"team": "x"})
+    ) == ["path"]
     for passage in (path("p1", "p2"), path("p2"), Passage("path", "A is B.")):
         retriever = live(lambda index, passage=passage: Paths(passage))
         with pytest.raises(FilterError, match="retriever 'mine' was to find only"):
@@ -215,7 +268,9 @@ def test_a_search_says_which_commit_it_saw_and_another_sees_it_again() -> None:
     assert ids(bound.retrieve("mill")) == ["p0", "p1"]
     assert bound.commit == index.commit != before
     assert ids(Search(retriever, ALL, before).retrieve("mill")) == ["p0"]
-    assert ids(Search(retriever, ALL, before).retrieve("mill", 5, {"team": "y"})) == ["p0"]
+    assert ids(Search(retriever, ALL, before).retrieve("mill", 5, {"team": "y"})) == [
+        "p0"
+    ]
 
 
 def test_a_hit_is_explained_within_the_filter(live: Any) -> None:

@@ -49,7 +49,9 @@ def test_an_answer_of_any_usual_form_holds_its_text(answer: Any) -> None:
     assert _texts(answer) == [LEITH]
 
 
-@pytest.mark.parametrize("answer", ["", "  ", [], {}, {"results": []}, [None, 7], {"error": 404}, "[]"])
+@pytest.mark.parametrize(
+    "answer", ["", "  ", [], {}, {"results": []}, [None, 7], {"error": 404}, "[]"]
+)
 def test_an_answer_without_text_holds_no_passage(answer: Any) -> None:
     assert _texts(answer) == []
 
@@ -66,24 +68,41 @@ def test_order_gives_the_scores_and_k_and_repetitions_are_cut() -> None:
         return ["first", "second", "first", "third"]
 
     hits = ToolRetriever(search).retrieve("x", 2)
-    assert [(hit.passage.text, hit.score) for hit in hits] == [("first", 1.0), ("second", 0.5)]
+    assert [(hit.passage.text, hit.score) for hit in hits] == [
+        ("first", 1.0),
+        ("second", 0.5),
+    ]
 
 
 def test_title_source_and_other_fields_are_kept() -> None:
     @tool
     def search(query: str) -> list[dict[str, Any]]:
         """Search."""
-        return [{"title": "Leith", "snippet": LEITH, "link": "https://example.org/leith", "year": 1998, "raw": {}}]
+        return [
+            {
+                "title": "Leith",
+                "snippet": LEITH,
+                "link": "https://example.org/leith",
+                "year": 1998,
+                "raw": {},
+            }
+        ]
 
     passage = ToolRetriever(search).retrieve("x")[0].passage
-    assert (passage.title, passage.document_id) == ("Leith", "https://example.org/leith")
+    assert (passage.title, passage.document_id) == (
+        "Leith",
+        "https://example.org/leith",
+    )
     assert passage.metadata["url"] == "https://example.org/leith"
     assert passage.metadata["year"] == 1998
     assert "raw" not in passage.metadata
 
 
 def test_the_pieces_of_one_document_are_passages_of_their_own() -> None:
-    pieces = [{"document_id": "guide.pdf", "content": LEITH}, {"document_id": "guide.pdf", "content": "It is short."}]
+    pieces = [
+        {"document_id": "guide.pdf", "content": LEITH},
+        {"document_id": "guide.pdf", "content": "It is short."},
+    ]
     assert _texts(pieces) == [LEITH, "It is short."]
 
 
@@ -94,12 +113,16 @@ def test_ids_that_are_counted_anew_in_each_search_name_different_passages() -> N
         return [{"id": 1, "content": f"{query} is a river."}]
 
     retriever = ToolRetriever(search)
-    first, again, other = (retriever.retrieve(query)[0].passage for query in ("Leith", "Leith", "Almond"))
+    first, again, other = (
+        retriever.retrieve(query)[0].passage for query in ("Leith", "Leith", "Almond")
+    )
     assert (first.id, other.id) == ("1/7a3a77ee01831047", "1/f1a004a822c19345")
     assert again == first
 
 
-async def test_a_tool_with_a_coroutine_alone_is_asked_from_code_that_does_not_wait_though_a_loop_runs() -> None:
+async def test_a_tool_with_a_coroutine_alone_is_asked_from_code_that_does_not_wait_though_a_loop_runs() -> (
+    None
+):
     @tool
     async def search(query: str) -> str:
         """Search."""
@@ -125,7 +148,9 @@ def test_the_argument_of_the_query_is_found_or_named() -> None:
         return left + right
 
     assert ToolRetriever(only_one).retrieve("rivers")[0].passage.text == "rivers"
-    with pytest.raises(SettingsError, match=says("arguments left, right", "which one takes the query")):
+    with pytest.raises(
+        SettingsError, match=says("arguments left, right", "which one takes the query")
+    ):
         ToolRetriever(unclear)
     assert ToolRetriever(by_name)._argument == "question"
 
@@ -139,20 +164,44 @@ def test_an_agent_takes_a_tool_and_a_failing_one_is_a_failure() -> None:
         return [{"title": "Water of Leith", "text": LEITH}]
 
     agent = create_ras_agent(retriever=rivers)
-    assert agent.invoke({"question": "What is the main river of Edinburgh?"})["answer"] == "Water of Leith"
-    assert agent.invoke({"question": "Does it fail?"})["failures"][0]["message"] == "ConnectionError: nobody is there"
+    assert (
+        agent.invoke({"question": "What is the main river of Edinburgh?"})["answer"]
+        == "Water of Leith"
+    )
+    assert (
+        agent.invoke({"question": "Does it fail?"})["failures"][0]["message"]
+        == "ConnectionError: nobody is there"
+    )
     with pytest.raises(FilterError, match="cannot apply a filter"):
-        agent.invoke({"question": "What is the main river of Edinburgh?", "filter": {"team": "x"}})
+        agent.invoke(
+            {
+                "question": "What is the main river of Edinburgh?",
+                "filter": {"team": "x"},
+            }
+        )
 
 
 async def test_a_tool_of_an_mcp_server_is_a_retriever() -> None:
-    adapters = pytest.importorskip("langchain_mcp_adapters.client", reason="needs langchain-mcp-adapters")
+    adapters = pytest.importorskip(
+        "langchain_mcp_adapters.client", reason="needs langchain-mcp-adapters"
+    )
     pytest.importorskip("mcp", reason="needs the extra mcp")
     code = "from ras_agent.app.cli import main; main()"
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
-    command = {"command": sys.executable, "args": ["-c", code, "mcp", "--sample"], "env": environment}
-    client = adapters.MultiServerMCPClient({"sample": {"transport": "stdio", **command}})
-    async with client.session("sample") as session:  # without one, every call starts a server
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+    }
+    command = {
+        "command": sys.executable,
+        "args": ["-c", code, "mcp", "--sample"],
+        "env": environment,
+    }
+    client = adapters.MultiServerMCPClient(
+        {"sample": {"transport": "stdio", **command}}
+    )
+    async with client.session(
+        "sample"
+    ) as session:  # without one, every call starts a server
         tools = {one.name: one for one in await adapters.load_mcp_tools(session)}
         retriever: Any = resolve_retriever(tools["retrieve"])
         hits = await retriever.aretrieve("main river of Edinburgh", 2)

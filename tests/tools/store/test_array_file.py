@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from ras_agent.tools.store import array_file
-from ras_agent.tools.store.array_file import is_whole, read_arrays, sum_anew, write_arrays
+from ras_agent.tools.store.array_file import (
+    is_whole,
+    read_arrays,
+    sum_anew,
+    write_arrays,
+)
 
 ARRAYS = {
     "bytes": np.arange(5, dtype=np.uint8),
@@ -29,7 +34,9 @@ def file(tmp_path: Path) -> Path:
 def test_arrays_are_read_back_as_they_are_in_their_shapes(file: Path) -> None:
     arrays, about = read_arrays(file)
     assert about == {"about": "Łódź"}
-    assert {name: array.tolist() for name, array in arrays.items()} == {n: a.tolist() for n, a in ARRAYS.items()}
+    assert {name: array.tolist() for name, array in arrays.items()} == {
+        n: a.tolist() for n, a in ARRAYS.items()
+    }
     assert {name: (array.dtype, array.shape) for name, array in arrays.items()} == {
         name: (array.dtype, array.shape) for name, array in ARRAYS.items()
     }
@@ -47,7 +54,9 @@ def test_the_file_is_laid_out_as_safetensors_lays_it_out(file: Path) -> None:
 
 
 def test_its_checksum_is_beside_it(file: Path) -> None:
-    assert file.with_name("arrays.sum").read_bytes() == b"%d" % zlib.crc32(file.read_bytes())
+    assert file.with_name("arrays.sum").read_bytes() == b"%d" % zlib.crc32(
+        file.read_bytes()
+    )
     assert is_whole(file)
 
 
@@ -64,11 +73,15 @@ def test_a_changed_byte_is_told_of_a_file_that_is_compared_whole(
     if large:
         assert read_arrays(file)[0]["bytes"].tolist() == [0, 1, 2, 3, 5]
     else:
-        with pytest.raises(ValueError, match="its bytes are not those that were written"):
+        with pytest.raises(
+            ValueError, match="its bytes are not those that were written"
+        ):
             read_arrays(file)
 
 
-def test_a_file_that_was_changed_on_purpose_gets_another_checksum_or_none(file: Path) -> None:
+def test_a_file_that_was_changed_on_purpose_gets_another_checksum_or_none(
+    file: Path,
+) -> None:
     content = file.read_bytes()[:-1] + b"x"
     file.write_bytes(content)
     sum_anew(file)
@@ -91,7 +104,9 @@ def test_a_file_that_was_changed_on_purpose_gets_another_checksum_or_none(file: 
     ],
 )
 def test_a_header_that_does_not_fit_is_told(header: str, tmp_path: Path) -> None:
-    (tmp_path / "arrays").write_bytes(len(header).to_bytes(8, "little") + header.encode())
+    (tmp_path / "arrays").write_bytes(
+        len(header).to_bytes(8, "little") + header.encode()
+    )
     sum_anew(tmp_path / "arrays")
     with pytest.raises((ValueError, KeyError)):
         read_arrays(tmp_path / "arrays")

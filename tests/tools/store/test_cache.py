@@ -64,21 +64,35 @@ def test_kinds_do_not_see_each_other(cache: Open) -> None:
     facts.put("a", b"fact")
     replies.put("a", b"reply")
     replies.put("b", b"reply")
-    assert (facts.get("a"), replies.get("a"), facts.get("b")) == (b"fact", b"reply", None)
+    assert (facts.get("a"), replies.get("a"), facts.get("b")) == (
+        b"fact",
+        b"reply",
+        None,
+    )
     assert (len(facts), len(replies)) == (1, 2)
 
 
-def test_only_a_file_is_read_without_a_thread(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_only_a_file_is_read_without_a_thread(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     assert StoredCache(tmp_path / "new" / "facts.sqlite", "facts").is_local
     assert not StoredCache(request.getfixturevalue("address"), "facts").is_local
 
 
-def test_an_index_and_a_cache_have_places_of_their_own(tmp_path: Path, address: Address) -> None:
+def test_an_index_and_a_cache_have_places_of_their_own(
+    tmp_path: Path, address: Address
+) -> None:
     PassageIndex.create(address)
-    with pytest.raises(SettingsError, match=says("cannot keep facts", "holds something else", "another schema")):
+    with pytest.raises(
+        SettingsError,
+        match=says("cannot keep facts", "holds something else", "another schema"),
+    ):
         StoredCache(address, "facts")
     PassageIndex.create(tmp_path / "an.index")
-    with pytest.raises(SettingsError, match=says("cannot keep facts", "no such table: cache", "name another file")):
+    with pytest.raises(
+        SettingsError,
+        match=says("cannot keep facts", "no such table: cache", "name another file"),
+    ):
         StoredCache(tmp_path / "an.index" / "index.sqlite", "facts")
 
 
@@ -90,7 +104,9 @@ def test_an_index_is_made_in_no_schema_of_a_cache(address: Address) -> None:
 
 def test_a_database_that_cannot_be_reached_is_told_without_its_password() -> None:
     nowhere = Address.parse("postgresql://me:secret@127.0.0.1:9/none")
-    with pytest.raises(SettingsError, match=says("cannot keep facts", "postgresql://me@127.0.0.1:9")) as raised:
+    with pytest.raises(
+        SettingsError, match=says("cannot keep facts", "postgresql://me@127.0.0.1:9")
+    ) as raised:
         StoredCache(nowhere, "facts")
     assert "secret" not in str(raised.value)
 
@@ -164,14 +180,26 @@ def test_a_forked_process_uses_the_cache_of_its_parent(path: Path) -> None:
 def test_threads_write_at_once(path: Path) -> None:
     facts = [StoredCache(path, "facts") for _ in range(3)]
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(lambda number: facts[number % 3].put(f"{number % 30}", b"x"), range(60)))
+        list(
+            pool.map(
+                lambda number: facts[number % 3].put(f"{number % 30}", b"x"), range(60)
+            )
+        )
     assert len(facts[0]) == 30
 
 
-def test_a_locked_file_is_reported_with_what_to_do(path: Path, locked: sqlite3.Connection) -> None:
+def test_a_locked_file_is_reported_with_what_to_do(
+    path: Path, locked: sqlite3.Connection
+) -> None:
     facts = cache_of(path)
     assert facts.get("a") == b"1"  # readers need not wait
-    told = says("cannot keep facts", str(path), "database is locked", "wait for it", "name another file")
+    told = says(
+        "cannot keep facts",
+        str(path),
+        "database is locked",
+        "wait for it",
+        "name another file",
+    )
     with pytest.raises(StoreError, match=told):
         facts.put("b", b"2")
 
@@ -182,7 +210,11 @@ def test_a_file_that_was_waited_for_in_vain_is_not_waited_for_again(
     first, second = cache_of(path, 0.1), cache_of(path, 0.2)
     waits: list[float] = []
     writing = SqliteDatabase.writing
-    monkeypatch.setattr(SqliteDatabase, "writing", lambda database: (waits.append(database.wait), writing(database))[1])
+    monkeypatch.setattr(
+        SqliteDatabase,
+        "writing",
+        lambda database: (waits.append(database.wait), writing(database))[1],
+    )
     for facts in (first, first, second):
         with pytest.raises(StoreError):
             facts.put("b", b"2")
@@ -210,7 +242,9 @@ def test_a_full_disk_is_reported_as_one(path: Path) -> None:
     facts = cache_of(path)
     with facts._database.writing() as connection:
         connection.execute("PRAGMA max_page_count = 4")
-    with pytest.raises(StoreError, match=says("cannot keep facts", "the disk is full", "make room")):
+    with pytest.raises(
+        StoreError, match=says("cannot keep facts", "the disk is full", "make room")
+    ):
         facts.put("a", b"1" * 100_000)
     facts.put("a", b"1")
     assert len(facts) == 1
@@ -218,12 +252,17 @@ def test_a_full_disk_is_reported_as_one(path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SettingsError, match=says("cannot keep facts", "file", "name another file")):
+    with pytest.raises(
+        SettingsError, match=says("cannot keep facts", "file", "name another file")
+    ):
         cache_of(tmp_path / "file" / "facts.sqlite")
 
 
 def test_a_folder_is_no_cache(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=says("cannot keep facts", str(tmp_path), "could not be used")):
+    with pytest.raises(
+        SettingsError,
+        match=says("cannot keep facts", str(tmp_path), "could not be used"),
+    ):
         cache_of(tmp_path)
 
 
@@ -234,19 +273,28 @@ def test_a_damaged_cache_is_named_with_its_remedy(path: Path) -> None:
     facts._database.close()
     data = path.read_bytes()
     path.write_bytes(data[:4096] + b"\xff" * (len(data) - 4096))
-    told = says("cannot keep facts", str(path), "is damaged", "name another file, or delete this one")
+    told = says(
+        "cannot keep facts",
+        str(path),
+        "is damaged",
+        "name another file, or delete this one",
+    )
     with pytest.raises(StoreError, match=told):
         facts.get("1")
     with pytest.raises(SettingsError, match=told):
         cache_of(path)
 
 
-def test_a_cache_that_cannot_be_written_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_is_read(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache_of(path).put("a", b"1")
     monkeypatch.setattr(os, "access", lambda place, mode: mode != os.W_OK)
     facts = cache_of(path)
     assert facts.get("a") == b"1"
-    with pytest.raises(StoreError, match=says("cannot keep facts", "could not be used")):
+    with pytest.raises(
+        StoreError, match=says("cannot keep facts", "could not be used")
+    ):
         facts.put("b", b"2")
 
 
@@ -257,7 +305,10 @@ def test_a_locked_reply_cache_is_done_without_and_warned_of_once(
     cache = ReplyCache(tmp_path / "replies.sqlite")
     other = sqlite3.connect(tmp_path / "replies.sqlite")
     other.execute("BEGIN IMMEDIATE")
-    with pytest.warns(RuntimeWarning, match=says("cannot keep replies", "database is locked", "wait for it")):
+    with pytest.warns(
+        RuntimeWarning,
+        match=says("cannot keep replies", "database is locked", "wait for it"),
+    ):
         cache.put({}, TURNS, {"text": "Bell."})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -271,4 +322,6 @@ def test_a_locked_reply_cache_is_done_without_and_warned_of_once(
 def test_the_file_of_a_cache_can_be_read_by_any_program_of_sqlite(path: Path) -> None:
     StoredCache(path, "facts").put("a", b"[1]", "a model, a title")
     with closing(sqlite3.connect(path)) as file:
-        assert file.execute("SELECT * FROM cache").fetchall() == [("facts", "a", "a model, a title", b"[1]")]
+        assert file.execute("SELECT * FROM cache").fetchall() == [
+            ("facts", "a", "a model, a title", b"[1]")
+        ]

@@ -34,7 +34,10 @@ def write(database: Database, *texts: str) -> None:
 
 def texts(database: Database) -> list[str]:
     with database.reading() as connection:
-        return [text for (text,) in connection.execute("SELECT text FROM notes ORDER BY number")]
+        return [
+            text
+            for (text,) in connection.execute("SELECT text FROM notes ORDER BY number")
+        ]
 
 
 @contextmanager
@@ -48,7 +51,9 @@ def opening(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator
         make_tables(address, STATEMENTS)
 
     def open_it() -> Database:
-        opened.append(SqliteDatabase(folder) if kind == "file" else PostgresDatabase(address))
+        opened.append(
+            SqliteDatabase(folder) if kind == "file" else PostgresDatabase(address)
+        )
         return opened[-1]
 
     yield open_it
@@ -127,21 +132,27 @@ def test_an_error_within_takes_back_the_outer_transaction(database: Database) ->
     assert texts(database) == ["three"]
 
 
-def test_an_error_that_is_caught_takes_back_the_outer_transaction_all_the_same(database: Database) -> None:
+def test_an_error_that_is_caught_takes_back_the_outer_transaction_all_the_same(
+    database: Database,
+) -> None:
     def write_on() -> None:
         with database.writing():
             write(database, "one")
             write_and_fail(database, "two")
             write(database, "three")
 
-    with pytest.raises(StoreError, match=says("a part of a write failed", "taken back")):
+    with pytest.raises(
+        StoreError, match=says("a part of a write failed", "taken back")
+    ):
         write_on()
     assert texts(database) == []
     write(database, "four")
     assert texts(database) == ["four"]
 
 
-def test_a_writer_reads_what_it_has_not_committed_yet_and_others_do_not(shared: Open) -> None:
+def test_a_writer_reads_what_it_has_not_committed_yet_and_others_do_not(
+    shared: Open,
+) -> None:
     file, other = shared(), shared()
     seen: list[list[str]] = []
     with file.writing():
@@ -182,7 +193,9 @@ def test_a_second_writer_waits_for_the_first(shared: Open) -> None:
     assert texts(file) == ["first", "first again", "second"]
 
 
-def test_its_state_changes_with_each_commit_of_anybody_and_with_nothing_else(shared: Open) -> None:
+def test_its_state_changes_with_each_commit_of_anybody_and_with_nothing_else(
+    shared: Open,
+) -> None:
     file, other = shared(), shared()
     states = [file.state()]
     texts(file)
@@ -201,7 +214,11 @@ def test_connections_of_a_parent_process_are_left_alone(shared: Open) -> None:
     write(file, "parent")
     file.state()
     assert texts(file) == ["parent"]
-    child = os.fork() if hasattr(os, "fork") else pytest.skip("processes are not forked there")
+    child = (
+        os.fork()
+        if hasattr(os, "fork")
+        else pytest.skip("processes are not forked there")
+    )
     if child == 0:
         try:
             write(file, "child")
@@ -222,7 +239,10 @@ def test_an_error_of_the_caller_passes_as_it_is(database: Database) -> None:
 def test_one_run_alone_indexes_files(shared: Open) -> None:
     file, other = shared(), shared()
     with file.alone():
-        with pytest.raises(IngestError, match="another run is writing this index"), other.alone():
+        with (
+            pytest.raises(IngestError, match="another run is writing this index"),
+            other.alone(),
+        ):
             raise AssertionError
         write(other, "what is not a run may write")
     with other.alone():
@@ -248,17 +268,29 @@ def test_compaction_keeps_what_there_is(shared: Open) -> None:
     assert texts(file) == ["one"]
 
 
-def test_bytes_and_numbers_of_63_bits_come_back_as_they_were_written(shared: Open) -> None:
+def test_bytes_and_numbers_of_63_bits_come_back_as_they_were_written(
+    shared: Open,
+) -> None:
     file = shared()
     with file.writing() as connection:
-        connection.execute("CREATE TABLE things (name TEXT PRIMARY KEY, number INTEGER NOT NULL, data BLOB NOT NULL)")
-        connection.execute("INSERT INTO things VALUES (?, ?, ?)", ("50% \\ ' ä", (1 << 63) - 1, b"\x00\xff'"))
+        connection.execute(
+            "CREATE TABLE things (name TEXT PRIMARY KEY, number INTEGER NOT NULL, data BLOB NOT NULL)"
+        )
+        connection.execute(
+            "INSERT INTO things VALUES (?, ?, ?)",
+            ("50% \\ ' ä", (1 << 63) - 1, b"\x00\xff'"),
+        )
     with file.reading() as connection:
-        assert connection.execute("SELECT * FROM things").fetchall() == [("50% \\ ' ä", (1 << 63) - 1, b"\x00\xff'")]
+        assert connection.execute("SELECT * FROM things").fetchall() == [
+            ("50% \\ ' ä", (1 << 63) - 1, b"\x00\xff'")
+        ]
 
 
 def test_names_are_ordered_by_their_characters(shared: Open) -> None:
     file = shared()
     write(file, "b", "a", "B", "ä", "_")
     with file.reading() as connection:
-        assert [name for (name,) in connection.execute("SELECT text FROM notes ORDER BY text")] == list("B_abä")
+        assert [
+            name
+            for (name,) in connection.execute("SELECT text FROM notes ORDER BY text")
+        ] == list("B_abä")

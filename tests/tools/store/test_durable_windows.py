@@ -28,7 +28,9 @@ class Msvcrt(ModuleType):
     def locking(self, handle: int, mode: int, size: int) -> None:
         about = os.fstat(handle)
         assert size == 1
-        assert os.lseek(handle, 0, os.SEEK_CUR) == 0, "a lock begins where the file is read"
+        assert os.lseek(handle, 0, os.SEEK_CUR) == 0, (
+            "a lock begins where the file is read"
+        )
         place = (about.st_dev, about.st_ino)
         if mode == self.LK_UNLCK:
             self.held.discard(place)
@@ -58,10 +60,15 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Msvcrt]:
     return module, locks
 
 
-def test_a_second_writer_is_refused_and_the_next_one_let_in(windows: tuple[Any, Msvcrt], tmp_path: Path) -> None:
+def test_a_second_writer_is_refused_and_the_next_one_let_in(
+    windows: tuple[Any, Msvcrt], tmp_path: Path
+) -> None:
     module, locks = windows
     with module.writer_lock(tmp_path / "lock", wait=False):
-        with pytest.raises(BlockingIOError), module.writer_lock(tmp_path / "lock", wait=False):
+        with (
+            pytest.raises(BlockingIOError),
+            module.writer_lock(tmp_path / "lock", wait=False),
+        ):
             pass
         assert len(locks.held) == 1
     assert locks.held == set()
@@ -69,7 +76,9 @@ def test_a_second_writer_is_refused_and_the_next_one_let_in(windows: tuple[Any, 
         pass
 
 
-def test_one_that_waits_goes_on_waiting_when_windows_gives_up(windows: tuple[Any, Msvcrt], tmp_path: Path) -> None:
+def test_one_that_waits_goes_on_waiting_when_windows_gives_up(
+    windows: tuple[Any, Msvcrt], tmp_path: Path
+) -> None:
     module, locks = windows
     (tmp_path / "lock").touch()
     about = (tmp_path / "lock").stat()
@@ -78,7 +87,9 @@ def test_one_that_waits_goes_on_waiting_when_windows_gives_up(windows: tuple[Any
         assert locks.given_up == 2
 
 
-def test_a_file_is_replaced_without_opening_its_folder(windows: tuple[Any, Msvcrt], tmp_path: Path) -> None:
+def test_a_file_is_replaced_without_opening_its_folder(
+    windows: tuple[Any, Msvcrt], tmp_path: Path
+) -> None:
     module, _ = windows
     module.replace_file(tmp_path / "manifest.json", b"one")
     module.replace_file(tmp_path / "manifest.json", b"two")

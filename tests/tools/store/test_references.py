@@ -17,16 +17,29 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
     if request.param == "memory":
         made = PassageIndex.in_memory([]).database
     else:
-        place: Path | Address = tmp_path / "i" if request.param == "file" else request.getfixturevalue("address")
+        place: Path | Address = (
+            tmp_path / "i"
+            if request.param == "file"
+            else request.getfixturevalue("address")
+        )
         made = PassageIndex.create(place).database
     with made.writing() as connection:
-        connection.execute("INSERT INTO files VALUES ('z.txt', ?, '')", (b"upload:/z.txt",))
-        connection.execute("INSERT INTO documents VALUES ('z', 'z.txt', 'z', '', ?, 1)", (b"",))
+        connection.execute(
+            "INSERT INTO files VALUES ('z.txt', ?, '')", (b"upload:/z.txt",)
+        )
+        connection.execute(
+            "INSERT INTO documents VALUES ('z', 'z.txt', 'z', '', ?, 1)", (b"",)
+        )
         connection.execute("INSERT INTO upload_data VALUES (1, 7, ?)", (b"bytes",))
         connection.execute("INSERT INTO uploads VALUES (1, ?, 5)", (b"upload:/z.txt",))
-        connection.execute("INSERT INTO passages VALUES (3, 0, 0, 0, 0, -1, 0, 7, ?, ?, ?)", (b"", b"", b""))
+        connection.execute(
+            "INSERT INTO passages VALUES (3, 0, 0, 0, 0, -1, 0, 7, ?, ?, ?)",
+            (b"", b"", b""),
+        )
         connection.execute("INSERT INTO dead VALUES (3, 1)")
-        connection.execute("INSERT INTO kg_names VALUES (2, 7, ?, ?)", (b"Bell", b"bell"))
+        connection.execute(
+            "INSERT INTO kg_names VALUES (2, 7, ?, ?)", (b"Bell", b"bell")
+        )
         connection.execute("INSERT INTO kg_vectors VALUES (2, 1, 7, ?)", (b"",))
         connection.execute("INSERT INTO kg_near VALUES (2, 7, ?)", (b"",))
     return made
@@ -46,7 +59,11 @@ def _count(database: Database, table: str) -> int:
 @pytest.mark.parametrize(
     ("table", "statement", "values"),
     [
-        ("documents", "INSERT INTO documents VALUES ('y', 'y.txt', 'y', '', ?, 1)", [b""]),
+        (
+            "documents",
+            "INSERT INTO documents VALUES ('y', 'y.txt', 'y', '', ?, 1)",
+            [b""],
+        ),
         ("files", "DELETE FROM files", []),
         ("uploads", "INSERT INTO uploads VALUES (2, NULL, 5)", []),
         ("uploads", "UPDATE uploads SET path = ?", [b"upload:/y.txt"]),
@@ -55,34 +72,54 @@ def _count(database: Database, table: str) -> int:
         ("kg_near", "INSERT INTO kg_near VALUES (3, 7, ?)", [b""]),
     ],
 )
-def test_the_database_refuses_an_orphan(database: Database, table: str, statement: str, values: list[bytes]) -> None:
+def test_the_database_refuses_an_orphan(
+    database: Database, table: str, statement: str, values: list[bytes]
+) -> None:
     with pytest.raises(Exception, match=r"(?i)foreign key constraint"):
         _write(database, statement, *values)
     assert _count(database, table) == 1
 
 
 @pytest.mark.parametrize(
-    ("owner", "tables"), [("upload_data", ["uploads"]), ("passages", ["dead"]), ("kg_names", ["kg_vectors", "kg_near"])]
+    ("owner", "tables"),
+    [
+        ("upload_data", ["uploads"]),
+        ("passages", ["dead"]),
+        ("kg_names", ["kg_vectors", "kg_near"]),
+    ],
 )
-def test_a_row_that_goes_takes_along_what_rests_on_it(database: Database, owner: str, tables: list[str]) -> None:
+def test_a_row_that_goes_takes_along_what_rests_on_it(
+    database: Database, owner: str, tables: list[str]
+) -> None:
     _write(database, f"DELETE FROM {owner}")
     assert [_count(database, table) for table in tables] == [0] * len(tables)
 
 
-def test_a_file_may_be_written_anew_within_a_transaction_while_documents_refer_to_it(database: Database) -> None:
+def test_a_file_may_be_written_anew_within_a_transaction_while_documents_refer_to_it(
+    database: Database,
+) -> None:
     with database.writing() as connection:
         connection.execute("DELETE FROM files")
-        connection.execute("INSERT INTO files VALUES ('z.txt', ?, '2')", (b"upload:/z.txt",))
+        connection.execute(
+            "INSERT INTO files VALUES ('z.txt', ?, '2')", (b"upload:/z.txt",)
+        )
     assert (_count(database, "documents"), _count(database, "uploads")) == (1, 1)
 
 
 def test_tables_that_are_rewritten_hold_what_they_held(database: Database) -> None:
     def rows() -> dict[str, list[Any]]:
         with database.reading() as connection:
-            return {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in JOURNAL_TABLES}
+            return {
+                table: connection.execute(f"SELECT * FROM {table}").fetchall()
+                for table in JOURNAL_TABLES
+            }
 
     before = rows()
     for _ in range(2):
         database.rewrite(JOURNAL_TABLES)
     assert rows() == before
-    assert [_count(database, table) for table in ("files", "documents", "uploads")] == [1, 1, 1]
+    assert [_count(database, table) for table in ("files", "documents", "uploads")] == [
+        1,
+        1,
+        1,
+    ]

@@ -24,12 +24,17 @@ TABLE = "CREATE TABLE notes (number INTEGER PRIMARY KEY, text TEXT NOT NULL)"
 
 def write(database: SqliteDatabase, *texts: str) -> None:
     with database.writing() as connection:
-        connection.executemany("INSERT INTO notes (text) VALUES (?)", [(text,) for text in texts])
+        connection.executemany(
+            "INSERT INTO notes (text) VALUES (?)", [(text,) for text in texts]
+        )
 
 
 def texts(database: SqliteDatabase) -> list[str]:
     with database.reading() as connection:
-        return [text for (text,) in connection.execute("SELECT text FROM notes ORDER BY number")]
+        return [
+            text
+            for (text,) in connection.execute("SELECT text FROM notes ORDER BY number")
+        ]
 
 
 @pytest.fixture
@@ -72,11 +77,16 @@ def test_a_transaction_is_on_the_disk_when_it_has_ended(file: SqliteDatabase) ->
         assert connection.execute("PRAGMA secure_delete").fetchone() == (1,)
 
 
-def test_a_file_that_was_made_anew_is_read_anew(file: SqliteDatabase, tmp_path: Path) -> None:
+def test_a_file_that_was_made_anew_is_read_anew(
+    file: SqliteDatabase, tmp_path: Path
+) -> None:
     write(file, "old")
     before = file.state()
     (tmp_path / "index.sqlite").unlink()
-    with pytest.raises(IndexNotFound, match=says(str(tmp_path), "holds no index any more", "ras-agent index")):
+    with pytest.raises(
+        IndexNotFound,
+        match=says(str(tmp_path), "holds no index any more", "ras-agent index"),
+    ):
         file.state()
     for path in tmp_path.iterdir():
         path.unlink()
@@ -88,7 +98,9 @@ def test_a_file_that_was_made_anew_is_read_anew(file: SqliteDatabase, tmp_path: 
 
 
 def test_a_file_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=says("index.sqlite.new", "could not be written")):
+    with pytest.raises(
+        StoreError, match=says("index.sqlite.new", "could not be written")
+    ):
         make_file(tmp_path, [(TABLE, ()), ("no SQL", ())])
     assert not (tmp_path / "index.sqlite").exists()
     make_file(tmp_path, [(TABLE, ()), ("INSERT INTO notes VALUES (?, ?)", (1, "one"))])
@@ -96,7 +108,9 @@ def test_a_file_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
     assert texts(SqliteDatabase(tmp_path)) == ["one"]
 
 
-def test_a_log_that_was_left_beside_no_file_is_not_read_into_a_new_one(tmp_path: Path) -> None:
+def test_a_log_that_was_left_beside_no_file_is_not_read_into_a_new_one(
+    tmp_path: Path,
+) -> None:
     for folder in (tmp_path / "old", tmp_path / "new"):
         folder.mkdir()
     make_file(tmp_path / "old", [(TABLE, ())])
@@ -108,7 +122,9 @@ def test_a_log_that_was_left_beside_no_file_is_not_read_into_a_new_one(tmp_path:
     assert texts(SqliteDatabase(tmp_path / "new")) == []
 
 
-def test_nothing_is_left_of_what_was_overwritten_and_deleted(file: SqliteDatabase, tmp_path: Path) -> None:
+def test_nothing_is_left_of_what_was_overwritten_and_deleted(
+    file: SqliteDatabase, tmp_path: Path
+) -> None:
     write(file, *(f"secret{number}" * 3 for number in range(500)))
     with file.writing() as connection:
         connection.execute("UPDATE notes SET text = 'open' WHERE number <= 250")
@@ -118,7 +134,9 @@ def test_nothing_is_left_of_what_was_overwritten_and_deleted(file: SqliteDatabas
     assert b"secret" not in (tmp_path / "index.sqlite").read_bytes()
 
 
-def test_rows_that_are_copied_to_be_written_anew_lie_in_no_temporary_file(file: SqliteDatabase) -> None:
+def test_rows_that_are_copied_to_be_written_anew_lie_in_no_temporary_file(
+    file: SqliteDatabase,
+) -> None:
     for database in (file, SqliteDatabase()):
         with database.writing() as connection:
             assert connection.execute("PRAGMA temp_store").fetchone() == (2,)  # memory
@@ -152,7 +170,9 @@ def test_what_is_in_memory_is_swept_and_compacted_too() -> None:
     database.close()
 
 
-def test_compaction_gives_back_the_space_of_deleted_rows(file: SqliteDatabase, tmp_path: Path) -> None:
+def test_compaction_gives_back_the_space_of_deleted_rows(
+    file: SqliteDatabase, tmp_path: Path
+) -> None:
     write(file, *("text" * 100 for _ in range(1000)))
     file.sweep()
     size = (tmp_path / "index.sqlite").stat().st_size
@@ -181,16 +201,32 @@ except IngestError as error:
 def test_one_process_alone_indexes_files(file: SqliteDatabase, tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-c", ALONE, str(tmp_path)]
     with file.alone():
-        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        assert told == f"{tmp_path}: another run is writing this index; wait for it to end\n"
-        with pytest.raises(IngestError, match="another run is writing this index"), SqliteDatabase(tmp_path).alone():
+        told = subprocess.run(
+            command, capture_output=True, text=True, check=True
+        ).stdout
+        assert (
+            told
+            == f"{tmp_path}: another run is writing this index; wait for it to end\n"
+        )
+        with (
+            pytest.raises(IngestError, match="another run is writing this index"),
+            SqliteDatabase(tmp_path).alone(),
+        ):
             pass
         write(SqliteDatabase(tmp_path), "what is not a run may write")
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "alone\n"
+    assert (
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        == "alone\n"
+    )
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="lists the open files of this process as Linux does")
-def test_closed_it_holds_no_file_open_and_can_be_used_again(file: SqliteDatabase, tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"),
+    reason="lists the open files of this process as Linux does",
+)
+def test_closed_it_holds_no_file_open_and_can_be_used_again(
+    file: SqliteDatabase, tmp_path: Path
+) -> None:
     def listed() -> list[str]:
         found = []
         for name in os.listdir("/proc/self/fd"):
@@ -216,7 +252,9 @@ def large(tmp_path: Path) -> Path:
     """The file of a database of several pages, which nobody has open."""
     make_file(tmp_path, [(TABLE, ())])
     with closing(sqlite3.connect(tmp_path / "index.sqlite")) as connection, connection:
-        connection.executemany("INSERT INTO notes (text) VALUES (?)", [("text" * 100,) for _ in range(200)])
+        connection.executemany(
+            "INSERT INTO notes (text) VALUES (?)", [("text" * 100,) for _ in range(200)]
+        )
     return tmp_path / "index.sqlite"
 
 
@@ -231,7 +269,12 @@ DAMAGES: dict[str, Any] = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_named_with_the_remedy(large: Path, damage: str) -> None:
     large.write_bytes(DAMAGES[damage](large.read_bytes()))
-    told = says(str(large), "is damaged", "delete the folder", "index its files again with `ras-agent index FILES")
+    told = says(
+        str(large),
+        "is damaged",
+        "delete the folder",
+        "index its files again with `ras-agent index FILES",
+    )
     with pytest.raises(IndexMismatch, match=told):
         texts(SqliteDatabase(large.parent))
     if damage != "nothing":  # that is a whole database without tables
@@ -249,7 +292,10 @@ def test_damage_that_no_reading_meets_is_found_by_the_check(large: Path) -> None
 
 def test_what_is_no_file_that_can_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "index.sqlite").mkdir()
-    with pytest.raises(StoreError, match=says(str(tmp_path / "index.sqlite"), "could not be used", "again")):
+    with pytest.raises(
+        StoreError,
+        match=says(str(tmp_path / "index.sqlite"), "could not be used", "again"),
+    ):
         texts(SqliteDatabase(tmp_path))
 
 
@@ -258,57 +304,91 @@ def test_a_full_disk_is_told_as_one(file: SqliteDatabase, tmp_path: Path) -> Non
     with file.writing() as connection:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages}")
-    told = says(str(tmp_path / "index.sqlite"), "could not be written", "the disk is full", "make room", "again")
+    told = says(
+        str(tmp_path / "index.sqlite"),
+        "could not be written",
+        "the disk is full",
+        "make room",
+        "again",
+    )
     with pytest.raises(StoreError, match=told):
         write(file, "text" * 10_000)
     assert texts(file) == ["one"]
 
 
 def test_a_row_that_is_there_twice_is_no_damage(database: SqliteDatabase) -> None:
-    with pytest.raises(Exception, match="UNIQUE") as raised, database.writing() as connection:
+    with (
+        pytest.raises(Exception, match="UNIQUE") as raised,
+        database.writing() as connection,
+    ):
         connection.executemany("INSERT INTO notes VALUES (1, ?)", [("one",), ("two",)])
     assert not isinstance(raised.value, IndexMismatch)
     assert texts(database) == []
 
 
-def test_a_folder_that_cannot_be_written_can_be_read(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_can_be_read(
+    large: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "access", lambda place, mode: mode != os.W_OK)
     database = SqliteDatabase(large.parent)
     assert len(texts(database)) == 200
     assert database.state() == database.state()
     assert [path.name for path in large.parent.iterdir()] == ["index.sqlite"]
-    with pytest.raises(StoreError, match=says(str(large), "could not be used", "can be written")):
+    with pytest.raises(
+        StoreError, match=says(str(large), "could not be used", "can be written")
+    ):
         write(database, "more")
 
 
 def test_no_copy_of_a_deleted_name_is_left_in_the_file(tmp_path: Path) -> None:
-    make_file(tmp_path, [(statement, ()) for statement in (*PASSAGES, *JOURNAL, *UPLOADS)])
+    make_file(
+        tmp_path, [(statement, ()) for statement in (*PASSAGES, *JOURNAL, *UPLOADS)]
+    )
     # in no order, so that rows move; without the rewriting, copies of two in a thousand are left
     database, draw = SqliteDatabase(tmp_path), random.Random(0)
-    names = [f"{draw.getrandbits(64):016x}{'x' * draw.randrange(30)}" for _ in range(12_000)]
+    names = [
+        f"{draw.getrandbits(64):016x}{'x' * draw.randrange(30)}" for _ in range(12_000)
+    ]
     gone = names[::6]
     with database.writing() as connection:
-        connection.execute("INSERT INTO files VALUES ('a.jsonl', ?, '')", (b"/a.jsonl",))
+        connection.execute(
+            "INSERT INTO files VALUES ('a.jsonl', ?, '')", (b"/a.jsonl",)
+        )
     for start in range(0, 12_000, 500):
         with database.writing() as connection:
-            rows = [(name, "a.jsonl", name[::-1], "line 1", b"", 1) for name in names[start : start + 500]]
-            connection.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)", rows)
+            rows = [
+                (name, "a.jsonl", name[::-1], "line 1", b"", 1)
+                for name in names[start : start + 500]
+            ]
+            connection.executemany(
+                "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)", rows
+            )
     with database.writing() as connection:
-        connection.executemany("DELETE FROM documents WHERE id = ?", [(name,) for name in gone])
+        connection.executemany(
+            "DELETE FROM documents WHERE id = ?", [(name,) for name in gone]
+        )
     with database.writing():
         database.rewrite(JOURNAL_TABLES)
     assert database.sweep()
     left = set(re.findall(rb"(?=([0-9a-f]{16}))", (tmp_path / FILE).read_bytes()))
-    assert [name for name in gone if left & {name[:16].encode(), name[15::-1].encode()}] == []
+    assert [
+        name for name in gone if left & {name[:16].encode(), name[15::-1].encode()}
+    ] == []
     database.check()
 
 
 @pytest.mark.parametrize("occurrence", [0, 1], ids=["one", "other"])
-def test_a_damaged_name_is_told_and_not_written_anew(tmp_path: Path, occurrence: int) -> None:
-    make_file(tmp_path, [(statement, ()) for statement in (*PASSAGES, *JOURNAL, *UPLOADS)])
+def test_a_damaged_name_is_told_and_not_written_anew(
+    tmp_path: Path, occurrence: int
+) -> None:
+    make_file(
+        tmp_path, [(statement, ()) for statement in (*PASSAGES, *JOURNAL, *UPLOADS)]
+    )
     database = SqliteDatabase(tmp_path)
     with database.writing() as connection:
-        connection.execute("INSERT INTO files VALUES ('zanderfeld.txt', ?, '')", (b"/a",))
+        connection.execute(
+            "INSERT INTO files VALUES ('zanderfeld.txt', ?, '')", (b"/a",)
+        )
     assert database.sweep()
     database.close()
     parts = (tmp_path / FILE).read_bytes().split(b"zanderfeld")
@@ -316,5 +396,8 @@ def test_a_damaged_name_is_told_and_not_written_anew(tmp_path: Path, occurrence:
     name = [b"zanderfeld", b"zanderfeld"]
     name[occurrence] = b"zunderfeld"
     (tmp_path / FILE).write_bytes(parts[0] + name[0] + parts[1] + name[1] + parts[2])
-    with pytest.raises(IndexMismatch, match=says("damaged", "malformed")), database.writing():
+    with (
+        pytest.raises(IndexMismatch, match=says("damaged", "malformed")),
+        database.writing(),
+    ):
         database.rewrite(JOURNAL_TABLES)

@@ -11,9 +11,16 @@ from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.passage_facts import knowledge_passages
 from ras_agent.tools.structure.given_triples import given_triples
 
-(BELL,) = knowledge_passages([PlacedTriple("Bell", "born in", "Edinburgh", "a.nt line 1")], "a.nt")
+(BELL,) = knowledge_passages(
+    [PlacedTriple("Bell", "born in", "Edinburgh", "a.nt line 1")], "a.nt"
+)
 LEITH = Passage("leith", "Leith flows through Edinburgh.")
-GIVEN = Triple("Bell", "born in", "Edinburgh", (Source("a.nt#bell", 0, 23, extractor="stated: a.nt line 1"),))
+GIVEN = Triple(
+    "Bell",
+    "born in",
+    "Edinburgh",
+    (Source("a.nt#bell", 0, 23, extractor="stated: a.nt line 1"),),
+)
 READ = Triple("Leith", "flows through", "Edinburgh", (Source("leith"),))
 
 
@@ -53,16 +60,27 @@ class OneHop:
 def both_ways(extractor, passages):
     """The output of one hop, which has to be the same for coroutines."""
     loop = OneHop(passages)
-    agent = create_ras_agent(planner=loop, retriever=loop, extractor=extractor, limits=Limits(max_hops=1))
-    out, again = agent.invoke({"question": "Who?"}), asyncio.run(agent.ainvoke({"question": "Who?"}))
+    agent = create_ras_agent(
+        planner=loop, retriever=loop, extractor=extractor, limits=Limits(max_hops=1)
+    )
+    out, again = (
+        agent.invoke({"question": "Who?"}),
+        asyncio.run(agent.ainvoke({"question": "Who?"})),
+    )
     for timed in (out, again):
-        timed["seconds"], timed["steps"] = 0, [{**step, "seconds": 0} for step in timed["steps"]]
+        timed["seconds"], timed["steps"] = (
+            0,
+            [{**step, "seconds": 0} for step in timed["steps"]],
+        )
     assert again == out
     return out
 
 
 def facts(out):
-    return [(fact["subject"], fact["sources"][0]["extractor"]) for fact in out["graph"]["facts"]]
+    return [
+        (fact["subject"], fact["sources"][0]["extractor"])
+        for fact in out["graph"]["facts"]
+    ]
 
 
 def failures(out):
@@ -76,7 +94,10 @@ def test_passages_are_parted_by_whether_they_come_with_triples():
 @pytest.mark.parametrize("kind", [Extractor, AsyncExtractor])
 def test_only_passages_that_come_with_no_triples_are_read(kind):
     extractor = kind()
-    assert facts(both_ways(extractor, [LEITH, BELL])) == [("Bell", "stated: a.nt line 1"), ("Leith", "mine")]
+    assert facts(both_ways(extractor, [LEITH, BELL])) == [
+        ("Bell", "stated: a.nt line 1"),
+        ("Leith", "mine"),
+    ]
     assert extractor.given == [["leith"], ["leith"]]
 
 
@@ -86,7 +107,9 @@ def test_no_extractor_is_asked_where_all_triples_are_given():
     assert extractor.given == []
 
 
-@pytest.mark.parametrize("error", [ModelCallError("no reply"), OSError("lost"), ValueError("what?")])
+@pytest.mark.parametrize(
+    "error", [ModelCallError("no reply"), OSError("lost"), ValueError("what?")]
+)
 def test_given_triples_outlive_an_extractor_that_fails(error):
     out = both_ways(Extractor(error), [BELL, LEITH])
     assert facts(out) == [("Bell", "stated: a.nt line 1")]
@@ -95,7 +118,10 @@ def test_given_triples_outlive_an_extractor_that_fails(error):
 
 def test_given_triples_outlive_a_budget_and_the_run_learns_of_its_end():
     out = both_ways(Extractor(BudgetExceeded("max_llm_calls", "")), [BELL, LEITH])
-    assert (facts(out), out["stop_reason"]) == ([("Bell", "stated: a.nt line 1")], "max_llm_calls")
+    assert (facts(out), out["stop_reason"]) == (
+        [("Bell", "stated: a.nt line 1")],
+        "max_llm_calls",
+    )
 
 
 def test_without_given_triples_a_failure_leaves_no_fact():

@@ -13,14 +13,25 @@ from ras_agent.tools.structure.llm import MOST_FACTS, LLMExtractor
 from ras_agent.tools.structure.parse_triples import parse_triples
 from tests.messages import says
 
-BELL = Passage("p1", "He moved to Canada. Bell was born in Edinburgh in 1847.", "Alexander Graham Bell")
+BELL = Passage(
+    "p1",
+    "He moved to Canada. Bell was born in Edinburgh in 1847.",
+    "Alexander Graham Bell",
+)
 LEITH = Passage("p2", "The Water of Leith flows through Edinburgh.", "Water of Leith")
-BORN, FLOWS = ("Bell", "was born in", "Edinburgh"), ("Water of Leith", "flows through", "Edinburgh")
+BORN, FLOWS = (
+    ("Bell", "was born in", "Edinburgh"),
+    ("Water of Leith", "flows through", "Edinburgh"),
+)
 BORN_LINE, FLOWS_LINE = (f"(S> {s} | P> {p} | O> {o})" for s, p, o in (BORN, FLOWS))
 
 
-def test_each_passage_is_read_in_its_own_call_and_facts_are_in_order(scripted_model: Any) -> None:
-    model = scripted_model(("Water of Leith\n", FLOWS_LINE), ("Graham Bell\n", BORN_LINE))
+def test_each_passage_is_read_in_its_own_call_and_facts_are_in_order(
+    scripted_model: Any,
+) -> None:
+    model = scripted_model(
+        ("Water of Leith\n", FLOWS_LINE), ("Graham Bell\n", BORN_LINE)
+    )
     extraction = LLMExtractor(model).extract([BELL, LEITH])
     assert extraction.triples == (
         Triple(*BORN, (Source("p1", 20, 55, extractor="scripted"),)),
@@ -30,13 +41,17 @@ def test_each_passage_is_read_in_its_own_call_and_facts_are_in_order(scripted_mo
     assert len(model.prompts) == 2
 
 
-def test_a_source_is_the_sentence_that_shares_most_with_the_fact(scripted_model: Any) -> None:
+def test_a_source_is_the_sentence_that_shares_most_with_the_fact(
+    scripted_model: Any,
+) -> None:
     (triple,) = LLMExtractor(scripted_model(BORN_LINE)).extract([BELL]).triples
     (source,) = triple.sources
     assert BELL.text[source.start : source.end] == "Bell was born in Edinburgh in 1847."
 
 
-def test_a_fact_in_another_script_is_unchecked_and_has_the_whole_passage_as_its_source(scripted_model: Any) -> None:
+def test_a_fact_in_another_script_is_unchecked_and_has_the_whole_passage_as_its_source(
+    scripted_model: Any,
+) -> None:
     passage = Passage("p", "贝尔出生于爱丁堡。他后来移居加拿大。")
     (triple,) = LLMExtractor(scripted_model(BORN_LINE)).extract([passage]).triples
     assert triple.sources == (Source("p", 0, 18, extractor="scripted", unchecked=True),)
@@ -44,12 +59,20 @@ def test_a_fact_in_another_script_is_unchecked_and_has_the_whole_passage_as_its_
 
 def test_passages_can_be_read_several_a_call(scripted_model: Any) -> None:
     model = scripted_model(f"{FLOWS_LINE}\n{BORN_LINE}", FLOWS_LINE)
-    extraction = LLMExtractor(model, passages_per_call=2, at_once=1).extract([BELL, LEITH, LEITH])
-    assert [triple.sources[0].passage_id for triple in extraction.triples] == ["p2", "p1", "p2"]
+    extraction = LLMExtractor(model, passages_per_call=2, at_once=1).extract(
+        [BELL, LEITH, LEITH]
+    )
+    assert [triple.sources[0].passage_id for triple in extraction.triples] == [
+        "p2",
+        "p1",
+        "p2",
+    ]
     assert "[2] Water of Leith" in model.prompts[0]
 
 
-def test_of_several_passages_a_fact_found_in_none_is_a_failure(scripted_model: Any) -> None:
+def test_of_several_passages_a_fact_found_in_none_is_a_failure(
+    scripted_model: Any,
+) -> None:
     model = scripted_model("(S> Zeus | P> rules | O> Olympus)")
     extraction = LLMExtractor(model, passages_per_call=2).extract([BELL, LEITH])
     assert extraction.triples == ()
@@ -63,7 +86,14 @@ def test_of_several_passages_a_fact_found_in_none_is_a_failure(scripted_model: A
 
 
 def test_a_repeated_fact_is_returned_once(scripted_model: Any) -> None:
-    assert len(LLMExtractor(scripted_model(f"{BORN_LINE}\n{BORN_LINE}")).extract([BELL]).triples) == 1
+    assert (
+        len(
+            LLMExtractor(scripted_model(f"{BORN_LINE}\n{BORN_LINE}"))
+            .extract([BELL])
+            .triples
+        )
+        == 1
+    )
 
 
 def test_no_passages_cost_no_call(scripted_model: Any) -> None:
@@ -79,15 +109,21 @@ def test_a_passage_without_facts_is_no_failure(scripted_model: Any) -> None:
     assert len(model.prompts) == 1
 
 
-def test_a_broken_line_is_asked_for_again_and_joins_the_good_ones(scripted_model: Any) -> None:
-    model = scripted_model(f"{BORN_LINE}\n(S> Bell | P> moved to)", "(S> Bell | P> moved to | O> Canada)")
+def test_a_broken_line_is_asked_for_again_and_joins_the_good_ones(
+    scripted_model: Any,
+) -> None:
+    model = scripted_model(
+        f"{BORN_LINE}\n(S> Bell | P> moved to)", "(S> Bell | P> moved to | O> Canada)"
+    )
     extraction = LLMExtractor(model).extract([BELL])
     assert [triple.object for triple in extraction.triples] == ["Edinburgh", "Canada"]
     assert extraction.failures == ()
     assert "not in the form of facts: (S› Bell | P› moved to)" in model.prompts[1]
 
 
-def test_a_line_that_stays_broken_is_a_failure_and_the_good_facts_are_returned(scripted_model: Any) -> None:
+def test_a_line_that_stays_broken_is_a_failure_and_the_good_facts_are_returned(
+    scripted_model: Any,
+) -> None:
     model = scripted_model(f"{BORN_LINE}\n(S> Bell | P> moved to)", "(S> Bell |")
     extraction = LLMExtractor(model).extract([BELL])
     assert [triple.object for triple in extraction.triples] == ["Edinburgh"]
@@ -100,8 +136,12 @@ def test_a_line_that_stays_broken_is_a_failure_and_the_good_facts_are_returned(s
     )
 
 
-@pytest.mark.parametrize("reply", ["", "   ", "I cannot help with that.", "<think>hm</think>"])
-def test_a_reply_of_prose_or_nothing_is_repaired(scripted_model: Any, reply: str) -> None:
+@pytest.mark.parametrize(
+    "reply", ["", "   ", "I cannot help with that.", "<think>hm</think>"]
+)
+def test_a_reply_of_prose_or_nothing_is_repaired(
+    scripted_model: Any, reply: str
+) -> None:
     extraction = LLMExtractor(scripted_model(reply, BORN_LINE)).extract([BELL])
     assert len(extraction.triples) == 1
     assert extraction.failures == ()
@@ -114,15 +154,21 @@ def test_prose_around_facts_is_no_failure(scripted_model: Any) -> None:
 
 
 def test_a_failing_call_costs_only_its_own_passage(scripted_model: Any) -> None:
-    model = scripted_model(("Water of Leith\n", FLOWS_LINE), ("Graham Bell\n", KeyError("broken")))
+    model = scripted_model(
+        ("Water of Leith\n", FLOWS_LINE), ("Graham Bell\n", KeyError("broken"))
+    )
     extraction = LLMExtractor(model).extract([BELL, LEITH])
     assert [triple.subject for triple in extraction.triples] == ["Water of Leith"]
     (failure,) = extraction.failures
     assert says("1 try", "KeyError: 'broken'", "passage p1").search(failure.message)
 
 
-def test_a_failing_repair_loses_no_facts_of_the_first_reply(scripted_model: Any) -> None:
-    extraction = LLMExtractor(scripted_model(f"{BORN_LINE}\n(S> x |", KeyError("broken"))).extract([BELL])
+def test_a_failing_repair_loses_no_facts_of_the_first_reply(
+    scripted_model: Any,
+) -> None:
+    extraction = LLMExtractor(
+        scripted_model(f"{BORN_LINE}\n(S> x |", KeyError("broken"))
+    ).extract([BELL])
     assert len(extraction.triples) == 1
     assert len(extraction.failures) == 1
 
@@ -133,15 +179,22 @@ def test_a_budget_that_ends_midway_loses_no_facts(scripted_model: Any) -> None:
     with metered(ledger):
         extraction = LLMExtractor(model, at_once=1).extract([BELL, LEITH])
     assert [triple.subject for triple in extraction.triples] == ["Bell"]
-    assert extraction.failures == (Failure("extractor", "max_llm_calls = 2 is used up (passage p2)", hop=3),)
+    assert extraction.failures == (
+        Failure("extractor", "max_llm_calls = 2 is used up (passage p2)", hop=3),
+    )
     assert len(model.prompts) == len(ledger.calls) == 1
 
 
 async def test_the_asynchronous_twin_does_the_same(scripted_model: Any) -> None:
-    model = scripted_model(("Water of Leith\n", FLOWS_LINE), ("Graham Bell\n", BORN_LINE))
+    model = scripted_model(
+        ("Water of Leith\n", FLOWS_LINE), ("Graham Bell\n", BORN_LINE)
+    )
     with metered(Ledger("extractor")) as ledger:
         extraction = await LLMExtractor(model).aextract([BELL, LEITH])
-    assert [triple.subject for triple in extraction.triples] == ["Bell", "Water of Leith"]
+    assert [triple.subject for triple in extraction.triples] == [
+        "Bell",
+        "Water of Leith",
+    ]
     assert len(ledger.calls) == 2
 
 
@@ -155,10 +208,15 @@ def test_calls_made_in_threads_are_on_the_ledger(scripted_model: Any) -> None:
             both.wait()
             return str.split(self, *args)
 
-    model = scripted_model(("Water of Leith\n", Meeting(FLOWS_LINE)), ("Graham Bell\n", Meeting(BORN_LINE)))
+    model = scripted_model(
+        ("Water of Leith\n", Meeting(FLOWS_LINE)), ("Graham Bell\n", Meeting(BORN_LINE))
+    )
     with metered(Ledger("extractor", hop=1)) as ledger:
         LLMExtractor(model, at_once=2).extract([BELL, LEITH])
-    assert [(call.role, call.hop) for call in ledger.calls] == [("extractor", 1), ("extractor", 1)]
+    assert [(call.role, call.hop) for call in ledger.calls] == [
+        ("extractor", 1),
+        ("extractor", 1),
+    ]
 
 
 def test_sizes_must_be_positive(scripted_model: Any) -> None:
@@ -169,7 +227,11 @@ def test_sizes_must_be_positive(scripted_model: Any) -> None:
 
 
 @given(
-    st.lists(st.sampled_from(["(S> a | P> b | O> c)", "</passage>", "[NONE]", "\n", "[SUFFICIENT]", "x"])).map("".join)
+    st.lists(
+        st.sampled_from(
+            ["(S> a | P> b | O> c)", "</passage>", "[NONE]", "\n", "[SUFFICIENT]", "x"]
+        )
+    ).map("".join)
 )
 def test_a_passage_holds_no_live_facts_and_stays_in_its_fence(text: str) -> None:
     """Even a model that repeats its whole last turn states no fact."""
@@ -183,30 +245,46 @@ def test_a_passage_holds_no_live_facts_and_stays_in_its_fence(text: str) -> None
     assert "[SUFFICIENT]" not in turn
 
 
-def test_of_a_reply_that_does_not_stop_the_first_facts_are_taken(scripted_model: Any) -> None:
-    reply = "\n".join(f"(S> Bell | P> said | O> {number})" for number in range(MOST_FACTS + 5))
+def test_of_a_reply_that_does_not_stop_the_first_facts_are_taken(
+    scripted_model: Any,
+) -> None:
+    reply = "\n".join(
+        f"(S> Bell | P> said | O> {number})" for number in range(MOST_FACTS + 5)
+    )
     passage = Passage("p1", " ".join(map(str, range(MOST_FACTS))), "Bell")
     found = LLMExtractor(scripted_model(reply)).extract([passage])
-    assert [fact.object for fact in found.triples] == [str(number) for number in range(MOST_FACTS)]
+    assert [fact.object for fact in found.triples] == [
+        str(number) for number in range(MOST_FACTS)
+    ]
     assert [failure.message for failure in found.failures] == [
         "only the first 1,000 of 1,005 facts were taken (passage p1)"
     ]
 
 
-QUILL = Passage("q", "Nora Quill is a potter who lives in Harlow. She has made bowls since 1990.", "Nora Quill")
+QUILL = Passage(
+    "q",
+    "Nora Quill is a potter who lives in Harlow. She has made bowls since 1990.",
+    "Nora Quill",
+)
 LIVES_LINE = "(S> Nora Quill | P> lives in | O> Harlow)"
 
 
-def test_a_fact_that_the_passage_does_not_hold_is_left_out_and_named(scripted_model: Any) -> None:
+def test_a_fact_that_the_passage_does_not_hold_is_left_out_and_named(
+    scripted_model: Any,
+) -> None:
     foreign = "(S> Nora Quill | P> worked with | O> Bruce Heezen)"
-    extraction = LLMExtractor(scripted_model(f"{LIVES_LINE}\n{foreign}")).extract([QUILL])
+    extraction = LLMExtractor(scripted_model(f"{LIVES_LINE}\n{foreign}")).extract(
+        [QUILL]
+    )
     assert [triple.object for triple in extraction.triples] == ["Harlow"]
     assert [failure.message for failure in extraction.failures] == [
         f"a fact left out, as the words are not in the passage, such as {foreign}: no 'Bruce Heezen' there (passage q)"
     ]
 
 
-def test_a_worked_example_of_the_prompt_is_no_fact_of_the_text(scripted_model: Any) -> None:
+def test_a_worked_example_of_the_prompt_is_no_fact_of_the_text(
+    scripted_model: Any,
+) -> None:
     copied = "(S> Marie Tharp | P> worked with | O> Bruce Heezen)"
     met = Passage("t", "Marie Tharp met Bruce Heezen in 1948.")
     extraction = LLMExtractor(scripted_model(copied), few_shot=True).extract([met])
@@ -216,14 +294,18 @@ def test_a_worked_example_of_the_prompt_is_no_fact_of_the_text(scripted_model: A
     ]
 
 
-def test_a_text_that_says_what_the_worked_example_says_keeps_its_fact(scripted_model: Any) -> None:
+def test_a_text_that_says_what_the_worked_example_says_keeps_its_fact(
+    scripted_model: Any,
+) -> None:
     tharp = Passage("t", "Marie Tharp worked with Bruce Heezen.")
     reply = "(S> Marie Tharp | P> worked with | O> Bruce Heezen)"
     extraction = LLMExtractor(scripted_model(reply), few_shot=True).extract([tharp])
     assert (len(extraction.triples), extraction.failures) == (1, ())
 
 
-def test_of_several_passages_a_fact_belongs_to_the_one_that_holds_both_ends(scripted_model: Any) -> None:
+def test_of_several_passages_a_fact_belongs_to_the_one_that_holds_both_ends(
+    scripted_model: Any,
+) -> None:
     near = Passage("near", "The Water of Leith flows and flows through town.")
     model = scripted_model(FLOWS_LINE)
     extraction = LLMExtractor(model, passages_per_call=2).extract([near, LEITH])

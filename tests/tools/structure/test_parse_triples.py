@@ -45,7 +45,10 @@ def test_the_same_two_triples_in_many_forms(reply: str) -> None:
     assert parsed.broken == ()
 
 
-@pytest.mark.parametrize("reply", ["", "[NONE]", "None.", "[]", "```json\n[]\n```", '{"triples": []}', "1.\n2."])
+@pytest.mark.parametrize(
+    "reply",
+    ["", "[NONE]", "None.", "[]", "```json\n[]\n```", '{"triples": []}', "1.\n2."],
+)
 def test_a_reply_without_facts_leaves_nothing_over(reply: str) -> None:
     parsed = parse_triples(reply)
     assert (parsed.triples, parsed.leftovers) == ((), ())
@@ -61,7 +64,9 @@ def test_a_reply_without_facts_leaves_nothing_over(reply: str) -> None:
         ('{"head": "Bell", "rela', '{"head": "Bell", "rela'),
     ],
 )
-def test_half_a_last_line_is_left_over_and_not_guessed(last_line: str, left_over: str) -> None:
+def test_half_a_last_line_is_left_over_and_not_guessed(
+    last_line: str, left_over: str
+) -> None:
     parsed = parse_triples(f"(S> a | P> b | O> c)\n{last_line}")
     assert parsed.triples == (ABC,)
     assert parsed.leftovers == parsed.broken == (left_over,)
@@ -88,7 +93,9 @@ def test_a_broken_triple_costs_no_other(broken: str) -> None:
 
 
 def test_prose_is_left_over_and_not_broken() -> None:
-    parsed = parse_triples('Here are the facts:\n(S> a | P> b | O> c)\nI left out "x" [sic] | sorry!')
+    parsed = parse_triples(
+        'Here are the facts:\n(S> a | P> b | O> c)\nI left out "x" [sic] | sorry!'
+    )
     assert parsed.triples == (ABC,)
     assert parsed.leftovers == ("Here are the facts:", 'I left out "x" [sic] | sorry!')
     assert parsed.broken == ()
@@ -97,15 +104,30 @@ def test_prose_is_left_over_and_not_broken() -> None:
 @pytest.mark.parametrize(
     ("reply", "triple"),
     [
-        ("(S> Paris (France) | P> lies on | O> Seine (river))", Triple("Paris (France)", "lies on", "Seine (river)")),
-        ("(S> Vienna | P> is a | O> capital (Austria)", Triple("Vienna", "is a", "capital (Austria)")),
-        (r"(S> AC\|DC | P> plays | O> smile :\))", Triple("AC|DC", "plays", "smile :)")),
+        (
+            "(S> Paris (France) | P> lies on | O> Seine (river))",
+            Triple("Paris (France)", "lies on", "Seine (river)"),
+        ),
+        (
+            "(S> Vienna | P> is a | O> capital (Austria)",
+            Triple("Vienna", "is a", "capital (Austria)"),
+        ),
+        (
+            r"(S> AC\|DC | P> plays | O> smile :\))",
+            Triple("AC|DC", "plays", "smile :)"),
+        ),
         ("(S> AC|DC | P> is | O> band|group)", Triple("AC|DC", "is", "band|group")),
         ("(S> p-value | P> is | O> p > 0.05)", Triple("p-value", "is", "p > 0.05")),
         (r"(S> \\server | P> holds | O> a\\b)", Triple("\\server", "holds", "a\\b")),
-        ('["The \\"Fab Four\\"", "came from", "Liverp\\u006fol"]', Triple('The "Fab Four"', "came from", "Liverpool")),
+        (
+            '["The \\"Fab Four\\"", "came from", "Liverp\\u006fol"]',
+            Triple('The "Fab Four"', "came from", "Liverpool"),
+        ),
         (r'["\alpha", "is", "a letter"]', Triple(r"\alpha", "is", "a letter")),
-        ('["Edinburgh", "has population", 506520]', Triple("Edinburgh", "has population", "506520")),
+        (
+            '["Edinburgh", "has population", 506520]',
+            Triple("Edinburgh", "has population", "506520"),
+        ),
         ("(S> 北京 | P> 位于 | O> 中国)", Triple("北京", "位于", "中国")),
     ],
 )
@@ -113,8 +135,14 @@ def test_special_characters_in_fields(reply: str, triple: Triple) -> None:
     assert parse_triples(reply).triples == (triple,)
 
 
-field = st.text(min_size=1, max_size=20).map(lambda text: " ".join(text.split())).filter(bool)
-tricky = st.text(alphabet="SPOspo>|()\\[]{}\"', \n.a", min_size=1, max_size=12).map(lambda text: " ".join(text.split()))
+field = (
+    st.text(min_size=1, max_size=20)
+    .map(lambda text: " ".join(text.split()))
+    .filter(bool)
+)
+tricky = st.text(alphabet="SPOspo>|()\\[]{}\"', \n.a", min_size=1, max_size=12).map(
+    lambda text: " ".join(text.split())
+)
 triples = st.builds(Triple, *[st.one_of(field, tricky.filter(bool))] * 3)
 
 
@@ -130,19 +158,34 @@ def test_a_mark_behind_a_backslash_starts_no_triple() -> None:
 
 
 WORDS = ("a", "b", "Edinburgh (city)", "p > 0.05", "北京", "")
-OTHERS = (*"()|\\>[]{}", "\\|", "[NONE]", "```", "```json", "<passage>", '"a"', "null", " ", ", ", "- ", "1. ", *WORDS)
+OTHERS = (
+    *"()|\\>[]{}",
+    "\\|",
+    "[NONE]",
+    "```",
+    "```json",
+    "<passage>",
+    '"a"',
+    "null",
+    " ",
+    ", ",
+    "- ",
+    "1. ",
+    *WORDS,
+)
 word, other = st.sampled_from(WORDS), st.sampled_from(OTHERS)
 marked = st.tuples(
     *(st.sampled_from(("(S> ", "S>", "(s> ", "(")), word),
     *(st.sampled_from((" | P> ", "|p>", " | ")), word),
     *(st.sampled_from((" | O> ", "|O>", "")), word, st.sampled_from((")", ""))),
 ).map("".join)
-listed = st.lists(st.sampled_from(('"a"', '"b"', '"c"', "1.5", "null", '"')), min_size=2, max_size=4).map(
-    lambda values: f"[{', '.join(values)}]"
-)
-keyed = st.lists(st.sampled_from(('"head": "a"', '"rel": "b"', '"tail": "c"', '"tail": ["c"]')), max_size=4).map(
-    lambda pairs: f"{{{', '.join(pairs)}}}"
-)
+listed = st.lists(
+    st.sampled_from(('"a"', '"b"', '"c"', "1.5", "null", '"')), min_size=2, max_size=4
+).map(lambda values: f"[{', '.join(values)}]")
+keyed = st.lists(
+    st.sampled_from(('"head": "a"', '"rel": "b"', '"tail": "c"', '"tail": ["c"]')),
+    max_size=4,
+).map(lambda pairs: f"{{{', '.join(pairs)}}}")
 one_line = st.lists(st.one_of(marked, listed, keyed, other), max_size=6).map("".join)
 replies = st.lists(one_line, max_size=4).map("\n".join)
 
@@ -157,51 +200,91 @@ def test_any_reply_is_parsed_into_whole_triples_of_one_line_each(reply: str) -> 
 
 
 @pytest.mark.parametrize("form", ["(S>", "S>", '["', "{"])
-def test_the_replies_drawn_above_hold_triples_of_each_form_and_broken_ones(form: str) -> None:
-    assert find_any(replies, lambda reply: reply.startswith(form) and bool(parse_triples(reply).triples))
-    assert find_any(replies, lambda reply: reply.startswith(form) and bool(parse_triples(reply).broken))
+def test_the_replies_drawn_above_hold_triples_of_each_form_and_broken_ones(
+    form: str,
+) -> None:
+    assert find_any(
+        replies,
+        lambda reply: reply.startswith(form) and bool(parse_triples(reply).triples),
+    )
+    assert find_any(
+        replies,
+        lambda reply: reply.startswith(form) and bool(parse_triples(reply).broken),
+    )
 
 
 @given(one_line, one_line)
-def test_a_good_triple_survives_garbage_on_the_lines_around_it(before: str, after: str) -> None:
+def test_a_good_triple_survives_garbage_on_the_lines_around_it(
+    before: str, after: str
+) -> None:
     parsed = parse_triples(f"{before}\n(S> good | P> triple | O> here)\n{after}")
     assert Triple("good", "triple", "here") in parsed.triples
 
 
-@given(st.lists(st.one_of(marked, st.sampled_from([text for text in OTHERS if '"' not in text and "`" not in text]))))
+@given(
+    st.lists(
+        st.one_of(
+            marked,
+            st.sampled_from(
+                [text for text in OTHERS if '"' not in text and "`" not in text]
+            ),
+        )
+    )
+)
 def test_no_word_vanishes(pieces: list[str]) -> None:
     """Every word is in a triple or left over. Quotes are left out, because the names of JSON keys do vanish."""
     reply = "".join(pieces)
     parsed = parse_triples(reply)
-    found = "".join(f"{triple.subject}{triple.predicate}{triple.object}" for triple in parsed.triples)
+    found = "".join(
+        f"{triple.subject}{triple.predicate}{triple.object}"
+        for triple in parsed.triples
+    )
     found += "".join(parsed.leftovers)
-    assert [found.count(text) for text in WORDS if text] == [reply.count(text) for text in WORDS if text]
+    assert [found.count(text) for text in WORDS if text] == [
+        reply.count(text) for text in WORDS if text
+    ]
 
 
 def test_a_field_beyond_its_bound_is_none_and_is_left_over() -> None:
     longest, longer = "x" * 1000, "x" * 1001
-    parsed = parse_triples(f"(S> a | P> is | O> {longest})\n(S> b | P> is | O> {longer})\n(S> c | P> is | O> d)")
+    parsed = parse_triples(
+        f"(S> a | P> is | O> {longest})\n(S> b | P> is | O> {longer})\n(S> c | P> is | O> d)"
+    )
     assert parsed.triples == (Triple("a", "is", longest), Triple("c", "is", "d"))
     assert parsed.broken == (f"(S> b | P> is | O> {longer})",)
 
 
 def test_blank_lines_before_a_closing_parenthesis_are_inside_the_triple() -> None:
-    parsed = parse_triples("(S> a | P> is | O> b (c \n\n ) \n ) (S> d | P> is | O> e \n\n f")
+    parsed = parse_triples(
+        "(S> a | P> is | O> b (c \n\n ) \n ) (S> d | P> is | O> e \n\n f"
+    )
     assert parsed.triples == (Triple("a", "is", "b (c )"), Triple("d", "is", "e"))
 
 
-def test_the_last_line_of_a_reply_that_was_cut_off_states_no_triple_without_marks() -> None:
+def test_the_last_line_of_a_reply_that_was_cut_off_states_no_triple_without_marks() -> (
+    None
+):
     reply = "a | b | c\nd | e | fg"
     assert parse_triples(reply).triples == (ABC, Triple("d", "e", "fg"))
     cut = parse_triples(reply, cut_off=True)
     assert (cut.triples, cut.broken) == ((ABC,), ("d | e | fg",))
-    assert parse_triples("(S> a | P> b | O> c)\nd | e | fg", cut_off=True).triples == (ABC,)
-    assert parse_triples("a | b | c\n(S> d | P> e | O> f)", cut_off=True).triples == (ABC, DEF)
+    assert parse_triples("(S> a | P> b | O> c)\nd | e | fg", cut_off=True).triples == (
+        ABC,
+    )
+    assert parse_triples("a | b | c\n(S> d | P> e | O> f)", cut_off=True).triples == (
+        ABC,
+        DEF,
+    )
 
 
 def test_the_form_that_the_prompt_shows_is_no_triple() -> None:
-    parsed = parse_triples("(S> subject | P> predicate | O> object)\n(S> a | P> b | O> c)")
-    assert (parsed.triples, parsed.broken) == ((ABC,), ("(S> subject | P> predicate | O> object)",))
+    parsed = parse_triples(
+        "(S> subject | P> predicate | O> object)\n(S> a | P> b | O> c)"
+    )
+    assert (parsed.triples, parsed.broken) == (
+        (ABC,),
+        ("(S> subject | P> predicate | O> object)",),
+    )
 
 
 def test_bold_around_a_whole_field_is_left_out() -> None:

@@ -68,20 +68,36 @@ def test_a_column_of_words_in_front_is_no_number_of_a_row() -> None:
     ("line", "triple"),
     [
         ("`Bell` | `was born in` | `Edinburgh`", ("Bell", "was born in", "Edinburgh")),
-        ("- __Bell__ -> was born in -> __Edinburgh__", ("Bell", "was born in", "Edinburgh")),
+        (
+            "- __Bell__ -> was born in -> __Edinburgh__",
+            ("Bell", "was born in", "Edinburgh"),
+        ),
         ("**Bell | was born in | Edinburgh**", ("Bell", "was born in", "Edinburgh")),
-        ("“Bell” | *was born in* | ** Edinburgh **", ("Bell", "was born in", "Edinburgh")),
-        ("Edith | says | `yes` or `no` to you", ("Edith", "says", "`yes` or `no` to you")),
+        (
+            "“Bell” | *was born in* | ** Edinburgh **",
+            ("Bell", "was born in", "Edinburgh"),
+        ),
+        (
+            "Edith | says | `yes` or `no` to you",
+            ("Edith", "says", "`yes` or `no` to you"),
+        ),
         (r"AC\|DC | plays | rock", ("AC|DC", "plays", "rock")),
         (r"(AC\|DC | plays | rock)", ("AC|DC", "plays", "rock")),
-        ("(Bell (the inventor) | lived in | Boston)", ("Bell (the inventor)", "lived in", "Boston")),
+        (
+            "(Bell (the inventor) | lived in | Boston)",
+            ("Bell (the inventor)", "lived in", "Boston"),
+        ),
     ],
 )
-def test_quotes_and_markup_around_a_whole_field_are_left_out(line: str, triple: tuple[str, str, str]) -> None:
+def test_quotes_and_markup_around_a_whole_field_are_left_out(
+    line: str, triple: tuple[str, str, str]
+) -> None:
     assert read_lines(line).triples == [triple]
 
 
-def test_a_field_is_unmarked_as_often_as_it_is_marked_but_keeps_marks_around_its_parts() -> None:
+def test_a_field_is_unmarked_as_often_as_it_is_marked_but_keeps_marks_around_its_parts() -> (
+    None
+):
     assert unmarked(' **_"a  b"_** ') == "a b"
     assert unmarked("“a”") == "a"
     assert unmarked('"a" and "b"') == '"a" and "b"'
@@ -89,14 +105,21 @@ def test_a_field_is_unmarked_as_often_as_it_is_marked_but_keeps_marks_around_its
 
 
 def test_lines_with_a_label_each_make_a_triple_across_blank_lines() -> None:
-    found = read_lines("Subject: a\n\nPredicate: b\n\nObject: c\nSubject: d\nPredicate: e\nObject: f")
+    found = read_lines(
+        "Subject: a\n\nPredicate: b\n\nObject: c\nSubject: d\nPredicate: e\nObject: f"
+    )
     assert (found.triples, found.others) == ([ABC, DEF], [])
 
 
 @pytest.mark.parametrize("between", ["and so on", "\nand so on"])
-def test_lines_with_a_label_each_that_are_parted_by_another_are_left_over(between: str) -> None:
+def test_lines_with_a_label_each_that_are_parted_by_another_are_left_over(
+    between: str,
+) -> None:
     found = read_lines(f"Subject: a\nPredicate: b\n{between}\nObject: c")
-    assert (found.triples, found.others) == ([], ["Subject: a", "Predicate: b", "and so on", "Object: c"])
+    assert (found.triples, found.others) == (
+        [],
+        ["Subject: a", "Predicate: b", "and so on", "Object: c"],
+    )
 
 
 def test_a_line_with_two_marks_is_no_field_of_one() -> None:
@@ -111,11 +134,21 @@ def test_labels_at_the_end_of_which_one_is_missing_are_left_over() -> None:
 
 def test_a_label_without_a_field_is_left_over() -> None:
     found = read_lines("Subject:\nPredicate: b\nObject: c")
-    assert (found.triples, found.others) == ([], ["Subject:", "Predicate: b", "Object: c"])
+    assert (found.triples, found.others) == (
+        [],
+        ["Subject:", "Predicate: b", "Object: c"],
+    )
 
 
 @pytest.mark.parametrize(
-    "form", ["{} | b | c", "a | {} | c", "a | b | {}", "Subject: {}\nPredicate: b\nObject: c", "(a, b, {})"]
+    "form",
+    [
+        "{} | b | c",
+        "a | {} | c",
+        "a | b | {}",
+        "Subject: {}\nPredicate: b\nObject: c",
+        "(a, b, {})",
+    ],
 )
 def test_a_field_has_a_thousand_characters_at_most(form: str) -> None:
     longest, longer = form.format("x" * 1000), form.format("x" * 1001)
@@ -151,7 +184,9 @@ def test_what_states_no_triple_is_left_over(line: str) -> None:
     assert (found.triples, found.others) == ([ABC, DEF], [line])
 
 
-@pytest.mark.parametrize("text", ["a | b | c\nd | e | f", "a | b | c\nSubject: d\nPredicate: e\nObject: f"])
+@pytest.mark.parametrize(
+    "text", ["a | b | c\nd | e | f", "a | b | c\nSubject: d\nPredicate: e\nObject: f"]
+)
 def test_the_last_line_of_a_text_that_was_cut_off_states_nothing(text: str) -> None:
     assert read_lines(text).triples == [ABC, DEF]
     found = read_lines(text, cut_off=True)

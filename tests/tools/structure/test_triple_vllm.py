@@ -52,20 +52,31 @@ class LLM:
         return self.tokenizer
 
     def generate(
-        self, prompts: Sequence[dict[str, list[int]]], sampling_params: SamplingParams, *, use_tqdm: bool
+        self,
+        prompts: Sequence[dict[str, list[int]]],
+        sampling_params: SamplingParams,
+        *,
+        use_tqdm: bool,
     ) -> list[Any]:
         assert sampling_params.temperature == 0
         self.batches.append(len(prompts))
-        return [self._one(prompt["prompt_token_ids"], sampling_params.max_tokens) for prompt in prompts]
+        return [
+            self._one(prompt["prompt_token_ids"], sampling_params.max_tokens)
+            for prompt in prompts
+        ]
 
     def _one(self, tokens: list[int], most: int) -> Any:
         assert len(tokens) + most <= self.max_model_len
-        made = self.model.generate(torch.tensor([tokens]), max_new_tokens=most, do_sample=False)[0, len(tokens) :]
+        made = self.model.generate(
+            torch.tensor([tokens]), max_new_tokens=most, do_sample=False
+        )[0, len(tokens) :]
         written = made.tolist()
         output = SimpleNamespace(
             text=self.tokenizer.decode(written, skip_special_tokens=True),
             token_ids=written,
-            finish_reason="stop" if written[-1] == self.tokenizer.eos_token_id else "length",
+            finish_reason="stop"
+            if written[-1] == self.tokenizer.eos_token_id
+            else "length",
         )
         return SimpleNamespace(outputs=[output])
 
@@ -84,31 +95,43 @@ def folder(memorising_model: Callable[[str], Path]) -> Path:
     return memorising_model("llama")
 
 
-def test_the_facts_and_failures_are_those_of_the_local_path(folder: Path, vllm: list[Any]) -> None:
+def test_the_facts_and_failures_are_those_of_the_local_path(
+    folder: Path, vllm: list[Any]
+) -> None:
     bulk = resolve_extractor(f"text2triple-vllm:{folder}")
     local = resolve_extractor(f"text2triple:{folder}")
     found, expected = bulk.extract(PASSAGES), local.extract(PASSAGES)
-    assert [str(triple) for triple in found.triples] == [str(triple) for triple in expected.triples]
-    assert [[one.start, one.end] for triple in found.triples for one in triple.sources] == [
-        [one.start, one.end] for triple in expected.triples for one in triple.sources
+    assert [str(triple) for triple in found.triples] == [
+        str(triple) for triple in expected.triples
     ]
+    assert [
+        [one.start, one.end] for triple in found.triples for one in triple.sources
+    ] == [[one.start, one.end] for triple in expected.triples for one in triple.sources]
     assert found.failures == expected.failures
     assert vllm[0].max_model_len == 512 + 256
 
 
-def test_callers_at_the_same_time_make_batches_of_the_engine(folder: Path, vllm: list[Any]) -> None:
+def test_callers_at_the_same_time_make_batches_of_the_engine(
+    folder: Path, vllm: list[Any]
+) -> None:
     extractor: Any = resolve_extractor(f"text2triple-vllm:{folder}#target_tokens=8")
 
     async def ask() -> None:
-        await asyncio.gather(*(extractor.aextract([PASSAGES[number % 3]]) for number in range(20)))
+        await asyncio.gather(
+            *(extractor.aextract([PASSAGES[number % 3]]) for number in range(20))
+        )
 
     asyncio.run(ask())
     assert sum(vllm[0].batches) == 20
     assert len(vllm[0].batches) < 20
 
 
-def test_options_that_are_not_the_decodings_are_the_engines(folder: Path, vllm: list[Any]) -> None:
-    resolve_extractor(f"text2triple-vllm:{folder}#gpu_memory_utilization=0.5,target_tokens=8,enforce_eager")
+def test_options_that_are_not_the_decodings_are_the_engines(
+    folder: Path, vllm: list[Any]
+) -> None:
+    resolve_extractor(
+        f"text2triple-vllm:{folder}#gpu_memory_utilization=0.5,target_tokens=8,enforce_eager"
+    )
     resolve_extractor(f"text2triple-vllm:{folder}#dtype=bfloat16,enforce_eager=False")
     assert [(engine.options, engine.max_model_len) for engine in vllm] == [
         (("float32", 0.5, True), 520),
@@ -119,12 +142,20 @@ def test_options_that_are_not_the_decodings_are_the_engines(folder: Path, vllm: 
 
 
 def test_what_vllm_has_not_is_an_error_that_names_what_has(
-    folder: Path, vllm: list[Any], memorising_model: Callable[[str], Path], tmp_path: Path
+    folder: Path,
+    vllm: list[Any],
+    memorising_model: Callable[[str], Path],
+    tmp_path: Path,
 ) -> None:
-    with pytest.raises(SettingsError, match=says("no beams", f"text2triple:{folder} has them")):
+    with pytest.raises(
+        SettingsError, match=says("no beams", f"text2triple:{folder} has them")
+    ):
         resolve_extractor(f"text2triple-vllm:{folder}#beams=4")
     encoder = memorising_model("t5")
-    with pytest.raises(SettingsError, match=says("no model with an encoder", f"take text2triple:{encoder}")):
+    with pytest.raises(
+        SettingsError,
+        match=says("no model with an encoder", f"take text2triple:{encoder}"),
+    ):
         resolve_extractor(f"text2triple-vllm:{encoder}")
     with pytest.raises(WeightsError, match="cannot load the model"):
         resolve_extractor(f"text2triple-vllm:{tmp_path}")
@@ -133,13 +164,17 @@ def test_what_vllm_has_not_is_an_error_that_names_what_has(
     assert vllm == []
 
 
-def test_without_vllm_the_extra_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_vllm_the_extra_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(MissingExtra, match=r"ras-agent\[vllm\]"):
         resolve_extractor(f"text2triple-vllm:{folder}")
 
 
-def test_the_fingerprint_is_that_of_the_weights(folder: Path, vllm: list[Any], tmp_path: Path) -> None:
+def test_the_fingerprint_is_that_of_the_weights(
+    folder: Path, vllm: list[Any], tmp_path: Path
+) -> None:
     first: Any = resolve_extractor(f"text2triple-vllm:{folder}")
     again: Any = resolve_extractor(f"text2triple-vllm:{folder}")
     assert first.fingerprint == again.fingerprint

@@ -36,7 +36,15 @@ def test_a_line_with_fewer_than_three_fields_is_read_as_a_sentence(line: str) ->
     assert parsed.leftovers == ()
 
 
-@pytest.mark.parametrize("line", ["(S> Bell | P> moved to)", "(S> Bell |", "| Name | Year |", "Ada lived in London."])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(S> Bell | P> moved to)",
+        "(S> Bell |",
+        "| Name | Year |",
+        "Ada lived in London.",
+    ],
+)
 def test_a_line_that_states_nothing_and_prose_stay_left_over(line: str) -> None:
     parsed = mended(parse_triples(line))
     assert (parsed.triples, parsed.leftovers) == ((), (line,))
@@ -60,7 +68,9 @@ def test_the_last_line_of_a_reply_that_was_cut_off_is_not_mended() -> None:
         "1. (Rhine, flows through the Neth",
     ],
 )
-def test_a_last_line_that_lacks_its_closing_mark_is_no_fact_but_counted(line: str) -> None:
+def test_a_last_line_that_lacks_its_closing_mark_is_no_fact_but_counted(
+    line: str,
+) -> None:
     parsed = mended(parse_triples(f"(S> Ada | P> was born in London)\n{line}"))
     assert [fact.object for fact in parsed.triples] == ["London"]
     assert parsed.broken == (line,)
@@ -73,20 +83,30 @@ def test_a_line_without_closing_marks_is_no_fact_where_the_reply_was_cut_off() -
 
 
 def test_whole_facts_come_first_and_stay() -> None:
-    parsed = mended(parse_triples("(S> Ada | P> lived in Paris)\n(S> Ada | P> was born in | O> London)"))
+    parsed = mended(
+        parse_triples(
+            "(S> Ada | P> lived in Paris)\n(S> Ada | P> was born in | O> London)"
+        )
+    )
     assert [fact.object for fact in parsed.triples] == ["London", "Paris"]
 
 
-def test_mended_facts_need_no_repair_and_stand_in_the_passage(scripted_model: Any) -> None:
+def test_mended_facts_need_no_repair_and_stand_in_the_passage(
+    scripted_model: Any,
+) -> None:
     reply = "(S> Big Stone Gap | P> is set in Virginia)\n(S> Big Stone Gap | P> was filmed in Toronto)"
     model = scripted_model(reply)
     extraction = LLMExtractor(model).extract([GAP])
-    assert [(fact.predicate, fact.object) for fact in extraction.triples] == [("is set in", "Virginia")]
+    assert [(fact.predicate, fact.object) for fact in extraction.triples] == [
+        ("is set in", "Virginia")
+    ]
     assert ["'Toronto'" in failure.message for failure in extraction.failures] == [True]
     assert len(model.prompts) == 1
 
 
-def test_what_cannot_be_mended_is_asked_for_again_and_then_a_failure(scripted_model: Any) -> None:
+def test_what_cannot_be_mended_is_asked_for_again_and_then_a_failure(
+    scripted_model: Any,
+) -> None:
     reply = "(S> 贝尔 | P> 出生于爱丁堡)"
     extraction = LLMExtractor(scripted_model(reply, reply)).extract([GAP])
     assert extraction.triples == ()

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.tools.subgraph.composition import INSTANCES, SCORERS, Composition, CompositionError, parse_composition
+from ras_agent.tools.subgraph.composition import (
+    INSTANCES,
+    SCORERS,
+    Composition,
+    CompositionError,
+    parse_composition,
+)
 
 TABLE_4 = (
     "ppr>shortest>random",
@@ -39,13 +45,21 @@ def test_the_instances_are_those_of_table_4() -> None:
 
 @pytest.mark.parametrize("number", range(21))
 def test_an_instance_is_named_by_its_number_or_its_string(number: int) -> None:
-    assert parse_composition(number) == parse_composition(str(number)) == parse_composition(TABLE_4[number])
+    assert (
+        parse_composition(number)
+        == parse_composition(str(number))
+        == parse_composition(TABLE_4[number])
+    )
 
 
 @given(
     st.builds(
         lambda extraction, pruning, filtering, guide, refinement: Composition(
-            extraction, pruning, filtering, guide if filtering == "beam" else "", refinement
+            extraction,
+            pruning,
+            filtering,
+            guide if filtering == "beam" else "",
+            refinement,
         ),
         st.sampled_from(["ppr", "rwr", "ego"]),
         st.sampled_from(["", *SCORERS]),
@@ -56,7 +70,9 @@ def test_an_instance_is_named_by_its_number_or_its_string(number: int) -> None:
 )
 def test_every_composition_parses_back(composition: Composition) -> None:
     assert parse_composition(str(composition)) == composition
-    assert parse_composition(str(composition).replace(">", " > ").upper()) == composition
+    assert (
+        parse_composition(str(composition).replace(">", " > ").upper()) == composition
+    )
 
 
 def test_it_knows_which_scorers_it_needs() -> None:
@@ -71,10 +87,19 @@ def test_it_knows_which_scorers_it_needs() -> None:
         ("-1", "no instance -1"),
         ("ppr>shortest", "has 2 modules, expected three"),
         ("", "has 1 modules"),
-        ("hop>shortest>random", "unknown subgraph extraction 'hop'; known: ppr, rwr, ego"),
-        ("ppr+tfidf>shortest>random", "unknown scorer behind '\\+' 'tfidf'; known: bm25, st"),
+        (
+            "hop>shortest>random",
+            "unknown subgraph extraction 'hop'; known: ppr, rwr, ego",
+        ),
+        (
+            "ppr+tfidf>shortest>random",
+            "unknown scorer behind '\\+' 'tfidf'; known: bm25, st",
+        ),
         ("ppr+>shortest>random", "unknown scorer behind '\\+' ''"),
-        ("ppr>longest>random", "unknown path filtering 'longest'; known: shortest, complete, beam:<scorer>"),
+        (
+            "ppr>longest>random",
+            "unknown path filtering 'longest'; known: shortest, complete, beam:<scorer>",
+        ),
         ("ppr>beam>random", "unknown scorer behind 'beam:' ''"),
         ("ppr>shortest:st>random", "without a scorer, write only 'shortest'"),
         ("ppr>shortest>best", "unknown path refinement 'best'; known: random, bm25"),

@@ -14,11 +14,15 @@ AGAIN = Triple("bell", "was born in", "Edinburgh", (Source("p2", 3, 8),))
 FLOWS = Triple("Water of Leith", "flows through", "Edinburgh", (Source("p2", 9, 20),))
 
 
-def test_names_with_one_key_are_one_node_and_a_fact_stated_twice_has_both_sources() -> None:
+def test_names_with_one_key_are_one_node_and_a_fact_stated_twice_has_both_sources() -> (
+    None
+):
     graph = Graph.from_triples([BORN, AGAIN, FLOWS])
     assert list(graph.nodes) == ["Bell", "Edinburgh", "Water of Leith"]
     assert graph.edges.tolist() == [[0, 0, 1], [2, 1, 1]]
-    assert graph.triple(0) == Triple("Bell", "was born in", "Edinburgh", (Source("p1", 0, 9), Source("p2", 3, 8)))
+    assert graph.triple(0) == Triple(
+        "Bell", "was born in", "Edinburgh", (Source("p1", 0, 9), Source("p2", 3, 8))
+    )
     assert (graph.find("BELL"), graph.find("Paris")) == (0, None)
 
 
@@ -29,7 +33,9 @@ def test_a_question_graph_and_an_index_give_the_same_facts() -> None:
     for graph in (of_question, of_index):
         edges = range(len(graph.edges))
         assert {graph.triple(edge).key for edge in edges} == {BORN.key, FLOWS.key}
-        assert {source.passage_id for edge in edges for source in graph.triple(edge).sources} == {"p1", "p2"}
+        assert {
+            source.passage_id for edge in edges for source in graph.triple(edge).sources
+        } == {"p1", "p2"}
         assert graph.nodes[graph.find("water of leith") or 0] == "Water of Leith"
 
 
@@ -57,8 +63,13 @@ def test_the_empty_graph_has_empty_parts() -> None:
 
 def test_a_path_shows_which_way_its_edges_point(family: Graph) -> None:
     path = Path((0, 1, 5), (0, 5))
-    assert path.text(family) == "frederica → spouse → ernest_augustus ← parents ← george_v"
-    assert path.scored_text(family) == "frederica → spouse → ernest augustus ← parents ← george v"
+    assert (
+        path.text(family) == "frederica → spouse → ernest_augustus ← parents ← george_v"
+    )
+    assert (
+        path.scored_text(family)
+        == "frederica → spouse → ernest augustus ← parents ← george v"
+    )
     assert [str(triple) for triple in path.triples(family)] == [
         "(S> frederica | P> spouse | O> ernest_augustus)",
         "(S> george_v | P> parents | O> ernest_augustus)",

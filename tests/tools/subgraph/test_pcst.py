@@ -19,7 +19,14 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, textualise
-from ras_agent.tools.subgraph.pcst import PCSTFinder, PCSTSettings, Prizes, instance_of, prizes_of, steiner_tree
+from ras_agent.tools.subgraph.pcst import (
+    PCSTFinder,
+    PCSTSettings,
+    Prizes,
+    instance_of,
+    prizes_of,
+    steiner_tree,
+)
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scoring import Scored
 
@@ -34,7 +41,9 @@ def problems(draw: Any) -> tuple[np.ndarray, Prizes]:
     nodes = draw(st.lists(SIZES, min_size=count, max_size=count))
     edges = draw(st.lists(SIZES, min_size=len(ends), max_size=len(ends)))
     cost = draw(st.sampled_from([0.5, 1.0]))
-    return np.array(ends, np.int64).reshape(-1, 2), Prizes(np.array(nodes), np.array(edges), cost)
+    return np.array(ends, np.int64).reshape(-1, 2), Prizes(
+        np.array(nodes), np.array(edges), cost
+    )
 
 
 def connected(nodes: set[int], edges: list[tuple[int, int]]) -> bool:
@@ -45,7 +54,12 @@ def connected(nodes: set[int], edges: list[tuple[int, int]]) -> bool:
     return reached == nodes
 
 
-def best_value(ends: np.ndarray, node_prizes: np.ndarray, edge_prizes: np.ndarray, costs: np.ndarray) -> float:
+def best_value(
+    ends: np.ndarray,
+    node_prizes: np.ndarray,
+    edge_prizes: np.ndarray,
+    costs: np.ndarray,
+) -> float:
     """By trying every connected subgraph: prizes of nodes and edges less the costs of edges."""
     value = float(node_prizes.max(initial=0.0))  # one node alone
     for size in range(1, len(ends) + 1):
@@ -53,36 +67,52 @@ def best_value(ends: np.ndarray, node_prizes: np.ndarray, edge_prizes: np.ndarra
             edges = [(int(ends[e, 0]), int(ends[e, 1])) for e in chosen]
             nodes = {end for edge in edges for end in edge}
             if connected(nodes, edges):
-                gained = node_prizes[list(nodes)].sum() + edge_prizes[list(chosen)].sum()
+                gained = (
+                    node_prizes[list(nodes)].sum() + edge_prizes[list(chosen)].sum()
+                )
                 value = max(value, float(gained - costs[list(chosen)].sum()))
     return value
 
 
 def objective(prizes: Prizes, nodes: np.ndarray, edges: np.ndarray) -> float:
     """Eq. 7: what `nodes` and `edges` (places in the subgraph) are worth, less what the edges cost."""
-    return float(prizes.nodes[nodes].sum() + prizes.edges[edges].sum() - prizes.cost * len(edges))
+    return float(
+        prizes.nodes[nodes].sum() + prizes.edges[edges].sum() - prizes.cost * len(edges)
+    )
 
 
 @given(problems())
 def test_virtual_nodes_keep_the_best_value(problem: tuple[np.ndarray, Prizes]) -> None:
     ends, prizes = problem
-    wanted = best_value(ends, prizes.nodes, prizes.edges, np.full(len(ends), prizes.cost))
+    wanted = best_value(
+        ends, prizes.nodes, prizes.edges, np.full(len(ends), prizes.cost)
+    )
     made = instance_of(ends, prizes)
-    assert best_value(made.ends, made.prizes, np.zeros(len(made.ends)), made.costs) == pytest.approx(wanted)
+    assert best_value(
+        made.ends, made.prizes, np.zeros(len(made.ends)), made.costs
+    ) == pytest.approx(wanted)
 
 
 @given(problems())
-def test_the_tree_is_connected_and_within_its_guarantee(problem: tuple[np.ndarray, Prizes]) -> None:
+def test_the_tree_is_connected_and_within_its_guarantee(
+    problem: tuple[np.ndarray, Prizes],
+) -> None:
     ends, prizes = problem
     count = len(prizes.nodes)
-    edges = np.stack([ends[:, 0], np.arange(len(ends)), ends[:, 1]], axis=1).astype(np.int32)
-    graph = Graph([str(n) for n in range(count)], [str(e) for e in range(len(ends))], edges)
+    edges = np.stack([ends[:, 0], np.arange(len(ends)), ends[:, 1]], axis=1).astype(
+        np.int32
+    )
+    graph = Graph(
+        [str(n) for n in range(count)], [str(e) for e in range(len(ends))], edges
+    )
     tree = steiner_tree(Subgraph.full(graph), prizes)
     best = best_value(ends, prizes.nodes, prizes.edges, np.full(len(ends), prizes.cost))
     if not len(tree.nodes):
         assert best == 0
         return
-    assert connected(set(tree.nodes.tolist()), [(int(h), int(t)) for h, t in ends[tree.edges]])
+    assert connected(
+        set(tree.nodes.tolist()), [(int(h), int(t)) for h, t in ends[tree.edges]]
+    )
     found = objective(prizes, tree.nodes, tree.edges)
     assert found <= best + 1e-9
     # Goemans and Williamson: costs plus prizes left behind are at most twice the least there is
@@ -90,14 +120,27 @@ def test_the_tree_is_connected_and_within_its_guarantee(problem: tuple[np.ndarra
     assert total - found <= 2 * (total - best) + 1e-9
 
 
-def test_the_best_have_prizes_from_k_down_to_one_and_edges_that_tie_share_theirs() -> None:
-    prizes = prizes_of(np.array([0.1, 0.9, 0.5, 0.9]), np.array([0.3, 0.8, 0.8, 0.1]), nodes=3, edges=2, cost=1)
+def test_the_best_have_prizes_from_k_down_to_one_and_edges_that_tie_share_theirs() -> (
+    None
+):
+    prizes = prizes_of(
+        np.array([0.1, 0.9, 0.5, 0.9]),
+        np.array([0.3, 0.8, 0.8, 0.1]),
+        nodes=3,
+        edges=2,
+        cost=1,
+    )
     assert prizes.nodes.tolist() == [0, 3, 1, 2]
     assert prizes.edges.tolist() == [1, 1, 1, 0]
 
 
 def published(
-    ends: np.ndarray, node_scores: np.ndarray, edge_scores: np.ndarray, topk: int, topk_e: int, cost: float
+    ends: np.ndarray,
+    node_scores: np.ndarray,
+    edge_scores: np.ndarray,
+    topk: int,
+    topk_e: int,
+    cost: float,
 ) -> tuple[set[int], set[int]]:
     """G-Retriever's `retrieval_via_pcst`, from its published code, in NumPy: the chosen nodes and edges."""
     from pcst_fast import pcst_fast
@@ -127,10 +170,18 @@ def published(
             costs.append(cost - edge_prizes[edge])
         else:
             dear.append((edge, one, other))
-    virtual = [pair for at, (_, one, other) in enumerate(dear) for pair in ((one, count + at), (count + at, other))]
-    prizes = np.concatenate([node_prizes, [edge_prizes[edge] - cost for edge, _, _ in dear]])
+    virtual = [
+        pair
+        for at, (_, one, other) in enumerate(dear)
+        for pair in ((one, count + at), (count + at, other))
+    ]
+    prizes = np.concatenate(
+        [node_prizes, [edge_prizes[edge] - cost for edge, _, _ in dear]]
+    )
     all_edges = np.array(plain + virtual, np.int64).reshape(-1, 2)
-    nodes, rows = pcst_fast(all_edges, prizes, np.array(costs + [0.0] * len(virtual)), -1, 1, "gw", 0)
+    nodes, rows = pcst_fast(
+        all_edges, prizes, np.array(costs + [0.0] * len(virtual)), -1, 1, "gw", 0
+    )
     edges = {mapped[row] for row in rows.tolist() if row < len(plain)}
     edges |= {dear[node - count][0] for node in nodes.tolist() if node >= count}
     chosen = {node for node in nodes.tolist() if node < count}
@@ -141,7 +192,9 @@ def published(
 def test_ties_as_published_give_the_published_codes_subgraph(seed: int) -> None:
     dice = np.random.default_rng(seed)
     count, relations = 30, int(dice.integers(2, 12))  # few relations make many ties
-    ends = np.array([pair for pair in dice.integers(0, count, (90, 2)) if pair[0] != pair[1]])
+    ends = np.array(
+        [pair for pair in dice.integers(0, count, (90, 2)) if pair[0] != pair[1]]
+    )
     kinds = dice.integers(0, relations, len(ends))
     of_nodes, of_relations = dice.normal(size=count), dice.normal(size=relations)
     graph = Graph(
@@ -150,27 +203,47 @@ def test_ties_as_published_give_the_published_codes_subgraph(seed: int) -> None:
         np.stack([ends[:, 0], kinds, ends[:, 1]], axis=1).astype(np.int32),
     )
     nodes, edges, cost = ((3, 5, 0.5), (3, 3, 1.0))[seed % 2]
-    prizes = prizes_of(of_nodes, of_relations[kinds], nodes=nodes, edges=edges, cost=cost, published=True)
+    prizes = prizes_of(
+        of_nodes,
+        of_relations[kinds],
+        nodes=nodes,
+        edges=edges,
+        cost=cost,
+        published=True,
+    )
     tree = steiner_tree(Subgraph.full(graph), prizes, published=True)
     wanted = published(ends, of_nodes, of_relations[kinds], nodes, edges, cost)
     assert (set(tree.nodes.tolist()), set(tree.edges.tolist())) == wanted
 
 
 def test_prizes_of_ties_as_published() -> None:
-    made = prizes_of(np.array([0.9, -0.1]), np.array([0.5, 0.5, 0.5, 0.5, 0.4, 0.3]), nodes=3, edges=3, published=True)
+    made = prizes_of(
+        np.array([0.9, -0.1]),
+        np.array([0.5, 0.5, 0.5, 0.5, 0.4, 0.3]),
+        nodes=3,
+        edges=3,
+        published=True,
+    )
     assert made.nodes.tolist() == [2, 1]  # any score, and no more than there are nodes
     # three prizes: 3 shared by four; 2, but less than the better ones have; 1, but less again
-    assert made.edges.tolist() == pytest.approx([0.75] * 4 + [0.75 * 0.99, 0.75 * 0.99**2])
+    assert made.edges.tolist() == pytest.approx(
+        [0.75] * 4 + [0.75 * 0.99, 0.75 * 0.99**2]
+    )
     assert made.cost == 0.5
     low = prizes_of(np.array([1.0]), np.full(10, 0.5), nodes=1, edges=5, published=True)
-    assert (low.edges[0], low.cost) == (pytest.approx(0.1), pytest.approx(0.1 * 0.995))  # one edge is always worth it
+    assert (low.edges[0], low.cost) == (
+        pytest.approx(0.1),
+        pytest.approx(0.1 * 0.995),
+    )  # one edge is always worth it
 
 
 def test_a_finder_takes_ties_as_published(family: Graph) -> None:
     # three edges share the prize of "nationality", less than the cost of one
     ours = PCSTSettings(nodes=0, edges=1, cost=0.9)
     found = [
-        PCSTFinder(family, BM25Scorer(), how).find("which nationality ?").subgraph.edges.tolist()
+        PCSTFinder(family, BM25Scorer(), how)
+        .find("which nationality ?")
+        .subgraph.edges.tolist()
         for how in (ours, replace(ours, published=True))
     ]
     assert found[0] == []
@@ -178,13 +251,17 @@ def test_a_finder_takes_ties_as_published(family: Graph) -> None:
 
 
 def test_what_does_not_fit_at_all_has_no_prize() -> None:
-    prizes = prizes_of(np.array([0.0, 0.5, -0.1]), np.array([0.0, 0.0]), nodes=3, edges=2)
+    prizes = prizes_of(
+        np.array([0.0, 0.5, -0.1]), np.array([0.0, 0.0]), nodes=3, edges=2
+    )
     assert (prizes.nodes.tolist(), prizes.edges.tolist()) == ([0, 3, 0], [0, 0])
 
 
 def test_a_dear_edge_is_bought_with_both_its_ends() -> None:
     graph = Graph.from_triples([("a", "r", "b"), ("b", "s", "c")])
-    tree = steiner_tree(Subgraph.full(graph), Prizes(np.array([1.0, 0, 0]), np.array([2.0, 0]), 0.5))
+    tree = steiner_tree(
+        Subgraph.full(graph), Prizes(np.array([1.0, 0, 0]), np.array([2.0, 0]), 0.5)
+    )
     assert (tree.nodes.tolist(), tree.edges.tolist()) == ([0, 1], [0])
 
 
@@ -193,7 +270,9 @@ def test_an_edge_costs_what_its_prize_leaves() -> None:
     nodes = np.array([2.0, 0, 0.6])
     near = steiner_tree(Subgraph.full(graph), Prizes(nodes, np.array([0.0, 0.0]), 0.5))
     assert near.nodes.tolist() == [0]  # the way to c costs 1.0
-    prized = steiner_tree(Subgraph.full(graph), Prizes(nodes, np.array([0.5, 0.0]), 0.5))
+    prized = steiner_tree(
+        Subgraph.full(graph), Prizes(nodes, np.array([0.5, 0.0]), 0.5)
+    )
     assert prized.nodes.tolist() == [0, 1, 2]  # now 0.5
 
 
@@ -203,10 +282,18 @@ def test_negative_prizes_are_refused() -> None:
 
 
 def test_the_text_is_two_csv_blocks_that_read_back() -> None:
-    graph = Graph.from_triples([('The "Bell", inventor', "born in", "Edinburgh"), ("x", "y", "z")])
+    graph = Graph.from_triples(
+        [('The "Bell", inventor', "born in", "Edinburgh"), ("x", "y", "z")]
+    )
     text = textualise(Subgraph.of_edges(graph, [0]))
-    assert text == 'node_id,node_attr\n0,"The ""Bell"", inventor"\n1,Edinburgh\n\nsrc,edge_attr,dst\n0,born in,1\n'
-    assert next(csv.reader(StringIO(text.splitlines()[1]))) == ["0", 'The "Bell", inventor']
+    assert (
+        text
+        == 'node_id,node_attr\n0,"The ""Bell"", inventor"\n1,Edinburgh\n\nsrc,edge_attr,dst\n0,born in,1\n'
+    )
+    assert next(csv.reader(StringIO(text.splitlines()[1]))) == [
+        "0",
+        'The "Bell", inventor',
+    ]
 
 
 def test_a_question_gets_its_connected_part(family: Graph) -> None:
@@ -227,19 +314,30 @@ def test_the_names_of_a_graph_are_counted_once_for_all_questions(family: Graph) 
 
     finder, fresh = PCSTFinder(family, Noted()), PCSTFinder(family, BM25Scorer())
     for question in ("Who is the spouse of frederica?", "Who knows nobody?"):
-        assert finder.find(question).node_prizes.tolist() == fresh.find(question).node_prizes.tolist()
+        assert (
+            finder.find(question).node_prizes.tolist()
+            == fresh.find(question).node_prizes.tolist()
+        )
     assert counted == [8, 5]
 
 
 def test_without_prizes_to_give_a_small_graph_is_taken_whole(family: Graph) -> None:
-    found = PCSTFinder(family, BM25Scorer(), PCSTSettings(nodes=0, edges=0)).find("anything")
+    found = PCSTFinder(family, BM25Scorer(), PCSTSettings(nodes=0, edges=0)).find(
+        "anything"
+    )
     assert len(found.subgraph.edges) == len(family.edges)
 
 
-def test_of_a_large_graph_only_the_neighbourhood_is_looked_at(hash_embedder: Any) -> None:
+def test_of_a_large_graph_only_the_neighbourhood_is_looked_at(
+    hash_embedder: Any,
+) -> None:
     chain = [Triple(f"town {n}", "road to", f"town {n + 1}") for n in range(200)]
-    graph = Graph.from_index(KGIndex.in_memory([PassageFacts("p", tuple(chain))], hash_embedder))
-    found = PCSTFinder(graph, settings=PCSTSettings(neighbourhood=Extraction(max_ent=12))).find("town 50", [])
+    graph = Graph.from_index(
+        KGIndex.in_memory([PassageFacts("p", tuple(chain))], hash_embedder)
+    )
+    found = PCSTFinder(
+        graph, settings=PCSTSettings(neighbourhood=Extraction(max_ent=12))
+    ).find("town 50", [])
     assert found.nodes == 12
     assert graph.find("town 50") in found.subgraph.nodes
 

@@ -73,7 +73,9 @@ def test_results_come_in_the_order_of_the_items() -> None:
             await asyncio.sleep(0)
         return number
 
-    assert list(results_in_order(Here(slow_first), range(50), concurrency=8)) == [(n, n) for n in range(50)]
+    assert list(results_in_order(Here(slow_first), range(50), concurrency=8)) == [
+        (n, n) for n in range(50)
+    ]
 
 
 def test_work_goes_on_in_another_thread_while_the_caller_handles_a_result() -> None:

@@ -52,18 +52,36 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def test_a_ray_of_this_machine_asks_for_a_token_and_has_no_dashboard(start: Any) -> None:
-    with pytest.warns(RuntimeWarning, match=says("lets in whoever has the token", "~/.ray/auth_token", "--engine")):
+def test_a_ray_of_this_machine_asks_for_a_token_and_has_no_dashboard(
+    start: Any,
+) -> None:
+    with pytest.warns(
+        RuntimeWarning,
+        match=says("lets in whoever has the token", "~/.ray/auth_token", "--engine"),
+    ):
         (address,), options = start(None)
-    assert (address, options["include_dashboard"], os.environ["RAY_AUTH_MODE"]) == (None, False, "token")
+    assert (address, options["include_dashboard"], os.environ["RAY_AUTH_MODE"]) == (
+        None,
+        False,
+        "token",
+    )
 
 
-def test_an_older_ray_lets_everybody_in_and_the_warning_says_so(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_ray_lets_everybody_in_and_the_warning_says_so(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
-    with pytest.warns(RuntimeWarning, match=says("lets in everybody who reaches them", "run any code", "Ray 2.52")):
+    with pytest.warns(
+        RuntimeWarning,
+        match=says("lets in everybody who reaches them", "run any code", "Ray 2.52"),
+    ):
         start(None)
 
 
 def test_a_cluster_that_was_named_has_its_own_rules(start: Any) -> None:
     (address,), options = start("10.0.0.1:6379")
-    assert (address, "include_dashboard" in options, "RAY_AUTH_MODE" in os.environ) == ("10.0.0.1:6379", False, False)
+    assert (address, "include_dashboard" in options, "RAY_AUTH_MODE" in os.environ) == (
+        "10.0.0.1:6379",
+        False,
+        False,
+    )

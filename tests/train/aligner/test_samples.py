@@ -12,70 +12,144 @@ import pytest
 from ras_agent.errors import IngestError, ParseError, SettingsError
 from ras_agent.records import Passage
 from ras_agent.train.aligner.build import AlignerBuildConfig, build
-from ras_agent.train.aligner.reasoning import ChatReasoning, path_in_words, reasoning_in_graph, supporting_sentences
+from ras_agent.train.aligner.reasoning import (
+    ChatReasoning,
+    path_in_words,
+    reasoning_in_graph,
+    supporting_sentences,
+)
 from ras_agent.train.aligner.samples import AlignerSample, read_samples
 from tests.messages import says
 
-KB = [["ada_lovelace", "mother", "anna"], ["anna", "people.born_in", "kent"], ["kent", "in", "england"]]
+KB = [
+    ["ada_lovelace", "mother", "anna"],
+    ["anna", "people.born_in", "kent"],
+    ["kent", "in", "england"],
+]
 QUESTION = {
     "question": "where was ada_lovelace 's mother born ?",
     "q_entity": ["ada_lovelace"],
     "a_entity": ["kent"],
     "gold_path": KB[:2],
 }
-SAMPLE = AlignerSample("q/1", "train", "where?", ("Kent",), (("Ada", "mother", "Anna"),), "Ada mother Anna.")
+SAMPLE = AlignerSample(
+    "q/1",
+    "train",
+    "where?",
+    ("Kent",),
+    (("Ada", "mother", "Anna"),),
+    "Ada mother Anna.",
+)
 
 
 def _file(path: Path, *records: object) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(record) + "\n" for record in records), encoding="utf-8"
+    )
     return path
 
 
-def test_a_path_question_becomes_a_neighbourhood_and_its_path_in_words(tmp_path: Path) -> None:
+def test_a_path_question_becomes_a_neighbourhood_and_its_path_in_words(
+    tmp_path: Path,
+) -> None:
     pytest.importorskip("scipy")
-    questions, kb = _file(tmp_path / "pq.jsonl", QUESTION), _file(tmp_path / "kb.jsonl", *KB)
-    build(AlignerBuildConfig(out=tmp_path / "out.jsonl", questions=questions, kb=kb, max_ent=3))
+    questions, kb = (
+        _file(tmp_path / "pq.jsonl", QUESTION),
+        _file(tmp_path / "kb.jsonl", *KB),
+    )
+    build(
+        AlignerBuildConfig(
+            out=tmp_path / "out.jsonl", questions=questions, kb=kb, max_ent=3
+        )
+    )
     (sample,) = read_samples(tmp_path / "out.jsonl")
     assert (sample.id, sample.part) == ("pq/1", "test")
     assert sample.question == "where was ada lovelace 's mother born ?"
     assert sample.answers == ("kent",)
     # England is the fourth entity
-    assert sample.facts == (("ada lovelace", "mother", "anna"), ("anna", "born in", "kent"))
+    assert sample.facts == (
+        ("ada lovelace", "mother", "anna"),
+        ("anna", "born in", "kent"),
+    )
     assert sample.reasoning == "ada lovelace mother anna. anna born in kent."
 
 
-def test_a_question_over_text_becomes_the_facts_of_its_passages_and_its_supporting_sentences(tmp_path: Path) -> None:
+def test_a_question_over_text_becomes_the_facts_of_its_passages_and_its_supporting_sentences(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "hotpotqa_train").mkdir()
     _file(
         tmp_path / "hotpotqa_train" / "corpus.jsonl",
-        {"id": "1", "title": "Crux", "text": "It is a comic. Crux was published by CrossGen."},
-        {"id": "2", "title": "CrossGen", "text": "CrossGen was founded in 1998. It had an office."},
+        {
+            "id": "1",
+            "title": "Crux",
+            "text": "It is a comic. Crux was published by CrossGen.",
+        },
+        {
+            "id": "2",
+            "title": "CrossGen",
+            "text": "CrossGen was founded in 1998. It had an office.",
+        },
         {"id": "3", "title": "Tampa", "text": "Tampa is a city in Florida."},
     )
     question = "When was the publisher of Crux launched?"
-    asked = {"id": "a", "question": question, "answers": ["1998"], "supporting_titles": ["Crux", "CrossGen"]}
+    asked = {
+        "id": "a",
+        "question": question,
+        "answers": ["1998"],
+        "supporting_titles": ["Crux", "CrossGen"],
+    }
     _file(tmp_path / "hotpotqa_train" / "questions.jsonl", asked)
-    (sample,) = build(AlignerBuildConfig(out=tmp_path / "out.jsonl", data=tmp_path, sets=("hotpotqa",), k=1))
-    assert sample.reasoning == "Crux: Crux was published by CrossGen. CrossGen: CrossGen was founded in 1998."
+    (sample,) = build(
+        AlignerBuildConfig(
+            out=tmp_path / "out.jsonl", data=tmp_path, sets=("hotpotqa",), k=1
+        )
+    )
+    assert (
+        sample.reasoning
+        == "Crux: Crux was published by CrossGen. CrossGen: CrossGen was founded in 1998."
+    )
     assert ("Crux", "was published by", "CrossGen") in sample.facts
     assert not any("Tampa" in fact for fact in sample.facts)
 
 
 def test_a_gold_passage_that_names_nothing_gives_its_first_sentence() -> None:
-    gold = [Passage("1", "He was born early. He died late.", "Ada"), Passage("2", "It is in Kent.", "House")]
-    assert supporting_sentences(gold, ("Kent",)) == "Ada: He was born early. House: It is in Kent."
+    gold = [
+        Passage("1", "He was born early. He died late.", "Ada"),
+        Passage("2", "It is in Kent.", "House"),
+    ]
+    assert (
+        supporting_sentences(gold, ("Kent",))
+        == "Ada: He was born early. House: It is in Kent."
+    )
     assert path_in_words([]) == ""
 
 
-FACTS = [("Ada", "mother", "Anna"), ("Anna", "born in", "Kent"), ("Ada", "friend", "Charles")]
+FACTS = [
+    ("Ada", "mother", "Anna"),
+    ("Anna", "born in", "Kent"),
+    ("Ada", "friend", "Charles"),
+]
 
 
 @pytest.mark.parametrize(
     ("starts", "answers", "text"),
     [
-        (["Ada"], ["kent"], "Ada mother Anna. Anna born in Kent. The answer is kent."),  # a path
-        ([], ["Charles"], "Ada friend Charles. The answer is Charles."),  # facts that name it
-        (["Ada"], ["blue"], "Ada mother Anna. Anna born in Kent. Ada friend Charles. The answer is blue."),
+        (
+            ["Ada"],
+            ["kent"],
+            "Ada mother Anna. Anna born in Kent. The answer is kent.",
+        ),  # a path
+        (
+            [],
+            ["Charles"],
+            "Ada friend Charles. The answer is Charles.",
+        ),  # facts that name it
+        (
+            ["Ada"],
+            ["blue"],
+            "Ada mother Anna. Anna born in Kent. Ada friend Charles. The answer is blue.",
+        ),
     ],
 )
 def test_reasoning_in_a_graph_is_a_path_or_what_names_the_answer(
@@ -84,7 +158,9 @@ def test_reasoning_in_a_graph_is_a_path_or_what_names_the_answer(
     assert reasoning_in_graph(FACTS, starts, answers) == text
 
 
-def test_a_chat_model_is_shown_question_answer_and_facts(scripted_model: Callable[..., Any]) -> None:
+def test_a_chat_model_is_shown_question_answer_and_facts(
+    scripted_model: Callable[..., Any],
+) -> None:
     model = scripted_model("<think>Hm.</think>Ada's mother is Anna.\nSo it is Kent.")
     assert ChatReasoning(model).of([SAMPLE]) == ["Ada's mother is Anna. So it is Kent."]
     assert "(S> Ada | P> mother | O> Anna)" in model.prompts[0]
@@ -97,8 +173,18 @@ def test_an_empty_reply_is_no_reasoning(scripted_model: Callable[..., Any]) -> N
 
 
 def test_what_is_no_sample_is_named_with_its_line(tmp_path: Path) -> None:
-    record = {"id": "1", "part": "validation", "question": "?", "answers": [], "facts": [], "reasoning": ""}
-    with pytest.raises(IngestError, match=says("line 1", "'part'", "train, dev or test", "'validation'")):
+    record = {
+        "id": "1",
+        "part": "validation",
+        "question": "?",
+        "answers": [],
+        "facts": [],
+        "reasoning": "",
+    }
+    with pytest.raises(
+        IngestError,
+        match=says("line 1", "'part'", "train, dev or test", "'validation'"),
+    ):
         read_samples(_file(tmp_path / "in.jsonl", record))
 
 

@@ -12,20 +12,20 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
-from safetensors.torch import load_file  # noqa: E402
+from safetensors.torch import load_file
 
-from ras_agent.errors import SettingsError  # noqa: E402
-from ras_agent.tools.graph_tokens.aligner import GraphAligner  # noqa: E402
-from ras_agent.train.aligner.measure import Kept, cosines_of, measure_kept  # noqa: E402
-from ras_agent.train.aligner.samples import AlignerSample, write_samples  # noqa: E402
-from ras_agent.train.aligner.train import (  # noqa: E402
+from ras_agent.errors import SettingsError
+from ras_agent.tools.graph_tokens.aligner import GraphAligner
+from ras_agent.train.aligner.measure import Kept, cosines_of, measure_kept
+from ras_agent.train.aligner.samples import AlignerSample, write_samples
+from ras_agent.train.aligner.train import (
     AlignerTrainingConfig,
     aligned_graphs,
     new_aligner,
     train,
     with_random_labels,
 )
-from ras_agent.train.options import config_from  # noqa: E402
+from ras_agent.train.options import config_from
 
 pytestmark = pytest.mark.slow("trainings")
 
@@ -33,14 +33,22 @@ pytestmark = pytest.mark.slow("trainings")
 def sample(number: int, part: str) -> AlignerSample:
     """A question about the middle of three persons, whose graph holds a stranger too."""
     first, second, third = (f"{name}{number}" for name in ("Ann", "Bob", "Cid"))
-    facts = ((first, "knows", second), (second, "likes", third), ("Zoe", "meets", first))
+    facts = (
+        (first, "knows", second),
+        (second, "likes", third),
+        ("Zoe", "meets", first),
+    )
     path = f"{first} knows {second}. {second} likes {third}."
-    return AlignerSample(str(number), part, f"Who likes the friend of {first}?", (third,), facts, path)  # type: ignore[arg-type]
+    return AlignerSample(
+        str(number), part, f"Who likes the friend of {first}?", (third,), facts, path
+    )  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> AlignerTrainingConfig:
-    samples = [sample(number, "dev" if number % 4 == 0 else "train") for number in range(16)]
+    samples = [
+        sample(number, "dev" if number % 4 == 0 else "train") for number in range(16)
+    ]
     write_samples(tmp_path / "samples.jsonl", samples)
     return AlignerTrainingConfig(
         samples=tmp_path / "samples.jsonl", out=tmp_path / "out", layers=1, heads=2, projected=16, batch=4,
@@ -49,12 +57,18 @@ def config(tmp_path: Path) -> AlignerTrainingConfig:
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [
+        json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()
+    ]
 
 
-def test_the_losses_fall_on_graphs_that_were_not_learned(config: AlignerTrainingConfig, hash_embedder: Any) -> None:
+def test_the_losses_fall_on_graphs_that_were_not_learned(
+    config: AlignerTrainingConfig, hash_embedder: Any
+) -> None:
     _, result = train(config, hash_embedder)
-    validations = [line["validation"] for line in lines(config.out) if "validation" in line]
+    validations = [
+        line["validation"] for line in lines(config.out) if "validation" in line
+    ]
     assert len(validations) == 4
     assert set(validations[0]) == {
         *("loss", "nodes", "representations"),
@@ -67,7 +81,9 @@ def test_the_losses_fall_on_graphs_that_were_not_learned(config: AlignerTraining
     assert about["settings"]["seed"] == 0
 
 
-def test_the_folder_holds_an_aligner(config: AlignerTrainingConfig, hash_embedder: Any) -> None:
+def test_the_folder_holds_an_aligner(
+    config: AlignerTrainingConfig, hash_embedder: Any
+) -> None:
     aligner, _ = train(replace(config, steps=2), hash_embedder)
     graph = aligner.vectors.of_facts(sample(3, "dev").facts)
     again = GraphAligner.load(config.out, hash_embedder)
@@ -76,10 +92,15 @@ def test_the_folder_holds_an_aligner(config: AlignerTrainingConfig, hash_embedde
     assert len(edges)
 
 
-def test_random_labels_are_unit_vectors_that_a_seed_fixes(config: AlignerTrainingConfig, hash_embedder: Any) -> None:
+def test_random_labels_are_unit_vectors_that_a_seed_fixes(
+    config: AlignerTrainingConfig, hash_embedder: Any
+) -> None:
     aligner = new_aligner(config, hash_embedder)
     examples = aligned_graphs(aligner, [sample(1, "train"), sample(2, "train")])
-    one, again, other = ([row.reasoning for row in with_random_labels(examples, seed)] for seed in (0, 0, 1))
+    one, again, other = (
+        [row.reasoning for row in with_random_labels(examples, seed)]
+        for seed in (0, 0, 1)
+    )
     assert [row.tolist() for row in one] == [row.tolist() for row in again]
     assert one[0].tolist() != other[0].tolist()
     assert [float((row**2).sum()) for row in one] == pytest.approx([1.0, 1.0])
@@ -125,11 +146,16 @@ def test_a_resumed_training_ends_with_the_weights_of_one_that_was_not_interrupte
     for _ in range(6):
         _, result = train(stopped, hash_embedder)
     assert result.stopped == "steps"
-    whole, parts = (load_file(folder / "aligner.safetensors") for folder in (config.out, stopped.out))
+    whole, parts = (
+        load_file(folder / "aligner.safetensors")
+        for folder in (config.out, stopped.out)
+    )
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
 
 
-def test_a_training_without_the_part_train_says_so(config: AlignerTrainingConfig, hash_embedder: Any) -> None:
+def test_a_training_without_the_part_train_says_so(
+    config: AlignerTrainingConfig, hash_embedder: Any
+) -> None:
     write_samples(config.samples, [sample(1, "dev")])
     with pytest.raises(SettingsError, match="no samples of the part 'train'"):
         train(config, hash_embedder)
@@ -137,10 +163,20 @@ def test_a_training_without_the_part_train_says_so(config: AlignerTrainingConfig
 
 def test_answers_are_kept_where_they_are_an_end_of_a_fact_that_is_left() -> None:
     samples = [sample(1, "dev"), sample(2, "dev")]
-    assert measure_kept(samples, [[0], [1, 2]]) == Kept(answers=0.5, facts=1.5, share=0.5)
+    assert measure_kept(samples, [[0], [1, 2]]) == Kept(
+        answers=0.5, facts=1.5, share=0.5
+    )
     assert measure_kept([], []) == Kept(0.0, 0.0, 0.0)
 
 
 def test_every_option_is_a_flag() -> None:
-    config = config_from(AlignerTrainingConfig, None, ["--samples", "s.jsonl", "--out", "o", "--no-likeness"])
-    assert (config.likeness, config.samples, config.encoder) == (False, Path("s.jsonl"), "graph-transformer")
+    config = config_from(
+        AlignerTrainingConfig,
+        None,
+        ["--samples", "s.jsonl", "--out", "o", "--no-likeness"],
+    )
+    assert (config.likeness, config.samples, config.encoder) == (
+        False,
+        Path("s.jsonl"),
+        "graph-transformer",
+    )

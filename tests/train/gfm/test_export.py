@@ -18,16 +18,24 @@ from ras_agent.train.gfm.export import export
     ("model", "expected"),
     [
         ("minilm", "all-MiniLM-L6-v2, as packaged"),
-        ("sentence-transformers/all-mpnet-base-v2", "sentence-transformers/all-mpnet-base-v2"),
+        (
+            "sentence-transformers/all-mpnet-base-v2",
+            "sentence-transformers/all-mpnet-base-v2",
+        ),
         ("", "unknown"),
     ],
 )
-def test_a_card_names_the_encoder_that_the_network_was_trained_with(tmp_path: Path, model: str, expected: str) -> None:
+def test_a_card_names_the_encoder_that_the_network_was_trained_with(
+    tmp_path: Path, model: str, expected: str
+) -> None:
     shape = GFMConfig(8, 4, 1, model)
     save_gfm(tmp_path / "run", shape, initial_weights(shape, 0))
     (tmp_path / "run" / "training.json").write_text('{"sets": ["musique", "own"]}')
     export(tmp_path / "run", tmp_path / "out", {})
     card = json.loads((tmp_path / "out" / "card.json").read_text("utf-8"))
     assert card["encoder"] == expected
-    assert card["data"] == ["MuSiQue training set, 199 questions and their paragraphs (CC BY 4.0)", "own"]
+    assert card["data"] == [
+        "MuSiQue training set, 199 questions and their paragraphs (CC BY 4.0)",
+        "own",
+    ]
     assert load_gfm(tmp_path / "out")[0] == shape

@@ -35,7 +35,10 @@ class Reader:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    rows = [f"cats {number}\tPets calm people.\tsupport\t(cats; causes; calm)" for number in range(5)]
+    rows = [
+        f"cats {number}\tPets calm people.\tsupport\t(cats; causes; calm)"
+        for number in range(5)
+    ]
     file = tmp_path / "val.tsv"
     file.write_text("\n".join(["arg1\targ2\tlabel\tgraph", *rows]) + "\n")
     (tmp_path / GRAPH_WEIGHTS).write_bytes(b"weights")
@@ -43,7 +46,10 @@ def data(tmp_path: Path) -> Path:
 
 
 def results(out: Path) -> list[str]:
-    return [json.loads(line)["id"] for line in (out / "results.jsonl").read_text().splitlines()]
+    return [
+        json.loads(line)["id"]
+        for line in (out / "results.jsonl").read_text().splitlines()
+    ]
 
 
 def test_questions_are_asked_in_batches_and_scored(data: Path, tmp_path: Path) -> None:
@@ -53,7 +59,9 @@ def test_questions_are_asked_in_batches_and_scored(data: Path, tmp_path: Path) -
     assert scores["accuracy"]["mean"] == 1.0
 
 
-def test_an_interrupted_run_keeps_its_batches_and_is_resumed(data: Path, tmp_path: Path) -> None:
+def test_an_interrupted_run_keeps_its_batches_and_is_resumed(
+    data: Path, tmp_path: Path
+) -> None:
     interrupted: Any = Reader(interrupted=1)
     with pytest.raises(KeyboardInterrupt):
         evaluate(interrupted, tmp_path, "explagraphs", data, tmp_path / "run", batch=2)

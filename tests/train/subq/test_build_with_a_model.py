@@ -25,7 +25,11 @@ CORPUS = [
     {"id": "c1", "title": "Crux", "text": "Crux was published by CrossGen."},
     {"id": "c2", "title": "Tampa", "text": "Tampa is a city."},
 ]
-DIRECT, PICK, SEARCH = "from what you know", "Say which ones are", "Write the search question whose answer"
+DIRECT, PICK, SEARCH = (
+    "from what you know",
+    "Say which ones are",
+    "Write the search question whose answer",
+)
 KNOWS_NOTHING = (DIRECT, "Answer: [UNKNOWN]")
 FIRST, SECOND = "Who published Crux?", "When was CrossGen founded?"
 """The searches for the documents in the order 2, 1."""
@@ -35,13 +39,17 @@ SECOND_STEP = (f"[SUBQ] {FIRST}", SECOND)
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(one) + "\n" for one in CORPUS), encoding="utf-8")
+    (tmp_path / "corpus.jsonl").write_text(
+        "".join(json.dumps(one) + "\n" for one in CORPUS), encoding="utf-8"
+    )
     return _questions(tmp_path, QUESTION)
 
 
 def _questions(folder: Path, *questions: dict[str, Any]) -> Path:
     file = folder / "questions.jsonl"
-    file.write_text("".join(json.dumps(one) + "\n" for one in questions), encoding="utf-8")
+    file.write_text(
+        "".join(json.dumps(one) + "\n" for one in questions), encoding="utf-8"
+    )
     return file
 
 
@@ -50,17 +58,25 @@ def _config(source: Path, model: object, **changes: Any) -> SubqConfig:
     return SubqConfig(hotpotqa=(source,), model=model, **changes)
 
 
-def test_a_model_picks_documents_and_writes_a_search_for_each(source: Path, scripted_model: Callable[..., Any]) -> None:
+def test_a_model_picks_documents_and_writes_a_search_for_each(
+    source: Path, scripted_model: Callable[..., Any]
+) -> None:
     model = scripted_model(KNOWS_NOTHING, (PICK, "2, 1"), SECOND_STEP, (SEARCH, FIRST))
     card = build(_config(source, model))
     samples = read_samples(source.with_name("out.jsonl"))
     assert [(one.id, one.label, one.target) for one in samples] == [
-        ("hotpotqa/h1/plan-0", "subq", "[SUBQ] When was the publisher of Crux launched?"),
+        (
+            "hotpotqa/h1/plan-0",
+            "subq",
+            "[SUBQ] When was the publisher of Crux launched?",
+        ),
         ("hotpotqa/h1/plan-1", "subq", "[SUBQ] When was CrossGen founded?"),
         ("hotpotqa/h1/plan-2", "sufficient", "[SUFFICIENT]"),
         ("hotpotqa/h1/answer", "sufficient", "1998"),
     ]
-    assert [(step.subquery, step.passages[0].id, step.triples) for step in samples[2].steps] == [
+    assert [
+        (step.subquery, step.passages[0].id, step.triples) for step in samples[2].steps
+    ] == [
         (FIRST, "c1", (("Crux", "was published by", "CrossGen"),)),
         (SECOND, "c0", (("CrossGen", "was founded in", "1998"),)),
     ]
@@ -74,7 +90,10 @@ def test_a_question_that_the_base_model_answers_is_not_searched_for(
     model = scripted_model()
     base = scripted_model((DIRECT, "Answer: 1998"))
     build(_config(source, model, base_model=base))
-    assert [(one.kind, one.label, one.target, one.steps) for one in read_samples(source.with_name("out.jsonl"))] == [
+    assert [
+        (one.kind, one.label, one.target, one.steps)
+        for one in read_samples(source.with_name("out.jsonl"))
+    ] == [
         ("plan", "no_retrieval", "[NO_RETRIEVAL]", ()),
         ("answer", "no_retrieval", "1998", ()),
     ]
@@ -85,31 +104,60 @@ def test_a_base_model_that_answers_wrongly_has_the_question_searched_for(
     source: Path, scripted_model: Callable[..., Any]
 ) -> None:
     base = scripted_model((DIRECT, "Answer: 1999"))
-    build(_config(source, scripted_model((PICK, "2, 1"), SECOND_STEP, (SEARCH, FIRST)), base_model=base))
+    build(
+        _config(
+            source,
+            scripted_model((PICK, "2, 1"), SECOND_STEP, (SEARCH, FIRST)),
+            base_model=base,
+        )
+    )
     labels = [one.label for one in read_samples(source.with_name("out.jsonl"))]
     assert labels == ["subq", "subq", "sufficient", "sufficient"]
 
 
-@pytest.mark.parametrize("reply", ["2", "[2]", "Helpful documents: 2", "<think>1, 2?</think>2.", "Only one helps.\n2"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "2",
+        "[2]",
+        "Helpful documents: 2",
+        "<think>1, 2?</think>2.",
+        "Only one helps.\n2",
+    ],
+)
 def test_a_document_that_the_model_does_not_pick_is_left_out(
     source: Path, scripted_model: Callable[..., Any], reply: str
 ) -> None:
-    build(_config(source, scripted_model(KNOWS_NOTHING, (PICK, reply), (SEARCH, FIRST))))
+    build(
+        _config(source, scripted_model(KNOWS_NOTHING, (PICK, reply), (SEARCH, FIRST)))
+    )
     samples = read_samples(source.with_name("out.jsonl"))
-    assert [(one.label, [step.passages[0].title for step in one.steps]) for one in samples] == [
+    assert [
+        (one.label, [step.passages[0].title for step in one.steps]) for one in samples
+    ] == [
         ("subq", []),
         ("sufficient", ["Crux"]),
         ("sufficient", ["Crux"]),
     ]
 
 
-def test_a_question_of_which_no_document_helps_is_left_out(source: Path, scripted_model: Callable[..., Any]) -> None:
+def test_a_question_of_which_no_document_helps_is_left_out(
+    source: Path, scripted_model: Callable[..., Any]
+) -> None:
     other = {**QUESTION, "id": "h2", "question": "When was Crux's publisher founded?"}
     source = _questions(source.parent, QUESTION, other)
     picks = (("publisher founded?", "[NONE]"), (PICK, "2, 1"))
-    card = build(_config(source, scripted_model(KNOWS_NOTHING, *picks, SECOND_STEP, (SEARCH, FIRST))))
-    assert card["left_out"] == ["hotpotqa h2: none of its supporting documents helps, says the model"]
-    assert {one.question_id for one in read_samples(source.with_name("out.jsonl"))} == {"h1"}
+    card = build(
+        _config(
+            source, scripted_model(KNOWS_NOTHING, *picks, SECOND_STEP, (SEARCH, FIRST))
+        )
+    )
+    assert card["left_out"] == [
+        "hotpotqa h2: none of its supporting documents helps, says the model"
+    ]
+    assert {one.question_id for one in read_samples(source.with_name("out.jsonl"))} == {
+        "h1"
+    }
 
 
 @pytest.mark.parametrize(
@@ -117,8 +165,14 @@ def test_a_question_of_which_no_document_helps_is_left_out(source: Path, scripte
     [
         ("", "it is not one search question"),
         ("Who published it?\nWhen was it founded?", "it is not one search question"),
-        ("Who published Crux in Florida?", "nothing that is known by then names Florida"),
-        ("When was the publisher of Crux founded, 1998?", "it states what is to be found"),
+        (
+            "Who published Crux in Florida?",
+            "nothing that is known by then names Florida",
+        ),
+        (
+            "When was the publisher of Crux founded, 1998?",
+            "it states what is to be found",
+        ),
         ("none needed", "'none needed' is no search question"),
     ],
 )
@@ -126,10 +180,16 @@ def test_an_unusable_search_is_asked_for_once_more(
     source: Path, scripted_model: Callable[..., Any], reply: str, problem: str
 ) -> None:
     model = scripted_model(
-        KNOWS_NOTHING, (f"could not be used: {problem}", FIRST), (PICK, "2, 1"), SECOND_STEP, (SEARCH, reply)
+        KNOWS_NOTHING,
+        (f"could not be used: {problem}", FIRST),
+        (PICK, "2, 1"),
+        SECOND_STEP,
+        (SEARCH, reply),
     )
     build(_config(source, model))
-    assert [step.subquery for step in read_samples(source.with_name("out.jsonl"))[2].steps] == [FIRST, SECOND]
+    assert [
+        step.subquery for step in read_samples(source.with_name("out.jsonl"))[2].steps
+    ] == [FIRST, SECOND]
     assert len(model.prompts) == 5
 
 
@@ -139,7 +199,9 @@ def test_a_search_that_repeats_an_earlier_one_is_asked_for_once_more(
     again = ("could not be used: it repeats an earlier search", SECOND)
     model = scripted_model(KNOWS_NOTHING, again, (PICK, "2, 1"), (SEARCH, FIRST))
     build(_config(source, model))
-    assert [step.subquery for step in read_samples(source.with_name("out.jsonl"))[2].steps] == [FIRST, SECOND]
+    assert [
+        step.subquery for step in read_samples(source.with_name("out.jsonl"))[2].steps
+    ] == [FIRST, SECOND]
 
 
 @pytest.mark.parametrize("reply", ["both of them", "3", "0, 1", "Document one"])
@@ -152,9 +214,15 @@ def test_a_question_whose_replies_stay_unusable_is_left_out(
     assert len(model.prompts) == 3
 
 
-def test_a_build_that_was_interrupted_asks_no_model_twice(source: Path, scripted_model: Callable[..., Any]) -> None:
+def test_a_build_that_was_interrupted_asks_no_model_twice(
+    source: Path, scripted_model: Callable[..., Any]
+) -> None:
     many = [
-        {**QUESTION, "id": f"h{n}", "question": f"When was the publisher of Crux number {n} launched?"}
+        {
+            **QUESTION,
+            "id": f"h{n}",
+            "question": f"When was the publisher of Crux number {n} launched?",
+        }
         for n in range(4)
     ]
     source = _questions(source.parent, *many)
@@ -174,22 +242,35 @@ def test_a_build_that_was_interrupted_asks_no_model_twice(source: Path, scripted
 
     whole = scripted_model(*replies)
     build(_config(source, whole, out=source.with_name("whole.jsonl")))
-    assert source.with_name("whole.jsonl").read_bytes() == source.with_name("out.jsonl").read_bytes()
+    assert (
+        source.with_name("whole.jsonl").read_bytes()
+        == source.with_name("out.jsonl").read_bytes()
+    )
 
 
-def test_several_questions_at_once_come_out_in_order(source: Path, scripted_model: Callable[..., Any]) -> None:
+def test_several_questions_at_once_come_out_in_order(
+    source: Path, scripted_model: Callable[..., Any]
+) -> None:
     many = [
-        {**QUESTION, "id": f"h{n}", "question": f"When was the publisher of Crux number {n} launched?"}
+        {
+            **QUESTION,
+            "id": f"h{n}",
+            "question": f"When was the publisher of Crux number {n} launched?",
+        }
         for n in range(9)
     ]
     source = _questions(source.parent, *many)
     model = scripted_model(KNOWS_NOTHING, (PICK, "2, 1"), SECOND_STEP, (SEARCH, FIRST))
     build(_config(source, model, concurrency=4))
     samples = read_samples(source.with_name("out.jsonl"))
-    assert list(dict.fromkeys(one.question_id for one in samples)) == [f"h{n}" for n in range(9)]
+    assert list(dict.fromkeys(one.question_id for one in samples)) == [
+        f"h{n}" for n in range(9)
+    ]
 
 
-def test_a_model_on_a_server_is_named_by_its_spec(source: Path, scripted_llm: Any) -> None:
+def test_a_model_on_a_server_is_named_by_its_spec(
+    source: Path, scripted_llm: Any
+) -> None:
     scripted_llm.script(
         {"when": DIRECT, "reply": "Answer: 1999", "repeat": True},
         {"when": PICK, "reply": "2, 1", "repeat": True},
@@ -205,7 +286,16 @@ def test_triples_that_are_ready_are_taken_and_no_extractor_is_asked(
     source: Path, scripted_model: Callable[..., Any]
 ) -> None:
     ready = source.with_name("openie.jsonl")
-    ready.write_text(json.dumps({**CORPUS[1], "id": "other", "triples": [["Crux", "appeared at", "CrossGen"]]}) + "\n")
+    ready.write_text(
+        json.dumps(
+            {
+                **CORPUS[1],
+                "id": "other",
+                "triples": [["Crux", "appeared at", "CrossGen"]],
+            }
+        )
+        + "\n"
+    )
     model = scripted_model(KNOWS_NOTHING, (PICK, "2"), (SEARCH, FIRST))
     build(_config(source, model, openie=(ready,)))
     (step,) = read_samples(source.with_name("out.jsonl"))[-1].steps
@@ -215,16 +305,27 @@ def test_triples_that_are_ready_are_taken_and_no_extractor_is_asked(
 def test_a_document_that_cannot_be_read_leaves_its_question_out(
     source: Path, scripted_model: Callable[..., Any]
 ) -> None:
-    model = scripted_model(KNOWS_NOTHING, (PICK, "2"), ("write down the facts", "Sorry."), (SEARCH, FIRST))
+    model = scripted_model(
+        KNOWS_NOTHING, (PICK, "2"), ("write down the facts", "Sorry."), (SEARCH, FIRST)
+    )
     with pytest.raises(IngestError, match="no question gave a sample"):
         build(_config(source, model, extractor=model))
 
 
-def test_a_document_that_is_nowhere_leaves_its_question_out(source: Path, scripted_model: Callable[..., Any]) -> None:
+def test_a_document_that_is_nowhere_leaves_its_question_out(
+    source: Path, scripted_model: Callable[..., Any]
+) -> None:
     missing = {**QUESTION, "id": "h2", "supporting_titles": ["Crux", "Elsewhere"]}
     source = _questions(source.parent, QUESTION, missing)
-    card = build(_config(source, scripted_model(KNOWS_NOTHING, (PICK, "2, 1"), SECOND_STEP, (SEARCH, FIRST))))
-    assert card["left_out"] == [f"{source}: h2: a supporting document is in neither context nor corpus"]
+    card = build(
+        _config(
+            source,
+            scripted_model(KNOWS_NOTHING, (PICK, "2, 1"), SECOND_STEP, (SEARCH, FIRST)),
+        )
+    )
+    assert card["left_out"] == [
+        f"{source}: h2: a supporting document is in neither context nor corpus"
+    ]
 
 
 def test_questions_without_subqueries_need_a_model(source: Path) -> None:

@@ -13,19 +13,31 @@ from ras_agent.eval.question import Question
 from ras_agent.marks import SUBQ
 from ras_agent.records import Passage
 from ras_agent.train.subq import SubqStep, read_samples
-from ras_agent.train.subq.label import as_subquery, no_retrieval_samples, retrieval_samples
+from ras_agent.train.subq.label import (
+    as_subquery,
+    no_retrieval_samples,
+    retrieval_samples,
+)
 from ras_agent.train.subq.samples import plan_of, split_of, write_samples
 from ras_agent.train.subq.sources import SubqQuestion
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 FACT = st.tuples(TEXT, TEXT, TEXT)
-SEARCH = st.text("abc xyzQ é-", min_size=1).filter(lambda text: any(map(str.isalpha, text)))
+SEARCH = st.text("abc xyzQ é-", min_size=1).filter(
+    lambda text: any(map(str.isalpha, text))
+)
 STEP = st.builds(
     SubqStep,
     SEARCH.map(lambda text: as_subquery(f"Who is {text}?")),
-    st.lists(st.builds(Passage, TEXT, st.just(""), st.text(st.characters(exclude_categories=["Cs"]))), max_size=3).map(
-        tuple
-    ),
+    st.lists(
+        st.builds(
+            Passage,
+            TEXT,
+            st.just(""),
+            st.text(st.characters(exclude_categories=["Cs"])),
+        ),
+        max_size=3,
+    ).map(tuple),
     st.lists(FACT, max_size=3).map(lambda facts: tuple(dict.fromkeys(facts))),
 )
 RECORD: dict[str, Any] = {
@@ -38,7 +50,13 @@ RECORD: dict[str, Any] = {
     "label": "sufficient",
     "added": False,
     "question": "Who?",
-    "steps": [{"subquery": "Who?", "passages": [{"id": "p", "title": "P"}], "triples": [["a", "b", "c"]]}],
+    "steps": [
+        {
+            "subquery": "Who?",
+            "passages": [{"id": "p", "title": "P"}],
+            "triples": [["a", "b", "c"]],
+        }
+    ],
     "target": "[SUFFICIENT]",
     "answers": ["Ann"],
 }
@@ -49,8 +67,12 @@ JSON = st.recursive(
 
 
 @settings(max_examples=40)
-@given(st.lists(st.tuples(TEXT, st.lists(STEP, max_size=3), TEXT), min_size=1, max_size=2))
-def test_samples_are_read_as_they_were_written(made: list[tuple[str, list[SubqStep], str]]) -> None:
+@given(
+    st.lists(st.tuples(TEXT, st.lists(STEP, max_size=3), TEXT), min_size=1, max_size=2)
+)
+def test_samples_are_read_as_they_were_written(
+    made: list[tuple[str, list[SubqStep], str]],
+) -> None:
     samples = []
     for number, (question, steps, answer) in enumerate(made):
         asked = SubqQuestion("test", Question(str(number), question, (answer,)), ())
@@ -65,7 +87,9 @@ def test_samples_are_read_as_they_were_written(made: list[tuple[str, list[SubqSt
     assert read == samples
     for sample in read:
         graph, steps_of_run = sample.as_run()
-        assert {name for step in steps_of_run for name in step.triple_ids} == graph.by_id.keys()
+        assert {
+            name for step in steps_of_run for name in step.triple_ids
+        } == graph.by_id.keys()
 
 
 @settings(max_examples=40)
@@ -76,7 +100,9 @@ def test_a_field_of_another_kind_is_located_or_read(key: str, value: Any) -> Non
 
 @settings(max_examples=40)
 @given(st.sampled_from(sorted(RECORD["steps"][0])), JSON)
-def test_a_field_of_a_step_of_another_kind_is_located_or_read(key: str, value: Any) -> None:
+def test_a_field_of_a_step_of_another_kind_is_located_or_read(
+    key: str, value: Any
+) -> None:
     _read({**RECORD, "steps": [{**RECORD["steps"][0], key: value}]})
 
 

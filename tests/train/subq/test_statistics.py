@@ -7,7 +7,11 @@ from ras_agent.train.subq.samples import SubqStep
 from ras_agent.train.subq.sources import SubqQuestion
 from ras_agent.train.subq.statistics import statistics
 
-CRUX = SubqStep("Who published Crux?", (Passage("p", "", "Crux"),), (("Crux", "was published by", "CrossGen"),))
+CRUX = SubqStep(
+    "Who published Crux?",
+    (Passage("p", "", "Crux"),),
+    (("Crux", "was published by", "CrossGen"),),
+)
 CROSSGEN = SubqStep(
     "When was CrossGen launched?",
     (Passage("q", "", "CrossGen"),),
@@ -30,9 +34,19 @@ FIGURES = statistics(SAMPLES)
 
 def test_samples_are_counted_by_kind_label_and_split() -> None:
     plan, answer = FIGURES["plan"], FIGURES["answer"]
-    assert (plan["samples"], plan["labels"], plan["added"]) == (8, {"subq": 4, "sufficient": 3, "no_retrieval": 1}, 3)
-    assert (answer["samples"], answer["labels"]) == (4, {"subq": 0, "sufficient": 3, "no_retrieval": 1})
-    assert (FIGURES["questions"], FIGURES["splits"]) == (4, {"train": 7, "validation": 5})
+    assert (plan["samples"], plan["labels"], plan["added"]) == (
+        8,
+        {"subq": 4, "sufficient": 3, "no_retrieval": 1},
+        3,
+    )
+    assert (answer["samples"], answer["labels"]) == (
+        4,
+        {"subq": 0, "sufficient": 3, "no_retrieval": 1},
+    )
+    assert (FIGURES["questions"], FIGURES["splits"]) == (
+        4,
+        {"train": 7, "validation": 5},
+    )
 
 
 def test_labels_are_counted_by_hops_without_what_was_added() -> None:
@@ -49,7 +63,9 @@ def test_graphs_and_tokens_are_described_by_their_spread() -> None:
     assert answer["nodes"] == {"min": 0, "mean": 2.2, "median": 2.5, "max": 4}
     assert answer["edges"] == {"min": 0, "mean": 1.5, "median": 1.5, "max": 3}
     assert FIGURES["plan"]["sub-query tokens"]["min"] == 13
-    assert FIGURES["plan"]["input tokens"]["min"] < FIGURES["plan"]["input tokens"]["max"]
+    assert (
+        FIGURES["plan"]["input tokens"]["min"] < FIGURES["plan"]["input tokens"]["max"]
+    )
 
 
 def test_answers_that_the_triples_state_are_counted_without_yes_and_no() -> None:
@@ -61,4 +77,9 @@ def test_validation_questions_that_share_a_document_with_training_are_counted() 
 
 
 def test_no_samples_have_statistics_too() -> None:
-    assert statistics([])["plan"]["triples"] == {"min": 0, "mean": 0, "median": 0, "max": 0}
+    assert statistics([])["plan"]["triples"] == {
+        "min": 0,
+        "mean": 0,
+        "median": 0,
+        "max": 0,
+    }

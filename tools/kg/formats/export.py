@@ -40,12 +40,20 @@ def write_graphml(graph: KGIndex, path: Path) -> None:
             yield f'  <key id="{target}-{name}" for="{target}" attr.name="{name}" attr.type="{kind}"/>'
         yield '  <graph id="knowledge" edgedefault="directed">'
         for entity, name in enumerate(graph.entities):
-            data = _data("node", label=name, documents=int(graph.document_frequency[entity]))
+            data = _data(
+                "node", label=name, documents=int(graph.document_frequency[entity])
+            )
             yield f"    <node id={quoteattr(f'n{entity}')}>{data}</node>"
         for edge in graph.facts:
-            passages = list(dict.fromkeys(source.passage_id for source in graph.triple(edge).sources))
+            passages = list(
+                dict.fromkeys(
+                    source.passage_id for source in graph.triple(edge).sources
+                )
+            )
             yield _edge(graph, edge, "fact", float(len(passages)), passages)
-        for edge, cosine in zip(graph.equivalences, graph.similarities.tolist(), strict=True):
+        for edge, cosine in zip(
+            graph.equivalences, graph.similarities.tolist(), strict=True
+        ):
             yield _edge(graph, edge, "equivalence", round(cosine, 4), [])
         yield "  </graph>"
         yield "</graphml>"
@@ -76,8 +84,16 @@ def write_jsonl(graph: KGIndex, path: Path) -> None:
     def lines() -> Iterator[str]:
         for edge in graph.facts:
             triple = graph.triple(edge)
-            sources = [[source.passage_id, source.start, source.end] for source in triple.sources]
-            record = {"head": triple.subject, "relation": triple.predicate, "tail": triple.object, "sources": sources}
+            sources = [
+                [source.passage_id, source.start, source.end]
+                for source in triple.sources
+            ]
+            record = {
+                "head": triple.subject,
+                "relation": triple.predicate,
+                "tail": triple.object,
+                "sources": sources,
+            }
             by = _by(graph, edge)
             yield json.dumps(record | {"by": by} if by else record, ensure_ascii=True)
 
@@ -112,7 +128,9 @@ def _write(path: Path, lines: Callable[[], Iterator[str]]) -> None:
         file.writelines(f"{line}\n" for line in lines())
 
 
-def _edge(graph: KGIndex, edge: int, kind: str, weight: float, passages: list[str]) -> str:
+def _edge(
+    graph: KGIndex, edge: int, kind: str, weight: float, passages: list[str]
+) -> str:
     ends: list[int] = graph.edges[edge].tolist()
     head, relation, tail = ends
     name, sources = graph.relations[relation], json.dumps(passages, ensure_ascii=False)
@@ -123,7 +141,11 @@ def _edge(graph: KGIndex, edge: int, kind: str, weight: float, passages: list[st
 
 def _by(graph: KGIndex, edge: int) -> str:
     """Return the person who made a fact, on one line; "" for one that was read, and for an equivalence."""
-    edit = graph.made_by(graph.triple(edge)) if graph.edits and edge in graph.facts else None
+    edit = (
+        graph.made_by(graph.triple(edge))
+        if graph.edits and edge in graph.facts
+        else None
+    )
     return " ".join(edit.by.split()) if edit else ""
 
 

@@ -27,7 +27,14 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.kg.assemble import EQUIVALENT
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY, Attributes, Link, Node, OtherNodes
+from ras_agent.tools.kg.other_nodes import (
+    DOCUMENT,
+    ENTITY,
+    Attributes,
+    Link,
+    Node,
+    OtherNodes,
+)
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 
 MENTIONED = "is_mentioned_in"
@@ -41,7 +48,9 @@ _TABLES = Path("processed", "stage1")
 _TEXTS = ("documents.json", "dataset_corpus.json")
 _LONGEST_FIELD = 1 << 30
 _LARGEST = 1 << 31  # what a graph can store as a place in a text
-_MOST_OFTEN = 100_000  # no passage names an entity more often, and each mention takes memory
+_MOST_OFTEN = (
+    100_000  # no passage names an entity more often, and each mention takes memory
+)
 _NAMED = 3  # of things left out, how many are named
 
 
@@ -61,7 +70,9 @@ class GFMFiles:
     others: OtherNodes = field(default_factory=OtherNodes)
 
 
-def write_gfm_files(graph: KGIndex, folder: Path, passage_of: Callable[[str], Passage | None]) -> None:
+def write_gfm_files(
+    graph: KGIndex, folder: Path, passage_of: Callable[[str], Passage | None]
+) -> None:
     """Write a graph and the texts of its documents into `folder`, which becomes gfm-rag's data/NAME.
 
     passage_of: finds a document's passage by its id; None for one that is gone, whose text is then "".
@@ -74,7 +85,9 @@ def write_gfm_files(graph: KGIndex, folder: Path, passage_of: Callable[[str], Pa
     (folder / "raw" / _TEXTS[0]).write_bytes(data)
 
 
-def write_gfm_csv(graph: KGIndex, folder: Path, passages: Sequence[Passage] | None = None) -> list[str]:
+def write_gfm_csv(
+    graph: KGIndex, folder: Path, passages: Sequence[Passage] | None = None
+) -> list[str]:
     """Write the three tables into `folder`, which is created, and return the names of the documents' nodes.
 
     Entities have their own names, documents their ids, with "document: " in front as often as it takes to make the name
@@ -84,43 +97,76 @@ def write_gfm_csv(graph: KGIndex, folder: Path, passages: Sequence[Passage] | No
     """
     folder.mkdir(parents=True, exist_ok=True)
     taken = set(graph.entities)
-    others, document_nodes = graph.others, [Node(DOCUMENT, name) for name in graph.documents]
+    others, document_nodes = (
+        graph.others,
+        [Node(DOCUMENT, name) for name in graph.documents],
+    )
     name_of = {node: _untaken(node, taken) for node in (*document_nodes, *others.nodes)}
     documents = [name_of[node] for node in document_nodes]
 
     def nodes() -> Iterator[tuple[str, ...]]:
-        yield from ((name, ENTITY, _json(others.about.get(name, {}))) for name in graph.entities)
-        yield from ((name_of[node], node.type, _json(about)) for node, about in others.nodes.items())
-        for number, (name, passage_id) in enumerate(zip(documents, graph.documents, strict=True)):
+        yield from (
+            (name, ENTITY, _json(others.about.get(name, {}))) for name in graph.entities
+        )
+        yield from (
+            (name_of[node], node.type, _json(about))
+            for node, about in others.nodes.items()
+        )
+        for number, (name, passage_id) in enumerate(
+            zip(documents, graph.documents, strict=True)
+        ):
             about = {"id": passage_id}
             if passages:
-                about |= {"title": passages[number].title, "content": passages[number].text}
+                about |= {
+                    "title": passages[number].title,
+                    "content": passages[number].text,
+                }
             yield name, DOCUMENT, _json(about)
 
     def edges() -> Iterator[tuple[str, ...]]:
         for edge in graph.facts:
             triple = graph.triple(edge)
-            places = [[source.passage_id, source.start, source.end] for source in triple.sources]
+            places = [
+                [source.passage_id, source.start, source.end]
+                for source in triple.sources
+            ]
             edit = graph.made_by(triple)
             about = {"sources": places} | ({"by": edit.by} if edit else {})
             yield triple.subject, triple.predicate, triple.object, _json(about)
-        for edge, similarity in zip(graph.equivalences, graph.similarities.tolist(), strict=True):
+        for edge, similarity in zip(
+            graph.equivalences, graph.similarities.tolist(), strict=True
+        ):
             triple = graph.triple(edge)
-            yield triple.subject, triple.predicate, triple.object, _json({"similarity": round(similarity, 4)})
+            yield (
+                triple.subject,
+                triple.predicate,
+                triple.object,
+                _json({"similarity": round(similarity, 4)}),
+            )
         for link in others.links:
-            source, target = (name_of.get(end, end.name) for end in (link.source, link.target))
+            source, target = (
+                name_of.get(end, end.name) for end in (link.source, link.target)
+            )
             yield source, link.relation, target, "{}"
         joined = {(link.source, link.target) for link in others.links}
         for entity, name in enumerate(graph.entities):
-            columns, counts = graph.mentions.row(entity), graph.mentions.row_values(entity)
+            columns, counts = (
+                graph.mentions.row(entity),
+                graph.mentions.row_values(entity),
+            )
             for document, count in zip(columns.tolist(), counts.tolist(), strict=True):
                 if (Node(ENTITY, name), node := document_nodes[document]) not in joined:
                     yield name, MENTIONED, name_of[node], _json({"count": count})
 
     _write(folder / "nodes.csv", nodes())
     # a fact may be called as equivalences or mentions are, and gfm-rag takes no name twice
-    names = dict.fromkeys([*graph.relations, MENTIONED, *(link.relation for link in others.links)])
-    _write(folder / "relations.csv", ((name, _json(others.relations.get(name, {}))) for name in names))
+    names = dict.fromkeys(
+        [*graph.relations, MENTIONED, *(link.relation for link in others.links)]
+    )
+    _write(
+        folder / "relations.csv",
+        ((name, _json(others.relations.get(name, {}))) for name in names),
+    )
     _write(folder / "edges.csv", edges())
     return documents
 
@@ -134,7 +180,9 @@ def _untaken(node: Node, taken: set[str]) -> str:
     return name
 
 
-def read_gfm_files(folder: Path, skipped: list[Skipped] | None = None, *, exact: bool = False) -> GFMFiles:
+def read_gfm_files(
+    folder: Path, skipped: list[Skipped] | None = None, *, exact: bool = False
+) -> GFMFiles:
     """Return what a folder of gfm-rag's says.
 
     A fact belongs to the documents its attributes name, else to those that both of its ends are linked to, else to
@@ -152,7 +200,11 @@ def read_gfm_files(folder: Path, skipped: list[Skipped] | None = None, *, exact:
     if not (tables / "nodes.csv").is_file() and texts:
         return GFMFiles(passages=_passages({}, texts, {}), graph=False)
     nodes = list(_nodes(tables / "nodes.csv"))
-    documents = {node.key: _id(node.attributes.get("id"), node.name) for node in nodes if node.type == DOCUMENT}
+    documents = {
+        node.key: _id(node.attributes.get("id"), node.name)
+        for node in nodes
+        if node.type == DOCUMENT
+    }
     names = _names(nodes)
     names |= documents
     relations = _relations(tables / "relations.csv")
@@ -165,23 +217,39 @@ def read_gfm_files(folder: Path, skipped: list[Skipped] | None = None, *, exact:
         details = _attributes(row["attributes"], place)
         types = of_type.get(source), of_type.get(target)
         if exact and (None in types or relation not in relations):
-            left_out["whose ends or relation are in no table, which gfm-rag leaves out"] += 1
+            left_out[
+                "whose ends or relation are in no table, which gfm-rag leaves out"
+            ] += 1
             continue
-        ends = names.get(source, source), relations.get(relation, relation), names.get(target, target)
+        ends = (
+            names.get(source, source),
+            relations.get(relation, relation),
+            names.get(target, target),
+        )
         if exact and types != (ENTITY, ENTITY):
-            links.append(Link(Node(str(types[0]), ends[0]), ends[1], Node(str(types[1]), ends[2])))
+            links.append(
+                Link(
+                    Node(str(types[0]), ends[0]), ends[1], Node(str(types[1]), ends[2])
+                )
+            )
             if types != (ENTITY, DOCUMENT):
                 continue
         if source in documents or target in documents:
             if source not in documents or target not in documents:
-                entity, document = (ends[2], source) if source in documents else (ends[0], target)
-                found.mention(document, entity, details.get("count", 1), place, problems)
+                entity, document = (
+                    (ends[2], source) if source in documents else (ends[0], target)
+                )
+                found.mention(
+                    document, entity, details.get("count", 1), place, problems
+                )
         else:
             if not all(end.strip() if exact else canonical_key(end) for end in ends):
                 raise IngestError(f"{place}: a blank source, relation or target")
             found.edge(ends, relation == EQUIVALENT, details, place, problems)
     for reason, count in left_out.most_common():
-        problems.append(Skipped(str(tables / "edges.csv"), f"{count:,} edges {reason}", error=False))
+        problems.append(
+            Skipped(str(tables / "edges.csv"), f"{count:,} edges {reason}", error=False)
+        )
     contents = {node.key: node.attributes for node in nodes if node.type == DOCUMENT}
     facts, edges = found.by_document()
     others = _others(nodes, names, links, found, tables) if exact else OtherNodes()
@@ -189,7 +257,11 @@ def read_gfm_files(folder: Path, skipped: list[Skipped] | None = None, *, exact:
 
 
 def _others(
-    nodes: Sequence[_Node], names: Mapping[str, str], links: Sequence[Link], found: _Edges, tables: Path
+    nodes: Sequence[_Node],
+    names: Mapping[str, str],
+    links: Sequence[Link],
+    found: _Edges,
+    tables: Path,
 ) -> OtherNodes:
     """Return the nodes that are in no fact and no document, and the edges that are neither fact nor mention."""
     entities = found.entities()
@@ -197,7 +269,9 @@ def _others(
     # a pair that other edges join as well keeps its mention among them, so that none counts twice
     mention = ENTITY, MENTIONED, DOCUMENT
     joined = {
-        (link.source, link.target) for link in links if (link.source.type, link.relation, link.target.type) != mention
+        (link.source, link.target)
+        for link in links
+        if (link.source.type, link.relation, link.target.type) != mention
     }
     return OtherNodes(
         {
@@ -206,16 +280,30 @@ def _others(
             if node.type != ENTITY or name not in entities
         },
         tuple(link for link in links if (link.source, link.target) in joined),
-        {name: _plain(node.attributes) for node, name in own if node.attributes and name in entities},
-        {name: _plain(about) for name, about in _relation_attributes(tables / "relations.csv").items() if about},
+        {
+            name: _plain(node.attributes)
+            for node, name in own
+            if node.attributes and name in entities
+        },
+        {
+            name: _plain(about)
+            for name, about in _relation_attributes(tables / "relations.csv").items()
+            if about
+        },
     )
 
 
 def names_of_nodes(path: Path) -> dict[str, str]:
     """Return the name by uid of the nodes in nodes.csv, where it has that column; of documents the id."""
     nodes = list(_nodes(path))
-    documents = {node.key: _id(node.attributes.get("id"), node.name) for node in nodes if node.type == DOCUMENT}
-    return {key: name for key, name in {**_names(nodes), **documents}.items() if key != name}
+    documents = {
+        node.key: _id(node.attributes.get("id"), node.name)
+        for node in nodes
+        if node.type == DOCUMENT
+    }
+    return {
+        key: name for key, name in {**_names(nodes), **documents}.items() if key != name
+    }
 
 
 class _Node(NamedTuple):
@@ -233,14 +321,28 @@ class _Edges:
     def __init__(self, documents: Mapping[str, str]) -> None:
         """documents: their ids by the names of their nodes."""
         self._ids = documents
-        self._named: dict[str, dict[str, int]] = {passage_id: {} for passage_id in documents.values()}
+        self._named: dict[str, dict[str, int]] = {
+            passage_id: {} for passage_id in documents.values()
+        }
         self._facts: list[tuple[tuple[str, str, str], list[Source]]] = []
         self._alike: list[UnstatedEdge] = []
 
-    def mention(self, document: str, entity: str, count: Any, place: str, problems: list[Skipped]) -> None:
+    def mention(
+        self,
+        document: str,
+        entity: str,
+        count: Any,
+        place: str,
+        problems: list[Skipped],
+    ) -> None:
         """Add a mention; an impossible count is reported, and counts as 1."""
         if not isinstance(count, int) or not 0 < count <= _MOST_OFTEN:
-            problems.append(Skipped(place, f"expected a count from 1 to {_MOST_OFTEN:,}, got {count!r:.80}"))
+            problems.append(
+                Skipped(
+                    place,
+                    f"expected a count from 1 to {_MOST_OFTEN:,}, got {count!r:.80}",
+                )
+            )
             count = 1
         self._named[self._ids[document]][entity] = count
 
@@ -261,12 +363,21 @@ class _Edges:
         listed = details.get("sources") or []
         listed = listed if isinstance(listed, list) else [listed]
         if bad := [item for item in listed if not _is_place(item)]:
-            problems.append(Skipped(place, f"expected [passage, start, end] as places, got {bad[0]!r:.80}"))
-        self._facts.append((ends, [Source(*item) for item in listed if _is_place(item)]))
+            problems.append(
+                Skipped(
+                    place,
+                    f"expected [passage, start, end] as places, got {bad[0]!r:.80}",
+                )
+            )
+        self._facts.append(
+            (ends, [Source(*item) for item in listed if _is_place(item)])
+        )
 
     def entities(self) -> set[str]:
         """Return the names of all entities that facts, equivalences and mentions name."""
-        ends = {end for (subject, _, target), _ in self._facts for end in (subject, target)}
+        ends = {
+            end for (subject, _, target), _ in self._facts for end in (subject, target)
+        }
         ends |= {end for edge in self._alike for end in (edge.subject, edge.target)}
         return ends.union(*self._named.values())
 
@@ -280,16 +391,23 @@ class _Edges:
         in_facts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         unstated = []
         for (subject, predicate, object_), places in self._facts:
-            at = places or [Source(passage_id) for passage_id in sorted(naming[subject] & naming[object_])]
+            at = places or [
+                Source(passage_id)
+                for passage_id in sorted(naming[subject] & naming[object_])
+            ]
             if not at:
                 unstated.append(UnstatedEdge(subject, predicate, object_))
             for place in at:
-                stated.setdefault(place.passage_id, []).append(Triple(subject, predicate, object_, (place,)))
+                stated.setdefault(place.passage_id, []).append(
+                    Triple(subject, predicate, object_, (place,))
+                )
                 for end in {subject, object_}:
                     in_facts[place.passage_id][end] += 1
         facts = [
             PassageFacts(
-                passage_id, tuple(triples), tuple(_beyond(self._named.get(passage_id, {}), in_facts[passage_id]))
+                passage_id,
+                tuple(triples),
+                tuple(_beyond(self._named.get(passage_id, {}), in_facts[passage_id])),
             )
             for passage_id, triples in stated.items()
         ]
@@ -303,13 +421,19 @@ def _places(folder: Path) -> tuple[Path, dict[str, Any]]:
     for path in (root / "raw" / name for root in roots for name in _TEXTS):
         if path.is_file():
             texts = _object(path)
-            if bad := [name for name, text in texts.items() if not isinstance(text, str)]:
-                raise IngestError(f"{path}: expected the text of each document, got {texts[bad[0]]!r:.80}")
+            if bad := [
+                name for name, text in texts.items() if not isinstance(text, str)
+            ]:
+                raise IngestError(
+                    f"{path}: expected the text of each document, got {texts[bad[0]]!r:.80}"
+                )
             return tables, texts
     return tables, {}
 
 
-def _first_version(tables: Path, texts: Mapping[str, str], problems: list[Skipped]) -> GFMFiles:
+def _first_version(
+    tables: Path, texts: Mapping[str, str], problems: list[Skipped]
+) -> GFMFiles:
     """Read kg.txt and document2entities.json, whose entities are those of kg.txt."""
     path, entities, seen = tables / "kg.txt", set(), set()
     triples: list[tuple[str, str, str]] = []
@@ -317,7 +441,12 @@ def _first_version(tables: Path, texts: Mapping[str, str], problems: list[Skippe
         for number, line in enumerate(file, 1):
             parts = tuple(line.strip().split(","))
             if len(parts) != 3 or not all(part.strip() for part in parts):
-                problems.append(Skipped(f"{path} line {number}", f"expected head,relation,tail, got {line!r:.80}"))
+                problems.append(
+                    Skipped(
+                        f"{path} line {number}",
+                        f"expected head,relation,tail, got {line!r:.80}",
+                    )
+                )
             elif parts not in seen:
                 seen.add(parts)
                 triples.append(parts)
@@ -326,7 +455,9 @@ def _first_version(tables: Path, texts: Mapping[str, str], problems: list[Skippe
     found = _Edges({name: name for name in listed})
     for document, named in listed.items():
         if not isinstance(named, list):
-            raise IngestError(f"{tables / 'document2entities.json'}: expected a list of entities, got {named!r:.80}")
+            raise IngestError(
+                f"{tables / 'document2entities.json'}: expected a list of entities, got {named!r:.80}"
+            )
         for entity in named:
             if entity in entities:
                 found.mention(document, entity, 1, str(path), problems)
@@ -337,7 +468,9 @@ def _first_version(tables: Path, texts: Mapping[str, str], problems: list[Skippe
 
 
 def _passages(
-    documents: Mapping[str, str], texts: Mapping[str, str], contents: Mapping[str, Mapping[str, Any]]
+    documents: Mapping[str, str],
+    texts: Mapping[str, str],
+    contents: Mapping[str, Mapping[str, Any]],
 ) -> list[Passage]:
     """Return the documents, titled by their names, with the texts of raw/documents.json or of their nodes' content.
 
@@ -350,7 +483,9 @@ def _passages(
         title = title if isinstance(title, str) and title.strip() else passage_id
         has_text = isinstance(text, str) and bool(text.strip())
         found = found or has_text
-        passages[passage_id] = Passage(passage_id, str(text) if has_text else title, title, document_id=passage_id)
+        passages[passage_id] = Passage(
+            passage_id, str(text) if has_text else title, title, document_id=passage_id
+        )
     return list(passages.values()) if found else []
 
 
@@ -363,14 +498,22 @@ def _beyond(named: Mapping[str, int], in_facts: Mapping[str, int]) -> Iterator[s
 def _nodes(path: Path) -> Iterator[_Node]:
     for row, place in _read(path):
         name = row["name"] or row["uid"]
-        yield _Node(row["uid"] or name, name, row["type"], _attributes(row["attributes"], place))
+        yield _Node(
+            row["uid"] or name, name, row["type"], _attributes(row["attributes"], place)
+        )
 
 
 def _names(nodes: Sequence[_Node]) -> dict[str, str]:
     """Return the name of each node by its key; those that share one get their keys behind it."""
-    shared = {name for name, count in Counter(node.name for node in nodes).items() if count > 1}
+    shared = {
+        name
+        for name, count in Counter(node.name for node in nodes).items()
+        if count > 1
+    }
     return {
-        node.key: f"{node.name} ({node.key})" if node.name in shared and node.key != node.name else node.name
+        node.key: f"{node.name} ({node.key})"
+        if node.name in shared and node.key != node.name
+        else node.name
         for node in nodes
     }
 
@@ -379,20 +522,27 @@ def _relations(path: Path) -> dict[str, str]:
     """Return the relations' names by what edges call them; none without the table."""
     if not path.is_file():
         return {}
-    return {row["uid"] or row["name"]: row["name"] or row["uid"] for row, _ in _read(path)}
+    return {
+        row["uid"] or row["name"]: row["name"] or row["uid"] for row, _ in _read(path)
+    }
 
 
 def _relation_attributes(path: Path) -> dict[str, Attributes]:
     """Return the relations' attributes by name."""
     if not path.is_file():
         return {}
-    return {row["name"] or row["uid"]: _attributes(row["attributes"], place) for row, place in _read(path)}
+    return {
+        row["name"] or row["uid"]: _attributes(row["attributes"], place)
+        for row, place in _read(path)
+    }
 
 
 def _plain(attributes: Mapping[Any, Any]) -> dict[str, Any]:
     """Return attributes as JSON can hold them, with the same text: a Python literal may be a set, and have any key."""
     return {
-        str(key): value if value is None or isinstance(value, str | int | float) else str(value)
+        str(key): value
+        if value is None or isinstance(value, str | int | float)
+        else str(value)
         for key, value in attributes.items()
     }
 
@@ -404,7 +554,10 @@ def _id(given: Any, name: str) -> str:
 def _is_place(item: Any) -> bool:
     if not isinstance(item, list) or len(item) != 3 or not isinstance(item[0], str):
         return False
-    return all(isinstance(number, int) for number in item[1:]) and 0 <= item[1] <= item[2] < _LARGEST
+    return (
+        all(isinstance(number, int) for number in item[1:])
+        and 0 <= item[1] <= item[2] < _LARGEST
+    )
 
 
 def _write(path: Path, rows: Iterable[tuple[str, ...]]) -> None:
@@ -424,14 +577,20 @@ def _read(path: Path) -> Iterator[tuple[defaultdict[str, str], str]]:
             header = next(rows, [])
             known = {*header, *(("name",) if "uid" in header else ()), "attributes"}
             if not known.issuperset(columns):
-                raise IngestError(f"{path} line 1: expected the columns {', '.join(columns)}")
+                raise IngestError(
+                    f"{path} line 1: expected the columns {', '.join(columns)}"
+                )
             for row in rows:
                 place = f"{path} line {rows.line_num}"
                 if len(row) != len(header):
-                    raise IngestError(f"{place}: expected {len(header)} fields, found {len(row)}: {row!r:.80}")
+                    raise IngestError(
+                        f"{place}: expected {len(header)} fields, found {len(row)}: {row!r:.80}"
+                    )
                 yield defaultdict(str, zip(header, row, strict=True)), place
     except (FileNotFoundError, NotADirectoryError):
-        raise IngestError(f"no {path.name} in {path.parent}: gfm-rag's graphs have {', '.join(_COLUMNS)}") from None
+        raise IngestError(
+            f"no {path.name} in {path.parent}: gfm-rag's graphs have {', '.join(_COLUMNS)}"
+        ) from None
     except (csv.Error, UnicodeDecodeError) as error:
         raise IngestError(f"{path}: not CSV in UTF-8: {error}") from error
 
@@ -440,7 +599,9 @@ def _object(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise IngestError(f"no {path.name} in {path.parent}: gfm-rag's first version has it beside kg.txt") from None
+        raise IngestError(
+            f"no {path.name} in {path.parent}: gfm-rag's first version has it beside kg.txt"
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise IngestError(f"{path}: not JSON that can be read: {error}") from error
     if not isinstance(found, dict):

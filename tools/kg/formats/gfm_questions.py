@@ -36,15 +36,22 @@ def read_gfm_questions(path: Path) -> list[NodeQuestion]:
     try:
         records = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        reason = f"cannot be read ({error.strerror}): name gfm-rag's test.json or train.json"
+        reason = (
+            f"cannot be read ({error.strerror}): name gfm-rag's test.json or train.json"
+        )
         raise IngestError(f"{path}: {reason}") from error
     except (ValueError, RecursionError) as error:
         raise IngestError(f"{path}: not JSON: {error}") from error
     if not isinstance(records, list):
-        raise IngestError(f"{path}: expected an array of questions, found {type(records).__name__}")
+        raise IngestError(
+            f"{path}: expected an array of questions, found {type(records).__name__}"
+        )
     nodes = path.parent / "nodes.csv"
     names = names_of_nodes(nodes) if nodes.is_file() else {}
-    return [_question(record, f"{path} record {number}", names) for number, record in enumerate(records, 1)]
+    return [
+        _question(record, f"{path} record {number}", names)
+        for number, record in enumerate(records, 1)
+    ]
 
 
 def read_starts(path: Path) -> dict[str, Mapping[str, tuple[str, ...]]]:
@@ -54,27 +61,38 @@ def read_starts(path: Path) -> dict[str, Mapping[str, tuple[str, ...]]]:
     """
     starts = {one.question: one.start for one in read_gfm_questions(path) if one.start}
     if not starts:
-        raise IngestError(f"{path}: no question has start_nodes; gfm-rag writes them into processed/stage1/test.json")
+        raise IngestError(
+            f"{path}: no question has start_nodes; gfm-rag writes them into processed/stage1/test.json"
+        )
     return starts
 
 
 def _question(record: Any, place: str, names: Mapping[str, str]) -> NodeQuestion:
     if not isinstance(record, dict) or not isinstance(record.get("question"), str):
-        raise IngestError(f'{place}: expected an object with "question" and "start_nodes", got {record!r:.80}')
+        raise IngestError(
+            f'{place}: expected an object with "question" and "start_nodes", got {record!r:.80}'
+        )
 
     def nodes(name: str, before: str) -> dict[str, tuple[str, ...]]:
         by_type = record.get(name)
         if by_type is None:
             by_type = {ENTITY: record[before]} if record.get(before) else {}
         if not isinstance(by_type, dict):
-            raise IngestError(f"{place}: expected {name} by type of node, got {by_type!r:.80}")
+            raise IngestError(
+                f"{place}: expected {name} by type of node, got {by_type!r:.80}"
+            )
         listed = {kind: _texts(some, place) for kind, some in by_type.items()}
         return {
-            kind: tuple(dict.fromkeys(names.get(one, one) for one in some)) for kind, some in listed.items() if some
+            kind: tuple(dict.fromkeys(names.get(one, one) for one in some))
+            for kind, some in listed.items()
+            if some
         }
 
     targets = nodes("target_nodes", "supporting_entities")
-    supporting = _texts(record.get("supporting_documents") or record.get("supporting_facts") or (), place)
+    supporting = _texts(
+        record.get("supporting_documents") or record.get("supporting_facts") or (),
+        place,
+    )
     return NodeQuestion(
         record["question"],
         nodes("start_nodes", "question_entities"),
@@ -84,6 +102,8 @@ def _question(record: Any, place: str, names: Mapping[str, str]) -> NodeQuestion
 
 
 def _texts(given: Iterable[Any], place: str) -> list[str]:
-    if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
+    if not isinstance(given, list | tuple) or not all(
+        isinstance(one, str) for one in given
+    ):
         raise IngestError(f"{place}: expected a list of names, got {given!r:.80}")
     return list(given)

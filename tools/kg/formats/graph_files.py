@@ -17,13 +17,26 @@ from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
 from ras_agent.tools.kg.formats.named import Edge, PlacedTriple, named_facts, placed
 
 _NAMES = ("label", "name", "title", "rdfs:label", "caption")
-_RELATIONS = ("label", "relation", "type", "predicate", "relationship", "name", "key", "labels")
+_RELATIONS = (
+    "label",
+    "relation",
+    "type",
+    "predicate",
+    "relationship",
+    "name",
+    "key",
+    "labels",
+)
 _HEAD = ("head", "subject", "s", "source", "from", "start")
 _RELATION = ("relation", "predicate", "p", "type", "relationship", "edge", "property")
 _TAIL = ("tail", "object", "o", "target", "to", "end")
-_EQUIVALENCE = "equivalence"  # edges that an export of ours has, and that a graph works out itself
+_EQUIVALENCE = (
+    "equivalence"  # edges that an export of ours has, and that a graph works out itself
+)
 _RELATED = "is related to"
-_OWN_KEYS = frozenset(("node-documents",))  # what an export of ours counts, and says nothing about the world
+_OWN_KEYS = frozenset(
+    ("node-documents",)
+)  # what an export of ours counts, and says nothing about the world
 
 
 @dataclass(slots=True)
@@ -57,7 +70,9 @@ class NodesAndEdges:
         )
         self.edges.append(edge)
 
-    def add_edge(self, head: str, tail: str, values: Mapping[str, str], place: str) -> None:
+    def add_edge(
+        self, head: str, tail: str, values: Mapping[str, str], place: str
+    ) -> None:
         """Add the fact of an edge, whose relation is the first of its values that may name one."""
         if values.get("kind") == _EQUIVALENCE:
             return
@@ -84,7 +99,9 @@ def read_graphml(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
         with path.open("rb") as file:
             reader.parser.ParseFile(file)
     except expat.ExpatError as error:
-        reader.graph.edges.append(Skipped(f"{label} line {error.lineno}", f"not XML: {error}"))
+        reader.graph.edges.append(
+            Skipped(f"{label} line {error.lineno}", f"not XML: {error}")
+        )
     return reader.graph.facts()
 
 
@@ -107,7 +124,9 @@ class _GraphML:
         self._place = ""
 
     def _doctype(self, *_: object) -> None:
-        raise IngestError(f"{self._label}: a document type is not read, for safety: take the <!DOCTYPE ...> out")
+        raise IngestError(
+            f"{self._label}: a document type is not read, for safety: take the <!DOCTYPE ...> out"
+        )
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         kind = tag.rpartition(" ")[2]
@@ -133,7 +152,9 @@ class _GraphML:
         if kind == "data":
             self._key = ""
         elif kind == "node":
-            self.graph.add_node(self._attributes.get("id", ""), self._values, self._place)
+            self.graph.add_node(
+                self._attributes.get("id", ""), self._values, self._place
+            )
         elif kind == "edge":
             head = self._attributes.get("source", "")
             tail = self._attributes.get("target", "")
@@ -147,10 +168,14 @@ def read_node_link(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
         found = parse_line(text)
     except ValueError as error:
         raise IngestError(f"{path}: {error}") from error
-    if isinstance(found, dict) and isinstance(found.get("elements"), dict):  # Cytoscape's
+    if isinstance(found, dict) and isinstance(
+        found.get("elements"), dict
+    ):  # Cytoscape's
         found = found["elements"]
     if not isinstance(found, dict) or not isinstance(found.get("nodes"), list):
-        raise IngestError(f'{path}: expected an object with "nodes" and "links" or "edges": write node-link JSON')
+        raise IngestError(
+            f'{path}: expected an object with "nodes" and "links" or "edges": write node-link JSON'
+        )
     graph = NodesAndEdges()
     _add_nodes(found["nodes"], graph, label)
     links = found.get("links", found.get("edges"))
@@ -229,7 +254,9 @@ class _Table:
     skipped: list[Skipped]
 
 
-def read_csv(path: Path, label: str, others: Sequence[Path] = ()) -> Iterator[PlacedTriple | Skipped]:
+def read_csv(
+    path: Path, label: str, others: Sequence[Path] = ()
+) -> Iterator[PlacedTriple | Skipped]:
     """Yield the facts of a CSV file with a header: head, relation, tail, or the columns of a file that Neo4j imports.
 
     others: the files that are read with it; nodes of Neo4j's files have their names in them.

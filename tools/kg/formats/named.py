@@ -37,7 +37,9 @@ Edges = Callable[[], Iterator[Edge | Skipped]]
 """Reads the edges of a file from its beginning: they are read twice, since a name may stand behind its use."""
 
 
-def named_facts(labels: Mapping[str, str], edges: Edges) -> Iterator[PlacedTriple | Skipped]:
+def named_facts(
+    labels: Mapping[str, str], edges: Edges
+) -> Iterator[PlacedTriple | Skipped]:
     """Yield the facts between entities by their names. An id without a label is its own name.
 
     An entity whose name has a mark behind it is also called by its label.
@@ -65,7 +67,9 @@ def named_facts(labels: Mapping[str, str], edges: Edges) -> Iterator[PlacedTripl
         yield placed((head, edge.relation, tail), edge.place)
 
 
-def told_apart(labels: Mapping[str, str], edges: Iterable[Edge | Skipped]) -> dict[str, str]:
+def told_apart(
+    labels: Mapping[str, str], edges: Iterable[Edge | Skipped]
+) -> dict[str, str]:
     """Return a name for each id: its label, with a fact behind it where other ids have the same label.
 
     The fact is the first one that the others of that label have not; without one the id stands there.

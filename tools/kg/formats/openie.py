@@ -40,8 +40,15 @@ def load_openie(path: Path, label: str) -> Iterator[ExtractedPassage | Skipped]:
         except ValueError as error:
             yield Skipped(place, str(error))
             continue
-        if not isinstance(record, dict) or not isinstance(record.get("text"), str) or "id" not in record:
-            yield Skipped(place, f'expected an object with "id", "text" and "triples", got {line!r:.80}')
+        if (
+            not isinstance(record, dict)
+            or not isinstance(record.get("text"), str)
+            or "id" not in record
+        ):
+            yield Skipped(
+                place,
+                f'expected an object with "id", "text" and "triples", got {line!r:.80}',
+            )
             continue
         if not isinstance(record.get("triples"), list):
             yield Skipped(place, f"no list of triples in passage {record['id']!r}")
@@ -49,14 +56,19 @@ def load_openie(path: Path, label: str) -> Iterator[ExtractedPassage | Skipped]:
         if not isinstance(record.get("entities") or [], list):
             yield Skipped(place, f"no list of entities in passage {record['id']!r}")
             continue
-        passage = Passage(str(record["id"]), record["text"], str(record.get("title") or ""))
+        passage = Passage(
+            str(record["id"]), record["text"], str(record.get("title") or "")
+        )
         if (first := places.setdefault(passage.id, place)) != place:
             yield Skipped(place, f"id {passage.id!r} is already taken by {first}")
             continue
         yield ExtractedPassage(passage, _facts(passage, record))
         bad = [item for item in record["triples"] if not _is_triple(item)]
         if bad:
-            yield Skipped(place, f"{len(bad)} of its triples are no [subject, predicate, object]: {bad[0]!r:.80}")
+            yield Skipped(
+                place,
+                f"{len(bad)} of its triples are no [subject, predicate, object]: {bad[0]!r:.80}",
+            )
 
 
 def _facts(passage: Passage, record: dict[str, Any]) -> PassageFacts:
@@ -64,14 +76,29 @@ def _facts(passage: Passage, record: dict[str, Any]) -> PassageFacts:
     triples = []
     for item in filter(_is_triple, record["triples"]):
         subject, predicate, object_ = item
-        start, end = text.sentence(subject, predicate, object_) or (0, len(passage.text))
-        triples.append(Triple(subject, predicate, object_, (Source(passage.id, start, end),)))
-    entities = [name for name in record.get("entities") or () if isinstance(name, str) and canonical_key(name)]
+        start, end = text.sentence(subject, predicate, object_) or (
+            0,
+            len(passage.text),
+        )
+        triples.append(
+            Triple(subject, predicate, object_, (Source(passage.id, start, end),))
+        )
+    entities = [
+        name
+        for name in record.get("entities") or ()
+        if isinstance(name, str) and canonical_key(name)
+    ]
     if canonical_key(passage.title):
         entities.append(passage.title)
-    return PassageFacts(passage.id, tuple(dict.fromkeys(triples)), tuple(dict.fromkeys(entities)))
+    return PassageFacts(
+        passage.id, tuple(dict.fromkeys(triples)), tuple(dict.fromkeys(entities))
+    )
 
 
 def _is_triple(item: Any) -> bool:
-    whole = isinstance(item, list) and len(item) == 3 and all(isinstance(field, str) for field in item)
+    whole = (
+        isinstance(item, list)
+        and len(item) == 3
+        and all(isinstance(field, str) for field in item)
+    )
     return whole and all(map(canonical_key, item))

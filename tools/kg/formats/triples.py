@@ -16,17 +16,44 @@ from urllib.parse import quote, unquote
 from ras_agent.errors import IngestError, MissingExtra
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
-from ras_agent.tools.kg.formats.graph_files import read_csv, read_graphml, read_node_link
-from ras_agent.tools.kg.formats.named import ALSO_CALLED, Edge, PlacedTriple, named_facts, placed
+from ras_agent.tools.kg.formats.graph_files import (
+    read_csv,
+    read_graphml,
+    read_node_link,
+)
+from ras_agent.tools.kg.formats.named import (
+    ALSO_CALLED,
+    Edge,
+    PlacedTriple,
+    named_facts,
+    placed,
+)
 
-_ROLES = (("head", "subject", "s"), ("relation", "predicate", "p"), ("tail", "object", "o"))
+_ROLES = (
+    ("head", "subject", "s"),
+    ("relation", "predicate", "p"),
+    ("tail", "object", "o"),
+)
 _HEADERS = {frozenset(name) for name in zip(*_ROLES, strict=True)}
 
 _TERM = r"<([^<>\"{}|^`\x00-\x20]*)>|(_:[^\s<>\".]+(?:\.+[^\s<>\".]+)*)"
-_LITERAL = r'"((?:[^"\\\n\r]|\\.)*)"(?:@([A-Za-z]+(?:-[A-Za-z0-9]+)*)|\^\^<([^<>\"]*)>)?'
-_STATEMENT = re.compile(rf"\s*(?:{_TERM})\s*<([^<>\"\x00-\x20]*)>\s*(?:{_TERM}|{_LITERAL})\s*\.\s*(?:#.*)?$")
+_LITERAL = (
+    r'"((?:[^"\\\n\r]|\\.)*)"(?:@([A-Za-z]+(?:-[A-Za-z0-9]+)*)|\^\^<([^<>\"]*)>)?'
+)
+_STATEMENT = re.compile(
+    rf"\s*(?:{_TERM})\s*<([^<>\"\x00-\x20]*)>\s*(?:{_TERM}|{_LITERAL})\s*\.\s*(?:#.*)?$"
+)
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
-_CHARACTERS = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
+_CHARACTERS = {
+    "t": "\t",
+    "b": "\b",
+    "n": "\n",
+    "r": "\r",
+    "f": "\f",
+    '"': '"',
+    "'": "'",
+    "\\": "\\",
+}
 LABELS = (
     "http://www.w3.org/2000/01/rdf-schema#label",
     "http://www.w3.org/2004/02/skos/core#prefLabel",
@@ -45,7 +72,9 @@ _DIRECT = re.compile(r"/prop/(?:direct|direct-normalized|statement|qualifier)/")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def load_triples(path: Path, label: str, others: Sequence[Path] = ()) -> Iterator[PlacedTriple | Skipped]:
+def load_triples(
+    path: Path, label: str, others: Sequence[Path] = ()
+) -> Iterator[PlacedTriple | Skipped]:
     """Yield the file's facts, and a Skipped for each line that could not be read, with their places.
 
     RDF (.nt, and with the extra `rdf` .ttl, .rdf, .jsonld): names are labels if the file has them, else the ends of
@@ -60,7 +89,9 @@ def load_triples(path: Path, label: str, others: Sequence[Path] = ()) -> Iterato
         return read_csv(path, label, others)
     reader = _READERS.get(suffix)
     if reader is None:
-        raise IngestError(f"{path}: unknown kind of triple file; known: {', '.join(TRIPLE_SUFFIXES)}")
+        raise IngestError(
+            f"{path}: unknown kind of triple file; known: {', '.join(TRIPLE_SUFFIXES)}"
+        )
     return reader(path, label)
 
 
@@ -103,7 +134,9 @@ def _rdf(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
         try:
             with path.open("rb") as file:
                 # names that are relative need a base; nothing is fetched
-                parser = pyoxigraph.parse(file, format=kind, base_iri=f"urn:file:{quote(label)}")
+                parser = pyoxigraph.parse(
+                    file, format=kind, base_iri=f"urn:file:{quote(label)}"
+                )
                 for number, quad in enumerate(parser, start=1):
                     yield _statement_of(quad), f"{label} statement {number}"
         except (SyntaxError, ValueError) as error:
@@ -135,7 +168,9 @@ def facts_of_statements(
 ) -> Iterator[PlacedTriple | Skipped]:
     """Yield the facts of statements, which are read twice, by the names of their terms."""
     # labels are collected first: one may come after the statements that need it
-    labels = labels_of(item[0] for item in statements() if not isinstance(item, Skipped))
+    labels = labels_of(
+        item[0] for item in statements() if not isinstance(item, Skipped)
+    )
     names: dict[str, str] = {}
     for item in statements():
         if isinstance(item, Skipped) or _is_label(item[0]):
@@ -173,8 +208,14 @@ def _tab_separated(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
         line, place = item
         fields = line.split("\t")
         if len(fields) < 3:
-            yield Skipped(place, f"expected head, relation and tail between tabs, found {len(fields)}: {line!r:.80}")
-        elif number or frozenset(field.strip().lower() for field in fields[:3]) not in _HEADERS:
+            yield Skipped(
+                place,
+                f"expected head, relation and tail between tabs, found {len(fields)}: {line!r:.80}",
+            )
+        elif (
+            number
+            or frozenset(field.strip().lower() for field in fields[:3]) not in _HEADERS
+        ):
             yield placed(fields[:3], place)
 
 
@@ -191,15 +232,25 @@ def _json_lines(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
             continue
         fields = _fields(record)
         if fields is None:
-            yield Skipped(place, f"expected [head, relation, tail] or an object with these keys, got {line!r:.80}")
+            yield Skipped(
+                place,
+                f"expected [head, relation, tail] or an object with these keys, got {line!r:.80}",
+            )
         else:
             yield placed(fields, place)
 
 
 def _fields(record: Any) -> list[str] | None:
     if isinstance(record, Mapping):
-        record = [next((record[name] for name in names if name in record), None) for names in _ROLES]
-    texts = isinstance(record, list) and len(record) == 3 and all(isinstance(field, str) for field in record)
+        record = [
+            next((record[name] for name in names if name in record), None)
+            for names in _ROLES
+        ]
+    texts = (
+        isinstance(record, list)
+        and len(record) == 3
+        and all(isinstance(field, str) for field in record)
+    )
     return record if texts else None
 
 
@@ -223,13 +274,21 @@ def parse_statement(line: str) -> Statement:
     """Return the statement of one line. Raises ValueError saying what is wrong."""
     found = _STATEMENT.match(line)
     if found is None:
-        raise ValueError(f"expected <subject> <predicate> <object> or a literal, and a full stop: {line.strip()!r:.90}")
-    iri, blank, predicate, object_iri, object_blank, literal, language, _ = found.groups()
+        raise ValueError(
+            f"expected <subject> <predicate> <object> or a literal, and a full stop: {line.strip()!r:.90}"
+        )
+    iri, blank, predicate, object_iri, object_blank, literal, language, _ = (
+        found.groups()
+    )
     subject = Term(_unescaped(iri), "iri") if iri is not None else Term(blank, "blank")
     if literal is not None:
         object_ = Term(_unescaped(literal), "literal", (language or "").lower())
     else:
-        object_ = Term(_unescaped(object_iri), "iri") if object_iri is not None else Term(object_blank, "blank")
+        object_ = (
+            Term(_unescaped(object_iri), "iri")
+            if object_iri is not None
+            else Term(object_blank, "blank")
+        )
     return Statement(subject, Term(_unescaped(predicate), "iri"), object_)
 
 
@@ -256,7 +315,9 @@ def _is_label(statement: Statement) -> bool:
     return statement.predicate.value in LABELS and statement.object.kind == "literal"
 
 
-def relation_of(statement: Statement, labels: Mapping[str, str], language: str = "en") -> str | None:
+def relation_of(
+    statement: Statement, labels: Mapping[str, str], language: str = "en"
+) -> str | None:
     """Return the name of a statement's relation; None for one that only gives a name, or a gloss in another language.
 
     A direct property of Wikidata has the label of the property itself.
@@ -281,7 +342,9 @@ def direct_property(predicate: str) -> str:
 def _name(term: Term, labels: Mapping[str, str], file: str) -> str:
     if term.kind == "literal":
         return term.value
-    return labels.get(term.value) or (_end(term.value) if term.kind == "iri" else f"{term.value} of {file}")
+    return labels.get(term.value) or (
+        _end(term.value) if term.kind == "iri" else f"{term.value} of {file}"
+    )
 
 
 def _end(iri: str) -> str:

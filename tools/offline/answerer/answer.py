@@ -16,22 +16,46 @@ from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stems
-from ras_agent.tools.offline.answerer.compare import SAME, THAN, Reply, compare, in_common, sides_of, well_known
+from ras_agent.tools.offline.answerer.compare import (
+    SAME,
+    THAN,
+    Reply,
+    compare,
+    in_common,
+    sides_of,
+    well_known,
+)
 from ras_agent.tools.offline.answerer.nearest import nearest_sentences
 from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
 from ras_agent.tools.offline.answerer.wording import denies, wording
-from ras_agent.tools.offline.chain import Chain, Found, answers, answers_in_pairs, follow, is_left_out, passages_of
+from ras_agent.tools.offline.chain import (
+    Chain,
+    Found,
+    answers,
+    answers_in_pairs,
+    follow,
+    is_left_out,
+    passages_of,
+)
 from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader
-from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, Token, tokens_of
+from ras_agent.tools.offline.reading import (
+    MOST_READ,
+    ReadPassage,
+    Sentence,
+    Token,
+    tokens_of,
+)
 from ras_agent.tools.offline.reading import read as read_passages
 from ras_agent.tools.offline.said import all_of_list, sentences_that_say
 from ras_agent.tools.offline.table_rows import look_up
 
 I_DO_NOT_KNOW = "I don't know: I cannot read the answer out of the passages found."
 SEE_NEAREST = f"{I_DO_NOT_KNOW} The sentences cited come nearest to the question."
-NOT_SURE = "I am not sure: what the passages found suggest is not sure enough to be said."
+NOT_SURE = (
+    "I am not sure: what the passages found suggest is not sure enough to be said."
+)
 LEAST_CONFIDENCE = 0.7
 """The confidence below which an answer is left unsaid, if nobody sets another."""
 _SUGGESTED = 0.5  # confidence from which what is left unsaid is suggested: it is more likely right than wrong
@@ -43,10 +67,16 @@ _SHARPNESS, _FLOOR, _UNPAIRED = 0.3, 0.02, 0.7
 # curves of the confidence (python -m lab.calibration --fit DATA): an offset; what the worth of a chain weighs, or the
 # share of the question's words that the grounds have, or how likely the reader takes its verdict to be; and what the
 # margin weighs by which the grounds alone bear the answer
-OF_CHAINS, OF_WHOLES, OF_VERDICTS = (-0.82, 2.69, 0.38), (-2.00, 1.03, 0.30), (-1.37, 4.67, 0.0)
+OF_CHAINS, OF_WHOLES, OF_VERDICTS = (
+    (-0.82, 2.69, 0.38),
+    (-2.00, 1.03, 0.30),
+    (-1.37, 4.67, 0.0),
+)
 OF_ROWS = 0.9
 """The confidence of a cell of a table."""
-_FARTHEST = 9.0  # margin, either way, beyond which one bears an answer as well as another
+_FARTHEST = (
+    9.0  # margin, either way, beyond which one bears an answer as well as another
+)
 _OF_ANOTHER = 0.4  # of an answer whose proof lacks a figure or a name of the question
 _IN_ITS_WORDS = 0.95  # of what a sentence says in the question's words
 _AGAINST_ITS_VALUES = 0.25  # of a yes to a name or a figure that the sentence lacks, or of a no where it lacks none
@@ -63,18 +93,39 @@ class OfflineAnswerer:
     name = "offline"
 
     def __init__(
-        self, reader: Reader, may_abstain: bool = True, least_confidence: float = LEAST_CONFIDENCE, language: str = ""
+        self,
+        reader: Reader,
+        may_abstain: bool = True,
+        least_confidence: float = LEAST_CONFIDENCE,
+        language: str = "",
     ) -> None:
-        self._reader, self._may_abstain, self._least_confidence = reader, may_abstain, least_confidence
+        self._reader, self._may_abstain, self._least_confidence = (
+            reader,
+            may_abstain,
+            least_confidence,
+        )
         self._english = EnglishOnly("answerer", language)
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+    def answer(
+        self,
+        question: str,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        steps: Sequence[Step],
+    ) -> Answer:
         """Return the answer as the passages write it; `confidence` is how likely it is to be right."""
         english, failures = self._english.readable(passages)
-        refusal = self._english.refusal(question) or (failures[0].message if failures and not english else "")
+        refusal = self._english.refusal(question) or (
+            failures[0].message if failures and not english else ""
+        )
         if refusal:
             failed = (Failure("answerer", refusal),)
-            return Answer(f"No answer: {refusal}.", abstained=True, failures=failed, failed=refusal)
+            return Answer(
+                f"No answer: {refusal}.",
+                abstained=True,
+                failures=failed,
+                failed=refusal,
+            )
         given = {passage.id for passage in english}
         # in the order in which the steps found them; all of them where they found none
         read = [one for one in passages_of(steps).values() if one.id in given]
@@ -85,7 +136,9 @@ class OfflineAnswerer:
             sure = 1.0 if reply.confidence is None else reply.confidence
             found = cited(reply.grounds, graph)
             if not self._may_abstain or (found and sure >= self._least_confidence):
-                return Answer(reply.text, found, confidence=reply.confidence, failures=failures)
+                return Answer(
+                    reply.text, found, confidence=reply.confidence, failures=failures
+                )
             if found and sure >= _SUGGESTED:
                 return Answer(
                     NOT_SURE,
@@ -104,14 +157,18 @@ class OfflineAnswerer:
             failures=failures,
         )
 
-    def reply(self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]) -> Reply | None:
+    def reply(
+        self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]
+    ) -> Reply | None:
         """Return the answer, however sure, and what it rests on; None where there is none."""
         reply = self._likeliest(question, passages, steps)
         if reply is None:
             return None
         return _less_sure_of_another(question, reply)
 
-    def _likeliest(self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]) -> Reply | None:
+    def _likeliest(
+        self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]
+    ) -> Reply | None:
         passages = [one for one in passages if one.sentences]
         if not passages:
             return None
@@ -129,31 +186,49 @@ class OfflineAnswerer:
         if not passages:
             return None
         sentences = sentences_that_say(question, passages[:_JUDGED])
-        if sentences is None and (reply := _in_its_words(analyse(question), passages, [])):
+        if sentences is None and (
+            reply := _in_its_words(analyse(question), passages, [])
+        ):
             return reply
-        if sentences == [] and (said := sentences_that_say(chain.question, passages[:_JUDGED])):
+        if sentences == [] and (
+            said := sentences_that_say(chain.question, passages[:_JUDGED])
+        ):
             sentences = list(dict.fromkeys([*links, *said]))
         if sentences is not None:
             told = " ".join(" ".join(one.text for one in sentences).split())
-            return Reply(f"The text says: {told}", tuple(sentences)) if sentences else None
+            return (
+                Reply(f"The text says: {told}", tuple(sentences)) if sentences else None
+            )
         asked = analyse(chain.question)
         if asked.kind == "choice":
             return compare(asked, sides_of(asked, passages), self._reader)
         if asked.kind == "yes_no":
             return self._yes_or_no(asked, links, passages)
         sides = sides_of(asked, passages) if asked.compared else ()
-        if sides and well_known(sides) and (reply := in_common(asked, sides, self._reader)):
+        if (
+            sides
+            and well_known(sides)
+            and (reply := in_common(asked, sides, self._reader))
+        ):
             return reply
         return self._open(question, chain, passages[:_PAIRED])
 
-    def _open(self, question: str, chain: Chain, passages: Sequence[ReadPassage]) -> Reply | None:
+    def _open(
+        self, question: str, chain: Chain, passages: Sequence[ReadPassage]
+    ) -> Reply | None:
         """Return the end of a chain that is sure enough, else the answer to the whole question."""
         end, lead = chain.answered, tuple(link.found.sentence for link in chain.links)
         if end is None:
-            end = self._whole(question, passages, {canonical_key(link.found.text) for link in chain.links})
+            end = self._whole(
+                question,
+                passages,
+                {canonical_key(link.found.text) for link in chain.links},
+            )
             if end is None:
                 return None
-            named = holds(question, end.sentence.passage.topic)  # then nothing has to lead there
+            named = holds(
+                question, end.sentence.passage.topic
+            )  # then nothing has to lead there
             lead = () if named or end.named_by is None else (end.named_by,)
         text, listed = all_of_list(question, end.text, end.sentence)
         grounds = tuple(dict.fromkeys([*lead, *listed]))
@@ -161,8 +236,12 @@ class OfflineAnswerer:
         if chain.answered:
             return Reply(text, grounds, confidence(chain.worth, borne, OF_CHAINS))
         words = set(stems(question))
-        held = words & {root for one in grounds for root in one.stems | one.passage.title_stems}
-        return Reply(text, grounds, confidence(len(held) / max(1, len(words)), borne, OF_WHOLES))
+        held = words & {
+            root for one in grounds for root in one.stems | one.passage.title_stems
+        }
+        return Reply(
+            text, grounds, confidence(len(held) / max(1, len(words)), borne, OF_WHOLES)
+        )
 
     def _borne(self, question: str, answer: str, grounds: Sequence[Sentence]) -> float:
         """Return how surely sentences by themselves give an answer: the margin of what it is, or holds, or is part of.
@@ -178,7 +257,9 @@ class OfflineAnswerer:
                 margins.append(min(span.margin, _FARTHEST))
         return max(margins)
 
-    def _whole(self, question: str, passages: Sequence[ReadPassage], led: Set[str]) -> Found | None:
+    def _whole(
+        self, question: str, passages: Sequence[ReadPassage], led: Set[str]
+    ) -> Found | None:
         """Return the answer to the whole question, read over pairs of passages and over single ones.
 
         Answers that overlap speak for each other; what is said in pairs counts as much as what is said alone. A passage
@@ -198,7 +279,12 @@ class OfflineAnswerer:
                 best = replace(one, worth=in_pairs + by_itself)
         return best
 
-    def _yes_or_no(self, asked: QuestionAnalysis, links: Sequence[Sentence], passages: Sequence[ReadPassage]) -> Reply:
+    def _yes_or_no(
+        self,
+        asked: QuestionAnalysis,
+        links: Sequence[Sentence],
+        passages: Sequence[ReadPassage],
+    ) -> Reply:
         """Return what a sentence says in the question's words, else what holds of two things, else a verdict."""
         if links and (reply := _in_its_words(asked, passages, links)):
             return reply
@@ -208,7 +294,12 @@ class OfflineAnswerer:
             return compare(asked, sides, self._reader)
         return self._verdict(asked, links, passages)
 
-    def _verdict(self, asked: QuestionAnalysis, links: Sequence[Sentence], passages: Sequence[ReadPassage]) -> Reply:
+    def _verdict(
+        self,
+        asked: QuestionAnalysis,
+        links: Sequence[Sentence],
+        passages: Sequence[ReadPassage],
+    ) -> Reply:
         """Return what a sentence says that has most words of the question and tells most, alone and in its passage.
 
         It seldom affirms what has a name, a figure or a denial that it lacks or has fewer times, and seldom denies what
@@ -222,18 +313,33 @@ class OfflineAnswerer:
         likely = [max(passage.sentences, key=shared) for passage in passages[:_JUDGED]]
         titled = [one.titled for one in likely]
         verdicts = self._reader.judge(asked.question, titled)
-        worth = [shared(sentence) * (1 - one.not_said) for one, sentence in zip(verdicts, likely, strict=True)]
+        worth = [
+            shared(sentence) * (1 - one.not_said)
+            for one, sentence in zip(verdicts, likely, strict=True)
+        ]
         best = worth.index(max(worth))
-        deciding, page = likely[best], " ".join(one.text for one in passages[best].sentences)
+        deciding, page = (
+            likely[best],
+            " ".join(one.text for one in passages[best].sentences),
+        )
         whole = with_title(deciding.passage.heading, page)
         (among,) = self._reader.judge(asked.question, [whole])
-        yes, no = (verdicts[best].true + among.true) / 2, (verdicts[best].false + among.false) / 2
+        yes, no = (
+            (verdicts[best].true + among.true) / 2,
+            (verdicts[best].false + among.false) / 2,
+        )
         verdict, told = ("yes", yes) if yes >= no else ("no", no)
         values, said = _values(asked.question), wording(asked.question, passages)
         own = deciding.passage.title_stems
         held = _counts(deciding.tokens, deciding.text) + Counter(own)
-        told_of = Counter({value: count for value, count in values.items() if value not in own})
-        unlikely = not values <= held if verdict == "yes" else bool(told_of) and told_of <= held
+        told_of = Counter(
+            {value: count for value, count in values.items() if value not in own}
+        )
+        unlikely = (
+            not values <= held
+            if verdict == "yes"
+            else bool(told_of) and told_of <= held
+        )
         if unlikely or (said and said[0] == f"hardly {verdict}"):
             told *= _AGAINST_ITS_VALUES
         return Reply(verdict, (*links, deciding), confidence(told, 0.0, OF_VERDICTS))
@@ -249,10 +355,16 @@ def _less_sure_of_another(question: str, reply: Reply) -> Reply:
     return replace(reply, confidence=reply.confidence * _OF_ANOTHER)
 
 
-def _in_its_words(asked: QuestionAnalysis, passages: Sequence[ReadPassage], links: Sequence[Sentence]) -> Reply | None:
+def _in_its_words(
+    asked: QuestionAnalysis, passages: Sequence[ReadPassage], links: Sequence[Sentence]
+) -> Reply | None:
     """Return what a sentence says of a question of yes or no in its words; links: the sentences that lead to it."""
     said = wording(asked.question, passages) if asked.kind == "yes_no" else None
-    return Reply(said[0], (*links, said[1]), _IN_ITS_WORDS) if said and said[0] in ("yes", "no") else None
+    return (
+        Reply(said[0], (*links, said[1]), _IN_ITS_WORDS)
+        if said and said[0] in ("yes", "no")
+        else None
+    )
 
 
 def _told_apart(found: Sequence[Found], led: Set[str]) -> dict[str, Found]:
@@ -266,7 +378,12 @@ def _voices(key: str, found: Mapping[str, Found]) -> float:
     said = _FLOOR
     for other, one in found.items():
         others = set(other.split())
-        said += math.exp(one.worth / _SHARPNESS) * 2 * len(words & others) / (len(words) + len(others))
+        said += (
+            math.exp(one.worth / _SHARPNESS)
+            * 2
+            * len(words & others)
+            / (len(words) + len(others))
+        )
     return math.log(said)
 
 
@@ -276,13 +393,22 @@ def _values(question: str) -> Counter[str]:
     A denial counts as a value.
     """
     text = question[0].lower() + question[1:]
-    spans = [*name_spans(text), *((figure.start, figure.end) for figure in figures_in(text))]
-    words = [one for one in tokens_of(text) if any(start <= one.start < end for start, end in spans)]
+    spans = [
+        *name_spans(text),
+        *((figure.start, figure.end) for figure in figures_in(text)),
+    ]
+    words = [
+        one
+        for one in tokens_of(text)
+        if any(start <= one.start < end for start, end in spans)
+    ]
     return _counts(words, question)
 
 
 def _counts(words: Sequence[Token], text: str) -> Counter[str]:
-    return Counter([*(one.stem for one in words if one.stem), *(["not"] if denies(text) else [])])
+    return Counter(
+        [*(one.stem for one in words if one.stem), *(["not"] if denies(text) else [])]
+    )
 
 
 def confidence(sign: float, borne: float, curve: tuple[float, float, float]) -> float:
@@ -298,5 +424,15 @@ def cited(sentences: Sequence[Sentence], graph: QuestionGraph) -> tuple[Citation
         passage, start = sentence.passage, sentence.start
         here = Source(passage.id, start, start + len(sentence.text))
         ids = [fact.id for fact in graph.facts if fact.was_read_in(here)]
-        citations.append(Citation(number, passage.id, passage.title, start, here.end, sentence.text, tuple(ids)))
+        citations.append(
+            Citation(
+                number,
+                passage.id,
+                passage.title,
+                start,
+                here.end,
+                sentence.text,
+                tuple(ids),
+            )
+        )
     return tuple(citations)

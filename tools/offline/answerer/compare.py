@@ -20,25 +20,40 @@ from ras_agent.text.words import stem_set, stems, word_set
 from ras_agent.tools.offline.answerer.wording import denies
 from ras_agent.tools.offline.chain import Found, answers
 from ras_agent.tools.offline.english import SUBJECTS
-from ras_agent.tools.offline.question import ORDERS, AnswerType, QuestionAnalysis, noun_of, type_of
+from ras_agent.tools.offline.question import (
+    ORDERS,
+    AnswerType,
+    QuestionAnalysis,
+    noun_of,
+    type_of,
+)
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import ReadPassage, Sentence, nearness, tokens_of
 
 _DEATH = stem_set("died death dead dies passed")
 _BIRTH = stem_set("born birth")
-SAME = re.compile(r"\b(?:same|(?P<different>different)|share[sd]?|common)\b", re.IGNORECASE)
+SAME = re.compile(
+    r"\b(?:same|(?P<different>different)|share[sd]?|common)\b", re.IGNORECASE
+)
 THAN = re.compile(r"\b(?:than|before|after)\b", re.IGNORECASE)
 _AT = re.compile(r"\b(?:in|at|near|from|on)(?: the)?\Z", re.IGNORECASE)
 _ARTICLES = word_set("the a an")
 _PERSONS = word_set("he she they")
-_EMPTY = stem_set("same type kind sort form considered known called located situated involved")
+_EMPTY = stem_set(
+    "same type kind sort form considered known called located situated involved"
+)
 _NUMBER = stem_set("number amount count quantity")
 _WIDEST = stem_set("country nation nationality continent ethnicity origin")
-_BELONGS = re.compile(r"\b(?:consist|members?\b|comprise|featur|formed by|line-?up|made up of)", re.IGNORECASE)
+_BELONGS = re.compile(
+    r"\b(?:consist|members?\b|comprise|featur|formed by|line-?up|made up of)",
+    re.IGNORECASE,
+)
 _FIRST_YEAR = 100  # a day without its year orders nothing
 _FAR = 0.12  # nearness up to which no number is counted
 _ALIKE = 0.75  # share of common words from which a title is a name's
-_IN_PASSING = 0.1  # what a name in the first words of a passage counts beside one in a title
+_IN_PASSING = (
+    0.1  # what a name in the first words of a passage counts beside one in a title
+)
 _READ = 6  # sentences of a side that are read
 # of a logistic curve of how likely something holds of a side: what a verdict's log-odds weigh, and the share of the
 # question's words that its passage has
@@ -81,7 +96,11 @@ class Side:
 
     def best_sentence(self, wanted: frozenset[str]) -> tuple[Sentence, ...]:
         """Return the sentence with most of the wanted stems, the first among equals; () without a sentence."""
-        return tuple(sorted(self.sentences, key=lambda sentence: -len(wanted & sentence.stems))[:1])
+        return tuple(
+            sorted(self.sentences, key=lambda sentence: -len(wanted & sentence.stems))[
+                :1
+            ]
+        )
 
 
 def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> Reply:
@@ -90,7 +109,11 @@ def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> R
     if asked.kind == "choice":
         chosen, grounds, sure = _chosen(asked.question, sides)
         return Reply(chosen.name, grounds, sure if known else _GUESSED)
-    about = stem_set(asked.question) - {root for side in sides for root in stems(side.name)} - _EMPTY
+    about = (
+        stem_set(asked.question)
+        - {root for side in sides for root in stems(side.name)}
+        - _EMPTY
+    )
     sure = 0.75
     same = list(SAME.finditer(asked.question))
     if same:
@@ -106,8 +129,12 @@ def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> R
         holding = [_holds(asked.question, side, about, reader) for side in sides]
         likely = min(1 - one if denies(asked.question) else one for one in holding)
         yes, sure = likely >= 0.5, max(likely, 1 - likely)
-        grounds = tuple(sentence for side in sides for sentence in side.best_sentence(about))
-    return Reply("yes" if yes else "no", grounds, sure if grounds and known else _GUESSED)
+        grounds = tuple(
+            sentence for side in sides for sentence in side.best_sentence(about)
+        )
+    return Reply(
+        "yes" if yes else "no", grounds, sure if grounds and known else _GUESSED
+    )
 
 
 def _holds(question: str, side: Side, about: frozenset[str], reader: Reader) -> float:
@@ -126,7 +153,9 @@ def _holds(question: str, side: Side, about: frozenset[str], reader: Reader) -> 
     return 1 / (1 + math.exp(-(_OFFSET + _TRUST * log_odds + _SAID * said)))
 
 
-def in_common(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> Reply | None:
+def in_common(
+    asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader
+) -> Reply | None:
     """Return what the texts about both sides answer alike, in the shorter words; None where they answer nothing so.
 
     An answer that is a list is each of its parts: a "poet and novelist" and a "Scottish poet" are poets.
@@ -136,7 +165,8 @@ def in_common(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) ->
             (rank, part.strip(), one.sentence)
             for rank, one in enumerate(_answers_about(asked.question, side, reader))
             for part in _PARTS.split(one.text)
-            if asked.answer_type in ("nationality", "person") or not DEMONYM.fullmatch(part.strip())
+            if asked.answer_type in ("nationality", "person")
+            or not DEMONYM.fullmatch(part.strip())
         ]
         for side in sides
     ]
@@ -149,9 +179,15 @@ def in_common(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) ->
     ]
     if not alike:
         return None
-    several = asked.answer_noun[-1:] and asked.answer_noun[-1].endswith("s")  # "occupations"
+    several = asked.answer_noun[-1:] and asked.answer_noun[-1].endswith(
+        "s"
+    )  # "occupations"
     most = 2 * _ANSWERS if several else min(rank for rank, *_ in alike)
-    shared = {canonical_key(part): (part, grounds) for rank, part, grounds in reversed(alike) if rank <= most}
+    shared = {
+        canonical_key(part): (part, grounds)
+        for rank, part, grounds in reversed(alike)
+        if rank <= most
+    }
     chosen = list(reversed(shared.values()))[: None if several else 1]
     grounds = tuple(dict.fromkeys(sentence for _, pair in chosen for sentence in pair))
     return Reply(" and ".join(part for part, _ in chosen), grounds, _IN_COMMON)
@@ -176,19 +212,29 @@ def _alike(one: str, other: str, known: frozenset[str]) -> bool:
     first, second = stems(one), stems(other)
     if not set(first) & set(second) - known:
         return False
-    if any(phrase.split()[-1][0].isupper() or re.search(r"\d", phrase) for phrase in (one, other)):
+    if any(
+        phrase.split()[-1][0].isupper() or re.search(r"\d", phrase)
+        for phrase in (one, other)
+    ):
         return set(first) <= set(second) or set(second) <= set(first)
     return first[-1] in second or second[-1] in first
 
 
-def _chosen(question: str, sides: Sequence[Side]) -> tuple[Side, tuple[Sentence, ...], float]:
+def _chosen(
+    question: str, sides: Sequence[Side]
+) -> tuple[Side, tuple[Sentence, ...], float]:
     """Return the side asked for, the sentences that speak for it, and how sure that is."""
     if " or " in question:  # without what is said of the last one behind a comma
-        question = question.partition(f"{max(sides, key=lambda side: question.find(side.name)).name},")[0]
+        question = question.partition(
+            f"{max(sides, key=lambda side: question.find(side.name)).name},"
+        )[0]
     for side in sides:
         question = question.replace(side.name, " ")
     words, about = {token.word for token in tokens_of(question)}, stem_set(question)
-    by_dates, sign = next(((by_dates, sign) for listed, by_dates, sign in ORDERS if words & listed), (False, 0))
+    by_dates, sign = next(
+        ((by_dates, sign) for listed, by_dates, sign in ORDERS if words & listed),
+        (False, 0),
+    )
     figures = [_figure(side, about, by_dates) for side in sides] if sign else []
     if any(figures):
         worth = [one.value * sign if one else float("-inf") for one in figures]
@@ -198,11 +244,19 @@ def _chosen(question: str, sides: Sequence[Side]) -> tuple[Side, tuple[Sentence,
         elif _in_one_unit(figures):
             sure = _IN_ONE_UNIT
         grounds = tuple(one.sentence for one in figures if one)
-        return sides[worth.index(max(worth))], grounds, sure if all(figures) and len(set(worth)) > 1 else _UNDECIDED
+        return (
+            sides[worth.index(max(worth))],
+            grounds,
+            sure if all(figures) and len(set(worth)) > 1 else _UNDECIDED,
+        )
     # else the side whose passage has more of the question's other words
     scores = [len(about & side.stems) for side in sides]
     best = sides[scores.index(max(scores))]
-    return best, best.best_sentence(about), _BY_WORDS if len(set(scores)) == len(scores) else _UNDECIDED
+    return (
+        best,
+        best.best_sentence(about),
+        _BY_WORDS if len(set(scores)) == len(scores) else _UNDECIDED,
+    )
 
 
 def _in_one_unit(figures: Sequence[_Told | None]) -> bool:
@@ -230,17 +284,30 @@ def _figure(side: Side, about: frozenset[str], by_dates: bool) -> _Told | None:
     """
     way = 1 if about & _DEATH else -1
     figures = [
-        (_nearness(sentence, figure, about), sentence.number == 0, way * figure.order, sentence, figure)
+        (
+            _nearness(sentence, figure, about),
+            sentence.number == 0,
+            way * figure.order,
+            sentence,
+            figure,
+        )
         for sentence in side.sentences
         if not _tells_other_event(sentence, about)
         for figure in sentence.figures
-        if (figure.is_date and figure.order >= _FIRST_YEAR if by_dates else _counts(sentence, figure, about))
+        if (
+            figure.is_date and figure.order >= _FIRST_YEAR
+            if by_dates
+            else _counts(sentence, figure, about)
+        )
     ]
     if figures:
         near, _, order, sentence, figure = max(figures, key=lambda one: one[:3])
         if by_dates or near > _FAR:
             return _Told(way * order, sentence, _unit(sentence, figure))
-    telling = [*(one for one in side.sentences if _BELONGS.search(one.text)), *side.sentences]
+    telling = [
+        *(one for one in side.sentences if _BELONGS.search(one.text)),
+        *side.sentences,
+    ]
     if by_dates or not telling:
         return None
     return _Told(float(len(telling[0].names)), telling[0])
@@ -271,15 +338,26 @@ def _unit(sentence: Sentence, figure: Figure) -> str:
 
 def _counts(sentence: Sentence, figure: Figure, about: frozenset[str]) -> bool:
     """Return whether a figure is a number: "1000 species" is no year."""
-    return figure.kind == "number" or (figure.kind == "year" and _unit(sentence, figure) in about)
+    return figure.kind == "number" or (
+        figure.kind == "year" and _unit(sentence, figure) in about
+    )
 
 
 def _nearness(sentence: Sentence, figure: Figure, wanted: frozenset[str]) -> float:
-    at = next((place for place, token in enumerate(sentence.tokens) if token.end > figure.start), 0)
+    at = next(
+        (
+            place
+            for place, token in enumerate(sentence.tokens)
+            if token.end > figure.start
+        ),
+        0,
+    )
     return nearness([token.stem for token in sentence.tokens], wanted, [(at, at)])
 
 
-def _shared(sides: Sequence[Side], behind: str, about: frozenset[str]) -> tuple[bool, tuple[Sentence, ...], bool]:
+def _shared(
+    sides: Sequence[Side], behind: str, about: frozenset[str]
+) -> tuple[bool, tuple[Sentence, ...], bool]:
     """Return whether the sides name something in common, the sentences that do, and whether all tell what is asked.
 
     behind: the words that follow "same", such as "architect"; about: the stems of the whole question.
@@ -303,7 +381,9 @@ def _shared(sides: Sequence[Side], behind: str, about: frozenset[str]) -> tuple[
     return bool(common), tuple(grounds), all_told
 
 
-def _nearest(side: Side, wanted: frozenset[str], about: frozenset[str]) -> Sentence | None:
+def _nearest(
+    side: Side, wanted: frozenset[str], about: frozenset[str]
+) -> Sentence | None:
     """Return the sentence with most of the wanted stems, of several the one with most of the question's."""
 
     def held(sentence: Sentence) -> tuple[int, int]:
@@ -314,7 +394,9 @@ def _nearest(side: Side, wanted: frozenset[str], about: frozenset[str]) -> Sente
     return max(side.sentences, key=held, default=None)
 
 
-def _named(sentence: Sentence, side: Side, wanted: frozenset[str], kind: AnswerType | None) -> frozenset[str]:
+def _named(
+    sentence: Sentence, side: Side, wanted: frozenset[str], kind: AnswerType | None
+) -> frozenset[str]:
     """Return keys of the names said of a side, its own name left out, or of the numbers where one is asked for.
 
     kind: of what is to be the same. Where that is a person, a name behind "in" or "at" does not count.
@@ -324,7 +406,9 @@ def _named(sentence: Sentence, side: Side, wanted: frozenset[str], kind: AnswerT
     """
     text, own = sentence.text, canonical_key(side.name)
     if wanted & _NUMBER:
-        return frozenset(str(figure.order) for figure in sentence.figures if figure.kind == "number")
+        return frozenset(
+            str(figure.order) for figure in sentence.figures if figure.kind == "number"
+        )
     widest = wanted & _WIDEST
     keys: set[str] = set()
     for start, end in sentence.names:
@@ -341,7 +425,9 @@ def _named(sentence: Sentence, side: Side, wanted: frozenset[str], kind: AnswerT
     return frozenset(key for key in keys if key not in own and own not in key)
 
 
-def sides_of(asked: QuestionAnalysis, passages: Sequence[ReadPassage]) -> tuple[Side, ...]:
+def sides_of(
+    asked: QuestionAnalysis, passages: Sequence[ReadPassage]
+) -> tuple[Side, ...]:
     """Return the sides in the order of the question; no passage is about two of them by its title."""
     wanted, left, sides = stem_set(asked.question), list(passages), []
     for name in asked.compared:
@@ -356,14 +442,18 @@ def sides_of(asked: QuestionAnalysis, passages: Sequence[ReadPassage]) -> tuple[
             continue
         left.remove(about)
         # "Parsifal" is of "Parsifal by Wagner", and "Mount Kenya" of Kenya, but "Cotula australis" is not of Cotula
-        longer = canonical_key(name).startswith(f"{about.key} ") and not _is_title(name, about)
+        longer = canonical_key(name).startswith(f"{about.key} ") and not _is_title(
+            name, about
+        )
         shorter = about.topic.endswith(f" {name}")
         titled = longer or shorter or _likeness(name, about) >= _ALIKE
         sides.append(Side(about.topic if longer else name, about.sentences, titled))
     return tuple(sides)
 
 
-def _sentences_about(name: str, passages: Sequence[ReadPassage]) -> tuple[Sentence, ...]:
+def _sentences_about(
+    name: str, passages: Sequence[ReadPassage]
+) -> tuple[Sentence, ...]:
     """Return the sentences of the first passage that has a thing as a subject: they begin with its name.
 
     Those that follow with a pronoun in place of the name belong to them. Where there are none, a passage without a
@@ -409,13 +499,17 @@ def well_known(sides: Sequence[Side]) -> bool:
     return all(side.sentences and side.titled for side in sides)
 
 
-def _about(name: str, wanted: frozenset[str], passages: Sequence[ReadPassage]) -> ReadPassage | None:
+def _about(
+    name: str, wanted: frozenset[str], passages: Sequence[ReadPassage]
+) -> ReadPassage | None:
     """Return the passage whose title names it, else whose first words do; of namesakes the closest to the question."""
 
     def score(passage: ReadPassage) -> tuple[float, int]:
         opening = passage.sentences[0].text if passage.sentences else ""
         named = holds(opening[:200], name)
-        return _likeness(name, passage) or named * _IN_PASSING, len(wanted & (passage.title_stems | stem_set(opening)))
+        return _likeness(name, passage) or named * _IN_PASSING, len(
+            wanted & (passage.title_stems | stem_set(opening))
+        )
 
     best = max(passages, key=score, default=None)
     return best if best and score(best)[0] else None
@@ -429,7 +523,11 @@ def _likeness(name: str, passage: ReadPassage) -> float:
     if _is_title(name, passage):
         return 1.0
     words, others = set(canonical_key(name).split()), set(passage.key.split())
-    return len(words & others) / len(words | others) if words & others in (words, others) else 0.0
+    return (
+        len(words & others) / len(words | others)
+        if words & others in (words, others)
+        else 0.0
+    )
 
 
 def _is_title(name: str, passage: ReadPassage) -> bool:

@@ -19,10 +19,15 @@ from ras_agent.tools.offline.answerer.wording import denies
 from ras_agent.tools.offline.english import SUBJECTS
 from ras_agent.tools.offline.reading import Sentence, tokens_of
 
-_OPPOSITES = {stem(word): frozenset(map(stem, others)) for word, others in english.words("opposites").items()}
+_OPPOSITES = {
+    stem(word): frozenset(map(stem, others))
+    for word, others in english.words("opposites").items()
+}
 _FEWEST_LISTED = 2  # names of a list
 _NOTE = re.compile(r"\([^()]{0,60}\)")
-_ROLE_OF = re.compile(r"\b(?P<role>[a-z][a-z-]+) of (?:the )?(?P<of>[A-Z0-9][\w'’-]*(?: [A-Z0-9][\w'’-]*)*)")
+_ROLE_OF = re.compile(
+    r"\b(?P<role>[a-z][a-z-]+) of (?:the )?(?P<of>[A-Z0-9][\w'’-]*(?: [A-Z0-9][\w'’-]*)*)"
+)
 
 
 def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:

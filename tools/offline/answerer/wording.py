@@ -22,12 +22,16 @@ from ras_agent.tools.offline.reading import ReadPassage, Sentence, Token, tokens
 Alignment = Literal["same", "figure", "name", ""]
 Wording = Literal["yes", "no", "hardly yes", "hardly no"]
 
-_LIGHT = word_set("a an the is are was were be been being do does did has have had also")
+_LIGHT = word_set(
+    "a an the is are was were be been being do does did has have had also"
+)
 _MODALS = word_set("can could will would")
 _DENYING = word_set("not never no")
 _STATEMENTS = english.words("statements")
 _DOUBTING, _BOUNDS = _STATEMENTS["doubting"], _STATEMENTS["bounds"]
-_GOING_ON = word_set("bc bce jr sr ii iii iv")  # after a name or a figure, of which they make another
+_GOING_ON = word_set(
+    "bc bce jr sr ii iii iv"
+)  # after a name or a figure, of which they make another
 _OPENING = word_set("in on at from during after before since by until")
 _PRONOUNS = word_set("it he she they")
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
@@ -47,7 +51,9 @@ class _Word:
     sort: str = ""
 
 
-def wording(question: str, passages: Sequence[ReadPassage]) -> tuple[Wording, Sentence] | None:
+def wording(
+    question: str, passages: Sequence[ReadPassage]
+) -> tuple[Wording, Sentence] | None:
     """Return what passages say in the question's words, and the sentence; None where none has them in their order.
 
     A sentence may have more words between them, of which none denies or doubts and none is a name or a figure. Another
@@ -65,27 +71,49 @@ def wording(question: str, passages: Sequence[ReadPassage]) -> tuple[Wording, Se
         return ("no" if denies else "yes"), found["same"]
     if "figure" in found:
         return ("yes" if denies else "no"), found["figure"]
-    return (("hardly no" if denies else "hardly yes"), found["name"]) if "name" in found else None
+    return (
+        (("hardly no" if denies else "hardly yes"), found["name"])
+        if "name" in found
+        else None
+    )
 
 
 def _said(asked: Sequence[_Word], sentence: Sentence) -> set[Alignment]:
     """Return how a sentence has the words asked: the "same", or with another "figure" or "name"; "" for not at all."""
-    told = _words(_BRACKETS.sub(lambda match: " " * len(match.group()), sentence.text))[:_LONGEST]
+    told = _words(_BRACKETS.sub(lambda match: " " * len(match.group()), sentence.text))[
+        :_LONGEST
+    ]
     if not told or _doubts(told) or any(one.stem == "not" for one in told):
         return set()
     ways = (told, _in_full(told, _words(sentence.passage.topic)))
     # behind the first word only where that begins when or where ("In 1874, the mill"), which takes nothing back
-    starts = [(words, at) for words in ways for at in range(len(words) if words[0].stem in _OPENING else 1)]
-    return {_aligned(asked, words[at:]) for words, at in starts if words[at].stem == asked[0].stem}
+    starts = [
+        (words, at)
+        for words in ways
+        for at in range(len(words) if words[0].stem in _OPENING else 1)
+    ]
+    return {
+        _aligned(asked, words[at:])
+        for words, at in starts
+        if words[at].stem == asked[0].stem
+    }
 
 
 def _in_full(told: list[_Word], topic: list[_Word]) -> list[_Word]:
     """Return a sentence's words with the passage's topic in place of a pronoun or a short name that it begins with."""
     subject = {one.stem for one in told if one.value == told[0].value >= 0}
-    if topic and (told[0].stem in _PRONOUNS or (subject and subject < {one.stem for one in topic})):
+    if topic and (
+        told[0].stem in _PRONOUNS or (subject and subject < {one.stem for one in topic})
+    ):
         free = 1 + max(one.value for one in topic)
         rest = told[max(1, len(subject)) :]
-        return [*topic, *(replace(one, value=one.value + free) if one.value >= 0 else one for one in rest)]
+        return [
+            *topic,
+            *(
+                replace(one, value=one.value + free) if one.value >= 0 else one
+                for one in rest
+            ),
+        ]
     return told
 
 
@@ -99,12 +127,19 @@ def _aligned(asked: Sequence[_Word], told: Sequence[_Word]) -> Alignment:
         word, one = asked[at], told[place]
         if one.stem == word.stem:
             at, place, gap = at + 1, place + 1, 0
-        elif not other and one.sort == word.sort and _begins(asked, at) and _begins(told, place):
+        elif (
+            not other
+            and one.sort == word.sort
+            and _begins(asked, at)
+            and _begins(told, place)
+        ):
             other = "name" if word.sort == "name" else "figure"
             if other == "figure" and _is_bounded(asked, at) | _is_bounded(told, place):
                 return ""
             end, place, gap = _end(asked, at), _end(told, place), 0
-            if {one.stem for one in asked[at:end]} <= {one.stem for one in told[place:]}:
+            if {one.stem for one in asked[at:end]} <= {
+                one.stem for one in told[place:]
+            }:
                 return ""  # "in Scotland", of "in Edinburgh, Scotland"
             at = end
         elif one.value < 0 and gap < _LONGEST_GAP:
@@ -131,7 +166,10 @@ def _begins(words: Sequence[_Word], at: int) -> bool:
 
 def _end(words: Sequence[_Word], at: int) -> int:
     """Return where the value ends that begins at `at`."""
-    return next((end for end in range(at, len(words)) if words[end].value != words[at].value), len(words))
+    return next(
+        (end for end in range(at, len(words)) if words[end].value != words[at].value),
+        len(words),
+    )
 
 
 def _doubts(words: Sequence[_Word]) -> bool:
@@ -153,7 +191,11 @@ def _without_auxiliary(question: str) -> str:
 def _words(text: str) -> list[_Word]:
     spans = [(start, end, "name") for start, end in name_spans(text)]
     spans += [(figure.start, figure.end, figure.kind) for figure in figures_in(text)]
-    return [_word(text, token, spans) for token in tokens_of(text) if token.word not in _LIGHT]
+    return [
+        _word(text, token, spans)
+        for token in tokens_of(text)
+        if token.word not in _LIGHT
+    ]
 
 
 def _word(text: str, token: Token, spans: Sequence[tuple[int, int, str]]) -> _Word:

@@ -21,13 +21,17 @@ from ras_agent.tools.offline.extractor.words import Chunk, NounPhrase
 
 Fact = tuple[str, str, str]
 
-_PLACING = frozenset({"in", "at", "of", "from", "near", "to", "into", "outside", "around"})
+_PLACING = frozenset(
+    {"in", "at", "of", "from", "near", "to", "into", "outside", "around"}
+)
 _GENERIC = frozenset({"the", "this", "that", "these"})
 _TOPICAL = frozenset({"his", "her", "its", "their"})
 _COPULAS = frozenset({"is", "are", "was", "were"})
 _YEAR = re.compile(r"(?P<year>(?:1\d|20)\d{2})\s+(?P<rest>.+)")
 # "English club", not "north-western"
-_NOUN = re.compile(r"(?:^| )(?![\w]*(?:al|ive|ous|ic|ful|less|able|ible|ish|ary|ern|ed|ing|est)$)[^\W\d_]{4,}$")
+_NOUN = re.compile(
+    r"(?:^| )(?![\w]*(?:al|ive|ous|ic|ful|less|able|ible|ish|ary|ern|ed|ing|est)$)[^\W\d_]{4,}$"
+)
 _LONGEST_PREFIX, _LONGEST_PREDICATE = 6, 10
 
 
@@ -76,8 +80,12 @@ class _Reader:
     def _reset(self) -> None:
         self.preposition = ""
         self.last: NounPhrase | None = None  # the noun phrase read last in this clause
-        self.listed: tuple[str, str] | None = None  # subject and predicate that a list goes on with
-        self.outer: tuple[str, str] | None = None  # what `listed` was before an apposition
+        self.listed: tuple[str, str] | None = (
+            None  # subject and predicate that a list goes on with
+        )
+        self.outer: tuple[str, str] | None = (
+            None  # what `listed` was before an apposition
+        )
         self.mark = ""  # "," or "and" since the last phrase
 
     def step(self, at: int, *, clauses: bool = True) -> int:
@@ -110,7 +118,9 @@ class _Reader:
             return start
         self.facts += subject.facts
         # "In 1999, ...", "Born in Ulm, ..." tell of the subject, by its verb where they have none
-        self.frame = _Frame(subject.label, subject.prefix, self.chunks[subject.verb].text)
+        self.frame = _Frame(
+            subject.label, subject.prefix, self.chunks[subject.verb].text
+        )
         at = subject.first if subject.kin else start
         while at < subject.first:
             if self.chunks[at].kind == "vg":
@@ -135,7 +145,9 @@ class _Reader:
         for later in range(at + 1, len(self.chunks)):
             chunk = self.chunks[later]
             if chunk.kind == "vg":
-                return chunk.finite and not (chunk.bare and self._after(later) in ("by", "as", "in", "on", "at"))
+                return chunk.finite and not (
+                    chunk.bare and self._after(later) in ("by", "as", "in", "on", "at")
+                )
             if chunk.kind not in ("np", "p"):
                 return False
         return False
@@ -147,23 +159,48 @@ class _Reader:
         """Read a noun phrase as an object of the frame, an item of a list or an apposition."""
         mark, last, self.mark = self.mark, self.last, ""
         if phrase.tag == "o":
-            if phrase.text.lower() in PERSONS and self.frame.subject != self.topic.label:
-                self._add(self.frame.subject, self.frame.predicate(self.preposition), self.topic.label)
+            if (
+                phrase.text.lower() in PERSONS
+                and self.frame.subject != self.topic.label
+            ):
+                self._add(
+                    self.frame.subject,
+                    self.frame.predicate(self.preposition),
+                    self.topic.label,
+                )
             self.preposition, self.last = "", None
             return at + 1
         end, place = self._place(at, phrase)
-        subject, predicate = self.frame.subject, self.frame.predicate(self.preposition, near=phrase.tag != "D")
-        partitive = phrase.words == 1 and phrase.tag in "NJF" and self._after(at) == "of"
-        describes = partitive or (not phrase.name and phrase.tag in "NJ" and (phrase.opener != "" or not phrase.inner))
+        subject, predicate = (
+            self.frame.subject,
+            self.frame.predicate(self.preposition, near=phrase.tag != "D"),
+        )
+        partitive = (
+            phrase.words == 1 and phrase.tag in "NJF" and self._after(at) == "of"
+        )
+        describes = partitive or (
+            not phrase.name
+            and phrase.tag in "NJ"
+            and (phrase.opener != "" or not phrase.inner)
+        )
         if mark and last and not self.preposition and self.listed:
             if mark == "," and last.name and describes:
-                self.frame = _Frame(self.topic.resolved(last.name), verb="is", copula=True, until_comma=True)
+                self.frame = _Frame(
+                    self.topic.resolved(last.name),
+                    verb="is",
+                    copula=True,
+                    until_comma=True,
+                )
                 self.outer = self.listed
                 subject, predicate = self.frame.subject, "is"
             elif not (mark == "," and phrase.name and last.opener and not last.name):
-                subject, predicate = self.listed  # else "his wife, Yoko Ono": the noun before leads to the name
+                subject, predicate = (
+                    self.listed
+                )  # else "his wife, Yoko Ono": the noun before leads to the name
         if place:
-            self._add(subject, f"{predicate} {phrase.description}".strip(), ", ".join(place))
+            self._add(
+                subject, f"{predicate} {phrase.description}".strip(), ", ".join(place)
+            )
             for inner, outer in pairwise(place):
                 self._add(inner, "is in", outer)
         elif not partitive:  # "part of": these words only lead to the phrase after them
@@ -183,12 +220,21 @@ class _Reader:
 
     def _place(self, at: int, phrase: NounPhrase) -> tuple[int, list[str]]:
         """Return where a chain "York, Pennsylvania, United States" ends, and its parts; no parts if it is none."""
-        if phrase.tag != "E" or not phrase.name or self.preposition.split(" ")[-1] not in _PLACING:
+        if (
+            phrase.tag != "E"
+            or not phrase.name
+            or self.preposition.split(" ")[-1] not in _PLACING
+        ):
             return at + 1, []
         end, parts = at + 1, [phrase.name]
         while end + 1 < len(self.chunks) and self.chunks[end].text == ",":
             following = self.chunks[end + 1].np
-            if following is None or following.tag != "E" or following.text != following.name or following.opener:
+            if (
+                following is None
+                or following.tag != "E"
+                or following.text != following.name
+                or following.opener
+            ):
                 break
             parts.append(following.name)
             end += 2
@@ -198,12 +244,24 @@ class _Reader:
     def _verb(self, group: Chunk) -> None:
         """A verb: of this clause, of the name before it ("X directed by Y"), or of the noun before it."""
         last, mark, frame = self.last, self.mark, self.frame
-        onward = self.preposition != "" or group.text.startswith("to ")  # "for winning", "to win"
+        onward = self.preposition != "" or group.text.startswith(
+            "to "
+        )  # "for winning", "to win"
         behind = last is not None and not mark
-        if last and behind and not onward and last.name and not (group.bare and frame.copula):
+        if (
+            last
+            and behind
+            and not onward
+            and last.name
+            and not (group.bare and frame.copula)
+        ):
             self.frame = _Frame(self.topic.resolved(last.name), until_comma=True)
         elif onward or (behind and not frame.copula):
-            self.frame = _Frame(frame.subject, frame.predicate(self.preposition), until_comma=frame.until_comma)
+            self.frame = _Frame(
+                frame.subject,
+                frame.predicate(self.preposition),
+                until_comma=frame.until_comma,
+            )
         elif mark and frame.until_comma:
             self.frame = self.home
         self.frame.verb, self.frame.copula = group.text, group.copula
@@ -226,9 +284,17 @@ class _Reader:
 
     def _relative(self, at: int) -> int:
         """Open the clause of "who", "which", "whose": of the name before it, or further words about the noun before."""
-        word, frame, name = self.chunks[at].text, self.frame, self.last.name if self.last else ""
+        word, frame, name = (
+            self.chunks[at].text,
+            self.frame,
+            self.last.name if self.last else "",
+        )
         prefix = "" if name or frame.copula else f"{frame.predicate('')} {word}"
-        self.frame = _Frame(self.topic.resolved(name) if name else frame.subject, prefix, until_comma=True)
+        self.frame = _Frame(
+            self.topic.resolved(name) if name else frame.subject,
+            prefix,
+            until_comma=True,
+        )
         self.preposition, self.mark, self.last = "", "", None
         inner = self.chunks[at + 1].np if at + 1 < len(self.chunks) else None
         verb = self.chunks[at + 2] if at + 2 < len(self.chunks) else None
@@ -237,16 +303,29 @@ class _Reader:
         if word == "whose":
             self.frame.prefix = f"{self.frame.prefix} {inner.text}"
             return at + 2
-        subject = self.topic.label if inner.tag == "o" else self.topic.resolved(inner.name or inner.text)
+        subject = (
+            self.topic.label
+            if inner.tag == "o"
+            else self.topic.resolved(inner.name or inner.text)
+        )
         if name:  # "Red Tide, which the band released"
             self._add(subject, verb.text, self.frame.subject)
         self.frame = _Frame(subject, until_comma=True)
         return at + 2
 
     def _add(self, subject: str, predicate: str, object_: str) -> None:
-        subject, object_ = subject.strip(" ,;:-'"), self.topic.resolved(object_.strip(" ,;:-"))
-        if subject and any(map(str.isalnum, object_)) and subject.casefold() != object_.casefold():
-            self.facts.append((subject, " ".join(predicate.split()) or "is linked to", object_))
+        subject, object_ = (
+            subject.strip(" ,;:-'"),
+            self.topic.resolved(object_.strip(" ,;:-")),
+        )
+        if (
+            subject
+            and any(map(str.isalnum, object_))
+            and subject.casefold() != object_.casefold()
+        ):
+            self.facts.append(
+                (subject, " ".join(predicate.split()) or "is linked to", object_)
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,31 +351,59 @@ def finite_verbs(chunks: Sequence[Chunk]) -> list[int]:
     return [at for at, chunk in enumerate(chunks) if chunk.finite]
 
 
-def subject_of(chunks: Sequence[Chunk], verbs: Sequence[int], start: int, topic: Topic) -> Subject | None:
+def subject_of(
+    chunks: Sequence[Chunk], verbs: Sequence[int], start: int, topic: Topic
+) -> Subject | None:
     """Return the subject of the clause that begins at chunk `start`; None if none of its finite `verbs` heads it."""
-    verb = next((at for at in verbs[bisect_right(verbs, start) :] if _heads(chunks, at, start)), None)
+    verb = next(
+        (at for at in verbs[bisect_right(verbs, start) :] if _heads(chunks, at, start)),
+        None,
+    )
     segments = _segments(chunks, start, verb) if verb is not None else []
-    nominal = [(segment, phrase) for segment in segments if (phrase := chunks[segment[0]].np)]
+    nominal = [
+        (segment, phrase) for segment in segments if (phrase := chunks[segment[0]].np)
+    ]
     if verb is None or not nominal:
         return None
     (first, last), phrase = nominal[0]
     kin: tuple[Fact, ...] = ()
     if segments[0][0] != first:  # after an introduction
         (first, last), phrase = next(
-            (one for one in reversed(nominal) if one[1].opener not in ("a", "an")), nominal[-1]
+            (one for one in reversed(nominal) if one[1].opener not in ("a", "an")),
+            nominal[-1],
         )
-    elif len(nominal) == 2 and nominal[1][1].text == nominal[1][1].name and not phrase.name:
+    elif (
+        len(nominal) == 2
+        and nominal[1][1].text == nominal[1][1].name
+        and not phrase.name
+    ):
         if phrase.opener in _TOPICAL and topic.label:
             kin = ((topic.label, phrase.text, topic.resolved(nominal[1][1].name)),)
-        (first, last), phrase = nominal[1]  # "Its singer, Ann Lee, was": the name is the subject
+        (first, last), phrase = nominal[
+            1
+        ]  # "Its singer, Ann Lee, was": the name is the subject
     label, words, facts = _head(phrase, topic)
     joint = next((at for at in range(first + 1, last) if chunks[at].kind == "c"), last)
     rest = chunks[first + 1 : joint]
-    if len(rest) > 1 and rest[0].text == "of" and not phrase.name and (named := rest[1].np) and named.name:
+    if (
+        len(rest) > 1
+        and rest[0].text == "of"
+        and not phrase.name
+        and (named := rest[1].np)
+        and named.name
+    ):
         # "the population of Leeds": Leeds is the node, the rest leads from it
-        label, words, rest = topic.resolved(named.name), f"{phrase.text} of {named.description}", rest[2:]
+        label, words, rest = (
+            topic.resolved(named.name),
+            f"{phrase.text} of {named.description}",
+            rest[2:],
+        )
     prefix = " ".join([words, *(chunk.text for chunk in rest if chunk.kind != ",")])
-    also = tuple(topic.resolved(np.name) for chunk in chunks[joint:last] if (np := chunk.np) is not None and np.name)
+    also = tuple(
+        topic.resolved(np.name)
+        for chunk in chunks[joint:last]
+        if (np := chunk.np) is not None and np.name
+    )
     leading = " ".join(prefix.split()[:_LONGEST_PREFIX])
     return Subject(label, leading, first, last, verb, also, (*kin, *facts), bool(kin))
 
@@ -313,7 +420,9 @@ def _heads(chunks: Sequence[Chunk], at: int, start: int) -> bool:
         return True
     if chunks[at - 1].text == ",":  # "Bo Day, a lawyer, | married | Ann Lee"
         return after is not None and after.kind == "np"
-    return chunks[at - 1].kind == "np" and (after is None or after.text not in ("by", "as"))
+    return chunks[at - 1].kind == "np" and (
+        after is None or after.text not in ("by", "as")
+    )
 
 
 def _segments(chunks: Sequence[Chunk], start: int, verb: int) -> list[tuple[int, int]]:
@@ -324,7 +433,11 @@ def _segments(chunks: Sequence[Chunk], start: int, verb: int) -> list[tuple[int,
             if at > first:
                 segments.append((first, at))
             first = at + 1
-        elif at > first and chunks[at].kind == chunks[at - 1].kind == "np" and chunks[first].kind != "np":
+        elif (
+            at > first
+            and chunks[at].kind == chunks[at - 1].kind == "np"
+            and chunks[first].kind != "np"
+        ):
             segments.append((first, at))  # "As a boy | he": two phrases side by side
             first = at
     return segments
@@ -336,19 +449,33 @@ def _head(phrase: NounPhrase, topic: Topic) -> tuple[str, str, tuple[Fact, ...]]
     if phrase.tag == "o" or topic.same(phrase.text):
         return own, "", ()
     if phrase.owner or (phrase.opener in _TOPICAL and topic.label):
-        owner = own if not phrase.owner or phrase.owner.islower() else topic.resolved(phrase.owner)
+        owner = (
+            own
+            if not phrase.owner or phrase.owner.islower()
+            else topic.resolved(phrase.owner)
+        )
         if phrase.name and phrase.description:  # "his wife Bo Day"
             return phrase.name, "", ((owner, phrase.description, phrase.name),)
         return owner, phrase.description if phrase.owner else phrase.text, ()
     if phrase.name:
         name = topic.resolved(phrase.name)
-        return name, "", ((name, "is", phrase.description),) if phrase.description else ()
+        return (
+            name,
+            "",
+            ((name, "is", phrase.description),) if phrase.description else (),
+        )
     if not topic.label or phrase.inner:
         return phrase.text, "", ()
-    return own, "" if phrase.opener in _GENERIC and phrase.words == 1 else phrase.text, ()  # "the film"
+    return (
+        own,
+        "" if phrase.opener in _GENERIC and phrase.words == 1 else phrase.text,
+        (),
+    )  # "the film"
 
 
-def facts_about(subject: str, predicate: str, phrase: NounPhrase, topic: Topic) -> Iterator[Fact]:
+def facts_about(
+    subject: str, predicate: str, phrase: NounPhrase, topic: Topic
+) -> Iterator[Fact]:
     """Yield the facts that `subject predicate phrase` holds, the plainest first."""
     if phrase.owner:
         yield from _owned(subject, predicate, phrase, topic)
@@ -370,12 +497,20 @@ def facts_about(subject: str, predicate: str, phrase: NounPhrase, topic: Topic) 
                     rest = rest.removeprefix(f"{name} ")
             if rest != phrase.text:
                 yield subject, predicate, rest
-        for name in phrase.inner:  # "a Marvel Comics character" is a character of Marvel Comics
+        for name in (
+            phrase.inner
+        ):  # "a Marvel Comics character" is a character of Marvel Comics
             if not DEMONYM.fullmatch(name):
-                yield subject, f"{predicate} {' '.join(phrase.text.replace(name, ' ', 1).split())} of", name
+                yield (
+                    subject,
+                    f"{predicate} {' '.join(phrase.text.replace(name, ' ', 1).split())} of",
+                    name,
+                )
 
 
-def _owned(subject: str, predicate: str, phrase: NounPhrase, topic: Topic) -> Iterator[Fact]:
+def _owned(
+    subject: str, predicate: str, phrase: NounPhrase, topic: Topic
+) -> Iterator[Fact]:
     """Yield "X's wife Y", "X's third album", "Disney's Hollywood Studios"; "the band's album" is the topic's."""
     if phrase.tag == "E" and not phrase.description:
         yield subject, predicate, phrase.text

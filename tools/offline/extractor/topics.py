@@ -17,7 +17,9 @@ _DEFINED = re.compile(
     r"(?=\s{2,}|,(?!\s(?:Inc|Ltd|Jr|Sr|LLC|Co)\b)|\s(?:is|was|are|were|has|had|refers|who|also|formerly)\s)(?P<rest>.*)",
     re.DOTALL,
 )
-_HONORIFICS = word_set("mr mrs ms miss dr professor sir dame lord lady king queen prince princess president saint pope")
+_HONORIFICS = word_set(
+    "mr mrs ms miss dr professor sir dame lord lady king queen prince princess president saint pope"
+)
 _PERSON = re.compile(r"\b(?:he|she|his|her|born)\b", re.IGNORECASE)
 
 
@@ -41,7 +43,9 @@ class Topic:
         if not JOINTS.isdisjoint(self.words) or words[0].isdigit():
             return False  # "Guam" is not the battle of Guam
         size = len(words)
-        return words == self.words[-size:] or (self.person and words == self.words[:size])
+        return words == self.words[-size:] or (
+            self.person and words == self.words[:size]
+        )
 
     def resolved(self, name: str) -> str:
         """Return the topic's label for a name of the topic, any other name as it is."""
@@ -74,7 +78,9 @@ def defined_name(sentence: str, topic: Topic) -> int:
     if not all(word[0].isupper() or word[0].isdigit() for word in parts):
         return 0
     own, words = set(topic.words), set(_words(name))
-    renamed = topic.person and (not own.isdisjoint(words) or topic.label in found["rest"])
+    renamed = topic.person and (
+        not own.isdisjoint(words) or topic.label in found["rest"]
+    )
     return found.start("name") + len(name) if own <= words or renamed else 0
 
 
@@ -88,10 +94,14 @@ ALIAS = "is also known as"
 """The predicate between an entity and another name of it."""
 
 _BRACKETS = re.compile(r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)|[\[{]([^\[\]{}]*)[\]}]")
-_LIFE = re.compile(rf"(?P<birth>{DATE})\s*(?:[^()–;]{{0,40}}?)[–-]\s*(?:[^()–;\d]{{0,30}}?)(?P<death>{DATE})$")
+_LIFE = re.compile(
+    rf"(?P<birth>{DATE})\s*(?:[^()–;]{{0,40}}?)[–-]\s*(?:[^()–;\d]{{0,30}}?)(?P<death>{DATE})$"
+)
 _YEARS = re.compile(r"(?:c\. ?)?(?P<birth>\d{4})\s?[–-]\s?(?P<death>\d{4})$")
 _YEAR = re.compile(r"(?:1\d{3}|20\d{2})(?:\s?[–-]\s?(?:\d{2,4}|present))?$")
-_EVENT = re.compile(rf"\b(?P<what>born|died|founded|established|released)\s*(?:on |in |c\. )?(?P<when>{DATE})")
+_EVENT = re.compile(
+    rf"\b(?P<what>born|died|founded|established|released)\s*(?:on |in |c\. )?(?P<when>{DATE})"
+)
 _ALIAS = re.compile(
     r"\b(?:also|formerly|previously|commonly|better|often|originally|or|aka|a\.k\.a\.|nicknamed|abbreviated|known)"
     r"(?: known| called| named)?(?: as)? (?P<name>[^,;]{1,80})"
@@ -101,11 +111,15 @@ _SHORTEST_LIFE = 15
 
 def without_asides(sentence: str) -> tuple[str, list[tuple[int, str]]]:
     """Return the sentence with blanks for brackets, which keeps offsets; where round ones open, with their texts."""
-    asides = [(match.start(), match[1]) for match in _BRACKETS.finditer(sentence) if match[1]]
+    asides = [
+        (match.start(), match[1]) for match in _BRACKETS.finditer(sentence) if match[1]
+    ]
     return _BRACKETS.sub(lambda match: " " * len(match.group()), sentence), asides
 
 
-def facts_in(aside: str, subject: str, person: bool = True) -> Iterator[tuple[str, str, str]]:
+def facts_in(
+    aside: str, subject: str, person: bool = True
+) -> Iterator[tuple[str, str, str]]:
     """Yield facts about `subject`, which the bracket follows: dates of life, a year, other names, names.
 
     person: whether it is known to be somebody; two dates far apart are a life in any case.
@@ -113,17 +127,30 @@ def facts_in(aside: str, subject: str, person: bool = True) -> Iterator[tuple[st
     text = aside.strip(" ;,\"“”'")
     life = _LIFE.search(text) or _YEARS.match(text)
     if life:
-        first, last = re.search(r"\d{4}", life["birth"]), re.search(r"\d{4}", life["death"])
-        alive = person or (first and last and int(last[0]) - int(first[0]) >= _SHORTEST_LIFE)
+        first, last = (
+            re.search(r"\d{4}", life["birth"]),
+            re.search(r"\d{4}", life["death"]),
+        )
+        alive = person or (
+            first and last and int(last[0]) - int(first[0]) >= _SHORTEST_LIFE
+        )
         yield subject, "was born on" if alive else "began on", life["birth"]
         yield subject, "died on" if alive else "ended on", life["death"]
     elif _YEAR.match(text):
         yield subject, "is dated", text
     else:
-        said = [(f"was {one['what']} on".replace("was died", "died"), one["when"]) for one in _EVENT.finditer(text)]
+        said = [
+            (f"was {one['what']} on".replace("was died", "died"), one["when"])
+            for one in _EVENT.finditer(text)
+        ]
         said += [(ALIAS, one["name"].strip(" \"“”'")) for one in _ALIAS.finditer(text)]
         if text.isupper() and text.isalpha():
             said.append((ALIAS, text))
         for start, end in name_spans(text) if not said else ():
-            said.append((" ".join(text[:start].replace(",", " ").split()[-4:]) or "is", text[start:end]))
+            said.append(
+                (
+                    " ".join(text[:start].replace(",", " ").split()[-4:]) or "is",
+                    text[start:end],
+                )
+            )
         yield from ((subject, *one) for one in said)

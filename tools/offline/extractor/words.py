@@ -55,15 +55,22 @@ class Token:
 def _tagged(sentence: str, titles: re.Pattern[str] | None, subject: int) -> list[Token]:
     tokens: list[Token] = []
     at = 0
-    for start, end, tag in [*sorted(_fixed(sentence, titles, subject)), (len(sentence), len(sentence), "")]:
+    for start, end, tag in [
+        *sorted(_fixed(sentence, titles, subject)),
+        (len(sentence), len(sentence), ""),
+    ]:
         for match in _WORD.finditer(sentence, at, start):
-            tokens.append(Token(match.group(), *match.span(), _tag(match.group().lower(), tokens)))
+            tokens.append(
+                Token(match.group(), *match.span(), _tag(match.group().lower(), tokens))
+            )
         tokens.append(Token(sentence[start:end], start, end, tag))
         at = end
     return _with_rare_verbs(tokens[:-1])
 
 
-def _fixed(sentence: str, titles: re.Pattern[str] | None, subject: int) -> Iterator[tuple[int, int, str]]:
+def _fixed(
+    sentence: str, titles: re.Pattern[str] | None, subject: int
+) -> Iterator[tuple[int, int, str]]:
     """Yield what is found without grammar, none inside another: names, titles, dates, figures, genitive endings."""
     taken = bytearray(len(sentence))
 
@@ -80,8 +87,14 @@ def _fixed(sentence: str, titles: re.Pattern[str] | None, subject: int) -> Itera
             yield (*match.span(1), "Q")
     names = list(_names(sentence, taken))
     whole = [match.span() for match in titles.finditer(sentence)] if titles else []
-    spans = [(*one, "E") for one in whole if not any(a < one[0] < b or a < one[1] < b for a, b in names)]
-    spans += [(*match.span(), str(match.lastgroup)) for match in _FIXED.finditer(sentence)]
+    spans = [
+        (*one, "E")
+        for one in whole
+        if not any(a < one[0] < b or a < one[1] < b for a, b in names)
+    ]
+    spans += [
+        (*match.span(), str(match.lastgroup)) for match in _FIXED.finditer(sentence)
+    ]
     spans += [(*name, "E") for name in names]
     spans += [(*match.span(), "F") for match in _FIGURE.finditer(sentence)]
     yield from (span for span in spans if free(*span[:2]))
@@ -89,12 +102,18 @@ def _fixed(sentence: str, titles: re.Pattern[str] | None, subject: int) -> Itera
 
 def _names(sentence: str, taken: bytearray) -> Iterator[tuple[int, int]]:
     """Yield the spans of names, without dates, or a first word capitalised only as such."""
-    bare = "".join("," if used else char for char, used in zip(sentence, taken, strict=True))
-    bare = _FIXED.sub(lambda match: "," * len(match.group()), bare)  # commas part names and keep the offsets
+    bare = "".join(
+        "," if used else char for char, used in zip(sentence, taken, strict=True)
+    )
+    bare = _FIXED.sub(
+        lambda match: "," * len(match.group()), bare
+    )  # commas part names and keep the offsets
     first = len(bare) - len(bare.lstrip(" ,\"'“"))
     for start, end in name_spans(bare):
         word, _, rest = bare[start:end].partition(" ")
-        if start == first and (word.lower() in english.KNOWN or word.endswith(("ed", "ing", "ly"))):
+        if start == first and (
+            word.lower() in english.KNOWN or word.endswith(("ed", "ing", "ly"))
+        ):
             start = end - len(rest)
         if any(map(str.isalpha, bare[start:end])):
             yield start, end
@@ -112,7 +131,9 @@ def _tag(word: str, before: Sequence[Token]) -> str:
         return "v" if word in english.VERBS or not word.endswith("s") else "N"
     if word in english.PAST:
         return "v"
-    if word in english.PARTICIPLES or (word.endswith("ed") and "-" not in word and word not in english.NOUNS):
+    if word in english.PARTICIPLES or (
+        word.endswith("ed") and "-" not in word and word not in english.NOUNS
+    ):
         return "x"
     if word.endswith("ing") and "-" not in word and word not in english.NOUNS:
         return "g"
@@ -124,7 +145,8 @@ def _tag(word: str, before: Sequence[Token]) -> str:
         if tags[-1] in "roy," or (tags[-1] in "NEQD" and not opened):
             return "v"
     elif word in english.VERBS and (
-        (previous.endswith("s") and tags[-1] in "NE" and not opened) or previous in english.PLURAL_SUBJECTS
+        (previous.endswith("s") and tags[-1] in "NE" and not opened)
+        or previous in english.PLURAL_SUBJECTS
     ):
         return "v"
     return "J" if _ADJECTIVE.fullmatch(word) else "N"
@@ -139,8 +161,16 @@ def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
     """Return tokens with verbs that only their surroundings give away: "The film reunites Nolan with ..."."""
     for at in range(1, len(tokens) - 1):
         token, before, after = tokens[at], tokens[at - 1].tag, tokens[at + 1]
-        leads = after.low in _AFTER_VERBS and before == "c" and english.is_third_person(token.low)  # "and flows into"
-        if token.tag == "N" and token.text.endswith("s") and (after.tag in "dhEQ" or after.low == "that" or leads):
+        leads = (
+            after.low in _AFTER_VERBS
+            and before == "c"
+            and english.is_third_person(token.low)
+        )  # "and flows into"
+        if (
+            token.tag == "N"
+            and token.text.endswith("s")
+            and (after.tag in "dhEQ" or after.low == "that" or leads)
+        ):
             clause = re.split("[,csr]", _tags(tokens, at))[-1]
             if before == "c" or (before in "NJEQoy" and set("vbwa").isdisjoint(clause)):
                 tokens[at] = Token(token.text, token.start, token.end, "v")
@@ -196,14 +226,19 @@ _PHRASES = re.compile(
 )
 
 
-def chunked(sentence: str, titles: re.Pattern[str] | None = None, subject: int = 0) -> list[Chunk]:
+def chunked(
+    sentence: str, titles: re.Pattern[str] | None = None, subject: int = 0
+) -> list[Chunk]:
     """Return the chunks of a sentence, in order; adverbs outside verb groups and noun phrases are left out.
 
     What `titles` matches counts as a name wherever it cuts none in two, and so do the first `subject` characters.
     """
     tokens = _tagged(sentence, titles, subject)
     phrases = _PHRASES.finditer("".join(token.tag for token in tokens))
-    return [_chunk(tokens[slice(*match.span())], str(match.lastgroup), sentence) for match in phrases]
+    return [
+        _chunk(tokens[slice(*match.span())], str(match.lastgroup), sentence)
+        for match in phrases
+    ]
 
 
 def _chunk(tokens: Sequence[Token], kind: str, sentence: str) -> Chunk:
@@ -214,9 +249,22 @@ def _chunk(tokens: Sequence[Token], kind: str, sentence: str) -> Chunk:
     if kind == "vg":
         end = next(token.end for token in reversed(tokens) if token.tag != "y")
         verbs = "".join(token.tag for token in tokens if token.tag != "y")
-        finite = (verbs[0] in "bwav" or verbs == "x") and tokens[0].low not in ("being", "having", "been", "be")
+        finite = (verbs[0] in "bwav" or verbs == "x") and tokens[0].low not in (
+            "being",
+            "having",
+            "been",
+            "be",
+        )
         text = " ".join(sentence[start:end].split())
-        return Chunk("vg", text, start, end, finite=finite, copula=set(verbs) == {"b"}, bare=verbs in ("x", "g"))
+        return Chunk(
+            "vg",
+            text,
+            start,
+            end,
+            finite=finite,
+            copula=set(verbs) == {"b"},
+            bare=verbs in ("x", "g"),
+        )
     (token,) = tokens
     if token.tag == "G" or token.text in "–—-":
         return Chunk(",", ",", start, end)
@@ -228,18 +276,36 @@ def _noun_phrase(tokens: Sequence[Token], sentence: str) -> NounPhrase:
     opener = ""
     while body and body[0].tag in "dh":
         opener = body.pop(0).low
-    genitive = max((at for at in range(1, len(body) - 1) if body[at].tag == "G"), default=None)
-    owner, head = ([], body) if genitive is None else (body[:genitive], body[genitive + 1 :])
+    genitive = max(
+        (at for at in range(1, len(body) - 1) if body[at].tag == "G"), default=None
+    )
+    owner, head = (
+        ([], body) if genitive is None else (body[:genitive], body[genitive + 1 :])
+    )
     tags = "".join(token.tag for token in head)
     at = len(tags.rstrip("EQ"))
     if at and set(tags) <= set("EQDF") and not {"E", "Q"}.isdisjoint(tags):
         at = 0  # "UEFA Euro 1992", "1996 Summer Olympics"
     name, described = _text(head[at:], sentence), _text(head[:at], sentence)
     inner = tuple(token.text for token in head[:at] if token.tag in "EQ")
-    tag = "o" if not body else "E" if name and at == 0 and len(head) > 1 else body[-1].tag
-    return NounPhrase(_text(body, sentence) or opener, opener, _text(owner, sentence), described, name, inner, tag)
+    tag = (
+        "o" if not body else "E" if name and at == 0 and len(head) > 1 else body[-1].tag
+    )
+    return NounPhrase(
+        _text(body, sentence) or opener,
+        opener,
+        _text(owner, sentence),
+        described,
+        name,
+        inner,
+        tag,
+    )
 
 
 def _text(part: Sequence[Token], sentence: str) -> str:
     """Return the text of the tokens, without quotation marks, of which only one may be inside."""
-    return " ".join(re.sub('["“”]', "", sentence[part[0].start : part[-1].end]).split()) if part else ""
+    return (
+        " ".join(re.sub('["“”]', "", sentence[part[0].start : part[-1].end]).split())
+        if part
+        else ""
+    )

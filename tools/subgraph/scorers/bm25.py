@@ -28,4 +28,6 @@ class BM25Scorer:
         if not texts:
             return lambda question: Scored(np.empty(0, dtype=np.float32))
         matrix = build_matrix(texts, self._tokeniser)
-        return lambda question: Scored(matrix.scores(self._tokeniser.terms(plain_name(question))))
+        return lambda question: Scored(
+            matrix.scores(self._tokeniser.terms(plain_name(question)))
+        )

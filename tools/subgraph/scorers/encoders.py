@@ -25,7 +25,13 @@ from ras_agent.tools.subgraph.scoring import Scored
 class EncoderScorer:
     """Scorer by the cosine of question and text. Texts' vectors are cached, since the facts of a graph recur."""
 
-    def __init__(self, embedder: object = "minilm", head: PathHead | None = None, *, cached: int = 200_000) -> None:
+    def __init__(
+        self,
+        embedder: object = "minilm",
+        head: PathHead | None = None,
+        *,
+        cached: int = 200_000,
+    ) -> None:
         """Resolve the encoder. Raises WeightsError for a head over another encoder, and what resolve_embedder raises.
 
         head: trained maps over the encoder's vectors. cached: the most vectors of texts that are remembered.
@@ -101,7 +107,10 @@ class PathHead:
 
     def check(self, embedder: Embedder) -> None:
         """Raise WeightsError for an encoder that the head was not trained over."""
-        if (embedder.name, embedder.dimension) != (self.embedder, len(self.question_down)):
+        if (embedder.name, embedder.dimension) != (
+            self.embedder,
+            len(self.question_down),
+        ):
             raise WeightsError(
                 f"the path encoder was trained over {self.embedder!r} ({len(self.question_down)} wide), not over "
                 f"{embedder.name!r} ({embedder.dimension} wide): take that encoder, or train it with "
@@ -117,7 +126,10 @@ class PathHead:
             parents=True,
             exist_ok=True,
         )
-        save_file({part: np.ascontiguousarray(getattr(self, part)) for part in PARTS}, folder / _WEIGHTS)
+        save_file(
+            {part: np.ascontiguousarray(getattr(self, part)) for part in PARTS},
+            folder / _WEIGHTS,
+        )
         about = {
             "format": FORMAT,
             "version": VERSION,
@@ -152,11 +164,20 @@ class PathHead:
                 "`python -m ras_agent.train.paths.train`"
             ) from error
         except (SafetensorError, ValueError, OSError) as error:
-            raise WeightsError(f"{folder} holds no readable path encoder ({error}): train it anew") from error
-        if not isinstance(about, dict) or (about.get("format"), about.get("version")) != (FORMAT, VERSION):
-            raise WeightsError(f"{folder / _ABOUT}: expected '{FORMAT}' version {VERSION}: train it anew")
+            raise WeightsError(
+                f"{folder} holds no readable path encoder ({error}): train it anew"
+            ) from error
+        if not isinstance(about, dict) or (
+            about.get("format"),
+            about.get("version"),
+        ) != (FORMAT, VERSION):
+            raise WeightsError(
+                f"{folder / _ABOUT}: expected '{FORMAT}' version {VERSION}: train it anew"
+            )
         if set(weights) != set(PARTS) or not _fits(weights):
-            raise WeightsError(f"{folder / _WEIGHTS}: its weights do not fit together: train it anew")
+            raise WeightsError(
+                f"{folder / _WEIGHTS}: its weights do not fit together: train it anew"
+            )
         return cls(
             str(about["embedder"]),
             **weights,
@@ -178,11 +199,15 @@ def _map_vectors(vectors: Floats, down: Floats, up: Floats) -> Floats:
 def _fits(weights: dict[str, Any]) -> bool:
     downs = (weights[PARTS[0]], weights[PARTS[2]])
     ups = (weights[PARTS[1]], weights[PARTS[3]])
-    fits = all(array.ndim == 2 and array.dtype == np.float32 for array in (*downs, *ups))
+    fits = all(
+        array.ndim == 2 and array.dtype == np.float32 for array in (*downs, *ups)
+    )
     return (
         fits
         and downs[0].shape[0] == downs[1].shape[0]
-        and all(down.shape == up.shape[::-1] for down, up in zip(downs, ups, strict=True))
+        and all(
+            down.shape == up.shape[::-1] for down, up in zip(downs, ups, strict=True)
+        )
     )
 
 
@@ -213,7 +238,9 @@ class CrossEncoderScorer:
         with self._lock:
             if self._model is None:
                 self._model = _load_model(self._path)
-            pairs = [(encodable(plain_name(question)), encodable(text)) for text in texts]
+            pairs = [
+                (encodable(plain_name(question)), encodable(text)) for text in texts
+            ]
             values = self._model.predict(
                 pairs,
                 batch_size=self._batch_size,

@@ -31,13 +31,21 @@ class GraphVectorScorer:
         embedder: embeds questions; by default the graph's own.
         """
         origin = graph.origin
-        if origin is None or origin.entity_vectors is None or origin.relation_vectors is None:
-            raise SettingsError("scorer 'kg' needs a knowledge graph with vectors: build it with an embedder")
+        if (
+            origin is None
+            or origin.entity_vectors is None
+            or origin.relation_vectors is None
+        ):
+            raise SettingsError(
+                "scorer 'kg' needs a knowledge graph with vectors: build it with an embedder"
+            )
         self._graph = graph
         encoder = embedder or origin.embedder
         assert encoder is not None  # a graph with vectors names its embedder
         self._embedder = encoder
-        self._question = remembering(encoder, 256).embed_query  # a beam asks at every length and start
+        self._question = remembering(
+            encoder, 256
+        ).embed_query  # a beam asks at every length and start
         self._entities = origin.entity_vectors
         self._relations = origin.relation_vectors
 
@@ -57,7 +65,9 @@ class GraphVectorScorer:
         edge = self._facts.get(text)
         if edge is not None:
             head, relation, tail = self._graph.edges[edge].tolist()
-            summed = self._entities[head] + self._relations[relation] + self._entities[tail]
+            summed = (
+                self._entities[head] + self._relations[relation] + self._entities[tail]
+            )
         else:
             summed = self._sum_of_names(_ARROWS.split(text))
         length = float(np.linalg.norm(summed))
@@ -68,7 +78,9 @@ class GraphVectorScorer:
     def _sum_of_names(self, names: Sequence[str]) -> Floats:
         """Return the sum (d,) of the vectors of a path's names, of those that the graph knows."""
         # relations alone: "→ spouse → parents", "spouse"
-        only_relations = not names[0] or (len(names) == 1 and names[0] in self._relation_numbers)
+        only_relations = not names[0] or (
+            len(names) == 1 and names[0] in self._relation_numbers
+        )
         if only_relations:
             entities: Sequence[str] = ()
             relations: Sequence[str] = [name for name in names if name]
@@ -86,12 +98,19 @@ class GraphVectorScorer:
 
     @cached_property
     def _facts(self) -> dict[str, int]:
-        return {self._graph.edge_text(edge): edge for edge in range(len(self._graph.edges))}
+        return {
+            self._graph.edge_text(edge): edge for edge in range(len(self._graph.edges))
+        }
 
     @cached_property
     def _nodes(self) -> dict[str, int]:
-        return {plain_name(name): number for number, name in enumerate(self._graph.nodes)}
+        return {
+            plain_name(name): number for number, name in enumerate(self._graph.nodes)
+        }
 
     @cached_property
     def _relation_numbers(self) -> dict[str, int]:
-        return {plain_name(name): number for number, name in enumerate(self._graph.relations)}
+        return {
+            plain_name(name): number
+            for number, name in enumerate(self._graph.relations)
+        }

@@ -86,12 +86,16 @@ class LLMScorer:
         values[ranked] = -2 - np.arange(len(texts), dtype=np.float32) / len(texts)
         places = sorted(ranked[: self._at_most])
         values[places] = -1
-        shares, failed = converse(self._chat, self._dialogue(question, [texts[place] for place in places]))
+        shares, failed = converse(
+            self._chat, self._dialogue(question, [texts[place] for place in places])
+        )
         for number, share in shares.items():
             values[places[number - 1]] = share
         return Scored(values, (*first.failures, *failed))
 
-    def _dialogue(self, question: str, texts: Sequence[str]) -> Dialogue[tuple[Shares, list[Failure]]]:
+    def _dialogue(
+        self, question: str, texts: Sequence[str]
+    ) -> Dialogue[tuple[Shares, list[Failure]]]:
         """Ask the model to divide 1 among the texts; in parts, where its window does not hold them all."""
         shares: Shares = {}
         failures: list[Failure] = []
@@ -120,7 +124,10 @@ class LLMScorer:
             finally:
                 weight = len(part) / len(texts)
                 shares.update(
-                    {part[number - 1] + 1: weight * share for number, share in _normalise(part_shares).items()}
+                    {
+                        part[number - 1] + 1: weight * share
+                        for number, share in _normalise(part_shares).items()
+                    }
                 )
             if len(part_shares) < len(part):
                 missing = f"{len(part) - len(part_shares)} of {len(part)} facts have no score, even after a repair"
@@ -152,9 +159,13 @@ class LLMScorer:
         return shares, failures
 
 
-def share_turns(prompt: Prompt, question: str, candidates: Sequence[str]) -> tuple[Turn, ...]:
+def share_turns(
+    prompt: Prompt, question: str, candidates: Sequence[str]
+) -> tuple[Turn, ...]:
     """Return what a model reads that is to divide 1 among candidates, which are numbered from 1."""
-    lines = "\n".join(f"{number}. {as_line(text)}" for number, text in enumerate(candidates, 1))
+    lines = "\n".join(
+        f"{number}. {as_line(text)}" for number, text in enumerate(candidates, 1)
+    )
     return prompt.fill(
         question=as_data(question),
         candidates=lines,
@@ -196,5 +207,7 @@ def read_shares(reply: str, count: int) -> Shares:
             else:
                 shares = {}
     if _WHOLE <= sum(shares.values()) <= 2 - _WHOLE:
-        shares |= {number: 0.0 for number in range(1, count + 1) if number not in shares}
+        shares |= {
+            number: 0.0 for number in range(1, count + 1) if number not in shares
+        }
     return shares

@@ -15,7 +15,11 @@ from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.subgraph.composition import SCORERS
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
-from ras_agent.tools.subgraph.scorers.encoders import CrossEncoderScorer, EncoderScorer, PathHead
+from ras_agent.tools.subgraph.scorers.encoders import (
+    CrossEncoderScorer,
+    EncoderScorer,
+    PathHead,
+)
 from ras_agent.tools.subgraph.scorers.graph_vectors import GraphVectorScorer
 from ras_agent.tools.subgraph.scorers.llm import LLMScorer
 from ras_agent.tools.subgraph.scoring import Scorer
@@ -46,7 +50,11 @@ class ScorerModels:
 class Scorers:
     """Scorers by name, each made when it is first needed. May be used from several threads at once."""
 
-    def __init__(self, models: ScorerModels | None = None, scorers: Mapping[str, Scorer] | None = None) -> None:
+    def __init__(
+        self,
+        models: ScorerModels | None = None,
+        scorers: Mapping[str, Scorer] | None = None,
+    ) -> None:
         """Take the models; `scorers` replaces scorers by name with your own."""
         self._models = models or ScorerModels()
         self._scorers: dict[str, Scorer] = dict(scorers or {})
@@ -70,7 +78,9 @@ class Scorers:
 
 def _tuned_encoder(models: ScorerModels, _: Scorers) -> Scorer:
     head = models.path_encoder or Path(str(files("ras_agent.data"))) / "path_encoder"
-    return EncoderScorer(models.embedder, head if isinstance(head, PathHead) else PathHead.load(head))
+    return EncoderScorer(
+        models.embedder, head if isinstance(head, PathHead) else PathHead.load(head)
+    )
 
 
 def _graph_vectors(models: ScorerModels, _: Scorers) -> Scorer:
@@ -80,7 +90,9 @@ def _graph_vectors(models: ScorerModels, _: Scorers) -> Scorer:
         "graph",
         "a graph made from a KGIndex",
     )
-    return GraphVectorScorer(graph, models.embedder if isinstance(models.embedder, Embedder) else None)
+    return GraphVectorScorer(
+        graph, models.embedder if isinstance(models.embedder, Embedder) else None
+    )
 
 
 def _reranker(models: ScorerModels, _: Scorers) -> Scorer:

@@ -3,7 +3,12 @@
 import json
 from pathlib import Path
 
-from lab.weights.reader.examples import LOADERS, ReaderExample, occurrences, reported_steps
+from lab.weights.reader.examples import (
+    LOADERS,
+    ReaderExample,
+    occurrences,
+    reported_steps,
+)
 
 
 def test_answers_are_found_as_whole_words_in_any_case() -> None:
@@ -23,7 +28,9 @@ def _write(file: Path, rows: list[dict[str, object]]) -> None:
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
 
 
-def test_a_question_that_two_files_hold_comes_once_with_the_places_of_its_answers(tmp_path: Path) -> None:
+def test_a_question_that_two_files_hold_comes_once_with_the_places_of_its_answers(
+    tmp_path: Path,
+) -> None:
     row = {"q": "Who?", "t": "Ann and Bo.", "s": [[8, 10]], "a": ["Bo"]}
     for name in ("squad1_44articles", "squad1_flan", "squad1_routerlens", "squad1_val"):
         _write(tmp_path / f"reading/{name}.jsonl", [row])
@@ -32,21 +39,34 @@ def test_a_question_that_two_files_hold_comes_once_with_the_places_of_its_answer
     assert example.answer == "Bo"
 
 
-def test_a_question_of_yes_or_no_has_a_verdict_over_both_of_its_passages(tmp_path: Path) -> None:
+def test_a_question_of_yes_or_no_has_a_verdict_over_both_of_its_passages(
+    tmp_path: Path,
+) -> None:
     record = {
         "question": "Are A and B films?",
         "answer": "yes",
         "supporting_facts": [["A", 0], ["B", 0]],
-        "context": [["A", ["A is a film."]], ["C", ["C is a town."]], ["B", ["B is a film."]]],
+        "context": [
+            ["A", ["A is a film."]],
+            ["C", ["C is a town."]],
+            ["B", ["B is a film."]],
+        ],
     }
     _write(tmp_path / "hotpotqa_train/hard100_contexts.jsonl", [record])
     (example,) = LOADERS["hotpot_hard"](tmp_path)
-    assert (example.text, example.spans, example.verdict) == ("A. A is a film. B. B is a film.", (), "true")
+    assert (example.text, example.spans, example.verdict) == (
+        "A. A is a film. B. B is a film.",
+        (),
+        "true",
+    )
 
 
-def test_steps_of_reported_questions_are_known_so_that_none_is_learnt(tmp_path: Path) -> None:
+def test_steps_of_reported_questions_are_known_so_that_none_is_learnt(
+    tmp_path: Path,
+) -> None:
     assert reported_steps(tmp_path) == set()
     _write(
-        tmp_path / "musique/questions.jsonl", [{"decomposition": [{"question": "Where is Ulm? ", "answer": "here"}]}]
+        tmp_path / "musique/questions.jsonl",
+        [{"decomposition": [{"question": "Where is Ulm? ", "answer": "here"}]}],
     )
     assert reported_steps(tmp_path) == {"where is ulm?"}

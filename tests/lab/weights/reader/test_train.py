@@ -18,7 +18,12 @@ from safetensors.numpy import load_file, save_file
 
 from lab.weights.reader.batches import Item, Row, row_batches, token_span
 from lab.weights.reader.examples import ReaderExample
-from lab.weights.reader.train import ReaderTrainingConfig, hard_negatives, train, training_examples
+from lab.weights.reader.train import (
+    ReaderTrainingConfig,
+    hard_negatives,
+    train,
+    training_examples,
+)
 from lab.weights.reader.trainable import TrainableReader
 from ras_agent.errors import SettingsError, WeightsError
 from ras_agent.records import Passage
@@ -56,42 +61,92 @@ def data(tmp_path: Path) -> Path:
 
 def write_data(folder: Path) -> Path:
     """Write made-up files in the form that training reads: a question about each of two people."""
-    corpus = [{"id": town, "title": _person(town), "text": _text(town)} for town in TOWNS]
+    corpus = [
+        {"id": town, "title": _person(town), "text": _text(town)} for town in TOWNS
+    ]
     contexts = [{"title": _person(town), "text": _text(town)} for town in TOWNS]
     for name in ("hotpotqa_train", "2wikimultihopqa"):
         _write(folder / name / "corpus.jsonl", corpus)
     named = [
-        {"id": town, "question": _asked(town), "answers": [town], "supporting_titles": [_person(town)]}
+        {
+            "id": town,
+            "question": _asked(town),
+            "answers": [town],
+            "supporting_titles": [_person(town)],
+        }
         for town in TOWNS
     ]
     _write(folder / "hotpotqa_train/questions.jsonl", named)
     paragraphs = [
-        {"idx": at, "title": _person(town), "paragraph_text": _text(town), "is_supporting": at == 0}
+        {
+            "idx": at,
+            "title": _person(town),
+            "paragraph_text": _text(town),
+            "is_supporting": at == 0,
+        }
         for at, town in enumerate(TOWNS)
     ]
     steps = [
-        {"question": "Red Ulm >> author", "answer": "Ann Ulmson", "paragraph_support_idx": 0},
+        {
+            "question": "Red Ulm >> author",
+            "answer": "Ann Ulmson",
+            "paragraph_support_idx": 0,
+        },
         {"question": "Where was #1 born?", "answer": "Ulm", "paragraph_support_idx": 0},
     ]
-    two_hops = {"id": "2hop__1", "question": "Where was the author of Red Ulm born?", "answer": "Ulm"}
+    two_hops = {
+        "id": "2hop__1",
+        "question": "Where was the author of Red Ulm born?",
+        "answer": "Ulm",
+    }
     _write(
         folder / "musique_train200/questions.jsonl",
-        [{**two_hops, "answer_aliases": [], "paragraphs": paragraphs, "question_decomposition": steps}],
+        [
+            {
+                **two_hops,
+                "answer_aliases": [],
+                "paragraphs": paragraphs,
+                "question_decomposition": steps,
+            }
+        ],
     )
     _write(
         folder / "reading/nq_oracle.jsonl",
-        [{"question": _asked(town), "answers": [town], "ctxs": [contexts[at]]} for at, town in enumerate(TOWNS)],
+        [
+            {"question": _asked(town), "answers": [town], "ctxs": [contexts[at]]}
+            for at, town in enumerate(TOWNS)
+        ],
     )
     marked = []
     for town in TOWNS:
         start = _text(town).index(f"in {town}") + 3
-        marked.append({"q": _asked(town), "t": _text(town), "s": [[start, start + len(town)]], "a": [town]})
-    for name in ("squad1_44articles", "squad1_flan", "squad1_routerlens", "squad1_val", "qamr", "policyqa"):
+        marked.append(
+            {
+                "q": _asked(town),
+                "t": _text(town),
+                "s": [[start, start + len(town)]],
+                "a": [town],
+            }
+        )
+    for name in (
+        "squad1_44articles",
+        "squad1_flan",
+        "squad1_routerlens",
+        "squad1_val",
+        "qamr",
+        "policyqa",
+    ):
         _write(folder / f"reading/{name}.jsonl", marked)
     _write(folder / "reading/hotpot_train_evidence.jsonl", marked)
     _write(
         folder / "reading/nq_swap_train.jsonl",
-        [{"question": _asked("Ulm"), "context": f"<P> {_text('Ulm')} </P>", "answer": "Ulm"}],
+        [
+            {
+                "question": _asked("Ulm"),
+                "context": f"<P> {_text('Ulm')} </P>",
+                "answer": "Ulm",
+            }
+        ],
     )
     _write(
         folder / "reading/strategyqa_decomposition.jsonl",
@@ -105,14 +160,29 @@ def write_data(folder: Path) -> Path:
         "context": [[_person(town), [_text(town)]] for town in TOWNS],
     }
     _write(folder / "hotpotqa_train/hard100_contexts.jsonl", [official])
-    asked = [{"question": "Who is the author of Red Ulm?", "answer": ""}, {"question": _asked("Ulm"), "answer": ""}]
-    facts = [["Red Ulm", "author", "Ann Ulmson"], ["Ann Ulmson", "place of birth", "Ulm"]]
-    _write(folder / "2wikimultihopqa/train500_contexts.jsonl", [{**official, "qa_pairs": asked, "evidences": facts}])
+    asked = [
+        {"question": "Who is the author of Red Ulm?", "answer": ""},
+        {"question": _asked("Ulm"), "answer": ""},
+    ]
+    facts = [
+        ["Red Ulm", "author", "Ann Ulmson"],
+        ["Ann Ulmson", "place of birth", "Ulm"],
+    ]
+    _write(
+        folder / "2wikimultihopqa/train500_contexts.jsonl",
+        [{**official, "qa_pairs": asked, "evidences": facts}],
+    )
     return folder
 
 
 def _config(data: Path, **values: Any) -> ReaderTrainingConfig:
-    small: dict[str, Any] = {"tokens": 72, "kinds": 2, "negatives": 0.0, "held_out": 0.0, "batch_tokens": 400}
+    small: dict[str, Any] = {
+        "tokens": 72,
+        "kinds": 2,
+        "negatives": 0.0,
+        "held_out": 0.0,
+        "batch_tokens": 400,
+    }
     options = {"data": data, "out": data / "reader.safetensors", **small}
     return ReaderTrainingConfig(**{**options, **values})
 
@@ -125,13 +195,19 @@ def test_training_writes_weights_that_read_and_a_card_that_says_how(data: Path) 
     card = json.loads(config.out.with_suffix(".json").read_text())
     assert (card["settings"]["seed"], card["settings"]["tokens"]) == (0, 72)
     assert (card["examples"]["squad"], card["examples"]["strategyqa: true"]) == (2, 1)
-    assert {"musique_described", "two_wiki_described", "plain"} <= card["examples"].keys()
+    assert {"musique_described", "two_wiki_described", "plain"} <= card[
+        "examples"
+    ].keys()
     reader = Reader(config.out)
     ((span, *_),) = reader.read(_asked("Ulm"), [_text("Ulm")])
     assert 0 <= span.start < span.end <= len(_text("Ulm"))
-    assert sum(reader.judge("Is Ulm a town?", ["Ulm is a town."])[0]) == pytest.approx(1)
+    assert sum(reader.judge("Is Ulm a town?", ["Ulm is a town."])[0]) == pytest.approx(
+        1
+    )
     words = "embeddings.word_embeddings.weight"  # MiniLM's, so that the file needs no other, rounded
-    np.testing.assert_allclose(load_weights(config.out)[words], packaged_weights()[words], atol=0.01)
+    np.testing.assert_allclose(
+        load_weights(config.out)[words], packaged_weights()[words], atol=0.01
+    )
 
 
 @pytest.mark.timeout(600)
@@ -140,7 +216,9 @@ def test_training_goes_on_from_the_reader_that_it_is_given(data: Path) -> None:
     train(replace(_config(data, rate=0.0), out=start))
     train(_config(data, start_from=start, seed=1, rate=0.0))
     first, last = load_file(start), load_file(_config(data).out)
-    assert all((first[name] == last[name]).all() for name in first)  # a zero may lose its sign
+    assert all(
+        (first[name] == last[name]).all() for name in first
+    )  # a zero may lose its sign
 
 
 def _rows() -> list[Row]:
@@ -153,7 +231,9 @@ def _rows() -> list[Row]:
 def test_the_loss_of_a_batch_is_the_mean_of_its_rows() -> None:
     model = TrainableReader.begin()
     whole = float(model.loss(_rows()).detach())
-    assert whole == pytest.approx(sum(float(model.loss([row]).detach()) for row in _rows()) / 4, rel=1e-4)
+    assert whole == pytest.approx(
+        sum(float(model.loss([row]).detach()) for row in _rows()) / 4, rel=1e-4
+    )
 
 
 def test_states_are_dropped_in_training_only_where_it_is_asked_for() -> None:
@@ -167,7 +247,9 @@ def test_states_are_dropped_in_training_only_where_it_is_asked_for() -> None:
 
 
 def test_weights_that_are_no_readers_are_refused(tmp_path: Path) -> None:
-    save_file({"heads.spans.bias": np.zeros(2, np.float32)}, tmp_path / "other.safetensors")
+    save_file(
+        {"heads.spans.bias": np.zeros(2, np.float32)}, tmp_path / "other.safetensors"
+    )
     with pytest.raises(WeightsError, match="not a reader's weights"):
         TrainableReader.begin(tmp_path / "other.safetensors")
 
@@ -184,7 +266,10 @@ def test_a_training_that_is_stopped_resumes_to_the_bit(data: Path) -> None:
     assert (ends[-1].steps, ends[-1].stopped) == (end.steps, "steps")
     assert len(ends) == end.steps  # a start for each step
     for name in (".safetensors", ".json"):
-        assert stopped.out.with_suffix(name).read_bytes() == whole.out.with_suffix(name).read_bytes()
+        assert (
+            stopped.out.with_suffix(name).read_bytes()
+            == whole.out.with_suffix(name).read_bytes()
+        )
 
 
 def test_examples_are_taken_by_source_and_some_only_so(data: Path) -> None:
@@ -202,7 +287,9 @@ def test_what_cannot_be_taken_is_said(data: Path, take: str) -> None:
         training_examples(_config(data, take=take))
 
 
-def test_held_out_questions_are_of_passages_that_nothing_is_learnt_from(data: Path) -> None:
+def test_held_out_questions_are_of_passages_that_nothing_is_learnt_from(
+    data: Path,
+) -> None:
     learnt, held_out = training_examples(_config(data, held_out=1.0))
     assert {one.source for one in held_out} >= {"squad"}
     assert "squad" not in {one.source for one in learnt}
@@ -213,15 +300,28 @@ def test_passages_that_look_right_and_hold_no_answer_are_wrong_examples() -> Non
     texts = [Passage(town, _text(town), _person(town)) for town in TOWNS]
     example = ReaderExample(_asked("Ulm"), _text("Ulm"), ((21, 24),), "squad")
     (found,) = hard_negatives([example], texts, [], 1.0, 0)
-    assert (found.question, found.spans, found.source) == (_asked("Ulm"), (), "negative")
+    assert (found.question, found.spans, found.source) == (
+        _asked("Ulm"),
+        (),
+        "negative",
+    )
     assert found.text in {f"{_person(town)}. {_text(town)}" for town in TOWNS[1:]}
     assert hard_negatives([example], texts, [], 0.0, 0) == []
     assert hard_negatives([replace(example, spans=())], texts, [], 1.0, 0) == []
-    assert hard_negatives([example], texts[:1], [], 1.0, 0) == []  # its own passage is not wrong
+    assert (
+        hard_negatives([example], texts[:1], [], 1.0, 0) == []
+    )  # its own passage is not wrong
 
 
 @pytest.mark.parametrize(
-    ("span", "tokens"), [((0, 3), (0, 0)), ((1, 5), (0, 1)), ((4, 12), (1, 2)), ((3, 4), None), ((20, 30), None)]
+    ("span", "tokens"),
+    [
+        ((0, 3), (0, 0)),
+        ((1, 5), (0, 1)),
+        ((4, 12), (1, 2)),
+        ((3, 4), None),
+        ((20, 30), None),
+    ],
 )
 def test_a_span_of_characters_is_that_of_the_tokens_it_touches(
     span: tuple[int, int], tokens: tuple[int, int] | None
@@ -237,19 +337,29 @@ def test_a_window_of_a_long_text_holds_the_answer_at_its_place_in_the_row() -> N
         assert len(row.text) == 25 - 2 - 3
         ((first, last),) = row.gold
         # [CLS], two tokens of the question and [SEP] come before the text
-        assert [row.text[place - 4] for place in range(first, last + 1)] == [150, 151, 152]
+        assert [row.text[place - 4] for place in range(first, last + 1)] == [
+            150,
+            151,
+            152,
+        ]
         starts.add(row.text[0])
-    assert starts == set(range(133, 151))  # from the window that ends with the answer to the one that begins with it
+    assert starts == set(
+        range(133, 151)
+    )  # from the window that ends with the answer to the one that begins with it
 
 
 def test_a_text_without_the_answer_points_at_the_first_place() -> None:
     item = Item([7], [1, 2, 3], [])
-    assert row_batches([item], 64, 100, random.Random(0)) == [[Row([7], [1, 2, 3], [(0, 0)], -1)]]
+    assert row_batches([item], 64, 100, random.Random(0)) == [
+        [Row([7], [1, 2, 3], [(0, 0)], -1)]
+    ]
 
 
 def test_a_description_is_in_the_question_which_is_read_alone() -> None:
     item = Item([7, 8, 9], [], [(1, 2)])
-    assert row_batches([item], 64, 100, random.Random(0)) == [[Row([7, 8, 9], [], [(2, 3)], -1)]]
+    assert row_batches([item], 64, 100, random.Random(0)) == [
+        [Row([7, 8, 9], [], [(2, 3)], -1)]
+    ]
 
 
 def test_a_text_that_is_judged_is_read_from_its_beginning() -> None:
@@ -265,4 +375,6 @@ def test_a_batch_holds_no_more_tokens_than_allowed_and_each_row_is_in_one() -> N
     for batch in batches:
         longest = max(len(row.question) + len(row.text) + 3 for row in batch)
         assert len(batch) == 1 or len(batch) * longest <= 80
-    assert sorted(len(row.text) for batch in batches for row in batch) == list(range(1, 31))
+    assert sorted(len(row.text) for batch in batches for row in batch) == list(
+        range(1, 31)
+    )

@@ -74,7 +74,10 @@ def test_what_denies_or_doubts_decides_nothing(text: str) -> None:
     ("question", "text"),
     [
         ("Is the Orr longer than 50 km?", "The Orr is longer than 80 km."),
-        ("Did more than 100 people come to the mill?", "More than 200 people came to the mill."),
+        (
+            "Did more than 100 people come to the mill?",
+            "More than 200 people came to the mill.",
+        ),
         ("Was Ann Lee born before 1900?", "Ann Lee was born before 1950."),
         ("Was Ann Lee born before 1900?", "Ann Lee was born in 1850."),
     ],
@@ -92,7 +95,9 @@ def test_another_figure_behind_a_bound_denies_nothing(question: str, text: str) 
         ("Was Ann Lee a doctor?", "Ann Lee was a doctor's daughter."),
     ],
 )
-def test_what_goes_on_behind_the_question_may_be_something_else(question: str, text: str) -> None:
+def test_what_goes_on_behind_the_question_may_be_something_else(
+    question: str, text: str
+) -> None:
     assert verdict(question, text, "") == ""
 
 
@@ -106,11 +111,20 @@ def test_a_question_that_denies_asks_whether_it_is_so() -> None:
 
 
 def test_when_it_was_may_come_first() -> None:
-    assert verdict("Was the Corn Mill sold to Bo Day?", "In 1901, the Corn Mill was sold to Bo Day.") == "yes"
+    assert (
+        verdict(
+            "Was the Corn Mill sold to Bo Day?",
+            "In 1901, the Corn Mill was sold to Bo Day.",
+        )
+        == "yes"
+    )
 
 
 def test_a_short_name_stands_for_what_the_passage_is_about() -> None:
-    assert verdict("Was Ann Lee born in Kent?", "Lee was born in Kent.", "Ann Lee") == "yes"
+    assert (
+        verdict("Was Ann Lee born in Kent?", "Lee was born in Kent.", "Ann Lee")
+        == "yes"
+    )
 
 
 def test_what_the_question_lacks_in_a_sentence_decides_nothing() -> None:
@@ -120,7 +134,15 @@ def test_what_the_question_lacks_in_a_sentence_decides_nothing() -> None:
 
 
 def test_of_several_sentences_the_one_that_affirms_is_told() -> None:
-    passages = read([Passage("1", "The Corn Mill was built in 1847. The Corn Mill was built in 1874.", "Corn Mill")])
+    passages = read(
+        [
+            Passage(
+                "1",
+                "The Corn Mill was built in 1847. The Corn Mill was built in 1874.",
+                "Corn Mill",
+            )
+        ]
+    )
     found = wording("Was the Corn Mill built in 1874?", passages)
     assert found is not None
     assert (found[0], found[1].text) == ("yes", "The Corn Mill was built in 1874.")

@@ -38,30 +38,42 @@ def test_each_of_a_list_of_objects_is_a_fact() -> None:
 
 
 def test_a_life_in_brackets_gives_birth_and_death() -> None:
-    facts = read("Ann May Lee (March 3, 1901 – May 4, 1999) was a British poet.", "Ann Lee")
+    facts = read(
+        "Ann May Lee (March 3, 1901 – May 4, 1999) was a British poet.", "Ann Lee"
+    )
     assert ("Ann Lee", "was born on", "March 3, 1901") in facts
     assert ("Ann Lee", "died on", "May 4, 1999") in facts
     assert ("Ann Lee", "is also known as", "Ann May Lee") in facts
 
 
 def test_dates_in_brackets_after_an_event_are_no_life() -> None:
-    facts = read("The Battle of Ulm (16 October – 19 October 1805) was a series of skirmishes.", "Battle of Ulm")
+    facts = read(
+        "The Battle of Ulm (16 October – 19 October 1805) was a series of skirmishes.",
+        "Battle of Ulm",
+    )
     assert ("Battle of Ulm", "began on", "16 October") in facts
     assert ("Battle of Ulm", "ended on", "19 October 1805") in facts
 
 
 @pytest.mark.parametrize("subject", ["She", "Lee", "Ann Lee", "Professor Lee"])
 def test_pronouns_and_short_names_stand_for_the_title(subject: str) -> None:
-    assert ("Ann Lee", "moved to", "Leeds") in read(f"She is a poet. {subject} moved to Leeds.", "Ann Lee (poet)")
+    assert ("Ann Lee", "moved to", "Leeds") in read(
+        f"She is a poet. {subject} moved to Leeds.", "Ann Lee (poet)"
+    )
 
 
 def test_a_possessive_pronoun_tells_about_the_title() -> None:
-    assert read("Its capital is Leeds.", "Airedale") == [("Airedale", "capital is", "Leeds")]
+    assert read("Its capital is Leeds.", "Airedale") == [
+        ("Airedale", "capital is", "Leeds")
+    ]
 
 
 def test_a_kinsman_is_also_introduced_between_commas() -> None:
     facts = read("His wife, Bo Day, founded Cyfox Records.", "Al Day")
-    assert facts == [("Al Day", "wife", "Bo Day"), ("Bo Day", "founded", "Cyfox Records")]
+    assert facts == [
+        ("Al Day", "wife", "Bo Day"),
+        ("Bo Day", "founded", "Cyfox Records"),
+    ]
 
 
 def test_a_verb_after_and_that_could_be_a_noun_is_one_before_a_preposition() -> None:
@@ -77,7 +89,9 @@ def test_a_kinsman_becomes_a_relation_and_then_the_subject() -> None:
 
 
 def test_an_owner_is_related_to_what_it_owns() -> None:
-    assert ("Kites", "singer", "Ann Lee") in read("He married the Kites' singer Ann Lee.", "Bo Day")
+    assert ("Kites", "singer", "Ann Lee") in read(
+        "He married the Kites' singer Ann Lee.", "Bo Day"
+    )
 
 
 def test_an_apposition_tells_about_the_name_before_it() -> None:
@@ -91,7 +105,10 @@ def test_an_apposition_tells_about_the_name_before_it() -> None:
 
 def test_a_description_before_a_name_tells_what_it_is() -> None:
     facts = read("It was recorded by country singer Ann Lee.", "Blue")
-    assert facts == [("Blue", "was recorded by country singer", "Ann Lee"), ("Ann Lee", "is", "country singer")]
+    assert facts == [
+        ("Blue", "was recorded by country singer", "Ann Lee"),
+        ("Ann Lee", "is", "country singer"),
+    ]
 
 
 def test_a_relative_clause_is_about_the_name_before_it() -> None:
@@ -111,7 +128,9 @@ def test_a_chain_of_places_is_one_node_and_says_what_lies_where() -> None:
 
 
 def test_a_list_of_places_is_no_chain() -> None:
-    assert [fact[2] for fact in read("She lived in Paris, London and Rome.", "Ann Lee")] == ["Paris", "London", "Rome"]
+    assert [
+        fact[2] for fact in read("She lived in Paris, London and Rome.", "Ann Lee")
+    ] == ["Paris", "London", "Rome"]
 
 
 def test_an_introduction_tells_about_the_subject_after_it() -> None:
@@ -122,13 +141,18 @@ def test_an_introduction_tells_about_the_subject_after_it() -> None:
 
 
 def test_an_abbreviation_in_brackets_is_another_name() -> None:
-    facts = read("The Leeds Art Group (LAG) is a club. LAG meets in Leeds.", "Leeds Art Group")
+    facts = read(
+        "The Leeds Art Group (LAG) is a club. LAG meets in Leeds.", "Leeds Art Group"
+    )
     assert ("Leeds Art Group", "is also known as", "LAG") in facts
     assert ("Leeds Art Group", "meets in", "Leeds") in facts
 
 
 def test_a_title_is_a_name_whatever_its_words() -> None:
-    passages = [Passage("a", "She wrote Le roi malgré lui.", "Ann Lee"), Passage("b", "", "Le roi malgré lui")]
+    passages = [
+        Passage("a", "She wrote Le roi malgré lui.", "Ann Lee"),
+        Passage("b", "", "Le roi malgré lui"),
+    ]
     assert OfflineExtractor().extract(passages).triples[0].object == "Le roi malgré lui"
 
 
@@ -164,25 +188,40 @@ def test_no_fact_is_about_itself_and_none_is_repeated() -> None:
         "00 is late.",
     ],
 )
-def test_words_that_open_lines_lone_letters_and_minutes_are_no_things(text: str) -> None:
-    found = OfflineExtractor().extract([Passage("1", f"The pool is in Varn. {text}")]).triples
+def test_words_that_open_lines_lone_letters_and_minutes_are_no_things(
+    text: str,
+) -> None:
+    found = (
+        OfflineExtractor()
+        .extract([Passage("1", f"The pool is in Varn. {text}")])
+        .triples
+    )
     subjects = {triple.subject for triple in found}
     objects = {triple.object for triple in found}
     assert subjects <= {"pool"}
     assert not objects & {"C", "C."}
 
 
-@pytest.mark.parametrize("text", ["", "   ", "!!! ??? ...", "东京是日本的首都。", "Ма́сква — столица.", "((((", '"'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "   ", "!!! ??? ...", "东京是日本的首都。", "Ма́сква — столица.", "((((", '"'],
+)
 def test_text_it_cannot_read_gives_few_facts_and_no_error(text: str) -> None:
     assert len(read(text, "Title")) < 5
 
 
-def test_a_long_list_is_looked_through_for_verbs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_list_is_looked_through_for_verbs_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from ras_agent.tools.offline.extractor import clauses
 
     looks: list[int] = []
     heads = clauses._heads
-    monkeypatch.setattr(clauses, "_heads", lambda chunks, at, start: looks.append(at) or heads(chunks, at, start))
+    monkeypatch.setattr(
+        clauses,
+        "_heads",
+        lambda chunks, at, start: looks.append(at) or heads(chunks, at, start),
+    )
     read("alpha; beta; " * 200)
     assert len(looks) <= 400
 
@@ -202,9 +241,17 @@ class TestATitleThatIsTheNameOfAFile:
         triples = OfflineExtractor().extract([from_file(text)]).triples
         assert str(triples[-1]) == "(S> Velmora | P> was founded by | O> Bo Day)"
 
-    @pytest.mark.parametrize("text", ["It was founded by Bo Day.", "This file says: It was founded by Bo Day."])
-    def test_leaves_a_pronoun_without_a_fact_where_nothing_else_is_named(self, text: str) -> None:
-        subjects = {triple.subject for triple in OfflineExtractor().extract([from_file(text)]).triples}
+    @pytest.mark.parametrize(
+        "text",
+        ["It was founded by Bo Day.", "This file says: It was founded by Bo Day."],
+    )
+    def test_leaves_a_pronoun_without_a_fact_where_nothing_else_is_named(
+        self, text: str
+    ) -> None:
+        subjects = {
+            triple.subject
+            for triple in OfflineExtractor().extract([from_file(text)]).triples
+        }
         assert subjects.isdisjoint({"company", "It"})
 
 

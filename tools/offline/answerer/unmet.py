@@ -4,6 +4,7 @@ Who signed invoice 4712?          "Invoice 4711 was signed by Ada Crane."       
 Who founded Korl Works?           "Varn Mills was founded by Ada Crane."             another name
 Who is the mayor of Brennhaven?   "The mayor of Dunmere visited Brennhaven."         a role of another
 Who was the last mayor of Varn?   "The first mayor of Varn was Ada Crane."           the opposite
+Who attended the fair?            "Ada Crane did not attend the fair."               a denial
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ _OPPOSITES = {
     stem(word): frozenset(map(stem, others))
     for word, others in english.words("opposites").items()
 }
+# "not only X but Y" affirms, and a comma ends what is denied: "Ann, not Bob, signed it"
+_DENIAL = re.compile(
+    r"(?:\b(?:not|never)|n['’]t)\b(?! only)[^,;:.()]*\Z", re.IGNORECASE
+)
+_DENIAL_REACHES = 2  # words behind it
 _FEWEST_LISTED = 2  # names of a list
 _NOTE = re.compile(r"\([^()]{0,60}\)")
 _ROLE_OF = re.compile(
@@ -42,7 +48,7 @@ def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:
             return True
     if _has_no_name_of(question, words) or _is_only_listed(question, grounds):
         return True
-    if _says_the_opposite(question, text):
+    if _says_the_opposite(question, text) or _denies_what_is_asked(question, text):
         return True
     return _is_role_of_another(question, text)
 
@@ -56,6 +62,25 @@ def _says_the_opposite(question: str, text: str) -> bool:
     for word in _roots(question) - told:
         opposites |= _OPPOSITES.get(word, frozenset())
     return not opposites.isdisjoint(told)
+
+
+def _denies_what_is_asked(question: str, text: str) -> bool:
+    """Tell whether a text has a word of the question only with a denial: "did not attend", "was never the owner"."""
+    if denies(question):
+        return False
+    asked = stem_set(question)
+    tokens = tokens_of(text)
+    denied: set[str] = set()
+    affirmed: set[str] = set()
+    for place, token in enumerate(tokens):
+        if token.stem not in asked:
+            continue
+        before = tokens[max(0, place - _DENIAL_REACHES) : place]
+        if before and _DENIAL.search(text[before[0].start : token.start]):
+            denied.add(token.stem)
+        else:
+            affirmed.add(token.stem)
+    return not denied <= affirmed
 
 
 def _roots(text: str) -> set[str]:

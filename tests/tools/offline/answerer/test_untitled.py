@@ -154,6 +154,25 @@ def test_a_proof_has_the_figures_names_and_roles_of_the_question(
     assert lacks_what_is_named(unmet, passage.sentences)
 
 
+@pytest.mark.parametrize(
+    ("text", "question", "denied"),
+    [
+        ("Ada Crane did not attend the fair.", "Who attended the fair?", True),
+        ("Ada Crane didn't attend the fair.", "Who attended the fair?", True),
+        ("Ada Crane was never the owner of Korl.", "Who was the owner of Korl?", True),
+        ("Ada Crane, not Bo Lund, attended the fair.", "Who attended the fair?", False),
+        ("Ada Crane not only built Korl.", "Who built Korl?", False),
+        ("Bo Lund did not sign it. Ada Crane did sign it.", "Who did sign it?", False),
+        ("Ada Crane did not attend.", "Who did not attend?", False),
+    ],
+)
+def test_what_a_proof_only_denies_is_not_said(
+    text: str, question: str, denied: bool
+) -> None:
+    (passage,) = read([Passage("1", text)])
+    assert lacks_what_is_named(question, passage.sentences) is denied
+
+
 def test_a_name_may_stand_before_the_sentence_or_in_the_title() -> None:
     (passage,) = read(
         [Passage("1", "Korl Works makes ropes. It was founded by Ada Crane.")]

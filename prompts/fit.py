@@ -155,11 +155,14 @@ def fit_version(
 
     fit_to: returns the evidence that fits into a version of the prompt.
     """
-    for version in prompt.versions():
-        evidence = fit_to(version)
+    fitted, *shorter = prompt.versions()
+    evidence = fit_to(fitted)
+    for version in shorter:
         if not evidence.left_out or evidence.most is not None:
             break
-    return version, evidence
+        fitted = version
+        evidence = fit_to(version)
+    return fitted, evidence
 
 
 def _costs(

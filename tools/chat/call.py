@@ -83,3 +83,4 @@ class Model(Protocol):
 
     async def ask(self, request: Request, deadline: Deadline) -> Reply:
         """Return the reply. Raises an error of the provider's, or a RasError."""
+        ...

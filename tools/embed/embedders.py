@@ -101,8 +101,9 @@ def query_vector(embedder: Embedder, query: str) -> Floats:
 
     Raises ModelCallError for a vector of zeros.
     """
-    if hasattr(embedder, "embed_query"):
-        vector = embedder.embed_query(query)
+    embed_query = getattr(embedder, "embed_query", None)
+    if embed_query is not None:
+        vector = embed_query(query)
     else:
         vector = embedder.embed([query])[0]
     found = np.asarray(vector, dtype=np.float32)

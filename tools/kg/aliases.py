@@ -72,7 +72,7 @@ def _gloss(graph: KGIndex, entity: int) -> set[str]:
     edges = graph.edges_of(entity)
     for head, relation, tail in graph.edges[edges].tolist():
         if head == entity and relation in relations:
-            words |= _words(graph.entities[tail])
+            words |= _words(graph.entities[int(tail)])
     return words
 
 

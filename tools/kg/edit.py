@@ -297,7 +297,7 @@ class _Editing:
         naming = [] if entity is None else self.graph.mentions.row(entity).tolist()
         by_passage = {}
         for number in naming:
-            passage_id = self.graph.documents[number]
+            passage_id = self.graph.documents[int(number)]
             by_passage[passage_id] = self._document_of(passage_id)
         chosen: list[str] = []
         for wanted in passages:

@@ -137,7 +137,7 @@ class Neo4jGraph:
         """Return the rows of a statement. Raises SearchError."""
         if self._is_http:
             return self._rows_by_http(statement, parameters)
-        from neo4j.exceptions import DriverError, Neo4jError
+        from neo4j.exceptions import DriverError, Neo4jError  # pyright: ignore[reportMissingImports]
 
         try:
             result = self._driver.execute_query(
@@ -182,7 +182,7 @@ class Neo4jGraph:
     @cached_property
     def _driver(self) -> Any:
         try:
-            import neo4j
+            import neo4j  # pyright: ignore[reportMissingImports]
         except ImportError as error:
             raise MissingExtra("neo4j:bolt addresses", "neo4j") from error
         auth = None

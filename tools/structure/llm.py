@@ -180,6 +180,7 @@ class LLMExtractor:
             block = passage_block(part)
             max_tokens = TOKENS_PER_TOKEN * estimate_tokens(block) + MORE_TOKENS
             room = self._chat.sizes.room(max_tokens, share=2)
+            turns = asking.prompt.fill(passages=block)
             for version in asking.prompt.versions():
                 turns = version.fill(passages=block)
                 if fit_into(turns, room):

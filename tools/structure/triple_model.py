@@ -444,7 +444,8 @@ class TransformersWriter:
         ends = getattr(self.model.generation_config, "eos_token_id", None)
         if not isinstance(ends, list):
             ends = [ends]
-        return frozenset([*ends, self.tokenizer.eos_token_id]) - {None}
+        ends = [*ends, self.tokenizer.eos_token_id]
+        return frozenset(end for end in ends if end is not None)
 
     def _output(self, tokens: list[int]) -> ModelReply:
         end = 0

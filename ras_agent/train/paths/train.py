@@ -252,9 +252,10 @@ def _edge_between(graph: Graph, start: int, end: int, relation: str) -> int | No
     """Return the first fact that leads from a node to another by a relation."""
     for edge in graph.incident.row(start).tolist():
         source, kind, target = graph.edges[edge].tolist()
-        if (source, target) == (start, end) and canonical_key(
-            graph.relations[kind]
-        ) == canonical_key(relation):
+        if (source, target) != (start, end):
+            continue
+        stated = graph.relations[int(kind)]
+        if canonical_key(stated) == canonical_key(relation):
             return int(edge)
     return None
 

@@ -98,12 +98,12 @@ def _is_only_listed(question: str, grounds: Sequence[Sentence]) -> bool:
     sentence = grounds[-1]
     if len(sentence.names) < _FEWEST_LISTED:
         return False
-    label, _, listed = _NOTE.sub("", sentence.text).rpartition(":")
+    _, _, listed = _NOTE.sub("", sentence.text).rpartition(":")
     named = stem_set(" ".join(_names(listed)))
     if not named.issuperset(stems(listed)):
         return False
     asked = stem_set(question) - stem_set(" ".join(names))
-    return asked.isdisjoint(stems(label))
+    return asked.isdisjoint(sentence.stems)
 
 
 def _has_no_name_of(question: str, words: Words) -> bool:

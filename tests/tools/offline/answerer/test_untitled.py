@@ -173,6 +173,29 @@ def test_what_a_proof_only_denies_is_not_said(
     assert lacks_what_is_named(question, passage.sentences) is denied
 
 
+@pytest.mark.parametrize(
+    ("text", "question", "only_listed"),
+    [
+        ("Present: Ada Crane (Korl Works), Bo Lund", "Who founded Korl Works?", True),
+        (
+            "Ship Korl: Captain Ada Crane; Route Varn - Pell.",
+            "Who is the captain of the Korl?",
+            False,
+        ),
+        (
+            "Founders of Korl: Ada Crane, Bo Lund",
+            "Who were the founders of Korl?",
+            False,
+        ),
+    ],
+)
+def test_a_list_of_names_proves_only_what_it_says(
+    text: str, question: str, only_listed: bool
+) -> None:
+    (passage,) = read([Passage("1", text)])
+    assert lacks_what_is_named(question, passage.sentences) is only_listed
+
+
 def test_a_name_may_stand_before_the_sentence_or_in_the_title() -> None:
     (passage,) = read(
         [Passage("1", "Korl Works makes ropes. It was founded by Ada Crane.")]

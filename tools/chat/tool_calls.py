@@ -55,6 +55,8 @@ _PYTHON_AROUND = re.compile(
 )
 # what opens a call, in front of it
 _OPENED = re.compile(r"(?:<[^<>\n]*+>|\[TOOL_CALLS\]|```\w*+|functools|[\[\s])++\Z")
+# objects that cannot be read: each error counts the lines before it, which many of them would make quadratic
+_MOST_BROKEN = 1000
 # between a name and its object: tokens of templates, an opened fence, white space, the end of a tag
 _BETWEEN = r"(?:<[|｜][^<>{}]{0,40}[|｜]>|\[ARGS\]|\[CALL_ID\]\w*+|```(?:json)?|json\b|commentary\b|Action Input:|[\s\"'>:])*+"
 
@@ -89,10 +91,12 @@ def _objects(raw: object, depth: int) -> list[dict[str, Any]]:
 def _decoded(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the place and the content of each JSON object in a text, of those inside each other the outermost."""
     place = text.find("{")
-    while place >= 0:
+    broken = 0
+    while place >= 0 and broken < _MOST_BROKEN:
         try:
             item, end = _DECODER.raw_decode(text, place)
         except (ValueError, RecursionError):
+            broken += 1
             end = place + 1
         else:
             yield place, item
@@ -270,10 +274,14 @@ def _before_objects(text: str, names: Sequence[str]) -> Iterator[tuple[int, Tool
     before = re.compile(
         rf"\b(?:functions?[.:=])?({'|'.join(map(re.escape, names))})(?::\d++)?{_BETWEEN}(?=\{{)"
     )
+    broken = 0
     for match in before.finditer(text):
         try:
             item, _ = _DECODER.raw_decode(text, match.end())
-        except ValueError:
+        except (ValueError, RecursionError):
+            broken += 1
+            if broken == _MOST_BROKEN:
+                return
             continue
         if _call_of(item, names) is None:
             yield match.start(), ToolCall(match[1], _unwrapped(item))

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import compress
 
 from ras_agent.marks import NUMBER
@@ -289,11 +290,21 @@ def _worded(
         return dict.fromkeys(cited, borne)
     if not _is_chosen(question, claim.text):
         return _supporting(question, held, evidence)
-    asked = _keys(names_in(question))
+    asked = _keys(_names_asked(question))
     support: dict[int, bool | None] = {}
     for number, one in cited.items():
         support[number] = None if one.names & asked else False
     return support
+
+
+@lru_cache(maxsize=4)  # each claim of an answer is held against one question
+def _words_asked(question: str, writing: Writing) -> Words:
+    return Words(question, writing)
+
+
+@lru_cache(maxsize=4)
+def _names_asked(question: str) -> tuple[str, ...]:
+    return tuple(names_in(question))
 
 
 def _keys(names: Iterable[str]) -> frozenset[str]:
@@ -304,13 +315,13 @@ def _is_chosen(question: str, claim: str) -> bool:
     """Return whether a claim chooses one of the things that a question names, which any sentence about it names too."""
     if not _OR.search(question):
         return False
-    return any(holds(claim, name) for name in names_in(question))
+    return any(holds(claim, name) for name in _names_asked(question))
 
 
 def _own_terms(question: str, claim: str, writing: Writing) -> list[Term]:
     """Return the words and figures of a claim that the question does not have; all of them where it has them all."""
     terms = dict.fromkeys(Words("", writing).content(claim))
-    asked = Words(question, writing)
+    asked = _words_asked(question, writing)
     own = [term for term in terms if not asked.has(term)]
     return own or list(terms)
 
@@ -390,7 +401,7 @@ def _supporting(
     for number, own in parts.items():
         if own and not any(own < other for other in parts.values()):
             support[number] = True
-    asked = _keys(names_in(question))
+    asked = _keys(_names_asked(question))
     reached = set(support)
     while reached:
         bridges = (

@@ -65,7 +65,12 @@ def canonical_key(surface: str) -> str:
     ('beatles', 'j r r tolkien', 'simon and garfunkel')
     """
     folded = _fold(surface)
-    words = _POSSESSIVE.sub("", folded).translate(_WORDS).split()
+    named = _POSSESSIVE.sub("", folded)
+    if (
+        not named.isascii()
+    ):  # a mark behind a possessive falls upon the letter before it
+        named = normal_form("NFKC", named)
+    words = named.translate(_WORDS).split()
     first = 0
     while first < len(words) - 1 and words[first] in _ARTICLES:
         first += 1

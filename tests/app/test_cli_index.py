@@ -87,20 +87,20 @@ def test_errors_are_listed_one_by_one_and_make_the_exit_code_3(
 
 
 def test_files_left_out_are_grouped_by_reason(cli: Cli, docs: Path) -> None:
-    for name in ("a.png", "b.png", "c.png", "d.png", ".hidden"):
+    for name in ("a.bin", "b.bin", "c.bin", "d.bin", ".hidden"):
         (docs / name).touch()
     result = cli("index", "docs", "--out", "my.index")
     assert result.exit_code == 0
     told = " ".join(result.stdout.split())
     assert told.startswith(
-        "left out hidden: docs/.hidden unknown kind of file '.png'; known: .adoc, "
+        "left out hidden: docs/.hidden unknown kind of file '.bin'; known: .adoc, "
     )
     assert told.endswith(
-        "; if it is text, give --as text '*.png': docs/a.png, docs/b.png, docs/c.png and 1 more "
+        "; if it is text, give --as text '*.bin': docs/a.bin, docs/b.bin, docs/c.bin and 1 more "
         "my.index 2 passages · 2 written · 5 left out"
     )
     assert (
-        "d.png: unknown kind"
+        "d.bin: unknown kind"
         in cli("index", "docs", "--out", "my.index", "--verbose").stdout
     )
 

@@ -344,7 +344,7 @@ def test_a_person_edits_the_graph(cli: Cli, bell_index: Path) -> None:
     [
         (
             ["change"],
-            "unknown edit 'change'; known: remove, replace, add, merge, undo, list",
+            "unknown edit 'change'; known: remove, replace, add, merge, split, undo, list",
         ),
         (
             ["remove", "a"],
@@ -357,7 +357,7 @@ def test_a_person_edits_the_graph(cli: Cli, bell_index: Path) -> None:
         (["undo"], "bell.index has no edits: there is nothing to take back"),
         (
             ["list", "--quote", "x"],
-            "--passage and --quote say where an added fact is stated, and nothing is added here",
+            "--quote says where an added fact is stated, and nothing is added here",
         ),
     ],
 )

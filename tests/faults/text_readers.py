@@ -569,6 +569,7 @@ OWN_TEXTS = {
     "settings.request_fields": "names of variables and headers that the user writes",
     "eval.question_file": "cells of a data set",
     "tools.chat.form": "patterns of this package",
+    "tools.chat.models": "what a package that is missing says",
     "tools.chat.refusals": "a server's refusal, of which 1,000 characters are read",
     "tools.chat.waits": "a server's refusal, of which 1,000 characters are read",
     "app.cli.doctor": "what installed packages say of themselves",

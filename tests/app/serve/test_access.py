@@ -197,6 +197,7 @@ def test_a_token_sees_its_part_of_the_index_alone(teams: httpx.Client) -> None:
     assert teams.get("/api/passages/l1", headers=_as(SALES)).status_code == 404
     assert teams.get("/api/documents", headers=_as(SALES)).json() == {
         "documents": ["sales.md"],
+        "files": [""],
         "total": 1,
     }
     names = teams.get("/api/entities", headers=_as(SALES)).json()["entities"]

@@ -195,6 +195,7 @@ def test_an_uploaded_document_is_found_by_the_next_question(
     assert "Mara Quist" in out["answer"]
     assert client.get("/api/documents", params={"containing": "ZYL"}).json() == {
         "documents": ["zyltor.md"],
+        "files": ["zyltor.md"],
         "total": 1,
     }
     assert _stored(index) == {

@@ -364,7 +364,7 @@ def test_the_first_screen_says_what_is_searched_and_what_may_be_asked(
     until(browser, "document.querySelectorAll('#examples button').length === 4")
     assert text(browser, "#brand") == "ras-agent The bundled sample offline"
     assert text(browser, "#examples").startswith(
-        "Which river flows through the city where Alexander Graham Bell was born?"
+        "Where was the inventor of Dynamite born?"
     )
     assert text(browser, "#searched").startswith("Searched: 96 documents (telephone, ")
     assert browser.ask("document.querySelector('#stage').checkVisibility()") is False
@@ -373,7 +373,7 @@ def test_the_first_screen_says_what_is_searched_and_what_may_be_asked(
     click(browser, "#examples li:last-child button")
     until(
         browser,
-        "document.querySelector('#answer').textContent === 'Paris' && !now.running",
+        "document.querySelector('#answer').textContent === 'Warsaw' && !now.running",
     )
     assert browser.ask("document.querySelector('#first').checkVisibility()") is False
     before = browser.ask("location.hash")
@@ -383,7 +383,7 @@ def test_the_first_screen_says_what_is_searched_and_what_may_be_asked(
         "location.hash === '' && document.querySelectorAll('#examples button').length === 4",
     )
     leave(browser, "history.back()")
-    until(browser, "document.querySelector('#answer')?.textContent === 'Paris'")
+    until(browser, "document.querySelector('#answer')?.textContent === 'Warsaw'")
     assert browser.ask("location.hash") == before
 
 

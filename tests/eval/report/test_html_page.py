@@ -123,8 +123,8 @@ class TestFigures:
         )
         assert [" ".join(row.split()) for row in rows] == [
             "em 25.0 4.6 – 69.9 n = 4 50.0 15.0 – 85.0 n = 4",
-            "f1 37.5 6.4 – 84.0 n = 4 62.5 16.0 – 93.6 n = 4",
-            "recall@2 50.0 7.8 – 92.2 n = 4 50.0 7.8 – 92.2 n = 4",
+            "f1 37.5 6.9 – 83.0 n = 4 62.5 17.0 – 93.1 n = 4",
+            "recall@2 50.0 25.8 – 74.2 n = 4 50.0 25.8 – 74.2 n = 4",
         ]
 
     def test_verdicts(self, page: Browser) -> None:

@@ -79,13 +79,9 @@ def inspect_solver(task: Task, settings: Settings, model: Any = None) -> Any:
         async def solve(state: Any, generate: Callable[..., Any]) -> Any:
             async with parts.agent_bridge():
                 out = await agent.ainvoke(inputs(questions[str(state.sample_id)]))
-            state.store.set(
-                _TRACE,
-                Trace.from_state(out, settings.graph).to_dict(),
-            )
+            state.store.set(_TRACE, Trace.from_state(out, settings.graph).to_dict())
             state.output = parts.ModelOutput.from_content(
-                model="ras-agent",
-                content=out["answer"],
+                model="ras-agent", content=out["answer"]
             )
             return state
 
@@ -122,10 +118,7 @@ def _scorer(name: str, questions: Mapping[str, Question]) -> Any:
         return measure
 
     metrics = [parts.mean(), parts.stderr()]
-    return parts.scorer(
-        metrics=metrics,
-        name=scorer_name(name),
-    )(build)()
+    return parts.scorer(metrics=metrics, name=scorer_name(name))(build)()
 
 
 def _bridged_model() -> object:
@@ -135,11 +128,7 @@ def _bridged_model() -> object:
         from pydantic import SecretStr
     except ImportError as error:
         raise MissingExtra("Inspect's bridge", "openai") from error
-    return ChatOpenAI(
-        model="inspect",
-        api_key=SecretStr("inspect"),
-        max_retries=0,
-    )
+    return ChatOpenAI(model="inspect", api_key=SecretStr("inspect"), max_retries=0)
 
 
 def _inspect() -> Any:

@@ -139,9 +139,7 @@ def judge_run(
         if not (result.abstained or result.error or not result.answer):
             answered.append(result)
     verdicts = converse_all(
-        chat,
-        [_verdict(RULES[rule], result) for result in answered],
-        at_once,
+        chat, [_verdict(RULES[rule], result) for result in answered], at_once
     )
     given = {
         result.id: verdict for result, verdict in zip(answered, verdicts, strict=True)
@@ -200,9 +198,7 @@ def coverage(result: Result) -> Dialogue[float | None]:
     )
     request = _request(result, _COVERED.format(statements=listed))
     known = yield from _read(
-        request,
-        lambda text: verdicts_in(text, len(statements)),
-        _COVERED_FORM,
+        request, lambda text: verdicts_in(text, len(statements)), _COVERED_FORM
     )
     if known is None:
         return None

@@ -128,10 +128,7 @@ class TextualGraph:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: {"nodes": [text], "edges": [[source, text, target]]}."""
-        return {
-            "nodes": list(self.nodes),
-            "edges": [list(edge) for edge in self.edges],
-        }
+        return {"nodes": list(self.nodes), "edges": [list(edge) for edge in self.edges]}
 
     def triples(self) -> tuple[tuple[str, str, str], ...]:
         """Return the edges with their nodes' texts."""

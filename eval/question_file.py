@@ -33,9 +33,7 @@ class QuestionRecord:
 
     def __post_init__(self) -> None:
         object.__setattr__(
-            self,
-            "data",
-            {key: plain_value(value) for key, value in self.data.items()},
+            self, "data", {key: plain_value(value) for key, value in self.data.items()}
         )
 
     def __contains__(self, key: str) -> bool:
@@ -348,12 +346,7 @@ def _columns(
         )
     for number, line in enumerate(stream, 1):
         if line.strip():
-            yield _row(
-                line.rstrip("\r\n").split("\t"),
-                columns,
-                path,
-                number,
-            )
+            yield _row(line.rstrip("\r\n").split("\t"), columns, path, number)
 
 
 def _row(

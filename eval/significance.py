@@ -91,17 +91,11 @@ def mean_interval(
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p values corrected for how many there are, by Holm's method, in their order."""
-    order = sorted(
-        range(len(p_values)),
-        key=lambda place: p_values[place],
-    )
+    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
     corrected = [0.0] * len(p_values)
     largest = 0.0
     for rank, place in enumerate(order):
-        largest = max(
-            largest,
-            min(1.0, (len(p_values) - rank) * p_values[place]),
-        )
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
         corrected[place] = largest
     return corrected
 
@@ -159,10 +153,7 @@ def paired_bootstrap(
     """
     difference = _differences(a, b)
     means = _resampled_means(difference, samples, seed)
-    tail = min(
-        float(np.mean(means <= 0)),
-        float(np.mean(means >= 0)),
-    )
+    tail = min(float(np.mean(means <= 0)), float(np.mean(means >= 0)))
     low, high = np.percentile(means, [2.5, 97.5])
     return PairedDifference(
         float(difference.mean()),
@@ -190,12 +181,7 @@ def paired_permutation(
     rng = np.random.default_rng(seed)
     extreme = 0
     for rows in _batches(samples, len(moving)):
-        signs = 1 - 2 * rng.integers(
-            0,
-            2,
-            (rows, len(moving)),
-            dtype=np.int8,
-        )
+        signs = 1 - 2 * rng.integers(0, 2, (rows, len(moving)), dtype=np.int8)
         extreme += int(np.sum(np.abs(signs @ moving) >= observed))
     return (extreme + 1) / (samples + 1)
 
@@ -240,13 +226,7 @@ def _resampled_means(values: Doubles, samples: int, seed: int) -> Doubles:
     means = []
     for rows in _batches(samples, len(values)):
         means.append(
-            values[
-                rng.integers(
-                    0,
-                    len(values),
-                    (rows, len(values)),
-                )
-            ].mean(axis=1)
+            values[rng.integers(0, len(values), (rows, len(values)))].mean(axis=1)
         )
     return np.concatenate(means)
 

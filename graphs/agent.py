@@ -33,10 +33,7 @@ def _as_v1(output: GraphOutput[Any]) -> Any:
     LangGraph's second version finds interrupts next to the values, so that it need not gather the writes of each node.
     """
     if output.interrupts:
-        return {
-            **(output.value or {}),
-            "__interrupt__": list(output.interrupts),
-        }
+        return {**(output.value or {}), "__interrupt__": list(output.interrupts)}
     return output.value
 
 
@@ -103,50 +100,25 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         ):
             if stream_mode != "values" or version != "v1":
                 return super().invoke(
-                    input,
-                    config,
-                    stream_mode=stream_mode,
-                    version=version,
-                    **kwargs,
+                    input, config, stream_mode=stream_mode, version=version, **kwargs
                 )
-            return _as_v1(
-                super().invoke(
-                    input,
-                    config,
-                    version="v2",
-                    **kwargs,
-                )
-            )
+            return _as_v1(super().invoke(input, config, version="v2", **kwargs))
 
         async def ainvoke(
             self, input, config=None, *, stream_mode="values", version="v1", **kwargs
         ):
             if stream_mode != "values" or version != "v1":
                 return await super().ainvoke(
-                    input,
-                    config,
-                    stream_mode=stream_mode,
-                    version=version,
-                    **kwargs,
+                    input, config, stream_mode=stream_mode, version=version, **kwargs
                 )
-            return _as_v1(
-                await super().ainvoke(
-                    input,
-                    config,
-                    version="v2",
-                    **kwargs,
-                )
-            )
+            return _as_v1(await super().ainvoke(input, config, version="v2", **kwargs))
 
         def stream(self, input, config=None, *, context=None, **kwargs):
             if self._resumes(input, config) and not self.get_state(config).next:
                 raise ReviewError(_NOTHING_WAITS)
             limits = checked_limits(context)
             return super().stream(
-                self._checked(input, config),
-                config,
-                context=limits,
-                **kwargs,
+                self._checked(input, config), config, context=limits, **kwargs
             )
 
         async def astream(self, input, config=None, *, context=None, **kwargs):
@@ -157,10 +129,7 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
                 raise ReviewError(_NOTHING_WAITS)
             limits = checked_limits(context)
             async for part in super().astream(
-                self._checked(input, config),
-                config,
-                context=limits,
-                **kwargs,
+                self._checked(input, config), config, context=limits, **kwargs
             ):
                 yield part
 

@@ -59,10 +59,7 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         schemas: Any = (Question, Told) if parts.brief else (Inputs, Outputs)
         state = ReviewedState if parts.review else State
         super().__init__(
-            state,
-            Limits,
-            input_schema=schemas[0],
-            output_schema=schemas[1],
+            state, Limits, input_schema=schemas[0], output_schema=schemas[1]
         )
         self._parts = parts
         self._records = Records()
@@ -73,27 +70,14 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
 
     def add_body(self, name: str, body: NodeBody) -> None:
         """Add a node that runs `body`, which reads the fields in the annotation of its `state`, else all."""
-        node = Node(
-            name,
-            body,
-            self._bounds,
-            self._records,
-        )
-        self.add_node(
-            name,
-            node,
-            input_schema=get_type_hints(body).get("state"),
-        )
+        node = Node(name, body, self._bounds, self._records)
+        self.add_node(name, node, input_schema=get_type_hints(body).get("state"))
 
     def add_route(
         self, name: str, choose: Callable[[Any], str], ends: Sequence[str]
     ) -> None:
         """Let `choose` say which one of `ends` follows the node `name`, from the fields that it reads and writes."""
-        self.add_conditional_edges(
-            name,
-            Route(choose),
-            list(ends),
-        )
+        self.add_conditional_edges(name, Route(choose), list(ends))
 
     def add_beginning(
         self,

@@ -46,11 +46,7 @@ def with_question(inputs: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(
             'the input needs a question that is not blank, {"question": "..."}, or messages, {"messages": [...]}'
         )
-    return {
-        **inputs,
-        "question": question_of(messages),
-        "messages": messages,
-    }
+    return {**inputs, "question": question_of(messages), "messages": messages}
 
 
 def question_of(messages: Sequence[BaseMessage]) -> str:

@@ -80,24 +80,13 @@ def plan(
             state["plans"],
         )
         graph = yield from shown_graph(
-            pruner,
-            "planner",
-            question,
-            records.graph(state["graph"]),
-            steps,
-            hop + 1,
+            pruner, "planner", question, records.graph(state["graph"]), steps, hop + 1
         )
         instead = (
             fallback if hop else None
         )  # the first search is the question's with any planner
         plan = yield RoleCall(
-            "planner",
-            hop + 1,
-            planner,
-            "plan",
-            (question, graph, steps),
-            Plan,
-            instead,
+            "planner", hop + 1, planner, "plan", (question, graph, steps), Plan, instead
         )
         if current_ledger().refused == "model_refused":
             return end_loop("model_refused")
@@ -179,10 +168,7 @@ def reason(
         hop = len(state["steps"])
         if (
             update := decide_without_planner(
-                state,
-                limits,
-                structured=structured,
-                more_steps=more_steps,
+                state, limits, structured=structured, more_steps=more_steps
             )
         ) is not None:
             return update
@@ -192,13 +178,7 @@ def reason(
         thoughts = [step["thought"] for step in state["steps"] if step["thought"]]
         args = (question, passages, thoughts)
         sentence = yield RoleCall(
-            "reasoner",
-            hop + 1,
-            reasoner,
-            "next_sentence",
-            args,
-            str,
-            fallback,
+            "reasoner", hop + 1, reasoner, "next_sentence", args, str, fallback
         )
         if sentence is None or not sentence.strip():
             if sentence is None:
@@ -268,9 +248,7 @@ def apply_plan(
     """
     hop = len(state["steps"]) + 1
     plan = replace(
-        plan,
-        subquery=storable(plan.subquery),
-        reason=storable(str(plan.reason or "")),
+        plan, subquery=storable(plan.subquery), reason=storable(str(plan.reason or ""))
     )
     if plan.answer or plan.dialogue:  # a model's own words, too
         plan = Plan.from_dict(to_json_value(plan.to_dict()))

@@ -29,12 +29,7 @@ def inbox_form(review: Review) -> JSON:
     name = f"review_{review.at}"
     args = _shown(review)
     can_note = "ask" in review.actions
-    decisions = [
-        "approve",
-        "edit",
-        "reject",
-        *(["respond"] if can_note else []),
-    ]
+    decisions = ["approve", "edit", "reject", *(["respond"] if can_note else [])]
     description = f"{review.question}\n\n{review.error}".strip()
     return {
         "action_request": {"action": name, "args": args},
@@ -45,13 +40,7 @@ def inbox_form(review: Review) -> JSON:
             "allow_ignore": True,
         },
         "description": description,
-        "action_requests": [
-            {
-                "name": name,
-                "args": args,
-                "description": description,
-            }
-        ],
+        "action_requests": [{"name": name, "args": args, "description": description}],
         "review_configs": [{"action_name": name, "allowed_decisions": decisions}],
     }
 
@@ -141,8 +130,4 @@ def _edited_fact(name: str, text: object) -> JSON:
         raise ReviewError(
             f"decision: expected 'subject | predicate | object' for fact {name}, got {text!r:.80}"
         )
-    return {
-        "action": "edit",
-        "fact": name,
-        **dict(zip(_FACT, fields, strict=True)),
-    }
+    return {"action": "edit", "fact": name, **dict(zip(_FACT, fields, strict=True))}

@@ -53,22 +53,12 @@ class ThreadMemory:
 
     def remember(self, namespace: Namespace, value: JSON) -> bool:
         """Write the item in place of the last one."""
-        self._store.put(
-            namespace,
-            KEY,
-            value,
-            index=False,
-        )
+        self._store.put(namespace, KEY, value, index=False)
         return True
 
     async def aremember(self, namespace: Namespace, value: JSON) -> bool:
         """Do the same as `remember`, for coroutines."""
-        await self._store.aput(
-            namespace,
-            KEY,
-            value,
-            index=False,
-        )
+        await self._store.aput(namespace, KEY, value, index=False)
         return True
 
     def admits(self, filter: Any, passage: Passage) -> bool:
@@ -83,14 +73,7 @@ def recall(memory: ThreadMemory) -> NodeBody:
     """
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
-        item = yield RoleCall(
-            "store",
-            0,
-            memory,
-            "recall",
-            (namespace(),),
-            dict,
-        )
+        item = yield RoleCall("store", 0, memory, "recall", (namespace(),), dict)
         if not item:
             return {}
         try:
@@ -136,14 +119,7 @@ def remember_call(
         },
         "whole": not kept_graph.hidden_facts,
     }
-    return RoleCall(
-        "store",
-        hop,
-        memory,
-        "remember",
-        (namespace(), value),
-        bool,
-    )
+    return RoleCall("store", hop, memory, "remember", (namespace(), value), bool)
 
 
 def without_passages(graph: QuestionGraph, names: Collection[str]) -> QuestionGraph:

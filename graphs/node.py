@@ -118,9 +118,7 @@ def record_failures(failures: Iterable[Failure]) -> list[JSON]:
     recorded = []
     for failure in failures:
         clean = replace(
-            failure,
-            message=redacted(failure.message),
-            detail=redacted(failure.detail),
+            failure, message=redacted(failure.message), detail=redacted(failure.detail)
         )
         recorded.append(clean)
     for failure in recorded:
@@ -195,10 +193,7 @@ class Node(Runnable[Any, Update]):
                 instead = None
                 try:
                     reply = await make_call(
-                        role_call.role,
-                        role_call.method,
-                        *role_call.args,
-                        within=within,
+                        role_call.role, role_call.method, *role_call.args, within=within
                     )
                     run.receive(role_call, reply)
                 except Exception as error:
@@ -267,24 +262,13 @@ class _NodeRun:
 
     def begin(self, body: NodeBody, records: Records) -> None:
         """Start the body. One that calls nothing is over then."""
-        self._steps = body(
-            self._state,
-            self.ledger.limits,
-            records,
-        )
+        self._steps = body(self._state, self.ledger.limits, records)
 
     def end(self, title: str, config: RunnableConfig | None) -> Update:
         """Return the node's update with the time that it took, and log the run."""
         took = monotonic() - self._began
         self.update.setdefault("seconds", self._spent + took)
-        log_node(
-            title,
-            config,
-            self._state,
-            self.update,
-            self.ledger,
-            took,
-        )
+        log_node(title, config, self._state, self.update, self.ledger, took)
         return self.update
 
     def advance(self) -> RoleCall | None:

@@ -149,12 +149,7 @@ def rewrite(rewriter: Rewriter) -> NodeBody:
         ledger = current_ledger()
         exchanges = [Exchange.from_dict(data) for data in state["turns"]]
         reply = yield RoleCall(
-            "rewriter",
-            0,
-            rewriter,
-            "rewrite",
-            (question, exchanges),
-            str,
+            "rewriter", 0, rewriter, "rewrite", (question, exchanges), str
         )
         if ledger.refused != "model_refused":
             ledger.refused = None  # a limit that allows no rewriting ends nothing; the next call asks it again
@@ -162,11 +157,7 @@ def rewrite(rewriter: Rewriter) -> NodeBody:
         if not standalone or standalone == question:
             return {}
         emit(Rewritten(question, standalone))
-        return {
-            "question": standalone,
-            "subquery": standalone,
-            "asked": question,
-        }
+        return {"question": standalone, "subquery": standalone, "asked": question}
 
     return body
 
@@ -198,12 +189,7 @@ def retrieve(retriever: Retriever) -> NodeBody:
             check_admitted([hit.passage for hit in hits], search.filter)
         else:
             reply = yield RoleCall(
-                "retriever",
-                hop,
-                search,
-                "retrieve",
-                (subquery, limits.k),
-                Sequence,
+                "retriever", hop, search, "retrieve", (subquery, limits.k), Sequence
             )
             hits = tuple(map(valid_hit, (reply or ())[: limits.k]))
         texts: dict[str, str] = {}  # an id names the text that came with it first
@@ -227,10 +213,7 @@ def retrieve(retriever: Retriever) -> NodeBody:
                 if stored and passage.text != stored["text"]:
                     stale.append(passage.id)
         emit(Hits(hop, subquery, tuple(kept_hits)))
-        update: Update = {
-            "hits": records.dump_hits(tuple(kept_hits)),
-            "passages": new,
-        }
+        update: Update = {"hits": records.dump_hits(tuple(kept_hits)), "passages": new}
         if given_passages or search.commit != scope["commit"]:
             update["scope"] = {
                 **scope,
@@ -283,12 +266,7 @@ def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
         reply: Extraction | None = Extraction()
         if unread:
             reply = yield RoleCall(
-                "extractor",
-                hop,
-                extractor,
-                "extract",
-                (unread, subquery),
-                Extraction,
+                "extractor", hop, extractor, "extract", (unread, subquery), Extraction
             )
             if reply is None and not triples:
                 return {"triples": []}
@@ -302,12 +280,7 @@ def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
             args = (missed, subquery)
             message = instead_of_model(fallback)
             more = yield RoleCall(
-                "extractor",
-                hop,
-                fallback,
-                "extract",
-                args,
-                Extraction,
+                "extractor", hop, fallback, "extract", args, Extraction
             )
             noted = Failure(
                 "extractor",
@@ -446,12 +419,7 @@ def shown_graph(
     if pruner is None:
         return graph
     pruned: QuestionGraph | None = yield RoleCall(
-        kind,
-        hop,
-        pruner,
-        "prune",
-        (question, graph, steps),
-        QuestionGraph,
+        kind, hop, pruner, "prune", (question, graph, steps), QuestionGraph
     )
     return graph if pruned is None else pruned
 
@@ -497,23 +465,11 @@ def answer(
                 pruner, "answerer", state["question"], graph, steps, hop
             )
             args = (state["question"], graph_shown, tuple(passages.values()), steps)
-            reply = yield RoleCall(
-                "answerer",
-                hop,
-                answerer,
-                "answer",
-                args,
-                Answer,
-            )
+            reply = yield RoleCall("answerer", hop, answerer, "answer", args, Answer)
             if reply is not None and reply.failed and fallback is not None and evidence:
                 failed = replace(reply.failures[-1], message=instead_of_model(fallback))
                 instead = yield RoleCall(
-                    "answerer",
-                    hop,
-                    fallback,
-                    "answer",
-                    args,
-                    Answer,
+                    "answerer", hop, fallback, "answer", args, Answer
                 )
                 if instead is not None:
                     reply = replace(
@@ -568,11 +524,7 @@ def answer(
                 reply,
                 grounded=grounded,
             ),
-            "turns": with_turn(
-                state.get("turns", ()),
-                state["question"],
-                reply,
-            ),
+            "turns": with_turn(state.get("turns", ()), state["question"], reply),
         }
 
     return body
@@ -591,12 +543,7 @@ def _supported(
     verdicts = None
     if texts:
         verdicts = yield RoleCall(
-            "judge",
-            hop,
-            judge,
-            "judge",
-            (question, texts),
-            Sequence,
+            "judge", hop, judge, "judge", (question, texts), Sequence
         )
     return with_support(question, reply, passages, graph.by_id, verdicts or ())
 

@@ -43,24 +43,10 @@ def search(
     """Call a retriever, and report the search to the callbacks of the run."""
     manager = _manager(config, role, get_callback_manager_for_config)
     if manager is None:
-        return call(
-            role,
-            method,
-            *args,
-            within=within,
-        )
-    run = manager.on_retriever_start(
-        None,
-        args[0],
-        name=_name_of(role),
-    )
+        return call(role, method, *args, within=within)
+    run = manager.on_retriever_start(None, args[0], name=_name_of(role))
     try:
-        hits = call(
-            role,
-            method,
-            *args,
-            within=within,
-        )
+        hits = call(role, method, *args, within=within)
     except BaseException as error:
         run.on_retriever_error(error)
         raise
@@ -74,24 +60,10 @@ async def asearch(
     """Do the same as `search`, for coroutines."""
     manager = _manager(config, role, get_async_callback_manager_for_config)
     if manager is None:
-        return await acall(
-            role,
-            method,
-            *args,
-            within=within,
-        )
-    run = await manager.on_retriever_start(
-        None,
-        args[0],
-        name=_name_of(role),
-    )
+        return await acall(role, method, *args, within=within)
+    run = await manager.on_retriever_start(None, args[0], name=_name_of(role))
     try:
-        hits = await acall(
-            role,
-            method,
-            *args,
-            within=within,
-        )
+        hits = await acall(role, method, *args, within=within)
     except BaseException as error:
         await run.on_retriever_error(error)
         raise

@@ -81,11 +81,7 @@ class Preset:
     def limits(self, limits: Limits) -> Limits:
         """Return `limits` with the preset's properties set."""
         if not self.early_stops:
-            limits = replace(
-                limits,
-                stop_on_repeat=False,
-                stop_on_no_new_facts=False,
-            )
+            limits = replace(limits, stop_on_repeat=False, stop_on_no_new_facts=False)
         if self.bounded:
             return limits
         return replace(limits, max_facts=sys.maxsize)
@@ -116,11 +112,7 @@ def preset_named(name: str | Preset | None, **changes: Any) -> Preset:
     else:
         preset = PRESETS.get(name or "default")
     if preset is None:
-        raise UnknownName(
-            "preset",
-            str(name),
-            tuple(PRESETS),
-        )
+        raise UnknownName("preset", str(name), tuple(PRESETS))
     return replace(
         preset,
         **{field: value for field, value in changes.items() if value is not None},

@@ -40,9 +40,7 @@ def planning_loop(
     graph = AgentGraph(parts)
     more_steps = reviews.more_steps(parts)
     graph.add_beginning(
-        "plan",
-        least_steps=nodes.LEAST_STEPS + more_steps,
-        static=static,
+        "plan", least_steps=nodes.LEAST_STEPS + more_steps, static=static
     )
     plan = decide.plan(
         parts.planner,

@@ -47,11 +47,7 @@ class Records:
         """
         entries = list(graph.entries.values())
         dumped = dict(
-            zip(
-                map(id, triples),
-                self._record_of(triples) or (),
-                strict=False,
-            )
+            zip(map(id, triples), self._record_of(triples) or (), strict=False)
         )
         if earlier:
             known = self._record_of(earlier["facts"])
@@ -82,13 +78,7 @@ class Records:
                 sources = shared[id(triple.sources)] = [
                     source.to_dict() for source in triple.sources
                 ]
-            data.append(
-                dump_fact(
-                    triple.id,
-                    triple,
-                    sources=sources,
-                )
-            )
+            data.append(dump_fact(triple.id, triple, sources=sources))
         self._remember(data, triples)
         self._remember(triples, data)
         return data
@@ -123,10 +113,7 @@ class Records:
         return self._load(
             data,
             lambda step: Step.from_dict(
-                {
-                    **step,
-                    "hits": self.hits(step["hits"], passages),
-                }
+                {**step, "hits": self.hits(step["hits"], passages)}
             ),
         )
 

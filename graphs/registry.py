@@ -45,19 +45,9 @@ def graph_spec(name: str) -> GraphSpec:
     Raises UnknownName, or TypeError for a plug-in that is no GraphSpec or whose functions take other arguments.
     """
     spec = find_a(GraphSpec, "graph", name)
-    check_call(
-        "graph",
-        name,
-        spec.assemble,
-        parts=None,
-        checkpointer=None,
-    )
+    check_call("graph", name, spec.assemble, parts=None, checkpointer=None)
     if callable(spec.planner):
         check_call(
-            "planner of graph",
-            name,
-            spec.planner,
-            spec="",
-            options=DEFAULT_OPTIONS,
+            "planner of graph", name, spec.planner, spec="", options=DEFAULT_OPTIONS
         )
     return spec

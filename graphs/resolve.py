@@ -77,12 +77,7 @@ def agent_from_settings(
     settings: Settings, index: AnyIndex, *, task: str = ""
 ) -> Agent:
     """Make the agent that `settings` describe, whichever graph they name, over `index`."""
-    parts = resolve_parts(
-        settings.graph,
-        settings=settings,
-        index=index,
-        task=task,
-    )
+    parts = resolve_parts(settings.graph, settings=settings, index=index, task=task)
     return assemble_agent(parts)
 
 
@@ -182,9 +177,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     if not language and isinstance(index, PassageIndex):
         language = language_of(index)
     preset = preset_named(
-        chosen.preset,
-        from_memory=settings.from_memory,
-        layout=settings.layout,
+        chosen.preset, from_memory=settings.from_memory, layout=settings.layout
     )
     options = replace(
         role_options(settings),
@@ -206,20 +199,14 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     pruner = None
     if settings.prune_facts:
         pruner = FactPruner(fact_order(settings.prune_facts), settings.prune_to)
-    review = review_points(
-        graph,
-        chosen.review,
-        reads_facts=extractor is not None,
-    )
+    review = review_points(graph, chosen.review, reads_facts=extractor is not None)
     # the spec of a planner of the graph's own kind is no model's name
     leading = specs[
         "planner" if spec.planner in ("planner", "reasoner") else "answerer"
     ]
     rewriter = chosen.rewriter or _default_rewriter(chosen.llm or leading)
     retriever = resolve_retriever(
-        retriever_spec,
-        index,
-        **retriever_options(settings, chosen.retriever),
+        retriever_spec, index, **retriever_options(settings, chosen.retriever)
     )
     fallback = settings.fallback or _usual_fallback(preset, language)
     return AgentParts(

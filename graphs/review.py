@@ -50,11 +50,7 @@ def add_edges(graph: AgentGraph, parts: AgentParts, decides: str = "") -> None:
             ["retrieve", "answer", decides],
         )
     elif decides:
-        graph.add_route(
-            decides,
-            decide.retrieve_or_answer,
-            ["retrieve", "answer"],
-        )
+        graph.add_route(decides, decide.retrieve_or_answer, ["retrieve", "answer"])
     if "facts" in parts.review:
         graph.add_body(
             "review_facts", _facts(planner_accepts or _accepts_feedback(parts.answerer))
@@ -135,10 +131,7 @@ def _plan(back: str) -> NodeBody:
 
         def follow(decisions: tuple[Decision, ...]) -> Update:
             (decision,) = decisions
-            update: Update = {
-                "again": "",
-                "reviews": [_reviewed(review, decision)],
-            }
+            update: Update = {"again": "", "reviews": [_reviewed(review, decision)]}
             if decision.action == "ask":
                 return update | {"again": back, "subquery": "", "stop_reason": ""}
             if decision.action == "approve":
@@ -179,13 +172,7 @@ def _facts(accepts_feedback: bool) -> NodeBody:
             name: records.passage(data) for name, data in state["passages"].items()
         }
         triples = records.triples(state["triples"])
-        actions: tuple[Action, ...] = (
-            "approve",
-            "edit",
-            "remove",
-            "add",
-            "ask",
-        )
+        actions: tuple[Action, ...] = ("approve", "edit", "remove", "add", "ask")
         review = Review(
             "facts",
             hop,
@@ -221,10 +208,7 @@ def _facts(accepts_feedback: bool) -> NodeBody:
                     if passage:
                         persons_passages[passage.id] = passage
                     added = Triple(
-                        decision.subject,
-                        decision.predicate,
-                        decision.object,
-                        (source,),
+                        decision.subject, decision.predicate, decision.object, (source,)
                     )
                     readings[f"added {len(log)}"] = (added,)
                 log.append(
@@ -309,12 +293,7 @@ def _answer(back: dict[str, str]) -> NodeBody:
     def body(state: ReviewedState, limits: Limits, records: Records) -> Update:
         if state["stop_reason"] == "model_refused":
             return {"again": ""}
-        actions: tuple[Action, ...] = (
-            "approve",
-            "edit",
-            "remove",
-            "ask",
-        )
+        actions: tuple[Action, ...] = ("approve", "edit", "remove", "ask")
         last_message = state.get("messages", [])[
             -1:
         ]  # the answer, if the caller gave messages
@@ -333,10 +312,7 @@ def _answer(back: dict[str, str]) -> NodeBody:
 
         def follow(decisions: tuple[Decision, ...]) -> Update:
             (decision,) = decisions
-            update: Update = {
-                "again": "",
-                "reviews": [_reviewed(review, decision)],
-            }
+            update: Update = {"again": "", "reviews": [_reviewed(review, decision)]}
             if decision.action == "approve":
                 return update
             if decision.action == "ask":
@@ -354,11 +330,7 @@ def _answer(back: dict[str, str]) -> NodeBody:
                 update |= {"again": back[to], "messages": unsaid}
                 return update | ({"stop_reason": ""} if to == "planner" else {})
             update["reviews"] = [
-                _reviewed(
-                    review,
-                    decision,
-                    {"answer": state["answer"]},
-                )
+                _reviewed(review, decision, {"answer": state["answer"]})
             ]
             numbers = decision.citations
             kept = [
@@ -379,17 +351,9 @@ def _answer(back: dict[str, str]) -> NodeBody:
             grounded = is_grounded(reply)
             emit(Answered(reply, state["stop_reason"], grounded))
             cited = [citation.to_dict() for citation in reply.citations]
-            instead = answer_message(
-                state["question"],
-                reply,
-                grounded=grounded,
-            )
+            instead = answer_message(state["question"], reply, grounded=grounded)
             return update | {
-                "turns": with_turn(
-                    state["turns"],
-                    state["question"],
-                    reply,
-                ),
+                "turns": with_turn(state["turns"], state["question"], reply),
                 "messages": [
                     instead.model_copy(update={"id": message.id})
                     for message in last_message

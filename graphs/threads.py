@@ -55,10 +55,7 @@ class Verdict:
         answer = self.answer if self.right else self.correct
         if not answer:
             return None
-        row: dict[str, Any] = {
-            "question": self.question,
-            "answers": [answer],
-        }
+        row: dict[str, Any] = {"question": self.question, "answers": [answer]}
         # the citations of a wrong answer support nothing
         if self.right and self.passage_ids:
             return row | {"supporting_ids": list(self.passage_ids)}
@@ -91,32 +88,13 @@ class ThreadNotes:
             one for one in outputs["citations"] if one.get("supported") is not False
         ]
         cited = tuple(dict.fromkeys(citation["passage_id"] for citation in bearing))
-        verdict = Verdict(
-            outputs["question"],
-            outputs["answer"],
-            right,
-            correct,
-            cited,
-        )
-        return replace(
-            self,
-            verdicts={
-                **self.verdicts,
-                verdict.question: verdict,
-            },
-        )
+        verdict = Verdict(outputs["question"], outputs["answer"], right, correct, cited)
+        return replace(self, verdicts={**self.verdicts, verdict.question: verdict})
 
 
 async def anotes_of(store: BaseStore, thread: str, *, user: str = "") -> ThreadNotes:
     """Return the notes on a thread."""
-    item = await store.aget(
-        namespace_of(
-            user,
-            thread,
-            _NOTES,
-        ),
-        KEY,
-    )
+    item = await store.aget(namespace_of(user, thread, _NOTES), KEY)
     if item:
         return ThreadNotes.from_dict(item.value)
     return ThreadNotes()
@@ -137,11 +115,7 @@ async def awrite_notes(
 async def averdicts(store: BaseStore) -> list[Verdict]:
     """Return all verdicts of a store, by thread."""
     items: list[Any] = []
-    while page := await store.asearch(
-        (_NOTES,),
-        limit=_PAGE,
-        offset=len(items),
-    ):
+    while page := await store.asearch((_NOTES,), limit=_PAGE, offset=len(items)):
         items += page
     notes = [
         ThreadNotes.from_dict(item.value)
@@ -157,13 +131,7 @@ def list_threads(
     limit: int | None = None,
 ) -> list[StoredThread]:
     """Return the threads of a user, or of all without one, the last begun first; at most `limit`."""
-    return _listed(
-        checkpointer.list(
-            None,
-            filter=_first_of(user),
-            limit=limit,
-        )
-    )
+    return _listed(checkpointer.list(None, filter=_first_of(user), limit=limit))
 
 
 async def alist_threads(
@@ -254,18 +222,9 @@ def _listed(found: Iterable[CheckpointTuple]) -> list[StoredThread]:
         ):  # another graph's input
             question = ""
         threads.append(
-            StoredThread(
-                names["thread_id"],
-                str(user),
-                question,
-                item.checkpoint["ts"],
-            )
+            StoredThread(names["thread_id"], str(user), question, item.checkpoint["ts"])
         )
-    return sorted(
-        threads,
-        key=lambda thread: thread.began,
-        reverse=True,
-    )
+    return sorted(threads, key=lambda thread: thread.began, reverse=True)
 
 
 def _sqlite(holder: object) -> Any:

@@ -87,11 +87,7 @@ def _forms() -> dict[str, tuple[str, TypeAdapter[Any]]]:
     """Return the form of each key in words, and its check."""
     source = json_shape("_Source", Source)
     hit = json_shape("_Hit", Hit)
-    passage = json_shape(
-        "_Passage",
-        Passage,
-        recalled=NotRequired[bool],
-    )
+    passage = json_shape("_Passage", Passage, recalled=NotRequired[bool])
     readings = NotRequired[list[tuple[str, str, str, list[int]]]]
     triple = json_shape(
         "_Triple",
@@ -100,11 +96,7 @@ def _forms() -> dict[str, tuple[str, TypeAdapter[Any]]]:
         sources=_list_of(source),
         readings=readings,
     )
-    graph = json_shape(
-        "_Graph",
-        GraphJSON,
-        facts=_list_of(triple),
-    )
+    graph = json_shape("_Graph", GraphJSON, facts=_list_of(triple))
     forms: dict[str, tuple[str, Any]] = {
         **dict.fromkeys(
             (
@@ -128,13 +120,7 @@ def _forms() -> dict[str, tuple[str, TypeAdapter[Any]]]:
         "hits": ("a list of Hit(...).to_dict()", _list_of(hit)),
         "steps": (
             "a list of Step(...).to_dict()",
-            _list_of(
-                json_shape(
-                    "_Step",
-                    Step,
-                    hits=_list_of(hit),
-                )
-            ),
+            _list_of(json_shape("_Step", Step, hits=_list_of(hit))),
         ),
         "plans": (
             "a list of Plan(...).to_dict() with its 'hop'",

@@ -169,13 +169,7 @@ def _valid_passage(passage: object) -> Passage | None:
     if clean == texts:
         return passage
     name, text, title, document_id = clean
-    return replace(
-        passage,
-        id=name,
-        text=text,
-        title=title,
-        document_id=document_id,
-    )
+    return replace(passage, id=name, text=text, title=title, document_id=document_id)
 
 
 def valid_facts(
@@ -256,19 +250,10 @@ def _valid_place(
     passage = passages.get(source.passage_id)
     if passage is None:
         return _Place((), (_SOURCE_ELSEWHERE,))
-    span = _valid_span(
-        passage.text,
-        source.start,
-        source.end,
-    )
+    span = _valid_span(passage.text, source.start, source.end)
     start, end = span or (0, 0)
     valid = Source(
-        passage.id,
-        start,
-        end,
-        hop,
-        subquery,
-        str(source.extractor or extractor),
+        passage.id, start, end, hop, subquery, str(source.extractor or extractor)
     )
     return _Place((valid,), () if span else (_NO_SUCH_SPAN,))
 
@@ -301,11 +286,7 @@ def valid_citations(
         if passage is None:
             drop(f"passage {citation.passage_id!r} was not retrieved")
             continue
-        span = _valid_span(
-            passage.text,
-            citation.start,
-            citation.end,
-        )
+        span = _valid_span(passage.text, citation.start, citation.end)
         if span is None:
             drop(
                 f"characters {citation.start} to {citation.end} of passage {passage.id!r} do not exist"
@@ -315,20 +296,11 @@ def valid_citations(
         title = shown_name(citation.title)
         file = shown_name(passage.file)
         citation = replace(
-            citation,
-            start=start,
-            end=end,
-            title=title,
-            file=file,
-            page=passage.page,
+            citation, start=start, end=end, title=title, file=file, page=passage.page
         )
         headings = tuple(map(shown_name, passage.headings))
         quote = storable(str(citation.quote))
-        citation = replace(
-            citation,
-            quote=quote,
-            headings=headings,
-        )
+        citation = replace(citation, quote=quote, headings=headings)
         unknown = [name for name in citation.triple_ids if name not in triple_ids]
         if unknown:
             drop(f"facts {', '.join(unknown)} are not in the graph")

@@ -63,9 +63,7 @@ def passage_block(passages: Sequence[Passage], first: int = 1) -> str:
 def fact_line(fact: Triple) -> str:
     """Render a fact as data on one line: `(S> subject | P> predicate | O> object)`."""
     return fact_text(
-        as_line(fact.subject),
-        as_line(fact.predicate),
-        as_line(fact.object),
+        as_line(fact.subject), as_line(fact.predicate), as_line(fact.object)
     )
 
 
@@ -103,14 +101,7 @@ def history_block(
         ids = ids_of(step)
         facts = graph.with_ids(ids)
         block = _numbered(facts, numbers)
-        return (
-            _with_rest(
-                block,
-                len(ids) - len(facts),
-                "fact",
-            )
-            or nothing
-        )
+        return _with_rest(block, len(ids) - len(facts), "fact") or nothing
 
     of_a_hop = {fact_id for step in steps for fact_id in ids_of(step)}
     given = _numbered(
@@ -118,14 +109,7 @@ def history_block(
     )
     if given:
         given = f"{GIVEN}\n{given}"
-    return _joined(
-        given,
-        _chain(
-            steps,
-            FOUND,
-            facts_of,
-        ),
-    )
+    return _joined(given, _chain(steps, FOUND, facts_of))
 
 
 def searches_block(steps: Sequence[Step]) -> str:
@@ -155,24 +139,10 @@ def text_history_block(passages: Sequence[Passage], steps: Sequence[Step]) -> st
         ids = [hit.passage.id for hit in step.hits]
         shown = [blocks[name] for name in ids if name in blocks]
         rest = len(ids) - len(shown)
-        return (
-            _with_rest(
-                "\n".join(shown),
-                rest,
-                "passage",
-            )
-            or "(nothing)"
-        )
+        return _with_rest("\n".join(shown), rest, "passage") or "(nothing)"
 
     without_hop = [block for name, block in blocks.items() if name not in of_a_hop]
-    return _joined(
-        *without_hop,
-        _chain(
-            steps,
-            FOUND_TEXT,
-            texts_of,
-        ),
-    )
+    return _joined(*without_hop, _chain(steps, FOUND_TEXT, texts_of))
 
 
 def _chain(
@@ -180,11 +150,7 @@ def _chain(
 ) -> str:
     lines: list[str] = []
     for step in steps:
-        lines += [
-            _search_line(step),
-            str(label),
-            evidence_of(step),
-        ]
+        lines += [_search_line(step), str(label), evidence_of(step)]
     return "\n".join(lines)
 
 

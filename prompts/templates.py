@@ -78,32 +78,17 @@ class Turn:
 
         arguments_as_text: whether a call's arguments are a JSON text, as in the protocol, or the object itself.
         """
-        message: dict[str, Any] = {
-            "role": self.role,
-            "content": self.text,
-        }
+        message: dict[str, Any] = {"role": self.role, "content": self.text}
         if self.role == "tool":
             answered = self.calls[0]
-            return message | {
-                "tool_call_id": answered.id,
-                "name": answered.name,
-            }
+            return message | {"tool_call_id": answered.id, "name": answered.name}
         calls = []
         for call in self.calls:
             arguments: Any = call.arguments
             if arguments_as_text:
                 arguments = json.dumps(arguments, ensure_ascii=False)
-            function = {
-                "name": call.name,
-                "arguments": arguments,
-            }
-            calls.append(
-                {
-                    "id": call.id,
-                    "type": "function",
-                    "function": function,
-                }
-            )
+            function = {"name": call.name, "arguments": arguments}
+            calls.append({"id": call.id, "type": "function", "function": function})
         if calls:
             message["tool_calls"] = calls
         if self.thoughts:
@@ -116,33 +101,14 @@ class Turn:
         role = message["role"]
         text = message["content"]
         if role == "tool":
-            answered = ToolCall(
-                message["name"],
-                {},
-                message["tool_call_id"],
-            )
-            return cls(
-                role,
-                text,
-                (answered,),
-            )
+            answered = ToolCall(message["name"], {}, message["tool_call_id"])
+            return cls(role, text, (answered,))
         calls = []
         for call in message.get("tool_calls", ()):
             function = call["function"]
             arguments = json.loads(function["arguments"])
-            calls.append(
-                ToolCall(
-                    function["name"],
-                    arguments,
-                    call["id"],
-                )
-            )
-        return cls(
-            role,
-            text,
-            tuple(calls),
-            message.get(THOUGHTS_KEY, ""),
-        )
+            calls.append(ToolCall(function["name"], arguments, call["id"]))
+        return cls(role, text, tuple(calls), message.get(THOUGHTS_KEY, ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,14 +191,7 @@ def load(
             raise PromptError(
                 f"the prompt {plain!r} has no worked examples: there is no file {name}.txt"
             )
-    return Prompt(
-        name,
-        _turns(
-            name,
-            folders,
-            including=(),
-        ),
-    )
+    return Prompt(name, _turns(name, folders, including=()))
 
 
 def render(
@@ -280,11 +239,7 @@ def _check_own(folder: Path) -> None:
         if name in packaged:
             _check_placeholders(path, name, text)
         elif path.stem not in bases:
-            near = difflib.get_close_matches(
-                path.stem.casefold(),
-                packaged,
-                n=1,
-            )
+            near = difflib.get_close_matches(path.stem.casefold(), packaged, n=1)
             suggestion = f"did you mean {near[0]}.txt? " if near else ""
             raise PromptError(
                 f"{path}: there is no prompt {path.stem!r}; {suggestion}Known: {', '.join(packaged)}"
@@ -293,36 +248,17 @@ def _check_own(folder: Path) -> None:
 
 def _check_placeholders(path: Path, name: str, text: str) -> None:
     """Raise PromptError for a file whose placeholders are not those of the packaged prompt `name`."""
-    variables = _variables(
-        _turns(
-            name,
-            (_PACKAGED,),
-            including=(),
-        )
-    )
+    variables = _variables(_turns(name, (_PACKAGED,), including=()))
     for placeholder in _PLACEHOLDER.finditer(text):
         if placeholder[1] in variables or placeholder[1] in PLACEHOLDERS:
             continue
-        line = (
-            text.count(
-                "\n",
-                0,
-                placeholder.start(),
-            )
-            + 1
-        )
+        line = text.count("\n", 0, placeholder.start()) + 1
         shown = _name_list(variables) if variables else "no value"
         raise PromptError(
             f"{path} line {line}: nothing is filled in for {placeholder[0]} in the prompt {name!r}; it can show "
             f"{shown}, and the marks {_name_list(PLACEHOLDERS)}"
         )
-    shown_here = _variables(
-        _turns(
-            path.stem,
-            (path.parent, _PACKAGED),
-            including=(),
-        )
-    )
+    shown_here = _variables(_turns(path.stem, (path.parent, _PACKAGED), including=()))
     needless = {
         variable for variable, start in _NEEDLESS.items() if name.startswith(start)
     }
@@ -387,12 +323,7 @@ def _parse(path: Path, text: str) -> tuple[str | None, tuple[Turn, ...]]:
     base: str | None = None
     turns: list[Turn] = []
     # each header has split off its role, the name that it extends, and the text behind it
-    for role, name, body in zip(
-        rest[::3],
-        rest[1::3],
-        rest[2::3],
-        strict=True,
-    ):
+    for role, name, body in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
         if role:
             turns.append(Turn(cast(Role, role), body.strip()))
         elif base or turns or body.strip():

@@ -55,9 +55,7 @@ PLUGINS: dict[str, dict[str, object]] = {
         "offline": "ras_agent.tools.offline.followup:offline_rewriter",
         "llm": "ras_agent.tools.plan.followup:llm_rewriter",
     },
-    "judge": {
-        "offline": "ras_agent.tools.offline.roles:offline_judge",
-    },
+    "judge": {"offline": "ras_agent.tools.offline.roles:offline_judge"},
     "dialect": {
         "ras": "ras_agent.tools.plan.dialects:OWN",
         "search-r1": "ras_agent.tools.plan.dialects:SEARCH_R1",

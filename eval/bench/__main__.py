@@ -49,10 +49,7 @@ def commit() -> str:
     ]
     try:
         return subprocess.run(
-            command,
-            check=True,
-            capture_output=True,
-            text=True,
+            command, check=True, capture_output=True, text=True
         ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
@@ -66,9 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--parts",
-        default=",".join(PARTS),
-        help="separated by commas (all)",
+        "--parts", default=",".join(PARTS), help="separated by commas (all)"
     )
     parser.add_argument(
         "--json",

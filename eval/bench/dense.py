@@ -51,26 +51,18 @@ class DrawnEmbedder:
         """Return unit vectors, (len(texts), 384), the same for the same text."""
         vectors = np.stack([self._drawn(text) for text in texts])
         return np.asarray(
-            vectors
-            / np.linalg.norm(
-                vectors,
-                axis=1,
-                keepdims=True,
-            ),
-            dtype=np.float32,
+            vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32
         )
 
     def _drawn(self, text: str) -> Floats:
         rng = np.random.default_rng(
             int.from_bytes(
-                hashlib.blake2b(text.encode(), digest_size=8).digest(),
-                "little",
+                hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"
             )
         )
         noise = rng.standard_normal(_WIDTH, dtype=np.float32)
         return np.asarray(
-            self._centres[rng.integers(_CENTRES)] + _SPREAD * noise,
-            dtype=np.float32,
+            self._centres[rng.integers(_CENTRES)] + _SPREAD * noise, dtype=np.float32
         )
 
 

@@ -91,10 +91,7 @@ def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRo
         relations.append(f"was {verb} {end}")
     vectors = np.asarray(embedder.embed(relations), dtype=np.float32)
     graph = GFMGraph.from_edges(
-        entities,
-        drawn_facts(entities, len(relations), facts),
-        vectors,
-        None,
+        entities, drawn_facts(entities, len(relations), facts), vectors, None
     )
     starts = [_start(graph, seed) for seed in range(len(_QUESTIONS))]
     questions = np.stack([query_vector(embedder, question) for question in _QUESTIONS])
@@ -137,16 +134,9 @@ def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRo
 def _start(graph: GFMGraph, seed: int) -> GFMStart:
     """Start at three entities that facts name, each with as much weight as one of its facts has."""
     entities = np.sort(
-        np.random.default_rng(seed).choice(
-            np.unique(graph.source),
-            3,
-            replace=False,
-        )
+        np.random.default_rng(seed).choice(np.unique(graph.source), 3, replace=False)
     )
-    return GFMStart(
-        entities,
-        (1 / np.diff(graph.indptr)[entities]).astype(np.float32),
-    )
+    return GFMStart(entities, (1 / np.diff(graph.indptr)[entities]).astype(np.float32))
 
 
 def drawn_facts(
@@ -160,10 +150,7 @@ def drawn_facts(
     def drawn(numbers: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
         chances = np.cumsum(np.arange(1, len(numbers) + 1) ** -0.8)
         rows: npt.NDArray[np.int64] = numbers[
-            np.searchsorted(
-                chances,
-                rng.random(size) * chances[-1],
-            )
+            np.searchsorted(chances, rng.random(size) * chances[-1])
         ]
         return rows
 
@@ -208,10 +195,7 @@ def plain_pass(
         total = torch.empty_like(state)
         propagate(graph, everyone, everyone, state, states, total)
         state = update(weights, layer, state, total + initial)
-    features = torch.cat(
-        (state, query.expand_as(state)),
-        dim=-1,
-    )
+    features = torch.cat((state, query.expand_as(state)), dim=-1)
     hidden = relu(
         linear(
             features,

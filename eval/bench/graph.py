@@ -111,16 +111,7 @@ def _compared(
     ]  # the first two warm up
     low, _, high = quantiles([mine / other for mine, other in pairs], n=4)
     mine, other = (median(column) for column in zip(*pairs, strict=True))
-    return Measured(
-        name,
-        peer,
-        size,
-        mine,
-        other,
-        mine / other,
-        low,
-        high,
-    )
+    return Measured(name, peer, size, mine, other, mine / other, low, high)
 
 
 def _milliseconds(call: Job) -> float:
@@ -169,10 +160,7 @@ def _as_edges(hops: Sequence[Sequence[Triple]]) -> Any:
                 )
             else:
                 network.add_edge(
-                    subject,
-                    object_,
-                    fact.predicate,
-                    sources=list(fact.sources),
+                    subject, object_, fact.predicate, sources=list(fact.sources)
                 )
     return network
 
@@ -185,13 +173,7 @@ def _trace(graph: QuestionGraph) -> Trace:
         )
     ids = tuple(fact.id for fact in graph.facts)
     steps = tuple(
-        Step(
-            hop + 1,
-            f"sub-query {hop}",
-            (),
-            ids[hop::_HOPS],
-            ids[hop::_HOPS],
-        )
+        Step(hop + 1, f"sub-query {hop}", (), ids[hop::_HOPS], ids[hop::_HOPS])
         for hop in range(_HOPS)
     )
     return Trace(
@@ -241,10 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, help="one JSON object a measurement")
     options = parser.parse_args(arguments)
     measures = list(
-        measure(
-            options.runs,
-            [int(size) for size in options.sizes.split(",")],
-        )
+        measure(options.runs, [int(size) for size in options.sizes.split(",")])
     )
     if options.json:
         with options.json.open("a", encoding="utf-8") as file:

@@ -178,10 +178,7 @@ class _Connection(asyncio.Protocol):
                 self._buffer[end + 4 : end + 4 + length],
                 self._buffer[end + 4 + length :],
             )
-            self._serve(
-                head.split(b" ", 2)[:2],
-                body,
-            )
+            self._serve(head.split(b" ", 2)[:2], body)
 
     def _serve(self, line: list[bytes], body: bytes) -> None:
         ledger = self._ledger
@@ -206,10 +203,7 @@ class _Connection(asyncio.Protocol):
                     return  # no reply, ever
                 ledger.answers_left -= 1
             asyncio.get_running_loop().call_later(
-                ledger.latency,
-                self._reply,
-                key,
-                body,
+                ledger.latency, self._reply, key, body
             )
         else:
             self._send(
@@ -317,11 +311,7 @@ class Loopback:
 
     def gate(self, answer: int | None) -> None:
         """Let the server answer `answer` more requests and then none; None opens it."""
-        self._ask(
-            "PUT",
-            "/gate",
-            json.dumps({"answer": answer}).encode(),
-        )
+        self._ask("PUT", "/gate", json.dumps({"answer": answer}).encode())
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> dict[str, int]:
         direct = build_opener(ProxyHandler({}))
@@ -352,12 +342,7 @@ def serving(
     command += ["--window", str(window)] if window else []
     command += ["--vague"] if vague else []
     command += [] if core is None else ["--core", str(core)]
-    with Popen(
-        command,
-        stdin=PIPE,
-        stdout=PIPE,
-        text=True,
-    ) as process:
+    with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         yield Loopback(int(process.stdout.readline()))
@@ -369,15 +354,9 @@ async def _serve(latency: float, window: int | None, vague: bool) -> None:
     ended = asyncio.Event()
     ledger = _Ledger(latency, window, vague)
     server = await loop.create_server(
-        lambda: _Connection(ledger),
-        "127.0.0.1",
-        0,
-        backlog=1024,
+        lambda: _Connection(ledger), "127.0.0.1", 0, backlog=1024
     )
-    print(
-        server.sockets[0].getsockname()[1],
-        flush=True,
-    )
+    print(server.sockets[0].getsockname()[1], flush=True)
 
     def wait_for_the_end() -> None:
         sys.stdin.read()
@@ -395,10 +374,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=(__doc__ or "").partition("\n")[0],
     )
     parser.add_argument(
-        "--latency",
-        type=float,
-        default=0.0,
-        help="seconds from request to reply",
+        "--latency", type=float, default=0.0, help="seconds from request to reply"
     )
     parser.add_argument(
         "--window",

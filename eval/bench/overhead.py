@@ -255,11 +255,7 @@ def bench_rows(runs: int = 60) -> Iterator[BenchRow]:
     """Measure a hop of each of our loops beside the bare graph's."""
     costs = measure(runs)
     names = list(costs)
-    for bare, ours in zip(
-        names[::2],
-        names[1::2],
-        strict=True,
-    ):
+    for bare, ours in zip(names[::2], names[1::2], strict=True):
         theirs, mine = (median(costs[name].processor) for name in (bare, ours))
         yield BenchRow(
             f"a hop, {ours}", "ms of processor", mine, bare, theirs, at_most=_AT_MOST

@@ -57,12 +57,7 @@ def synthetic_passages(count: int, seed: int = 0) -> Iterator[Passage]:
     words, chances = _zipf()
     for start in range(0, count, 1000):
         lengths = rng.poisson(_WORDS, min(1000, count - start)) + 1
-        tokens = words[
-            np.searchsorted(
-                chances,
-                rng.random(int(lengths.sum())),
-            )
-        ]
+        tokens = words[np.searchsorted(chances, rng.random(int(lengths.sum())))]
         for offset, text in enumerate(np.split(tokens, np.cumsum(lengths)[:-1])):
             yield Passage(
                 f"p{start + offset}",
@@ -76,8 +71,7 @@ def synthetic_queries(count: int, seed: int = 1) -> list[str]:
     """Make `count` queries, the same for the same seed."""
     words, chances = _zipf()
     tokens = np.searchsorted(
-        chances,
-        np.random.default_rng(seed).random((count, _QUERY_WORDS)),
+        chances, np.random.default_rng(seed).random((count, _QUERY_WORDS))
     )
     return [" ".join(row) for row in words[tokens]]
 
@@ -93,11 +87,7 @@ def measure(sizes: Sequence[int], queries: int) -> Iterator[dict[str, Any]]:
                 **costs,
                 **_in_process("query", size, queries, folder),
             }
-        yield {
-            "size": size,
-            "system": "bm25s",
-            **_in_process("bm25s", size, queries),
-        }
+        yield {"size": size, "system": "bm25s", **_in_process("bm25s", size, queries)}
         if size <= _RANK_BM25_LIMIT:
             yield {
                 "size": size,
@@ -150,21 +140,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--json", type=Path, help="write the records there too, one a line"
     )
     parser.add_argument(
-        "--job",
-        nargs=2,
-        metavar=("JOB", "FOLDER"),
-        help=argparse.SUPPRESS,
+        "--job", nargs=2, metavar=("JOB", "FOLDER"), help=argparse.SUPPRESS
     )
     options = parser.parse_args(arguments)
     sizes = [int(size) for size in options.sizes.split(",")]
     if options.job:
         print(
             json.dumps(
-                _JOBS[options.job[0]](
-                    sizes[0],
-                    options.queries,
-                    Path(options.job[1]),
-                )
+                _JOBS[options.job[0]](sizes[0], options.queries, Path(options.job[1]))
             )
         )
         return
@@ -182,10 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     )
     for record in measure(sizes, options.queries):
-        print(
-            _row(*(_cell(record.get(name)) for name in _COLUMNS)),
-            flush=True,
-        )
+        print(_row(*(_cell(record.get(name)) for name in _COLUMNS)), flush=True)
         if options.json:
             with options.json.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
@@ -222,8 +202,7 @@ def _zipf() -> tuple[Any, Any]:
     """Return words and their cumulative chances, 1 / (50 + rank) each; the commonest words are stop words."""
     chances = np.cumsum(1 / (50 + np.arange(1, _VOCABULARY + 1)))
     return np.array(
-        [f"w{number}" for number in range(_VOCABULARY)],
-        dtype=object,
+        [f"w{number}" for number in range(_VOCABULARY)], dtype=object
     ), chances / chances[-1]
 
 
@@ -238,12 +217,7 @@ def _in_process(job: str, size: int, queries: int, folder: str = ".") -> dict[st
         folder,
     ]
     command += ["--sizes", str(size), "--queries", str(queries)]
-    process = subprocess.run(
-        command,
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     result: dict[str, Any] = json.loads(process.stdout)
     return result
 
@@ -282,12 +256,7 @@ def _query(size: int, queries: int, folder: Path) -> dict[str, Any]:
         terms = tokeniser.terms(text)
         theirs.append(
             fastest(
-                lambda terms: bare.retrieve(
-                    [terms],
-                    k=_K,
-                    show_progress=False,
-                ),
-                terms,
+                lambda terms: bare.retrieve([terms], k=_K, show_progress=False), terms
             )
         )
         scores.append(fastest(bare.get_scores, terms))
@@ -313,10 +282,7 @@ def _bare_bm25s(size: int, queries: int, folder: Path) -> dict[str, Any]:
     costs = {"index_seconds": seconds, "index_mb": _peak_mb()}
     terms = [[text.split()] for text in synthetic_queries(queries)]
     times = [
-        fastest(
-            lambda query: bare.retrieve(query, k=_K, show_progress=False),
-            query,
-        )
+        fastest(lambda query: bare.retrieve(query, k=_K, show_progress=False), query)
         for query in terms
     ]
     return {**costs, "query_mb": _peak_mb(), **_times(times)}
@@ -335,10 +301,7 @@ def _rank_bm25(size: int, queries: int, folder: Path) -> dict[str, Any]:
     for text in synthetic_queries(min(queries, 50)):
         terms.append(text.split())
     times = [
-        fastest(
-            lambda query: np.argsort(model.get_scores(query))[::-1][:_K],
-            query,
-        )
+        fastest(lambda query: np.argsort(model.get_scores(query))[::-1][:_K], query)
         for query in terms
     ]
     return {**costs, "query_mb": _peak_mb(), **_times(times)}
@@ -357,11 +320,7 @@ def _bm25s() -> Any:
 
     logging.getLogger("bm25s").setLevel(logging.WARNING)
     parameters = BM25Parameters()
-    return bm25s.BM25(
-        k1=parameters.k1,
-        b=parameters.b,
-        method=parameters.method,
-    )
+    return bm25s.BM25(k1=parameters.k1, b=parameters.b, method=parameters.method)
 
 
 def _processor_seconds(call: Callable[..., Any], *arguments: Any) -> float:

@@ -133,8 +133,7 @@ def _records(path: Path) -> Iterator[dict[str, object]]:
     if not path.exists():
         return
     for number, line in enumerate(
-        path.read_text(encoding="utf-8").splitlines(),
-        start=1,
+        path.read_text(encoding="utf-8").splitlines(), start=1
     ):
         try:
             record = json.loads(line)

@@ -80,11 +80,6 @@ def _processor_ms(arguments: Sequence[str], compiled: str) -> float:
         "PYTHONDONTWRITEBYTECODE": "",
     }
     command = [sys.executable, "-P", *arguments]
-    subprocess.run(
-        command,
-        check=True,
-        stdout=subprocess.DEVNULL,
-        env=environment,
-    )
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return 1e3 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)

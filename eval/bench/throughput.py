@@ -162,14 +162,7 @@ def bench_rows(
     apart = hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) > 1
     ways = [(count, 0) for count in at_least]
     rows = list(
-        measure(
-            rounds,
-            ways,
-            latency=0.1,
-            questions=128,
-            sequential=6,
-            apart=apart,
-        )
+        measure(rounds, ways, latency=0.1, questions=128, sequential=6, apart=apart)
     )
     rates = {
         count: median(row.a_second for row in rows if row.concurrency == count)
@@ -178,12 +171,7 @@ def bench_rows(
     for count, bar in at_least.items():
         name = f"evaluation, {count} in flight"
         yield BenchRow(
-            name,
-            "questions/s",
-            rates[count],
-            "sequential loop",
-            rates[0],
-            at_least=bar,
+            name, "questions/s", rates[count], "sequential loop", rates[0], at_least=bar
         )
 
 
@@ -302,15 +290,10 @@ def _pool(model: Loopback, concurrency: int, processes: int, out: Path) -> Pool:
 
 def asks(root: str, replies: str, in_flight: int) -> Work:
     """Return the function that answers one question, in whichever process it is called."""
-    settings = ChatSettings(
-        cache=replies,
-        rates=Rates(in_flight=in_flight),
-    )
+    settings = ChatSettings(cache=replies, rates=Rates(in_flight=in_flight))
     agent = _agent(root, PassageIndex.in_memory(_passages()), settings)
     return question_work(
-        graph_answerer(agent),
-        metric_scorer(("f1", "em", "recall@5")),
-        mode="ras",
+        graph_answerer(agent), metric_scorer(("f1", "em", "recall@5")), mode="ras"
     )
 
 
@@ -388,10 +371,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="questions under way, x processes that share them",
     )
     parser.add_argument(
-        "--latency",
-        type=float,
-        default=0.1,
-        help="seconds from request to reply",
+        "--latency", type=float, default=0.1, help="seconds from request to reply"
     )
     parser.add_argument(
         "--questions",

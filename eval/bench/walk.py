@@ -28,8 +28,7 @@ def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRo
     pairs = edges[edges[:, 0] != edges[:, 2]][:, [0, 2]]
     both = np.concatenate((pairs, pairs[:, ::-1]))
     weights = csr_matrix(
-        (np.ones(len(both), np.float32), both.T),
-        shape=(entities, entities),
+        (np.ones(len(both), np.float32), both.T), shape=(entities, entities)
     )
     walk = PageRank(weights, damping=_DAMPING)
     network = rustworkx.PyDiGraph()
@@ -38,19 +37,13 @@ def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRo
     network.add_edges_from(
         list(
             zip(
-                table.row.tolist(),
-                table.col.tolist(),
-                table.data.tolist(),
-                strict=True,
+                table.row.tolist(), table.col.tolist(), table.data.tolist(), strict=True
             )
         )
     )
     ours = []
     theirs = []
-    for seeds in np.random.default_rng(1).choice(
-        pairs[:, 0],
-        (_QUESTIONS, 3),
-    ):
+    for seeds in np.random.default_rng(1).choice(pairs[:, 0], (_QUESTIONS, 3)):
         start = np.zeros(entities, np.float32)
         start[seeds] = 1
         began = time.process_time()

@@ -50,11 +50,7 @@ def _read_explanation(record: QuestionRecord) -> Question:
         "Does the second argument support or counter the first?",
         answers=(label,),
         type=label,
-        metadata={
-            "label": label,
-            "classes": list(_CLASSES),
-            "graph": graph.to_dict(),
-        },
+        metadata={"label": label, "classes": list(_CLASSES), "graph": graph.to_dict()},
     )
 
 

@@ -152,11 +152,7 @@ def grailqa_question(record: QuestionRecord) -> Question:
         if node.text("node_type") in ("entity", "literal")
     ]
     triples = [
-        [
-            names[edge.text("start")],
-            edge.text("relation"),
-            names[edge.text("end")],
-        ]
+        [names[edge.text("start")], edge.text("relation"), names[edge.text("end")]]
         for edge in (query.objects("edges") if query else ())
         if {edge.text("start"), edge.text("end")} <= names.keys()
     ]
@@ -179,14 +175,7 @@ def webquestions_question(record: QuestionRecord) -> Question:
     if "targetValue" not in record:
         return kgqa_question(record)
     if "url" in record:
-        page = (
-            record.text("url")
-            .rpartition("/")[2]
-            .replace(
-                "_",
-                " ",
-            )
-        )
+        page = record.text("url").rpartition("/")[2].replace("_", " ")
     else:
         page = ""
     answers = _described(record.text("targetValue"), record)
@@ -250,11 +239,7 @@ def _lower_case(record: QuestionRecord) -> Question:
             [part.lower() for part in triple] for triple in record.triples("graph")
         ]
     return kgqa_question(
-        QuestionRecord(
-            {**record.data, **lower},
-            record.where,
-            record.number,
-        )
+        QuestionRecord({**record.data, **lower}, record.where, record.number)
     )
 
 

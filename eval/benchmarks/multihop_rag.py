@@ -27,11 +27,7 @@ def _read(record: QuestionRecord) -> Question:
         by_title=True,
         type=record.text("question_type"),
         contexts=tuple(
-            context_passage(
-                part.text("title"),
-                part.text("fact"),
-                **_about(part),
-            )
+            context_passage(part.text("title"), part.text("fact"), **_about(part))
             for part in evidence
         ),
         metadata={
@@ -54,10 +50,7 @@ def _passage(record: QuestionRecord) -> list[Passage]:
     return list(
         passages_of(
             Document(
-                identity,
-                record.text("body"),
-                record.text("title"),
-                _about(record),
+                identity, record.text("body"), record.text("title"), _about(record)
             )
         )
     )

@@ -117,8 +117,7 @@ def part_of(question: Question) -> Part:
     if not entities:
         raise ValueError(f"question {question.id} has no question_entities to split by")
     digest = hashlib.blake2b(
-        canonical_key(str(entities[0])).encode("utf-8", "surrogatepass"),
-        digest_size=8,
+        canonical_key(str(entities[0])).encode("utf-8", "surrogatepass"), digest_size=8
     ).digest()
     return _TENTHS[int.from_bytes(digest, "little") % len(_TENTHS)]
 

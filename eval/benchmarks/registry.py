@@ -134,8 +134,7 @@ class Benchmark:
             names = (*self.instructions, *(["answer_citing"] if self.cites else []))
             raise UnknownName(f"instruction of {self.name}", kind, names or ("none",))
         return replace(
-            self,
-            instructions={**self.instructions, "answer": self.instructions[kind]},
+            self, instructions={**self.instructions, "answer": self.instructions[kind]}
         )
 
     def load(
@@ -156,14 +155,10 @@ class Benchmark:
         bad: list[IngestError] = []
         collect = on_bad and bad.append
         records = self._records(
-            read_rows(file, self.under, self.columns, collect),
-            collect,
+            read_rows(file, self.under, self.columns, collect), collect
         )
         questions = list(
-            islice(
-                _questions(records, self._read_for(file), left_out, collect),
-                limit,
-            )
+            islice(_questions(records, self._read_for(file), left_out, collect), limit)
         )
         if bad and not questions:
             raise bad[0]
@@ -187,13 +182,7 @@ class Benchmark:
             QuestionRecord(row, f"row {number}", number)
             for number, row in enumerate(rows, 1)
         )
-        return list(
-            _questions(
-                self._records(records),
-                self._read_for(Path()),
-                [],
-            )
-        )
+        return list(_questions(self._records(records), self._read_for(Path()), []))
 
     def fetch(self, split: str = "", limit: int | None = None) -> list[Question]:
         """Return the questions from a data set hub, through the optional `datasets` library. Needs the network."""
@@ -218,12 +207,7 @@ class Benchmark:
         )
         return list(
             islice(
-                _questions(
-                    self._records(records),
-                    self._read_for(Path()),
-                    [],
-                ),
-                limit,
+                _questions(self._records(records), self._read_for(Path()), []), limit
             )
         )
 
@@ -238,8 +222,7 @@ class Benchmark:
         if isinstance(source, str | Path):
             source = corpus_file(Path(source))
             first = next(
-                read_records(source, self.under, self.columns, on_bad and _ignore),
-                None,
+                read_records(source, self.under, self.columns, on_bad and _ignore), None
             )
             if (
                 first

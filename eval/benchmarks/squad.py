@@ -21,9 +21,7 @@ def _split(record: QuestionRecord) -> Iterator[QuestionRecord]:
         }
         for question in paragraph.objects("qas"):
             yield QuestionRecord(
-                {**fields, **question.data},
-                question.where,
-                question.number,
+                {**fields, **question.data}, question.where, question.number
             )
 
 

@@ -48,9 +48,7 @@ def rows(path: Path, on_bad: OnBad | None = None) -> Iterator[QuestionRecord]:
     for record in read_records(queries, on_bad=on_bad):
         if (judged := grades.pop(str(record.data.get("_id")), None)) is not None:
             yield QuestionRecord(
-                {**record.data, "qrels": judged},
-                record.where,
-                record.number,
+                {**record.data, "qrels": judged}, record.where, record.number
             )
     if grades:
         raise IngestError(
@@ -95,10 +93,7 @@ def read_question(record: QuestionRecord) -> Question:
     grades = record.inside(record.data["qrels"], "qrels").data
     relevant = {
         name: grade
-        for name, grade in sorted(
-            grades.items(),
-            key=lambda item: -item[1],
-        )
+        for name, grade in sorted(grades.items(), key=lambda item: -item[1])
         if grade > 0
     }
     return Question(
@@ -127,14 +122,7 @@ def read_passages(record: QuestionRecord) -> Sequence[Passage]:
         title = record.text("title")
     else:
         title = ""
-    return [
-        Passage(
-            record.text("_id"),
-            record.text("text"),
-            title,
-            metadata=metadata,
-        )
-    ]
+    return [Passage(record.text("_id"), record.text("text"), title, metadata=metadata)]
 
 
 BEIR = registered(

@@ -57,12 +57,7 @@ class Exported:
         results.sort(
             key=lambda result: places.get(result.id, len(places))
         )  # as the data have them
-        return cls(
-            manifest,
-            tuple(results),
-            folder=path,
-            questions=by_id,
-        )
+        return cls(manifest, tuple(results), folder=path, questions=by_id)
 
     def question_of(self, result: Result) -> Question:
         """Return a result's question: with all that its data say, else with what the result knows."""
@@ -154,12 +149,7 @@ def passages_of(result: Result) -> tuple[Passage, ...]:
         raise RunError(
             f"question {result.id!r} has no trace, so its passages' texts are unknown; eval with --traces"
         )
-    return tuple(
-        map(
-            Passage.from_dict,
-            (result.trace.get("passages") or {}).values(),
-        )
-    )
+    return tuple(map(Passage.from_dict, (result.trace.get("passages") or {}).values()))
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> list[Path]:
@@ -175,14 +165,7 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> list[Path]:
 def write_json(path: Path, value: JSON) -> list[Path]:
     """Write one JSON document, and return its path."""
     return write_text(
-        path,
-        json.dumps(
-            value,
-            ensure_ascii=False,
-            indent=1,
-            default=str,
-        )
-        + "\n",
+        path, json.dumps(value, ensure_ascii=False, indent=1, default=str) + "\n"
     )
 
 

@@ -36,10 +36,7 @@ def read_question(record: QuestionRecord) -> Question:
         for place in record.items("golden_answers"):
             labels.append(_label(record, choices, place))
         answers = tuple(choices[label] for label in labels)
-        metadata |= {
-            "choices": choices,
-            "label": labels[0] if len(labels) == 1 else "",
-        }
+        metadata |= {"choices": choices, "label": labels[0] if len(labels) == 1 else ""}
     by_id = "supporting_ids" in inside
     facts = inside.data.get("supporting_facts")
     if isinstance(facts, Mapping):

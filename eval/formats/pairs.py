@@ -80,12 +80,7 @@ def _with_choices(question: Question, record: QuestionRecord) -> Question:
     known = dict(question.metadata)
     known["choices"] = choices
     known["label"] = labels[0] if len(labels) == 1 else ""
-    return replace(
-        question,
-        question=text,
-        answers=tuple(answers),
-        metadata=known,
-    )
+    return replace(question, question=text, answers=tuple(answers), metadata=known)
 
 
 def _id(record: QuestionRecord) -> str:

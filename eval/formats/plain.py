@@ -166,12 +166,7 @@ def plain_row(result: Result) -> JSON:
         "question": result.question,
         "answers": list(result.answers),
     }
-    return {
-        **row,
-        **(gold if result.supporting else {}),
-        "type": result.type,
-        **hops,
-    }
+    return {**row, **(gold if result.supporting else {}), "type": result.type, **hops}
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:

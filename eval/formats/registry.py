@@ -111,18 +111,12 @@ def format_to_write(name: str, *, calls: bool = False, pairs: bool = False) -> W
 
 def question_format(record: QuestionRecord) -> Format | None:
     """Return the format whose questions look like a record; the one with the most keys if several do."""
-    return _closest(
-        record,
-        [(one.question, one) for one in formats() if one.question],
-    )
+    return _closest(record, [(one.question, one) for one in formats() if one.question])
 
 
 def passage_format(record: QuestionRecord) -> Format | None:
     """Return the format whose passages look like a record; the one with the most keys if several do."""
-    return _closest(
-        record,
-        [(one.passage, one) for one in formats() if one.passage],
-    )
+    return _closest(record, [(one.passage, one) for one in formats() if one.passage])
 
 
 def _closest(

@@ -16,10 +16,7 @@ from ras_agent.eval.run.result import table_rows
 def _write_csv(run: Exported, path: Path) -> Sequence[Path]:
     rows = table_rows(run.results)
     stream = io.StringIO(newline="")
-    writer = csv.DictWriter(
-        stream,
-        list(rows[0]) if rows else [],
-    )
+    writer = csv.DictWriter(stream, list(rows[0]) if rows else [])
     writer.writeheader()
     writer.writerows(rows)
     return write_text(path, stream.getvalue())

@@ -55,10 +55,7 @@ def judgement_lines(results: Sequence[Result]) -> Iterator[str]:
 def _write(run: Exported, path: Path) -> Sequence[Path]:
     judgements = "".join(judgement_lines(run.results))
     return [
-        *write_text(
-            path,
-            "".join(run_lines(run.results, run.name)),
-        ),
+        *write_text(path, "".join(run_lines(run.results, run.name))),
         *write_text(path.with_name(f"{path.name}.qrels"), judgements),
     ]
 

@@ -25,12 +25,7 @@ def row_of(call: RoleCall) -> JSON:
         tools = {"tools": json.dumps(call.tools, ensure_ascii=False)}
     else:
         tools = {}
-    return {
-        "prompt": list(call.prompt),
-        **replies,
-        **tools,
-        **call.about,
-    }
+    return {"prompt": list(call.prompt), **replies, **tools, **call.about}
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:

@@ -107,12 +107,7 @@ def _write_results(run: Exported, path: Path) -> Sequence[Path]:
     source = str(run.manifest.get("benchmark") or "ras-agent")
     rows = []
     for place, result in enumerate(run.results):
-        rows.append(
-            {
-                **question_row(result, place, source),
-                **run.rest_of(result),
-            }
-        )
+        rows.append({**question_row(result, place, source), **run.rest_of(result)})
     return write_parquet(path, rows)
 
 

@@ -53,12 +53,7 @@ def contained_set_score(predicted: Sequence[str], gold: Iterable[str]) -> SetSco
         count = sum(answer in joined_text for answer in answers)
     else:
         count = 0
-    return _set_score(
-        min(count, len(predicted)),
-        len(predicted),
-        count,
-        len(answers),
-    )
+    return _set_score(min(count, len(predicted)), len(predicted), count, len(answers))
 
 
 def answer_hit(k: int, predicted: Sequence[str], gold: Iterable[str]) -> float:

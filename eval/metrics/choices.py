@@ -35,24 +35,11 @@ def chosen_label(answer: str, choices: Mapping[str, str]) -> str:
     labels = {label.casefold(): label for label in choices}
     if not labels:
         return ""
-    pattern = "|".join(
-        sorted(
-            map(re.escape, labels),
-            key=len,
-            reverse=True,
-        )
-    )
+    pattern = "|".join(sorted(map(re.escape, labels), key=len, reverse=True))
     bare = _LEAD.sub("", answer.strip())
-    if match := re.match(
-        _MARKED.format(labels=pattern),
-        bare,
-        re.IGNORECASE,
-    ):
+    if match := re.match(_MARKED.format(labels=pattern), bare, re.IGNORECASE):
         return labels[match[1].casefold()]
-    statement = _SAID.format(
-        labels=pattern,
-        gap=_GAP.format(labels=pattern),
-    )
+    statement = _SAID.format(labels=pattern, gap=_GAP.format(labels=pattern))
     labels_named = {
         match.casefold() for match in re.findall(statement, answer, re.IGNORECASE)
     }
@@ -82,10 +69,7 @@ def stated_verdict(answer: str) -> str:
     if not verdicts:
         return ""
     start, first = verdicts[0]
-    leads = not re.search(
-        r"\w",
-        _LEAD.sub("", answer[:start]),
-    )
+    leads = not re.search(r"\w", _LEAD.sub("", answer[:start]))
     if not leads and len({verdict for _, verdict in verdicts}) > 1:
         return ""
     return ("false", "true")[first]
@@ -97,13 +81,7 @@ def chosen_class(answer: str, classes: Iterable[str]) -> str:
     ExplaGraphs' answers are read in this way.
     """
     by_key = {name.casefold(): name for name in classes}
-    pattern = "|".join(
-        sorted(
-            map(re.escape, by_key),
-            key=len,
-            reverse=True,
-        )
-    )
+    pattern = "|".join(sorted(map(re.escape, by_key), key=len, reverse=True))
     if by_key:
         match = re.search(pattern, answer, re.IGNORECASE)
     else:

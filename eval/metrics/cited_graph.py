@@ -128,11 +128,7 @@ def answer_apart(reply: str) -> str:
 
 def apart(outcome: Outcome) -> Outcome:
     """Return the outcome with its answer alone as the answer, and all of it as the reply (see `answer_apart`)."""
-    return replace(
-        outcome,
-        answer=answer_apart(outcome.answer),
-        reply=outcome.answer,
-    )
+    return replace(outcome, answer=answer_apart(outcome.answer), reply=outcome.answer)
 
 
 def graph_validity(
@@ -277,10 +273,7 @@ class _Reader:
             for head, relation, tail in self.edges
         )
         listed = (edge for edge in edges if canonical_key(edge[0]) not in _NO_ITEM)
-        return CitedGraph(
-            tuple(nodes.values()),
-            tuple(dict.fromkeys(listed)),
-        )
+        return CitedGraph(tuple(nodes.values()), tuple(dict.fromkeys(listed)))
 
     def reads(self, line: str) -> bool:
         """Read a line, and tell whether it belongs to a list, and so not to the answer."""
@@ -319,10 +312,7 @@ class _Reader:
         edges = _edges_in(item["item"] if item else text)
         self.edges += edges
         return bool(edges) and not any(
-            map(
-                str.isalnum,
-                _COMMA_EDGE.sub("", _EDGE.sub("", _without_arrows(text))),
-            )
+            map(str.isalnum, _COMMA_EDGE.sub("", _EDGE.sub("", _without_arrows(text))))
         )
 
     def add_value(self, value: object, *, is_edge: bool) -> None:
@@ -502,10 +492,7 @@ def _without_arrows(text: str) -> str:
 def _json_object(reply: str) -> dict[str, Any] | None:
     """Return the reply's JSON object that lists nodes or edges, with its keys in lower case; None without one."""
     try:
-        value, _ = json.JSONDecoder().raw_decode(
-            reply,
-            max(0, reply.find("{")),
-        )
+        value, _ = json.JSONDecoder().raw_decode(reply, max(0, reply.find("{")))
     except (ValueError, RecursionError):
         return None
     if isinstance(value, dict):

@@ -77,9 +77,6 @@ def _support(question: Question, outcome: Outcome) -> list[bool | None]:
         quoted[one.passage_id] = Passage(one.passage_id, one.quote, one.title)
     answer = Answer(outcome.answer, outcome.citations)
     marked = with_support(
-        question.question,
-        answer,
-        {**quoted, **passages},
-        outcome.facts,
+        question.question, answer, {**quoted, **passages}, outcome.facts
     )
     return [one.supported for one in marked.citations]

@@ -66,10 +66,7 @@ def mauve_of(results: Iterable[Result], model: str | Path) -> Mauve:
     human = [compared_text(question, gold) for question, _, gold in pairs]
     vectors = features([*human, *ours], model)
     return Mauve(
-        mauve_of_vectors(
-            vectors[: len(human)],
-            vectors[len(human) :],
-        ),
+        mauve_of_vectors(vectors[: len(human)], vectors[len(human) :]),
         len(pairs),
         str(model),
     )
@@ -113,21 +110,16 @@ def features(texts: Sequence[str], model: str | Path) -> Floats:
             for text in texts[at : at + _BATCH]:
                 tokens.append(
                     tokeniser.encode(
-                        text,
-                        truncation=True,
-                        max_length=_TOKENS,
-                        return_tensors="pt",
+                        text, truncation=True, max_length=_TOKENS, return_tensors="pt"
                     )[0]
                 )
             # padded behind: a causal model's earlier states do not see it
             ids = torch.nn.utils.rnn.pad_sequence(tokens, batch_first=True)
             mask = torch.nn.utils.rnn.pad_sequence(
-                [torch.ones_like(row) for row in tokens],
-                batch_first=True,
+                [torch.ones_like(row) for row in tokens], batch_first=True
             )
             states = network(
-                input_ids=ids.to(network.device),
-                attention_mask=mask.to(network.device),
+                input_ids=ids.to(network.device), attention_mask=mask.to(network.device)
             ).last_hidden_state
             last = torch.tensor([len(row) - 1 for row in tokens])
             rows.append(

@@ -45,10 +45,7 @@ def text_tokens(text: str) -> list[str]:
     )
     plain = _ACCENTS.sub("", unicodedata.normalize("NFD", plain))
     plain = unicodedata.normalize("NFC", plain)
-    plain = _INITIALS.sub(
-        lambda found: found[0].replace(".", ""),
-        plain,
-    )
+    plain = _INITIALS.sub(lambda found: found[0].replace(".", ""), plain)
     plain = _THOUSANDS.sub("", plain)
     plain = _CHARACTERS.sub(r" \1 ", _SIGNS.sub(r" \1 ", plain))
     words = plain.split()

@@ -62,11 +62,7 @@ def _ndcg(question: Question, outcome: Outcome, k: int | None = None) -> float |
     if not question.supporting:
         return None
     grades = question.relevance or dict.fromkeys(question.supporting, 1)
-    return ndcg_at(
-        k or max(1, len(outcome.passages)),
-        outcome.ranked(question),
-        grades,
-    )
+    return ndcg_at(k or max(1, len(outcome.passages)), outcome.ranked(question), grades)
 
 
 def ndcg_at(k: int, ranked: Sequence[str], grades: Mapping[str, float]) -> float:

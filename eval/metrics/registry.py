@@ -113,9 +113,7 @@ def metric(
                 f"metric {name!r} is built in: register yours under another name"
             )
         registry.register(
-            "metric",
-            name,
-            Metric(name, function, of_passages, decides, cutoff),
+            "metric", name, Metric(name, function, of_passages, decides, cutoff)
         )
         return function
 
@@ -166,12 +164,7 @@ def ranking_metric(
                 depth = k
             return float(rule(depth, outcome.ranked(question), question.supporting))
 
-        metric(
-            name,
-            of_passages=True,
-            decides=decides,
-            cutoff="optional",
-        )(scored)
+        metric(name, of_passages=True, decides=decides, cutoff="optional")(scored)
         return rule
 
     return registered
@@ -199,11 +192,7 @@ def find_metric(name: str) -> Metric:
         return plugin
     if plugin.cutoff == "none" or not (cutoff.isdigit() and int(cutoff) > 0):
         raise UnknownName("metric", name, metric_names())
-    return replace(
-        plugin,
-        name=name,
-        score=partial(plugin.score, k=int(cutoff)),
-    )
+    return replace(plugin, name=name, score=partial(plugin.score, k=int(cutoff)))
 
 
 def metric_names() -> tuple[str, ...]:

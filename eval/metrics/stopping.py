@@ -49,9 +49,7 @@ def _sufficient_evidence(question: Question, outcome: Outcome) -> float | None:
     if outcome.stop_reason not in _OWN_STOPS or not question.supporting:
         return None
     return all_recalled_at(
-        len(outcome.passages),
-        outcome.ranked(question),
-        question.supporting,
+        len(outcome.passages), outcome.ranked(question), question.supporting
     )
 
 

@@ -122,10 +122,7 @@ def _of_answer(question: Question, outcome: Outcome) -> _Pair:
     """Return precision and recall of the answer's words, against the gold answer by which its F1 is the best."""
     if outcome.abstained:
         return 0.0, 0.0
-    best = max(
-        question.answers,
-        key=lambda gold: token_f1(outcome.answer, [gold]),
-    )
+    best = max(question.answers, key=lambda gold: token_f1(outcome.answer, [gold]))
     if not token_f1(outcome.answer, [best]):
         return 0.0, 0.0
     predicted = normalise_answer(outcome.answer).split()

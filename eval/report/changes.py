@@ -76,10 +76,7 @@ def changes(before: Run, after: Run, metrics: Sequence[str]) -> Changes:
     both = []
     for run in (before, after):
         both.append(
-            replace(
-                run,
-                results=tuple(one for one in run.results if one.id in asked),
-            )
+            replace(run, results=tuple(one for one in run.results if one.id in asked))
         )
     return Changes(
         before.name,
@@ -106,12 +103,7 @@ def change_of(before: Result, after: Result) -> Change | None:
             there = _told(old, new, moment.step)
             here = _told(new, old, moment.step)
             return Change(
-                before.id,
-                before.question,
-                moment.step,
-                moment.hop,
-                there,
-                here,
+                before.id, before.question, moment.step, moment.hop, there, here
             )
     return None
 
@@ -120,12 +112,7 @@ def changes_markdown(found: Changes, *, most: int = 0) -> str:
     """Return the changes as Markdown: counts by step, paired differences, and `most` of the questions, 0 for all."""
     counts = []
     for step in STEPS:
-        counts.append(
-            [
-                step,
-                str(sum(change.step == step for change in found.changed)),
-            ]
-        )
+        counts.append([step, str(sum(change.step == step for change in found.changed))])
     asked = len(found.changed) + found.equal
     only = ((found.only_there, found.there), (found.only_here, found.here))
     apart = "".join(f"; {count} only in {name}" for count, name in only if count)
@@ -188,10 +175,7 @@ def _moments(result: Result, traced: bool) -> Iterator[_Moment]:
         if plan := plans.get(hop):
             words = plan["subquery"] or plan["action"]
             yield _Moment(
-                "plan",
-                hop,
-                (plan["action"], plan["subquery"]),
-                {words: words},
+                "plan", hop, (plan["action"], plan["subquery"]), {words: words}
             )
         if step := steps.get(hop):
             hits = {}
@@ -217,10 +201,7 @@ def _moments(result: Result, traced: bool) -> Iterator[_Moment]:
         wrong = ""
     answer = wrong or ("abstained" if result.abstained else result.answer)
     yield _Moment(
-        "answer",
-        max(steps, default=0),
-        (answer, result.abstained),
-        {answer: answer},
+        "answer", max(steps, default=0), (answer, result.abstained), {answer: answer}
     )
 
 

@@ -253,12 +253,7 @@ def comparisons(runs: Sequence[Run], metrics: Sequence[str]) -> list[Versus]:
             theirs = _column(runs[0], metric)
             if ours.keys() & theirs.keys():
                 rows.append(
-                    Versus(
-                        run.name,
-                        runs[0].name,
-                        metric,
-                        compare(ours, theirs),
-                    )
+                    Versus(run.name, runs[0].name, metric, compare(ours, theirs))
                 )
     corrected = holm([row.comparison.permutation_p for row in rows])
     return [replace(row, corrected_p=p) for row, p in zip(rows, corrected, strict=True)]
@@ -293,10 +288,7 @@ def _groups(results: Sequence[Result], metric: str) -> dict[str, tuple[Group, ..
             parts.setdefault(key(result), []).append(result)
         if len(parts) < 2:
             continue  # a single group is the whole run once more
-        ordered = sorted(
-            parts.items(),
-            key=lambda part: (part[0] is None, part[0]),
-        )
+        ordered = sorted(parts.items(), key=lambda part: (part[0] is None, part[0]))
         groups[kind] = tuple(
             Group(
                 "not given" if name is None else str(name),
@@ -311,18 +303,13 @@ def _groups(results: Sequence[Result], metric: str) -> dict[str, tuple[Group, ..
 
 def _distribution(values: Sequence[float]) -> Distribution:
     p50, p95 = np.percentile(values, [50, 95])
-    return Distribution(
-        float(p50),
-        float(p95),
-        float(np.mean(values)),
-    )
+    return Distribution(float(p50), float(p95), float(np.mean(values)))
 
 
 def _recall(results: Sequence[Result]) -> tuple[RecallPoint, ...]:
     """Return the curve of recall up to the longest ranked list, at most 50."""
     deepest = min(
-        _MOST_K,
-        max((len(result.retrieved) for result in results), default=0),
+        _MOST_K, max((len(result.retrieved) for result in results), default=0)
     )
     return tuple(
         RecallPoint(

@@ -92,10 +92,7 @@ def report_html(
     else:
         packed = {}
     slots = {
-        "POLICY": policy(
-            [script, inner[0]],
-            [style, inner[1]],
-        ),
+        "POLICY": policy([script, inner[0]], [style, inner[1]]),
         "TITLE": html.escape(" and ".join(run.name for run in report.runs)[:120]),
         "STYLE": style,
         "SCRIPT": script,
@@ -120,11 +117,7 @@ def _pack_traces(
         for place, result in enumerate(run.results)
         if result.trace is not None
     }
-    packed = packed_traces(
-        list(traces.values()),
-        workers=workers,
-        progress=progress,
-    )
+    packed = packed_traces(list(traces.values()), workers=workers, progress=progress)
     return {place: text for place, text in zip(traces, packed, strict=True) if text}
 
 
@@ -133,14 +126,9 @@ def _data(report: Report, packed: Mapping[tuple[int, int], str]) -> JSON:
     questions: dict[str, JSON] = {}
     for number, run in enumerate(report.runs):
         for place, result in enumerate(run.results):
-            entry = questions.setdefault(
-                result.id,
-                _question(result, len(report.runs)),
-            )
+            entry = questions.setdefault(result.id, _question(result, len(report.runs)))
             entry["by"][number] = _outcome(
-                result,
-                report.metric,
-                place if (number, place) in packed else None,
+                result, report.metric, place if (number, place) in packed else None
             )
     models = dict.fromkeys(model for run in report.figures for model in run.models)
     return {

@@ -94,14 +94,8 @@ def _cell(text: str) -> str:
     return (
         " ".join(text.split())
         .replace("\\", "\\\\")
-        .replace(
-            "|",
-            "\\|",
-        )
-        .replace(
-            "<",
-            "&lt;",
-        )
+        .replace("|", "\\|")
+        .replace("<", "&lt;")
     )
 
 
@@ -251,24 +245,12 @@ def _breakdown(runs: Sequence[RunFigures], kind: str, metrics: Sequence[str]) ->
         for group in run.groups.get(kind, ())
         if group.name == group_name
     ]
-    return markdown_table(
-        [kind, "run", "n", *metrics],
-        rows,
-        texts=2,
-    )
+    return markdown_table([kind, "run", "n", *metrics], rows, texts=2)
 
 
 def _stops(runs: Sequence[RunFigures]) -> str:
     reasons = dict.fromkeys(reason for run in runs for reason in run.stop_reasons)
     rows = []
     for reason in reasons:
-        rows.append(
-            [
-                reason,
-                *(str(run.stop_reasons.get(reason, 0)) for run in runs),
-            ]
-        )
-    return markdown_table(
-        ["stopped", *(run.name for run in runs)],
-        rows,
-    )
+        rows.append([reason, *(str(run.stop_reasons.get(reason, 0)) for run in runs)])
+    return markdown_table(["stopped", *(run.name for run in runs)], rows)

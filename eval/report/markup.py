@@ -73,12 +73,7 @@ def table(
             else:
                 scope = None
             elements.append(
-                el(
-                    name,
-                    cell,
-                    class_=None if number < texts else "figure",
-                    scope=scope,
-                )
+                el(name, cell, class_=None if number < texts else "figure", scope=scope)
             )
         return el("tr", *elements)
 
@@ -89,16 +84,6 @@ def table(
     )
     # the caption is outside the table, so that it does not scroll with it
     box = el(
-        "div",
-        element,
-        class_="scroll",
-        tabindex=0,
-        role="group",
-        aria_label=caption,
+        "div", element, class_="scroll", tabindex=0, role="group", aria_label=caption
     )
-    return el(
-        "div",
-        el("p", caption, class_="caption"),
-        box,
-        class_="box",
-    )
+    return el("div", el("p", caption, class_="caption"), box, class_="box")

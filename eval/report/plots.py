@@ -127,9 +127,7 @@ def drawn_plots(
             axes.patch.set_visible(False)
             draw(axes)
             plots[name] = Plot(
-                name,
-                caption,
-                _inline(figure, name.replace(" ", "-"), caption),
+                name, caption, _inline(figure, name.replace(" ", "-"), caption)
             )
     return plots
 
@@ -143,10 +141,7 @@ def new_figure(width: float, height: float, style: Any = STYLE) -> Iterator[Figu
     except ImportError as error:
         raise MissingExtra("plots", "eval") from error
     with matplotlib.rc_context(style):
-        yield Figure(
-            figsize=(min(width, 14), min(height, 12)),
-            layout="constrained",
-        )
+        yield Figure(figsize=(min(width, 14), min(height, 12)), layout="constrained")
 
 
 # what an XML file cannot hold, and a name of a user's can
@@ -229,10 +224,7 @@ def _whiskers(
             label=_short(run.name),
             **_look(number, "none"),
         )
-    axes.set_yticks(
-        range(len(rows)),
-        [label for _, label in rows],
-    )
+    axes.set_yticks(range(len(rows)), [label for _, label in rows])
     axes.tick_params(axis="y", labelcolor=_INK)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(-2, 102)
@@ -279,11 +271,7 @@ def _recall(axes: Axes, runs: Sequence[RunFigures]) -> None:
 
     for number, run in enumerate(runs):
         depth = [point.k for point in run.recall]
-        look = _look(
-            number,
-            _LINES[0],
-            every=max(1, len(depth) // 10),
-        )
+        look = _look(number, _LINES[0], every=max(1, len(depth) // 10))
         axes.plot(
             depth,
             [100 * point.recall for point in run.recall],
@@ -312,11 +300,7 @@ def _seconds(
             shares.append(100 * (index + 1) / len(values))
         look: dict[str, Any] = _look(number, _LINES[0]) | {"marker": ""}
         axes.plot(
-            values,
-            shares,
-            label=_short(run.name),
-            drawstyle="steps-post",
-            **look,
+            values, shares, label=_short(run.name), drawstyle="steps-post", **look
         )
     axes.set_xscale("log")
     axes.set_ylim(0, 102)
@@ -344,9 +328,7 @@ def _look(number: int, line: Any, every: int | None = None) -> dict[str, Any]:
 def _legend(axes: Axes, runs: Sequence[RunFigures]) -> None:
     if len(runs) > 1:
         axes.figure.legend(
-            loc="outside upper left",
-            ncols=min(3, len(runs)),
-            labelcolor=_INK,
+            loc="outside upper left", ncols=min(3, len(runs)), labelcolor=_INK
         )
 
 
@@ -377,15 +359,10 @@ def _inline(figure: Figure, name: str, caption: str) -> str:
         {"viewBox": view, "role": "img", "aria-label": caption, "class": "plot"}
     )
     root.attrib.update(
-        {
-            "width": width.replace("pt", ""),
-            "height": height.replace("pt", ""),
-        }
+        {"width": width.replace("pt", ""), "height": height.replace("pt", "")}
     )
     return re.sub(
-        r">\s+<",
-        "><",
-        ElementTree.tostring(root, encoding="unicode"),
+        r">\s+<", "><", ElementTree.tostring(root, encoding="unicode")
     ).strip()
 
 

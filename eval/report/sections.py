@@ -66,8 +66,7 @@ def body(report: Report) -> Html:
         if content:
             visible.append((name, title, content))
     links = el(
-        "ul",
-        *(el("li", el("a", title, href=f"#{name}")) for name, title, _ in visible),
+        "ul", *(el("li", el("a", title, href=f"#{name}")) for name, title, _ in visible)
     )
     return join(
         [
@@ -109,11 +108,7 @@ def _header(report: Report) -> Html:
     return el(
         "header",
         el("h1", *title),
-        el(
-            "p",
-            " · ".join(filter(None, parts)),
-            class_="soft",
-        ),
+        el("p", " · ".join(filter(None, parts)), class_="soft"),
         *_warnings(report),
     )
 
@@ -157,12 +152,7 @@ def _scores(report: Report) -> Html:
     words = _glossary(report)
     if len(report.runs) > 2:  # as wide as the page
         column = el("div", _verdicts(report), missing, class_="stack")
-        return el(
-            "div",
-            score_table,
-            _pair(column, _figure(report, "scores")),
-            words,
-        )
+        return el("div", score_table, _pair(column, _figure(report, "scores")), words)
     column = el("div", score_table, _verdicts(report), missing, class_="stack")
     return join([_pair(column, _figure(report, "scores")), words])
 
@@ -266,12 +256,7 @@ def _differences(report: Report) -> Html:
     heads = ["run", "metric", "n", "difference", "p", f"p of {len(rows)}, Holm"]
     difference_table = table(heads, rows, caption=caption, texts=2)
     return _pair(
-        el(
-            "div",
-            difference_table,
-            el("p", note, class_="note"),
-            class_="stack",
-        ),
+        el("div", difference_table, el("p", note, class_="note"), class_="stack"),
         _figure(report, "differences"),
     )
 
@@ -286,18 +271,10 @@ def _kinds(report: Report) -> Html:
             for group in run.groups.get(kind, ()):
                 by_name.setdefault(group.name, []).append((number, group))
         rows: list[list[str | Html | None]] = []
-        for name, groups in sorted(
-            by_name.items(),
-            key=lambda item: _natural(item[0]),
-        ):
+        for name, groups in sorted(by_name.items(), key=lambda item: _natural(item[0])):
             for place, (number, group) in enumerate(groups):
                 if place == 0:
-                    spans = el(
-                        "th",
-                        name,
-                        rowspan=len(groups),
-                        scope="rowgroup",
-                    )
+                    spans = el("th", name, rowspan=len(groups), scope="rowgroup")
                 else:
                     spans = None
                 if several:
@@ -316,18 +293,9 @@ def _kinds(report: Report) -> Html:
                         *scores,
                     ]
                 )
-        columns = [
-            kind,
-            *(["run"] if several else []),
-            "n",
-            "right",
-            *heads,
-        ]
+        columns = [kind, *(["run"] if several else []), "n", "right", *heads]
         kind_table = table(
-            columns,
-            rows,
-            caption=f"By {kind}",
-            texts=2 if several else 1,
+            columns, rows, caption=f"By {kind}", texts=2 if several else 1
         )
         parts.append(_pair(kind_table, _figure(report, kind)))
     return join(parts)
@@ -348,32 +316,13 @@ def _retrieval(report: Report) -> Html:
         if run.recall:
             count = el("small", f" n = {run.with_gold}")
             name = el(
-                "th",
-                _run_name(report, number),
-                count,
-                rowspan=2,
-                scope="rowgroup",
+                "th", _run_name(report, number), count, rowspan=2, scope="rowgroup"
             )
-            rows.append(
-                [
-                    name,
-                    "share",
-                    *(_depth(run, k, "share") for k in depths),
-                ]
-            )
-            rows.append(
-                [
-                    None,
-                    "all",
-                    *(_depth(run, k, "all") for k in depths),
-                ]
-            )
+            rows.append([name, "share", *(_depth(run, k, "share") for k in depths)])
+            rows.append([None, "all", *(_depth(run, k, "all") for k in depths)])
     caption = "Gold passages among the first k, in percent: mean share found, and questions with all of them"
     rank_table = table(
-        ["run", "found", *(f"k = {k}" for k in depths)],
-        rows,
-        caption=caption,
-        texts=2,
+        ["run", "found", *(f"k = {k}" for k in depths)], rows, caption=caption, texts=2
     )
     return _pair(rank_table, _figure(report, "recall"))
 
@@ -420,11 +369,7 @@ def _manifest_value(value: Any) -> Html | str:
         for key, item in value.items()
         for pair in (el("dt", str(key)), el("dd", _plain(item)))
     )
-    return el(
-        "details",
-        el("summary", f"{len(value)} entries"),
-        el("dl", *pairs),
-    )
+    return el("details", el("summary", f"{len(value)} entries"), el("dl", *pairs))
 
 
 def _plain(value: Any) -> str:
@@ -535,17 +480,10 @@ def _effort(report: Report) -> Html:
         ]
         for number, run in enumerate(report.figures, 1)
     ]
-    heads = [
-        "run",
-        *(reason.replace("_", " ") for reason in reasons),
-    ]
+    heads = ["run", *(reason.replace("_", " ") for reason in reasons)]
     stopped = table(heads, stops, caption="Why the loop stopped")
     return join(
-        [
-            efforts,
-            _pair(stopped, _figure(report, "seconds")),
-            _price_table(report),
-        ]
+        [efforts, _pair(stopped, _figure(report, "seconds")), _price_table(report)]
     )
 
 
@@ -585,12 +523,7 @@ def _price_table(report: Report) -> Html:
         el("summary", "As a file for --prices"),
         el("pre", id="prices", tabindex=0),
     )
-    return el(
-        "div",
-        table(head, rows, caption=caption),
-        as_file,
-        id="price-table",
-    )
+    return el("div", table(head, rows, caption=caption), as_file, id="price-table")
 
 
 def _questions(report: Report) -> Html:
@@ -648,30 +581,17 @@ def _score_cell(score: Estimate | None, n: int) -> Html:
     if score.n != n:
         fewer = el("small", f" n = {score.n}")
     return el(
-        "span",
-        el("b", percent(score.mean)),
-        " ",
-        interval,
-        fewer,
-        class_="score",
+        "span", el("b", percent(score.mean)), " ", interval, fewer, class_="score"
     )
 
 
 def _figure(report: Report, name: str) -> Html:
     plot = report.plots.get(name)
     if plot:
-        return el(
-            "figure",
-            Html(plot.svg),
-            el("figcaption", plot.caption),
-        )
+        return el("figure", Html(plot.svg), el("figcaption", plot.caption))
     return Html("")
 
 
 def _pair(first: Html, second: Html) -> Html:
     """Return two elements next to each other where there is room; only one of them if the other is empty."""
-    return el(
-        "div",
-        *filter(None, (first, second)),
-        class_="pair",
-    )
+    return el("div", *filter(None, (first, second)), class_="pair")

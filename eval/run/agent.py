@@ -50,10 +50,7 @@ NO_ANSWER: Mapping[str, Any] = {
 def settings_answerer(task: Task, settings: Settings) -> AnswerQuestion:
     """Return a function that asks the agent which `settings` describe."""
     parts = resolve_parts(
-        settings.graph,
-        settings=settings,
-        index=task.index,
-        task=task.instruction_text,
+        settings.graph, settings=settings, index=task.index, task=task.instruction_text
     )
     passages = warm_up(parts.retriever, task)
     warm_up_roles(parts, task, passages)
@@ -171,13 +168,7 @@ def search_agent(name: str, settings: Settings, **described: Any) -> EvalAgent:
 
     `Task.for_search` leaves out the metrics of answers. described: other fields of EvalAgent.
     """
-    return EvalAgent(
-        name,
-        settings,
-        search_answerer,
-        graph="none",
-        **described,
-    )
+    return EvalAgent(name, settings, search_answerer, graph="none", **described)
 
 
 _ANSWERS: Mapping[str, Callable[[Sequence[Passage]], str]] = {
@@ -211,14 +202,7 @@ def baseline_agent(
         return answer
 
     roles = {"planner": "none", "extractor": "none", "answerer": f"always {baseline}"}
-    return EvalAgent(
-        name,
-        settings,
-        make,
-        graph="none",
-        roles=roles,
-        **described,
-    )
+    return EvalAgent(name, settings, make, graph="none", roles=roles, **described)
 
 
 def graph_answerer(

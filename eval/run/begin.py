@@ -163,9 +163,7 @@ def begin_run(
     for question in task.questions:
         asked[question.id] = question.question
     folder = RunFolder.begin(
-        out,
-        manifest_of(task.questions, described, settings.prompts),
-        asked,
+        out, manifest_of(task.questions, described, settings.prompts), asked
     )
     settings = workers.paced(with_default_cache(settings, folder), concurrency)
     try:
@@ -180,13 +178,7 @@ def begin_run(
         if result.id not in remaining_ids and not (retry_errors and result.error)
     )
     return Run(
-        task,
-        pool,
-        folder,
-        concurrency,
-        tuple(results),
-        agent.seed,
-        retry_errors,
+        task, pool, folder, concurrency, tuple(results), agent.seed, retry_errors
     )
 
 
@@ -237,11 +229,7 @@ def remote_questions(
     else:
         corpus = None
     # bad records were reported where the questions come from
-    loaded = load_task(
-        **{**task, "corpus": corpus},
-        settings=settings,
-        strict=False,
-    )
+    loaded = load_task(**{**task, "corpus": corpus}, settings=settings, strict=False)
     answer = REMOTE_MAKERS[agent["make"]](loaded, settings)
     scorer = metric_scorer(agent["metrics"], cites=settings.style == "citing")
     return question_work(
@@ -266,13 +254,7 @@ def _pool(
         answer = agent.make(task, settings)
         scorer = metric_scorer(task.metrics, cites=settings.style == "citing")
         return Here(
-            question_work(
-                answer,
-                scorer,
-                mode=graph,
-                roles=roles,
-                traces=agent.traces,
-            )
+            question_work(answer, scorer, mode=graph, roles=roles, traces=agent.traces)
         )
     spec = WorkSpec(
         "ras_agent.eval.run.begin:remote_questions",
@@ -297,8 +279,7 @@ def _pool(
         },
     )
     return workers.pool(
-        spec,
-        {"replies": settings.cache, "facts": settings.triple_cache},
+        spec, {"replies": settings.cache, "facts": settings.triple_cache}
     )
 
 
@@ -331,11 +312,7 @@ def _described_settings(task: Task, settings: Settings) -> JSON:
             for name, value in description.items()
             if value not in (None, "answer")
         },
-        **settings.model_dump(
-            include=set(_CHOICES),
-            exclude_none=True,
-            mode="json",
-        ),
+        **settings.model_dump(include=set(_CHOICES), exclude_none=True, mode="json"),
         **described_request(settings),
         **({} if settings.thinking else {"thinking": False}),
         **pruning,

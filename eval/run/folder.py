@@ -163,10 +163,7 @@ class RunFolder:
     def _note_sitting(self, now: Mapping[str, Any]) -> None:
         """Note in the manifest the versions under which the run goes on, if they differ from its first ones."""
         manifest = self.manifest()
-        last = {
-            **manifest,
-            **(manifest.get("resumed") or [{}])[-1],
-        }
+        last = {**manifest, **(manifest.get("resumed") or [{}])[-1]}
         if changed := {
             name: now[name]
             for name in VERSIONS
@@ -177,8 +174,7 @@ class RunFolder:
                 {"started": now.get("started"), **changed},
             ]
             replace_file(
-                self.manifest_path,
-                _json({**manifest, "resumed": noted}, indent=2),
+                self.manifest_path, _json({**manifest, "resumed": noted}, indent=2)
             )
 
     @contextmanager
@@ -276,18 +272,11 @@ def _json(value: Mapping[str, Any], indent: int | None = None) -> bytes:
     """Encode a value as JSON in UTF-8 that any reader takes: lone surrogates become "?", NaN and infinities null."""
     try:
         text = json.dumps(
-            value,
-            ensure_ascii=False,
-            allow_nan=False,
-            indent=indent,
-            default=str,
+            value, ensure_ascii=False, allow_nan=False, indent=indent, default=str
         )
     except ValueError:
         text = json.dumps(
-            _finite(value),
-            ensure_ascii=False,
-            indent=indent,
-            default=str,
+            _finite(value), ensure_ascii=False, indent=indent, default=str
         )
     return text.encode("utf-8", "replace")
 

@@ -112,11 +112,7 @@ class Fork:
             settings.cache is not None
         ):  # the new run's own, which begins with the replies of the earlier one
             copy_replies(self.folder.replies_path, settings.cache)
-        parts_of = partial(
-            resolve_parts,
-            index=task.index,
-            task=task.instruction_text,
-        )
+        parts_of = partial(resolve_parts, index=task.index, task=task.instruction_text)
         whole = settings.model_copy(update={"replay": True})
         if self.from_hop is None:
             parts = parts_of(settings.graph, settings=whole)

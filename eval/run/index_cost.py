@@ -180,12 +180,7 @@ def _of_run(results: Iterable[Result], passages: int) -> ReadingCost | None:
     """Return what the run's extractor used for a passage, in the mean, replayed calls included; None without calls."""
     used = []
     for result in results:
-        used.append(
-            result.usage.get("by_role", {}).get(
-                "extractor",
-                {},
-            )
-        )
+        used.append(result.usage.get("by_role", {}).get("extractor", {}))
     calls, inputs, outputs = (
         sum(usage.get(name, 0) for usage in used)
         for name in ("calls", "input_tokens", "output_tokens")

@@ -71,12 +71,7 @@ def manifest_of(
     prompts_dir: str | Path | None = None,
 ) -> JSON:
     """Return the manifest of a run of `questions`. prompts_dir: prompts that replace the packaged ones."""
-    empty = {
-        "settings": {},
-        "seed": 0,
-        "retrieval_only": False,
-        "variant": {},
-    }
+    empty = {"settings": {}, "seed": 0, "retrieval_only": False, "variant": {}}
     return {
         "schema": SCHEMA,
         "version": VERSION,

@@ -139,11 +139,7 @@ class QuestionGraphIndex:
 def _facts_of(passage: Passage) -> PassageFacts:
     """Return a passage's facts; one without any is a node that has only its name."""
     facts = stated_facts(passage) or ()
-    return PassageFacts(
-        passage.id,
-        facts,
-        () if facts else (passage.title,),
-    )
+    return PassageFacts(passage.id, facts, () if facts else (passage.title,))
 
 
 _ASKED: ContextVar[QuestionGraphIndex | None] = ContextVar(
@@ -211,8 +207,7 @@ class _OfTheQuestion:
                 "no question is being asked: put the call into `with asking(question)`"
             )
         return question.retriever(self.name, self._embedder, self._options).retrieve(
-            query,
-            k,
+            query, k
         )
 
 
@@ -232,8 +227,7 @@ def digest_of_graphs(questions: Iterable[Question]) -> str:
     for question in questions:
         digest.update(
             json.dumps(
-                [question.id, question.graph.to_dict()],
-                ensure_ascii=True,
+                [question.id, question.graph.to_dict()], ensure_ascii=True
             ).encode()
         )
     return digest.hexdigest()

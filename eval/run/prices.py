@@ -132,11 +132,7 @@ def _price(entry: Any, where: str) -> Price:
         cached = entry["cached"]
     else:
         cached = entry["input"]
-    return Price(
-        float(entry["input"]),
-        float(entry["output"]),
-        float(cached),
-    )
+    return Price(float(entry["input"]), float(entry["output"]), float(cached))
 
 
 def cost_of(tokens: Mapping[str, Tokens], prices: Prices) -> Cost:

@@ -150,14 +150,8 @@ def result_of(
     trace: JSON | None = None,
 ) -> Result:
     """Return the result, not yet scored, of an agent that returned `out` (see ras_agent.graphs.state.Outputs)."""
-    passages = map(
-        Passage.from_dict,
-        out.get("passages", {}).values(),
-    )
-    calls = (out.get("usage") or {}).get(
-        "calls",
-        (),
-    )
+    passages = map(Passage.from_dict, out.get("passages", {}).values())
+    calls = (out.get("usage") or {}).get("calls", ())
     return Result(
         **_question_json(question),
         answer=out.get("answer", ""),
@@ -220,10 +214,7 @@ def table_rows(results: Sequence[Result]) -> list[JSON]:
 
 def error_dict(error: BaseException) -> JSON:
     """Return an exception as a result stores it."""
-    return {
-        "type": type(error).__name__,
-        "message": str(error)[:2000],
-    }
+    return {"type": type(error).__name__, "message": str(error)[:2000]}
 
 
 def token_use(calls: Iterable[Mapping[str, Any]]) -> JSON:

@@ -112,9 +112,7 @@ def _trace_of(
     if "searched" in output:
         found = {"passages": output["passages"], "stop_reason": output["stop_reason"]}
         return Trace.from_state(
-            {"question": output["searched"], **found},
-            mode,
-            roles,
+            {"question": output["searched"], **found}, mode, roles
         ).to_dict()
     return None
 
@@ -144,11 +142,7 @@ def evaluate(
             with _rare_collections():
                 asyncio.run(
                     run_questions(
-                        pool,
-                        todo,
-                        folder,
-                        concurrency=concurrency,
-                        on_end=on_end,
+                        pool, todo, folder, concurrency=concurrency, on_end=on_end
                     )
                 )
         except ModelRefused as error:

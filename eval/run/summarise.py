@@ -133,12 +133,7 @@ def _scores(results: Iterable[Result], seed: int) -> dict[str, JSON]:
 def _estimate(scores: Sequence[float], seed: int) -> JSON:
     # in one order whatever order the questions ended in, so that a resumed run has the same interval
     low, high = interval(sorted(scores), seed)
-    return {
-        "mean": fmean(sorted(scores)),
-        "low": low,
-        "high": high,
-        "n": len(scores),
-    }
+    return {"mean": fmean(sorted(scores)), "low": low, "high": high, "n": len(scores)}
 
 
 def _by(
@@ -149,10 +144,7 @@ def _by(
         if name := key(result):
             groups.setdefault(name, []).append(result)
     return {
-        name: {
-            "n": len(groups[name]),
-            "scores": _scores(groups[name], seed),
-        }
+        name: {"n": len(groups[name]), "scores": _scores(groups[name], seed)}
         for name in sorted(groups)
     }
 

@@ -157,8 +157,7 @@ def questions_of(manifest: Mapping[str, Any]) -> list[Question]:
         return []
     try:
         return benchmark(str(manifest["benchmark"])).load(
-            data,
-            on_bad=lambda error: None,
+            data, on_bad=lambda error: None
         )
     except (RasError, OSError):
         return []

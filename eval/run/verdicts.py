@@ -50,11 +50,7 @@ def deciding_metric(names: Sequence[str]) -> str:
     It is the one whose `Metric.decides` is the smallest number; where none has such a number, the first of `names`.
     """
     ranks = {name: rank for name in names if (rank := _rank(name)) is not None}
-    return min(
-        ranks,
-        key=lambda name: ranks[name],
-        default=next(iter(names), ""),
-    )
+    return min(ranks, key=lambda name: ranks[name], default=next(iter(names), ""))
 
 
 def right_answers(results: Sequence[Result], metric: str, cost: Cost) -> RightAnswers:

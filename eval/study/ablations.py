@@ -117,11 +117,7 @@ def ablations_design(task: Task, settings: Settings) -> Design:
         task.metrics[:2], "all_recall", "answer_in_facts", "answer_in_passages"
     )
     show = partial(
-        side_by_side,
-        metrics=columns,
-        headline=headline,
-        base=FULL,
-        left_out=left_out,
+        side_by_side, metrics=columns, headline=headline, base=FULL, left_out=left_out
     )
     return Design(
         "ablations",
@@ -137,12 +133,7 @@ def _without_planning(roles: AgentParts) -> AgentParts:
     extractor = (
         roles.extractor or ReadsNothing()
     )  # where the full loop reads no facts, this run does not either
-    return replace(
-        roles,
-        graph="single-shot",
-        planner=None,
-        extractor=extractor,
-    )
+    return replace(roles, graph="single-shot", planner=None, extractor=extractor)
 
 
 def _without_triples(roles: AgentParts) -> AgentParts:
@@ -151,12 +142,7 @@ def _without_triples(roles: AgentParts) -> AgentParts:
 
 def _without_retrieval(roles: AgentParts) -> AgentParts:
     preset = replace(roles.preset, from_memory=True)
-    return replace(
-        roles,
-        graph="ras",
-        planner=NeverRetrieves(),
-        preset=preset,
-    )
+    return replace(roles, graph="ras", planner=NeverRetrieves(), preset=preset)
 
 
 def _without_graph_tokens(roles: AgentParts) -> AgentParts:
@@ -169,9 +155,7 @@ def _without_graph_tokens(roles: AgentParts) -> AgentParts:
     else:
         planner = roles.planner
     return replace(
-        roles,
-        planner=planner,
-        answerer=roles.answerer.without_graph_tokens(),
+        roles, planner=planner, answerer=roles.answerer.without_graph_tokens()
     )
 
 

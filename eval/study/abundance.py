@@ -74,11 +74,7 @@ def abundance_design(
     scored = task.scored_by(metrics)
     runs = [
         EvalAgent(
-            FULL,
-            settings,
-            seed=seed,
-            make=asked_anyway(),
-            variant={"abundance": None},
+            FULL, settings, seed=seed, make=asked_anyway(), variant={"abundance": None}
         )
     ]
     names: dict[tuple[str, float], list[str]] = {}
@@ -158,8 +154,7 @@ class _Part:
             else:
                 questions = tuple(step.subquery for step in trace.steps)
                 facts = _first(
-                    self.order(question.question, trace.graph, questions),
-                    self.share,
+                    self.order(question.question, trace.graph, questions), self.share
                 )
             graph = kept_graph(trace.graph, facts)
             passages = kept_passages(
@@ -181,17 +176,10 @@ def _again(
     """Return an agent that repeats the hops of `trace` and finds in them only facts of `graph`, and `passages`."""
     replay = _Replay(trace, graph, passages)
     most = max((len(step.hits) for step in trace.steps), default=1)
-    limits = replace(
-        roles.limits,
-        max_hops=len(trace.steps) + 1,
-        k=max(most, 1),
-    )
+    limits = replace(roles.limits, max_hops=len(trace.steps) + 1, k=max(most, 1))
     from_memory = trace.stop_reason == "no_retrieval"
     preset = replace(
-        roles.preset,
-        early_stops=False,
-        bounded=False,
-        from_memory=from_memory,
+        roles.preset, early_stops=False, bounded=False, from_memory=from_memory
     )
     return assemble_agent(
         replace(
@@ -272,10 +260,7 @@ def _show(
 ) -> Shown:
     """Return a row for each share, and each order: the mean over its shuffles, and their lowest and highest score."""
     rows: list[JSON] = []
-    for (order, share), shuffles in sorted(
-        names.items(),
-        key=lambda item: item[0][0],
-    ):
+    for (order, share), shuffles in sorted(names.items(), key=lambda item: item[0][0]):
         row: JSON = {
             "order": order,
             "share": share,
@@ -426,9 +411,5 @@ def _blank(passage: Passage, spans: Sequence[tuple[int, int]]) -> Passage:
         for char, visible in zip(passage.text, is_visible, strict=True)
     )
     return Passage(
-        passage.id,
-        text,
-        passage.title,
-        passage.document_id,
-        passage.metadata,
+        passage.id, text, passage.title, passage.document_id, passage.metadata
     )

@@ -42,10 +42,7 @@ def removals(trace: Trace, answerer: Answerer) -> list[Removal]:
     that one falls.
     """
     outcome = Outcome(
-        trace.answer,
-        trace.abstained,
-        trace.citations,
-        facts=trace.graph.by_id,
+        trace.answer, trace.abstained, trace.citations, facts=trace.graph.by_id
     )
     proof = proof_citations(trace.question, outcome)
     if not proof:
@@ -57,12 +54,7 @@ def removals(trace: Trace, answerer: Answerer) -> list[Removal]:
         falls = canonical_key(after) != canonical_key(before)
         found.append(
             Removal(
-                one.passage_id,
-                one.start,
-                one.end,
-                number < len(proof),
-                falls,
-                after,
+                one.passage_id, one.start, one.end, number < len(proof), falls, after
             )
         )
     return found
@@ -93,10 +85,7 @@ def without(trace: Trace, citation: Citation) -> Trace:
         if sources or not fact.sources:
             facts.append(replace(fact, sources=sources))
     return replace(
-        trace,
-        passages=passages,
-        steps=steps,
-        graph=QuestionGraph(tuple(facts)),
+        trace, passages=passages, steps=steps, graph=QuestionGraph(tuple(facts))
     )
 
 
@@ -122,12 +111,7 @@ def _control(trace: Trace) -> Iterator[Citation]:
                 _inside(Source(passage.id, start, end), one) for one in trace.citations
             ):
                 yield Citation(
-                    0,
-                    passage.id,
-                    passage.title,
-                    start,
-                    end,
-                    passage.text[start:end],
+                    0, passage.id, passage.title, start, end, passage.text[start:end]
                 )
                 return
 
@@ -135,10 +119,7 @@ def _control(trace: Trace) -> Iterator[Citation]:
 def _answer(trace: Trace, answerer: Answerer) -> str:
     """Return what the answerer says to a run's evidence; blank where it abstains."""
     answer = answerer.answer(
-        trace.question,
-        trace.graph,
-        tuple(trace.passages.values()),
-        trace.steps,
+        trace.question, trace.graph, tuple(trace.passages.values()), trace.steps
     )
     if answer.abstained:
         return ""

@@ -49,19 +49,13 @@ def roles_design(
             )
     metrics = extended(task.metrics[:2], "all_recall", "sufficiency_precision")
     show = partial(
-        show_crossed,
-        cells=cells,
-        metrics=metrics,
-        titles=("planner", "answerer"),
+        show_crossed, cells=cells, metrics=metrics, titles=("planner", "answerer")
     )
     scored = task.scored_by(
         extended(task.metrics, "all_recall", "sufficiency_precision")
     )
     return Design(
-        "roles",
-        tuple((scored, run) for run in runs),
-        show,
-        task.benchmark.headline,
+        "roles", tuple((scored, run) for run in runs), show, task.benchmark.headline
     )
 
 
@@ -85,16 +79,8 @@ def sweep_design(
                 )
             )
     metrics = extended((task.benchmark.headline,), "all_recall")
-    show = partial(
-        show_crossed,
-        cells=cells,
-        metrics=metrics,
-        titles=("hops", "k"),
-    )
+    show = partial(show_crossed, cells=cells, metrics=metrics, titles=("hops", "k"))
     scored = task.scored_by(extended(task.metrics, "all_recall"))
     return Design(
-        "sweep",
-        tuple((scored, run) for run in runs),
-        show,
-        task.benchmark.headline,
+        "sweep", tuple((scored, run) for run in runs), show, task.benchmark.headline
     )

@@ -86,9 +86,7 @@ def extraction_answerer(extractor: Extractor) -> AnswerQuestion:
 
     async def ask(question: Question) -> Mapping[str, Any]:
         passage = Passage(
-            question.id,
-            question.question,
-            str(question.metadata.get("title", "")),
+            question.id, question.question, str(question.metadata.get("title", ""))
         )
         with metered(Ledger(role="extractor", hop=1)) as ledger:
             extraction = await acall(extractor, "extract", [passage], "")
@@ -168,9 +166,7 @@ def extractors_design(
             within[names[spec]] = name = f"{names[spec]} in the loop"
             variant = {"extractor": names[spec]}
             run = EvalAgent(
-                name,
-                settings.model_copy(update={"extractor": spec}),
-                variant=variant,
+                name, settings.model_copy(update={"extractor": spec}), variant=variant
             )
             runs.append((scored, run))
     show = partial(
@@ -186,11 +182,7 @@ def extractors_design(
     else:
         headline = "triple_soft_f1"
     return Design(
-        "extractors",
-        tuple(runs),
-        show,
-        headline,
-        next(iter(within.values()), ""),
+        "extractors", tuple(runs), show, headline, next(iter(within.values()), "")
     )
 
 
@@ -257,10 +249,7 @@ def _show(
     if within:
         base = next(iter(within.values()))
         inside = side_by_side(
-            {name: runs[name] for name in within.values()},
-            metrics,
-            metrics[0],
-            base,
+            {name: runs[name] for name in within.values()}, metrics, metrics[0], base
         )
         figures["loop"] = inside.figures
         parts.append(f"## In the loop\n\n{inside.markdown}")
@@ -334,12 +323,7 @@ def _gold_table(rows: Mapping[str, JSON]) -> str:
 
 def _dict(score: Estimate | None) -> JSON | None:
     if score:
-        return {
-            "mean": score.mean,
-            "low": score.low,
-            "high": score.high,
-            "n": score.n,
-        }
+        return {"mean": score.mean, "low": score.low, "high": score.high, "n": score.n}
     return None
 
 

@@ -107,10 +107,7 @@ def graph_pays_design(
         scored = task.scored_by(extended(task.metrics, "recall@5", "all_recall"))
     else:
         scored = task
-    columns = extended(
-        task.metrics[:2],
-        *(("recall@5", "all_recall") if gold else ()),
-    )
+    columns = extended(task.metrics[:2], *(("recall@5", "all_recall") if gold else ()))
     headline = task.benchmark.headline
     show = partial(
         _show,
@@ -119,12 +116,7 @@ def graph_pays_design(
         walking=walking,
         prices=prices,
     )
-    return Design(
-        "graph-pays",
-        tuple((scored, run) for run in runs),
-        show,
-        headline,
-    )
+    return Design("graph-pays", tuple((scored, run) for run in runs), show, headline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +179,7 @@ def _show(
     text = f"{_table(rows, metrics, headline)}\n\n{said}\n"
     return Shown(
         text,
-        {
-            "headline": headline,
-            "rows": [asdict(row) for row in rows],
-            "verdict": said,
-        },
+        {"headline": headline, "rows": [asdict(row) for row in rows], "verdict": said},
     )
 
 
@@ -204,11 +192,7 @@ def rows_of(
 ) -> list[GraphRow]:
     """Return a row for each run, those with a graph held against the best one without; `walking` names the former."""
     plain = {name: results for name, results in runs.items() if name not in walking}
-    base = max(
-        plain,
-        key=lambda name: _mean(plain[name], headline),
-        default="",
-    )
+    base = max(plain, key=lambda name: _mean(plain[name], headline), default="")
     tried = sum(name in walking for name in runs)
     rows = []
     for row in compared(runs, metrics, headline, base):
@@ -245,10 +229,7 @@ def spent_by(results: Sequence[Result], prices: Prices | None = None) -> Spent:
         known = None
     alone = all(result.at_once == 1 for result in results)
     return Spent(
-        median(result.seconds for result in results),
-        fmean(tokens),
-        known,
-        alone,
+        median(result.seconds for result in results), fmean(tokens), known, alone
     )
 
 
@@ -269,10 +250,7 @@ def verdict(rows: Sequence[GraphRow], headline: str) -> str:
             "--retry-errors asks them again."
         )
     base = max(plain, key=lambda row: _estimated(row, headline))
-    best = max(
-        with_graph,
-        key=lambda row: (_is_better(row), _estimated(row, headline)),
-    )
+    best = max(with_graph, key=lambda row: (_is_better(row), _estimated(row, headline)))
     assert best.difference is not None
     gap = best.difference.difference
     n = best.difference.n
@@ -382,6 +360,5 @@ def _table(rows: Sequence[GraphRow], metrics: Sequence[str], headline: str) -> s
     columns[f"{headline} − best without"] = lambda row: difference_text(row.difference)
     columns["p"] = lambda row: "" if row.p is None else f"{row.p:.4f}"
     return markdown_table(
-        list(columns),
-        [[tell(row) for tell in columns.values()] for row in rows],
+        list(columns), [[tell(row) for tell in columns.values()] for row in rows]
     )

@@ -150,15 +150,8 @@ def _oracles(
         if retrieval:
             gold = gold_passages(question, corpus[question.by_title])
             # a search that finds them all, however few a hop may bring
-            limits = replace(
-                roles.limits,
-                k=max(roles.limits.k, len(gold)),
-            )
-            roles = replace(
-                roles,
-                retriever=OracleRetriever(gold),
-                limits=limits,
-            )
+            limits = replace(roles.limits, k=max(roles.limits.k, len(gold)))
+            roles = replace(roles, retriever=OracleRetriever(gold), limits=limits)
         if within:
             return replace(roles, answerer=OracleAnswerer(question, within))
         return roles
@@ -395,12 +388,7 @@ def _in_passages(gold: str, passages: Sequence[Passage]) -> Answer | None:
                 gold,
                 (
                     Citation(
-                        1,
-                        passage.id,
-                        passage.title,
-                        0,
-                        len(passage.text),
-                        passage.text,
+                        1, passage.id, passage.title, 0, len(passage.text), passage.text
                     ),
                 ),
             )

@@ -56,11 +56,7 @@ def retrieval_design(
         for name in names
     )
     show = partial(
-        _show,
-        metrics=metrics,
-        headline=headline,
-        base=names[0],
-        depth=depth,
+        _show, metrics=metrics, headline=headline, base=names[0], depth=depth
     )
     return Design(
         "retrieval",
@@ -97,12 +93,7 @@ def _show(
         if name in metrics
     ]
     table = side_by_side(
-        runs,
-        metrics,
-        headline,
-        base,
-        columns=list(dict.fromkeys(columns)),
-        loop=False,
+        runs, metrics, headline, base, columns=list(dict.fromkeys(columns)), loop=False
     )
     curves = {}
     for name, results in runs.items():
@@ -114,11 +105,7 @@ def _show(
         "all-recall.svg": partial(lines, {name: _points(curve, "all_recall") for name, curve in curves.items()}, "k",
                                   "questions with all of them, %", title,),
     }  # fmt: skip
-    return Shown(
-        table.markdown,
-        {**table.figures, "curves": curves},
-        pictures,
-    )
+    return Shown(table.markdown, {**table.figures, "curves": curves}, pictures)
 
 
 def _curve(results: Sequence[Result], depth: int) -> list[JSON]:

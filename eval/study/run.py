@@ -146,14 +146,7 @@ class StudyFolder:
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """Replace a file of the folder."""
         self.write_text(
-            name,
-            json.dumps(
-                value,
-                ensure_ascii=False,
-                indent=2,
-                default=str,
-            )
-            + "\n",
+            name, json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n"
         )
 
     def write_text(self, name: str, text: str) -> None:

@@ -72,13 +72,7 @@ def compared(
         if headline in result.scores:
             base_scores[result.id] = result.scores[headline]
     return [
-        _row(
-            name,
-            results,
-            metrics,
-            headline,
-            base_scores if name != base else {},
-        )
+        _row(name, results, metrics, headline, base_scores if name != base else {})
         for name, results in counted.items()
     ]
 
@@ -95,10 +89,7 @@ def matrix(
     columns = tuple(dict.fromkeys(column for _, column in cells))
 
     def cell(row: str, column: str) -> Estimate | None:
-        results = runs.get(
-            cells.get((row, column), ""),
-            (),
-        )
+        results = runs.get(cells.get((row, column), ""), ())
         return mean_score(score_columns(results).get(metric, ()))
 
     rows_of_cells = tuple(
@@ -140,8 +131,7 @@ def markdown_rows(
             f"{row.difference.permutation_p:.4f}" if row.difference else ""
         )
     return markdown_table(
-        list(columns),
-        [[tell(row) for tell in columns.values()] for row in rows],
+        list(columns), [[tell(row) for tell in columns.values()] for row in rows]
     )
 
 
@@ -207,10 +197,7 @@ def side_by_side(
         + "\n"
         + left_out_lines(left_out)
     )
-    return Shown(
-        text,
-        {"rows": [asdict(row) for row in rows]},
-    )
+    return Shown(text, {"rows": [asdict(row) for row in rows]})
 
 
 def show_crossed(
@@ -233,11 +220,7 @@ def show_crossed(
     pictures = {}
     for table in tables:
         pictures[f"{table.metric.replace('@', '-at-')}.svg"] = partial(heat_map, table)
-    return Shown(
-        text,
-        {"matrices": [table.to_dict() for table in tables]},
-        pictures,
-    )
+    return Shown(text, {"matrices": [table.to_dict() for table in tables]}, pictures)
 
 
 def left_out_lines(left_out: Sequence[LeftOut]) -> str:
@@ -271,8 +254,7 @@ def heat_map(table: ScoreMatrix, title: str = "") -> str:
         [cell.mean if cell else float("nan") for cell in row] for row in table.cells
     ]
     with new_figure(
-        3.6 + 1.35 * len(table.columns),
-        2.0 + 0.62 * len(table.rows),
+        3.6 + 1.35 * len(table.columns), 2.0 + 0.62 * len(table.rows)
     ) as figure:
         axes = figure.subplots()
         finite = [mean for row in means for mean in row if mean == mean]
@@ -288,14 +270,7 @@ def heat_map(table: ScoreMatrix, title: str = "") -> str:
         for y, row in enumerate(table.cells):
             for x, cell in enumerate(row):
                 if cell is None:
-                    axes.text(
-                        x,
-                        y,
-                        "–",
-                        ha="center",
-                        va="center",
-                        color="#111",
-                    )
+                    axes.text(x, y, "–", ha="center", va="center", color="#111")
                     continue
                 dark = cell.mean > low + 0.55 * (high - low)
                 text = (
@@ -320,10 +295,7 @@ def heat_map(table: ScoreMatrix, title: str = "") -> str:
             rotation=rotation,
             ha="right" if rotation else "center",
         )
-        axes.set_yticks(
-            range(len(table.rows)),
-            [_short(name) for name in table.rows],
-        )
+        axes.set_yticks(range(len(table.rows)), [_short(name) for name in table.rows])
         axes.tick_params(length=0)
         for spine in axes.spines.values():
             spine.set_visible(False)
@@ -357,12 +329,7 @@ def lines(
                 lows = [100 * point[2] for point in points]
                 highs = [100 * point[3] for point in points]
                 axes.fill_between(
-                    xs,
-                    lows,
-                    highs,
-                    color=colour,
-                    alpha=0.15,
-                    linewidth=0,
+                    xs, lows, highs, color=colour, alpha=0.15, linewidth=0
                 )
         axes.grid(alpha=0.3)
         axes.set_xlabel(x_title)

@@ -103,10 +103,7 @@ class GraphSearch:
         self._parts = parts = parts or search_parts(**arguments)
         self._rewards = rewards
         self._whole_graph = whole_graph
-        self._task = arguments.get(
-            "task",
-            "",
-        )
+        self._task = arguments.get("task", "")
         self._prompt = load("react")
         self._records = Records()
         self._limits = parts.preset.limits(parts.limits)
@@ -123,13 +120,7 @@ class GraphSearch:
             nodes.merge(),
             _limits_end,
         )
-        self._begin_episode(
-            Question(
-                "",
-                "(no question)",
-                (),
-            )
-        )
+        self._begin_episode(Question("", "(no question)", ()))
         self.done = True  # until the first reset
 
     # ---- what a trainer calls
@@ -150,9 +141,7 @@ class GraphSearch:
                 if name not in _ROWS_OWN and value is not None
             }
             record = QuestionRecord(
-                {**known, "question": question} if question else known,
-                "row",
-                0,
+                {**known, "question": question} if question else known, "row", 0
             )
             found = read_question(
                 record
@@ -175,16 +164,12 @@ class GraphSearch:
     @documented(NEIGHBOURS)
     def neighbours(self, entity: str) -> str:
         return self._look(
-            entity,
-            lambda name: neighbours_result(name, self._graph_shown()),
+            entity, lambda name: neighbours_result(name, self._graph_shown())
         )
 
     @documented(READ)
     def read(self, passage: str) -> str:
-        return self._look(
-            passage,
-            lambda name: read_result(name, self.passages),
-        )
+        return self._look(passage, lambda name: read_result(name, self.passages))
 
     @documented(FINISH)
     def finish(self, reason: str, answer: str = "") -> str:
@@ -193,12 +178,7 @@ class GraphSearch:
             self._refusal(
                 FINISH.name
             )  # counts the call, which is always one that can be followed
-            instead = self._decide(
-                Plan(
-                    "sufficient",
-                    reason=reason,
-                )
-            )
+            instead = self._decide(Plan("sufficient", reason=reason))
             if instead:
                 return instead
         self._end(_as_text(answer))
@@ -223,18 +203,12 @@ class GraphSearch:
     def reward_parts(self) -> dict[str, float]:
         """Return the parts of the reward that have a weight and apply. Raises the error that a tool has raised."""
         self._settle()
-        return parts_of(
-            self._episode(),
-            self._rewards,
-        )
+        return parts_of(self._episode(), self._rewards)
 
     @property
     def support_gains(self) -> tuple[float, ...]:
         """Return for each search so far the share of the gold passages that it reached first: rewards hop by hop."""
-        return support_gains(
-            self.question,
-            self._hops(),
-        )
+        return support_gains(self.question, self._hops())
 
     @property
     def searches_left(self) -> int:
@@ -259,12 +233,7 @@ class GraphSearch:
     @property
     def passages(self) -> tuple[Passage, ...]:
         """Return what the searches have found, in the order of the numbers that the policy is shown."""
-        return tuple(
-            map(
-                self._records.passage,
-                self._state["passages"].values(),
-            )
-        )
+        return tuple(map(self._records.passage, self._state["passages"].values()))
 
     @property
     def outcome(self) -> Outcome:
@@ -289,10 +258,7 @@ class GraphSearch:
             self._invented
         ) = 0
         self._error: Exception | None = None
-        self._state: JSON = {
-            "question": question.question,
-            "remaining_steps": _STEPS,
-        }
+        self._state: JSON = {"question": question.question, "remaining_steps": _STEPS}
         self._run(nodes.begin())
         self._state |= {
             "steps": [],
@@ -317,17 +283,8 @@ class GraphSearch:
         self._looks = 0
         step = self.steps[-1]
         if self._whole_graph:
-            step = replace(
-                step,
-                new_triple_ids=tuple(self.graph.by_id),
-            )
-        shown = self._shown(
-            search_result(
-                step,
-                self._graph_shown(),
-                self.passages,
-            )
-        )
+            step = replace(step, new_triple_ids=tuple(self.graph.by_id))
+        shown = self._shown(search_result(step, self._graph_shown(), self.passages))
         if self.stop_reason:
             return f"{shown}\n{self._end_told()}"
         return shown
@@ -362,11 +319,7 @@ class GraphSearch:
 
     def _run(self, body: NodeBody) -> None:
         """Run a node's body and add its update to the state. What a role raises is raised."""
-        work = body(
-            self._state,
-            self._limits,
-            self._records,
-        )
+        work = body(self._state, self._limits, self._records)
         reply: object = None
         while not isinstance(work, Mapping):
             try:
@@ -375,33 +328,20 @@ class GraphSearch:
                 work = ended.value
                 continue
             try:
-                reply = call(
-                    role_call.role,
-                    role_call.method,
-                    *role_call.args,
-                )
+                reply = call(role_call.role, role_call.method, *role_call.args)
             except Exception as error:
                 self._error = error
                 raise
         for key, value in work.items():
             if key in ("steps", "plans", "failures") and value is not None:
-                value = [
-                    *self._state[key],
-                    *value,
-                ]
+                value = [*self._state[key], *value]
             elif key == "passages" and value is not None:
-                value = {
-                    **self._state[key],
-                    **value,
-                }
+                value = {**self._state[key], **value}
             self._state[key] = value
 
     def _look(self, name: object, result: Callable[[str], str]) -> str:
         name = _as_text(name)
-        refusal = self._refusal(
-            name,
-            left=self._looks < MOST_LOOKS,
-        )
+        refusal = self._refusal(name, left=self._looks < MOST_LOOKS)
         if refusal:
             return refusal
         self._looks += 1
@@ -433,10 +373,7 @@ class GraphSearch:
         """Return what a policy is shown where the loop has ended."""
         if self.done:
             return ENDED
-        why = _ENDS.get(
-            self.stop_reason,
-            self.stop_reason,
-        )
+        why = _ENDS.get(self.stop_reason, self.stop_reason)
         return self._shown(
             f"(the research has ended: {why}. Call finish with the answer)"
         )
@@ -445,11 +382,7 @@ class GraphSearch:
         """Return the part of the question's graph that the policy sees: all of it, unless facts are pruned."""
         pruner = self._parts.pruner
         if pruner:
-            return pruner.prune(
-                self.question.question,
-                self.graph,
-                self.steps,
-            )
+            return pruner.prune(self.question.question, self.graph, self.steps)
         return self.graph
 
     def _shown(self, text: str) -> str:
@@ -458,8 +391,7 @@ class GraphSearch:
 
     def _first_turns(self) -> list[dict[str, str]]:
         turns = self._prompt.fill(
-            task=task_block(self._task),
-            question=as_data(self._state["question"]),
+            task=task_block(self._task), question=as_data(self._state["question"])
         )
         return [{"role": turn.role, "content": turn.text} for turn in turns]
 
@@ -520,20 +452,11 @@ class _StatedAnswer:
         steps: Sequence[Step],
     ) -> Answer:
         evidence = NumberedEvidence(tuple(passages))
-        cited = read_citations(
-            self._text,
-            evidence.passage_ids(),
-        )
+        cited = read_citations(self._text, evidence.passage_ids())
         self.invented = len(cited.invented)
         text = cited.bare.strip()
         return Answer(
-            text,
-            evidence.citations(
-                cited.numbers,
-                text,
-                question,
-            ),
-            abstained=not text,
+            text, evidence.citations(cited.numbers, text, question), abstained=not text
         )
 
 
@@ -555,15 +478,9 @@ class EnvironmentFactory:
 
     def __call__(self) -> GraphSearch:
         """Return a new environment."""
-        task = self.arguments.get(
-            "task",
-            "",
-        )
+        task = self.arguments.get("task", "")
         return GraphSearch(
-            self._parts,
-            rewards=self.rewards,
-            whole_graph=self.whole_graph,
-            task=task,
+            self._parts, rewards=self.rewards, whole_graph=self.whole_graph, task=task
         )
 
     @cached_property

@@ -47,14 +47,8 @@ class RandomPolicy:
         if not environment.searches_left or (
             environment.steps and self._random.random() < self.finish
         ):
-            return ToolCall(
-                FINISH.name,
-                {FINISH.argument: "enough"},
-            )
-        return ToolCall(
-            "search",
-            {"query": self._query(environment)},
-        )
+            return ToolCall(FINISH.name, {FINISH.argument: "enough"})
+        return ToolCall("search", {"query": self._query(environment)})
 
     def _query(self, environment: GraphSearch) -> str:
         question = environment.question.question
@@ -83,39 +77,21 @@ def play(environment: GraphSearch, policy: Player, row: Mapping[str, Any]) -> JS
     *system, user = row.get("prompt") or [{"role": "user", "content": ""}]
     messages: list[JSON] = [
         *system,
-        {
-            **user,
-            "content": user["content"] + environment.reset(**row),
-        },
+        {**user, "content": user["content"] + environment.reset(**row)},
     ]
     while not environment.done and len(messages) < 2 * _MOST_CALLS:
         action = policy.act(environment)
         if action.name not in _TOOLS:
             raise UnknownName("tool", action.name, _TOOLS)
-        shown = getattr(
-            environment,
-            action.name,
-        )(**action.arguments)
-        function = {
-            "name": action.name,
-            "arguments": dict(action.arguments),
-        }
+        shown = getattr(environment, action.name)(**action.arguments)
+        function = {"name": action.name, "arguments": dict(action.arguments)}
         messages += [
             {
                 "role": "assistant",
                 "content": "",
-                "tool_calls": [
-                    {
-                        "type": "function",
-                        "function": function,
-                    }
-                ],
+                "tool_calls": [{"type": "function", "function": function}],
             },
-            {
-                "role": "tool",
-                "name": action.name,
-                "content": shown,
-            },
+            {"role": "tool", "name": action.name, "content": shown},
         ]
     parts = environment.reward_parts
     tools = [tool.schema(everything=True) for tool in TOOLS]

@@ -82,10 +82,7 @@ class Rewards:
         given: dict[str, float] = {}
         for part in fields(self):
             if part.name != "metrics":
-                given[part.name] = getattr(
-                    self,
-                    part.name,
-                )
+                given[part.name] = getattr(self, part.name)
         given |= self.metrics
         return {name: float(weight) for name, weight in given.items() if weight}
 
@@ -118,10 +115,7 @@ class Rewards:
         """Return the weighted sum of parts; one that is missing, because it does not apply, adds nothing."""
         total = 0.0
         for name, weight in self.weights().items():
-            total += weight * parts.get(
-                name,
-                0.0,
-            )
+            total += weight * parts.get(name, 0.0)
         return total
 
 
@@ -203,15 +197,7 @@ def _part(name: str, episode: Episode) -> float | None:
             return len(episode.hops) / episode.max_hops
         case "tokens":
             return episode.shown / 1000
-    score = find_metric(
-        _OF_METRICS.get(
-            name,
-            name,
-        )
-    ).score(
-        question,
-        outcome,
-    )
+    score = find_metric(_OF_METRICS.get(name, name)).score(question, outcome)
     if score and name in _FINDS_INSIDE:
         return score * _brevity(question, outcome)
     return score
@@ -220,20 +206,8 @@ def _part(name: str, episode: Episode) -> float | None:
 def _new_support(episode: Episode) -> float:
     """Return the share of the gold passages reached, shared out over the searches where these are more than those."""
     needed = len(set(episode.question.supporting))
-    reached = sum(
-        support_gains(
-            episode.question,
-            episode.hops,
-        )
-    )
-    return reached * min(
-        1.0,
-        needed
-        / max(
-            1,
-            len(episode.hops),
-        ),
-    )
+    reached = sum(support_gains(episode.question, episode.hops))
+    return reached * min(1.0, needed / max(1, len(episode.hops)))
 
 
 def _abstention(episode: Episode) -> float:
@@ -253,10 +227,7 @@ def _citations(episode: Episode) -> float | None:
     """Return the answer's F1 times that of what it cites; None where nothing says what is right."""
     question = episode.question
     outcome = episode.outcome
-    right = find_metric("f1").score(
-        question,
-        outcome,
-    )
+    right = find_metric("f1").score(question, outcome)
     if right is None:
         return None
     if episode.invented or not right:
@@ -275,28 +246,16 @@ def _brevity(question: Question, outcome: Outcome) -> float:
     """Return 1.0 for an answer of at most three times the words of the longest gold answer, less for a longer one."""
     longest = 1
     for answer in question.answers:
-        longest = max(
-            longest,
-            len(answer.split()),
-        )
-    words = max(
-        len(outcome.answer.split()),
-        1,
-    )
+        longest = max(longest, len(answer.split()))
+    words = max(len(outcome.answer.split()), 1)
     return min(1.0, _MOST_TIMES_LONGER * longest / words)
 
 
 def _evidence_holds_answer(question: Question, outcome: Outcome) -> bool:
     """Tell whether the passages hold a gold answer; for yes and no, whether all gold passages are among them."""
-    held = find_metric("answer_in_passages").score(
-        question,
-        outcome,
-    )
+    held = find_metric("answer_in_passages").score(question, outcome)
     if held is None:
-        held = find_metric("all_recall").score(
-            question,
-            outcome,
-        )
+        held = find_metric("all_recall").score(question, outcome)
     return bool(held)
 
 

@@ -59,10 +59,7 @@ class Policy:
         by verifiers' harnesses and others. Raises SettingsError where neither is set.
         """
         if url := environment.get("AGL_OPENAI_BASE_URL"):
-            return cls(
-                url,
-                key=environment.get("AGL_KEY", ""),
-            )
+            return cls(url, key=environment.get("AGL_KEY", ""))
         if url := environment.get("OPENAI_BASE_URL"):
             return cls(
                 url,
@@ -156,11 +153,7 @@ def rollout_agent(
     }
     if isinstance(policy, Policy):
         for role in ("extractor", "answerer", "rewriter", "llm"):
-            _refuse_policy(
-                role,
-                arguments.get(role) or getattr(settings, role),
-                policy,
-            )
+            _refuse_policy(role, arguments.get(role) or getattr(settings, role), policy)
     planner: Any = policy.chat_model(settings) if isinstance(policy, Policy) else policy
     _refuse_other_loops(settings, planner)
     own = {
@@ -171,13 +164,7 @@ def rollout_agent(
         "rewriter": settings.rewriter or _FIXED,
     }
     layout = settings.layout or "dialogue"
-    fixed_settings = settings.model_copy(
-        update={
-            **fixed,
-            **own,
-            "layout": layout,
-        }
-    )
+    fixed_settings = settings.model_copy(update={**fixed, **own, "layout": layout})
     return create_agent(
         settings.graph,
         planner=planner,
@@ -262,13 +249,7 @@ async def aroll_out(
 ) -> Rollout:
     """Do the same as `roll_out`, for coroutines."""
     out = await agent.ainvoke({"question": question.question})
-    return _scored(
-        agent,
-        out,
-        question,
-        rewards,
-        own_answer,
-    )
+    return _scored(agent, out, question, rewards, own_answer)
 
 
 def _scored(
@@ -295,16 +276,8 @@ def _scored(
     if own_answer:
         answer = ""
         if out["plans"]:
-            answer = out["plans"][-1].get(
-                "answer",
-                "",
-            )
-        outcome = replace(
-            outcome,
-            answer=answer,
-            abstained=not answer,
-            citations=(),
-        )
+            answer = out["plans"][-1].get("answer", "")
+        outcome = replace(outcome, answer=answer, abstained=not answer, citations=())
     calls = [call for call in out["usage"]["calls"] if call["role"] == "planner"]
     passages = {name: Passage.from_dict(data) for name, data in out["passages"].items()}
     episode = Episode(
@@ -317,18 +290,12 @@ def _scored(
         calls=len(calls),
         followed=_followed(out["plans"]),
         finished=ended_well(out["stop_reason"]),
-        shown=max(
-            (call["input_tokens"] for call in calls),
-            default=0,
-        ),
+        shown=max((call["input_tokens"] for call in calls), default=0),
         max_hops=_max_hops(agent, out),
     )
     parts = parts_of(episode, rewards)
     return Rollout(
-        rewards.total(parts),
-        parts,
-        "" if outcome.abstained else outcome.answer,
-        out,
+        rewards.total(parts), parts, "" if outcome.abstained else outcome.answer, out
     )
 
 
@@ -336,10 +303,7 @@ def _max_hops(agent: Agent, out: Mapping[str, Any]) -> int:
     """Return how many searches a run may make; of a graph that is built another way, how many it made."""
     if isinstance(agent.builder, AgentGraph):
         return agent.builder.limits.max_hops
-    return max(
-        len(out["steps"]),
-        1,
-    )
+    return max(len(out["steps"]), 1)
 
 
 def _followed(plans: Sequence[JSON]) -> int:
@@ -379,10 +343,7 @@ def read_rewards(texts: Sequence[str]) -> Rewards:
             raise SettingsError(
                 f"a reward is NAME=WEIGHT, such as f1=1, not {text!r}"
             ) from None
-    own: dict[str, Any] = dict.fromkeys(
-        parts,
-        0.0,
-    )
+    own: dict[str, Any] = dict.fromkeys(parts, 0.0)
     metrics = {}
     for name, number in weights.items():
         if name in parts:
@@ -416,11 +377,6 @@ async def apost_reward(url: str, key: str, rollout: Rollout) -> None:
         "source": "agent",
         "reason": rollout.output["stop_reason"],
     }
-    await Endpoint.with_key(
-        url,
-        key,
-    ).post(
-        "",
-        {"event_type": "reward", "data": data},
-        _POST_SECONDS,
+    await Endpoint.with_key(url, key).post(
+        "", {"event_type": "reward", "data": data}, _POST_SECONDS
     )

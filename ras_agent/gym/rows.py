@@ -16,14 +16,7 @@ def row_of(question: Question) -> JSON:
     prompt: the system turn of a planner that calls tools, and an empty turn of the user, to which trainers append what
     `reset` returns. hops: of the gold answer, None where they are unknown.
     """
-    system = (
-        load("react")
-        .fill(
-            task="",
-            question="",
-        )[0]
-        .text
-    )
+    system = load("react").fill(task="", question="")[0].text
     gold = list(question.supporting)
     return {
         "prompt": [
@@ -58,13 +51,7 @@ def log_parts(
     parts: dict[str, list[float]] = {}
     for environment in environments:
         for name, value in environment.reward_parts.items():
-            parts.setdefault(
-                name,
-                [],
-            ).append(value)
+            parts.setdefault(name, []).append(value)
     for name, values in parts.items():
-        log_metric(
-            f"parts/{name}",
-            sum(values) / len(values),
-        )
+        log_metric(f"parts/{name}", sum(values) / len(values))
     return [None] * len(environments)

@@ -48,26 +48,12 @@ def to_graphml(graph: QuestionGraph) -> str:
                     "attr.type": kind,
                 },
             )
-    body = ET.SubElement(
-        root,
-        "graph",
-        {"id": "question", "edgedefault": "directed"},
-    )
+    body = ET.SubElement(root, "graph", {"id": "question", "edgedefault": "directed"})
     nodes = {key: f"n{index}" for index, key in enumerate(graph.entities)}
     for key, entity in graph.entities.items():
-        node = ET.SubElement(
-            body,
-            "node",
-            {"id": nodes[key]},
-        )
+        node = ET.SubElement(body, "node", {"id": nodes[key]})
         hop = min(map(first_hop, graph.touching(key)))
-        _data(
-            node,
-            label=entity.label,
-            key=key,
-            forms=_json(entity.forms),
-            hop=hop,
-        )
+        _data(node, label=entity.label, key=key, forms=_json(entity.forms), hop=hop)
     disputed = {fact.id for group in graph.conflicts for fact in group}
     for name, fact in graph.by_id.items():
         edge = _edge(
@@ -77,26 +63,14 @@ def to_graphml(graph: QuestionGraph) -> str:
             nodes[canonical_key(fact.object)],
         )
         support = len({source.passage_id for source in fact.sources})
-        _data(
-            edge,
-            label=fact.predicate,
-            hop=first_hop(fact),
-            support=support,
-        )
+        _data(edge, label=fact.predicate, hop=first_hop(fact), support=support)
         _data(
             edge,
             conflict=name in disputed,
             sources=_json([source.to_dict() for source in fact.sources]),
         )
     ET.indent(root)
-    return (
-        ET.tostring(
-            root,
-            encoding="unicode",
-            xml_declaration=False,
-        )
-        + "\n"
-    )
+    return ET.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 
 
 def to_mermaid(graph: QuestionGraph, max_facts: int = 200) -> str:
@@ -141,15 +115,7 @@ def _label(text: str) -> str:
 
 
 def _edge(body: ET.Element, name: str, source: str, target: str) -> ET.Element:
-    return ET.SubElement(
-        body,
-        "edge",
-        {
-            "id": name,
-            "source": source,
-            "target": target,
-        },
-    )
+    return ET.SubElement(body, "edge", {"id": name, "source": source, "target": target})
 
 
 def _data(element: ET.Element, **values: str | int | float | bool) -> None:
@@ -158,11 +124,7 @@ def _data(element: ET.Element, **values: str | int | float | bool) -> None:
             text = str(value).lower()
         else:
             text = NOT_XML.sub("\ufffd", str(value))
-        ET.SubElement(
-            element,
-            "data",
-            {"key": f"{element.tag}-{name}"},
-        ).text = text
+        ET.SubElement(element, "data", {"key": f"{element.tag}-{name}"}).text = text
 
 
 def _json(value: object) -> str:

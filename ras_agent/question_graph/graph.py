@@ -37,11 +37,7 @@ class QuestionGraph:
     hidden_facts: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self,
-            "readings",
-            readings_of(self.readings),
-        )
+        object.__setattr__(self, "readings", readings_of(self.readings))
 
     def merge(self, triples: Iterable[Triple]) -> Self:
         """Return the graph with `triples` added. A hidden fact that is among them becomes visible again.
@@ -164,12 +160,7 @@ class QuestionGraph:
             kept = set(keep)
             for group in conflicts_of(self._valued_facts):
                 kept.update(fact.id for fact in group)
-            hidden_facts = _least_useful(
-                facts,
-                max_facts,
-                question,
-                kept,
-            )
+            hidden_facts = _least_useful(facts, max_facts, question, kept)
         if hidden_facts == self.hidden_facts:
             return self
         return replace(self, hidden_facts=hidden_facts)
@@ -303,12 +294,7 @@ def dump_fact(
         for reading in readings:
             sources_read = [place[source] for source in reading.sources]
             data["readings"].append(
-                [
-                    reading.subject,
-                    reading.predicate,
-                    reading.object,
-                    sources_read,
-                ]
+                [reading.subject, reading.predicate, reading.object, sources_read]
             )
     return data
 
@@ -322,14 +308,7 @@ def _load_fact(data: Mapping[str, Any]) -> Iterable[Triple]:
     try:
         for subject, predicate, object_, indexes in data["readings"]:
             sources = tuple(fact.sources[index] for index in indexes)
-            readings.append(
-                Triple(
-                    subject,
-                    predicate,
-                    object_,
-                    sources,
-                )
-            )
+            readings.append(Triple(subject, predicate, object_, sources))
     except IndexError as error:
         raise ValueError(
             f"fact {fact.id}: a reading names a source that it does not have"
@@ -340,12 +319,7 @@ def _load_fact(data: Mapping[str, Any]) -> Iterable[Triple]:
 def _dump_reading(reading: Triple) -> list[Any]:
     """Return [subject, predicate, object, [[passage_id, start, end, hop, subquery, extractor], ...]]."""
     sources = [_place(source) for source in reading.sources]
-    return [
-        reading.subject,
-        reading.predicate,
-        reading.object,
-        sources,
-    ]
+    return [reading.subject, reading.predicate, reading.object, sources]
 
 
 def _place(source: Source) -> list[Any]:
@@ -357,8 +331,5 @@ def _load_reading(data: list[Any]) -> Triple:
     """Return the reading that `_dump_reading` wrote."""
     subject, predicate, object_, sources = data
     return Triple(
-        subject,
-        predicate,
-        object_,
-        tuple(Source(*source) for source in sources),
+        subject, predicate, object_, tuple(Source(*source) for source in sources)
     )

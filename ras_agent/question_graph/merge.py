@@ -112,20 +112,12 @@ def first_hop(fact: Triple) -> int:
 def _entity(key: str, label_counts: Mapping[str, int], others: Iterable[str]) -> Entity:
     if len(label_counts) == 1 and not others:
         (label,) = label_counts
-        return Entity(
-            key,
-            label,
-            (label,),
-        )
+        return Entity(key, label, (label,))
     label = min(
         label_counts,
         key=lambda surface: (-label_counts[surface], *_preference((surface,))),
     )
-    return Entity(
-        key,
-        label,
-        tuple(sorted({*label_counts, *others})),
-    )
+    return Entity(key, label, tuple(sorted({*label_counts, *others})))
 
 
 def _combine(alike: Sequence[Triple]) -> Triple:

@@ -80,26 +80,13 @@ def proof_of(
     all_borne: set[str] = set()
     for citation in cited:
         number = citation.number
-        sentence = _sentence(
-            citation,
-            read[number],
-            known,
-        )
+        sentence = _sentence(citation, read[number], known)
         sentences.append(sentence)
-        wanted[number] = _answer_in(
-            citation,
-            answer,
-            known,
-            asked,
-        )
+        wanted[number] = _answer_in(citation, answer, known, asked)
         borne[number] = asked.intersection(sentence.names)
         all_borne |= borne[number]
     best: tuple[ProofStep, ...] = ()
-    for way in _ways(
-        sentences,
-        asked,
-        wanted,
-    ):
+    for way in _ways(sentences, asked, wanted):
         bears = set[str]().union(*[borne[step.citation] for step in way])
         if bears == all_borne and _rank(way) > _rank(best):
             best = way
@@ -127,13 +114,7 @@ def _known_names(
         for fact in read[citation.number]:
             ends += [fact.subject, fact.object]
     known: dict[str, str] = {}
-    for label in reversed(
-        [
-            *labels,
-            *ends,
-            *quoted,
-        ]
-    ):
+    for label in reversed([*labels, *ends, *quoted]):
         if is_name(label):
             known[canonical_key(label)] = label
     return known
@@ -166,37 +147,19 @@ def _ways(
                 yield (
                     *way,
                     ProofStep(
-                        label,
-                        answer,
-                        one.number,
-                        _between(one, key, answer_key),
+                        label, answer, one.number, _between(one, key, answer_key)
                     ),
                 )
             for name, text in one.names.items():
                 if name not in seen and name != answer_key:
                     facts = _between(one, key, name)
-                    step = ProofStep(
-                        label,
-                        text,
-                        one.number,
-                        facts,
-                    )
-                    yield from further(
-                        name,
-                        text,
-                        (*way, step),
-                        seen | {name},
-                    )
+                    step = ProofStep(label, text, one.number, facts)
+                    yield from further(name, text, (*way, step), seen | {name})
 
     for one in sentences:
         for key in one.names:
             if key in asked:
-                yield from further(
-                    key,
-                    one.names[key],
-                    (),
-                    frozenset({key}),
-                )
+                yield from further(key, one.names[key], (), frozenset({key}))
 
 
 def _between(sentence: _Sentence, start: str, end: str) -> tuple[str, ...]:
@@ -219,11 +182,9 @@ def _sentence(
     title_spans = name_spans(title)
     names = {}
     for key, label in known.items():
-        if _holds(
-            citation.quote,
-            label,
-            quote_spans,
-        ) or _holds(title, label, title_spans):
+        if _holds(citation.quote, label, quote_spans) or _holds(
+            title, label, title_spans
+        ):
             names[key] = label
     sides = {}
     further = [canonical_key(title)]
@@ -243,18 +204,9 @@ def _holds(text: str, label: str, spans: Sequence[tuple[int, int]]) -> bool:
     "History of Ulm" and "2018 Ulm" hold "Ulm", "Ulm Minster" does not. A single word has to be written as in the name,
     so that a page called "River" is not in every text of rivers.
     """
-    bare = re.sub(
-        r"^(?:the|a|an)\s+",
-        "",
-        label,
-        flags=re.IGNORECASE,
-    )
+    bare = re.sub(r"^(?:the|a|an)\s+", "", label, flags=re.IGNORECASE)
     ignore = re.IGNORECASE if " " in bare else re.NOFLAG
-    for match in re.finditer(
-        rf"(?<!\w){re.escape(bare)}(?!\w)",
-        text,
-        ignore,
-    ):
+    for match in re.finditer(rf"(?<!\w){re.escape(bare)}(?!\w)", text, ignore):
         if not any(_is_part(match.span(), span, text) for span in spans):
             return True
     return False
@@ -277,23 +229,13 @@ def _names_in_question(label: str, question: str) -> bool:
     >>> _names_in_question("River", "Who lives at the river that passes Ulm?")
     False
     """
-    if _holds(
-        question,
-        label,
-        name_spans(question),
-    ):
+    if _holds(question, label, name_spans(question)):
         return True
     word = rf"(?<!\w){re.escape(label)}(?!\w)"
-    if not re.search(
-        word,
-        question,
-        re.IGNORECASE,
-    ):
+    if not re.search(word, question, re.IGNORECASE):
         return False
     kind = re.search(
-        rf"{_KIND_BEFORE}{word}|{word}{_KIND_AFTER}",
-        question,
-        re.IGNORECASE,
+        rf"{_KIND_BEFORE}{word}|{word}{_KIND_AFTER}", question, re.IGNORECASE
     )
     return kind is None
 
@@ -312,22 +254,14 @@ def _answer_in(
     spans = name_spans(citation.quote)
     for name in names_in(answer):
         key = canonical_key(name)
-        if key not in asked and _holds(
-            citation.quote,
-            name,
-            spans,
-        ):
+        if key not in asked and _holds(citation.quote, name, spans):
             return key, name
     return "", ""
 
 
 def _facts_in(citation: Citation, facts: Mapping[str, Triple]) -> Iterator[Triple]:
     """Yield the facts of a citation that were read in its sentence; one without a source counts as read there."""
-    place = Source(
-        citation.passage_id,
-        citation.start,
-        citation.end,
-    )
+    place = Source(citation.passage_id, citation.start, citation.end)
     for name in citation.triple_ids:
         fact = facts.get(name)
         if fact and (not fact.sources or fact.was_read_in(place)):

@@ -79,22 +79,12 @@ def with_support(
     evidence = {one.number: _evidence(one, passages, facts) for one in answer.citations}
     judged = {}
     if verdicts:
-        judged = dict(
-            zip(
-                (*evidence, _TOGETHER),
-                verdicts,
-                strict=True,
-            )
-        )
+        judged = dict(zip((*evidence, _TOGETHER), verdicts, strict=True))
     support: dict[int, list[bool | None]] = {one.number: [] for one in answer.citations}
     for claim in _claims_of(question, answer):
         if said := _VERDICT.match(claim.text):
             affirms = said[1].lower() in _AFFIRMS
-            found = _judged(
-                affirms,
-                claim.citations,
-                judged,
-            )
+            found = _judged(affirms, claim.citations, judged)
         else:
             found = _worded(question, claim, evidence)
         for number, supported in found.items():
@@ -215,11 +205,7 @@ def _evidence(
     ]
     ends += _said_by_a_person(citation, facts)
     sentence = with_title(title, " ".join([quote, *ends]))
-    names = [
-        title,
-        *ends,
-        *names_in(quote),
-    ]
+    names = [title, *ends, *names_in(quote)]
     return _Evidence(
         Words(sentence, whole.words.writing),
         _keys(filter(is_name, names)),
@@ -242,11 +228,7 @@ def _cited_facts(citation: Citation, facts: Mapping[str, Triple]) -> list[Triple
 
 def _ends(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
     """Return the ends of the facts that were read in a citation's sentence."""
-    place = Source(
-        citation.passage_id,
-        citation.start,
-        citation.end,
-    )
+    place = Source(citation.passage_id, citation.start, citation.end)
     ends = []
     for fact in _cited_facts(citation, facts):
         if not fact.sources or fact.was_read_in(place):
@@ -260,30 +242,14 @@ def _worded(
     """Return by number which citations support a claim, by its words."""
     cited = {one.number: evidence[one.number] for one in claim.citations}
     writing = next(iter(cited.values())).sentence.writing
-    terms = _own_terms(
-        question,
-        claim.text,
-        writing,
-    )
+    terms = _own_terms(question, claim.text, writing)
     held = {}
     for number, one in cited.items():
         held[number] = list(map(one.sentence.has, terms))
     together = list(map(_any, zip(*held.values(), strict=True)))
-    borne = _is_borne(
-        claim.text,
-        dict(
-            zip(
-                terms,
-                together,
-                strict=True,
-            )
-        ),
-    )
+    borne = _is_borne(claim.text, dict(zip(terms, together, strict=True)))
     if borne is False and _may_be_said_otherwise(
-        question,
-        terms,
-        together,
-        cited.values(),
+        question, terms, together, cited.values()
     ):
         borne = None
     if not borne:

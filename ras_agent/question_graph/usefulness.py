@@ -30,12 +30,7 @@ def evidence_by_use(
     questions = (question, *(step.subquery for step in steps))
     newest = steps[-1].triple_ids if steps else ()
     facts = facts_by_use(graph, questions, newest)
-    return facts, passages_by_use(
-        passages,
-        graph,
-        questions,
-        steps,
-    )
+    return facts, passages_by_use(passages, graph, questions, steps)
 
 
 def facts_by_use(

@@ -37,11 +37,7 @@ def json_objects(text: str) -> Iterator[tuple[int, dict[str, Value]]]:
     for found in _OBJECT.finditer(text):
         item = {}
         for key, value in _PAIR.findall(found[0]):
-            name = re.sub(
-                r"[\s-]+",
-                "_",
-                str(_scalar(key)),
-            )
+            name = re.sub(r"[\s-]+", "_", str(_scalar(key)))
             item[name.casefold()] = _value(value)
         yield found.start(), item
 
@@ -75,11 +71,7 @@ def _scalar(raw: str) -> str | bool | float | None:
         except json.JSONDecodeError:  # an escape that JSON does not know
             return raw[1:-1]
     if raw[0] == "'":
-        return re.sub(
-            r"\\(.)",
-            r"\1",
-            raw[1:-1],
-        )
+        return re.sub(r"\\(.)", r"\1", raw[1:-1])
     if raw.casefold() in _WORDS:
         return _WORDS[raw.casefold()]
     for number in (int, float):

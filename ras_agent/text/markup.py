@@ -91,13 +91,6 @@ def web_address(text: str) -> str:
         return ""
     if parts.scheme not in _WEB or not _HOST.fullmatch(parts.netloc):
         return ""
-    rest = parts._replace(
-        scheme="",
-        netloc="",
-    ).geturl()
-    path = quote(
-        rest,
-        safe=_SAFE,
-        errors="replace",
-    )
+    rest = parts._replace(scheme="", netloc="").geturl()
+    path = quote(rest, safe=_SAFE, errors="replace")
     return f"{parts.scheme}://{parts.netloc}{path}"

@@ -114,11 +114,7 @@ def _keep(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None
     begins = _ENDS_SENTENCE.search(before) is not None or (
         len(before) == start and not before.strip(" \"'“‘(")
     )
-    for match in _TOKEN.finditer(
-        text,
-        start,
-        end,
-    ):
+    for match in _TOKEN.finditer(text, start, end):
         begins = begins or match.end() >= end
         if not begins or match.group().lower() not in FUNCTION_WORDS:
             start = match.start()

@@ -15,10 +15,4 @@ def options_of(question: str) -> dict[str, str]:
     """
     _, *marked = _LABEL.split(question)
     texts = map(str.strip, marked[1::2])
-    return dict(
-        zip(
-            marked[::2],
-            texts,
-            strict=True,
-        )
-    )
+    return dict(zip(marked[::2], texts, strict=True))

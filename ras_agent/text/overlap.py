@@ -48,23 +48,13 @@ def sentences_of(text: str) -> tuple[Sentence, ...]:
     sentences = []
     for start, end in sentence_spans(text):
         key = canonical_key(text[start:end])
-        sentences.append(
-            Sentence(
-                start,
-                end,
-                key,
-            )
-        )
+        sentences.append(Sentence(start, end, key))
     return tuple(sentences)
 
 
 def support(text: str, phrases: Sequence[str]) -> float:
     """Return how well a whole text supports the phrases, as `Sentence.support` counts it."""
-    whole = Sentence(
-        0,
-        len(text),
-        canonical_key(text),
-    )
+    whole = Sentence(0, len(text), canonical_key(text))
     return whole.support(phrases)
 
 

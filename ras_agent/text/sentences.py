@@ -115,11 +115,7 @@ def _goes_on(text: str, start: int, match: re.Match[str]) -> bool:
     end = match.end("mark")
     bare = match.group().rstrip("*_") == "."
     if bare:
-        alone = _STANDS_ALONE.search(
-            text,
-            max(start, end - 24),
-            end,
-        )
+        alone = _STANDS_ALONE.search(text, max(start, end - 24), end)
     else:
         alone = None
     if alone is None or not word:

@@ -109,11 +109,7 @@ class Words:
 
     def __post_init__(self) -> None:
         forms = (term.forms for term in terms_of(self.text))
-        object.__setattr__(
-            self,
-            "_forms",
-            sign_words(self.text).union(*forms),
-        )
+        object.__setattr__(self, "_forms", sign_words(self.text).union(*forms))
 
     def standing(self, phrase: str) -> Standing:
         """Return whether a phrase stands among the words."""
@@ -241,11 +237,7 @@ class FactText:
         if worst is not Standing.MISSING:
             return worst
         figures = filter(self.words.is_surely_missing, self.missing(subject, object_))
-        is_foreign = self._is_in_another_language(
-            subject,
-            predicate,
-            object_,
-        )
+        is_foreign = self._is_in_another_language(subject, predicate, object_)
         if is_foreign and not any(figures):
             return Standing.UNKNOWN
         return Standing.MISSING

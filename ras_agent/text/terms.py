@@ -262,11 +262,7 @@ def _word(token: str) -> Term:
     forms = {word, stem(word), _SAME_AS.get(word, word)}
     if len(word) > _LONGEST_WITHOUT_PLURAL:
         forms.add(word.removesuffix("s"))
-    return Term(
-        token,
-        frozenset(forms),
-        word,
-    )
+    return Term(token, frozenset(forms), word)
 
 
 def _part_of_date(digits: str) -> Term:

@@ -68,11 +68,7 @@ def refuses(text: str) -> bool:
     >>> refuses("I'm sorry, but I cannot assist with that."), refuses("I Can't Help Myself")
     (True, False)
     """
-    opening = _OPENING.sub(
-        "",
-        text,
-        count=1,
-    )
+    opening = _OPENING.sub("", text, count=1)
     begun = opening[:1].lower() + opening[1:]
     return _REFUSES.match(begun) is not None
 

@@ -191,50 +191,24 @@ def figures_in(text: str) -> list[Figure]:
         if 1 in is_taken[start:end]:
             return
         is_taken[start:end] = b"\1" * (end - start)
-        figures.append(
-            Figure(
-                start,
-                end,
-                kind,
-                order,
-            )
-        )
+        figures.append(Figure(start, end, kind, order))
 
     for match in _DATE_IN_TEXT.finditer(text):
         date = _date(match)
         # a day without its year orders nothing, but is an answer all the same
         of_year = (date.month - 1) / 12 + ((date.day or _MID_MONTH) - 1) / 365
-        keep(
-            *match.span(),
-            "date",
-            date.first_year + round(of_year, 3),
-        )
+        keep(*match.span(), "date", date.first_year + round(of_year, 3))
     for match in _DECADE.finditer(text):
-        keep(
-            *match.span(),
-            "decade",
-            _decade(match).first_year + 5.0,
-        )
+        keep(*match.span(), "decade", _decade(match).first_year + 5.0)
     for match in _CENTURY.finditer(text):
-        keep(
-            *match.span(),
-            "century",
-            _century(match).first_year + 50.0,
-        )
+        keep(*match.span(), "century", _century(match).first_year + 50.0)
     for match in _YEAR_ALONE.finditer(text):
-        keep(
-            *match.span(),
-            "year",
-            float(_year(match).first_year),
-        )
+        keep(*match.span(), "year", float(_year(match).first_year))
     for match in _NUMBER_IN_TEXT.finditer(text):
         measure = _MEASURE.match(text, match.end())
         end = measure.end() if measure else match.end()
         keep(
-            match.start(),
-            end,
-            "ordinal" if match["ord"] else "number",
-            _amount(match),
+            match.start(), end, "ordinal" if match["ord"] else "number", _amount(match)
         )
     return sorted(figures, key=lambda figure: figure.start)
 
@@ -267,12 +241,7 @@ def _date(match: re.Match[str]) -> Date:
     year = int(parts["y"] or 0)
     month = _MONTH_NUMBERS.get(parts["m"].casefold()) or int(parts["m"])
     day = parts["d"].rstrip("sthndrSTHNDR")
-    return Date(
-        year,
-        year,
-        month,
-        int(day or 0),
-    )
+    return Date(year, year, month, int(day or 0))
 
 
 def _decade(match: re.Match[str]) -> Date:
@@ -326,7 +295,5 @@ def _with_unit(match: re.Match[str], about: bool) -> Quantity | None:
     if about:
         precision = max(precision, amount / 5)
     return Quantity(
-        -amount if match["sign"] else amount,
-        f"{money}{canonical_key(unit)}",
-        precision,
+        -amount if match["sign"] else amount, f"{money}{canonical_key(unit)}", precision
     )

@@ -88,10 +88,7 @@ class Checkpoint:
             raise WeightsError(
                 f"{file}: is no training of this version: choose another folder"
             ) from error
-        differences = _differences(
-            settings,
-            json.loads(json.dumps(self.settings)),
-        )
+        differences = _differences(settings, json.loads(json.dumps(self.settings)))
         if differences:
             raise SettingsError(
                 f"{self.folder} holds a training with other settings ({'; '.join(differences)}): go on with those, or "
@@ -109,26 +106,13 @@ class Checkpoint:
 
     def save_best(self, step: int) -> None:
         """Write weights and buffers as those of the best validation, the one after `step`."""
-        _write(
-            self._best_file(step),
-            {
-                **self.weights,
-                **_buffers(self.model),
-            },
-        )
+        _write(self._best_file(step), {**self.weights, **_buffers(self.model)})
 
     def load_best(self, step: int) -> None:
         """Copy the best validation's weights and buffers into the model."""
         file = self._best_file(step)
         tensors, _ = _read_file(file)
-        _copy(
-            file,
-            tensors,
-            {
-                **self.weights,
-                **_buffers(self.model),
-            },
-        )
+        _copy(file, tensors, {**self.weights, **_buffers(self.model)})
 
     def _best_file(self, step: int) -> Path:
         """Return the path of the best weights, with the step in it: a kill may come between this file and `save`."""

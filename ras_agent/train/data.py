@@ -78,19 +78,13 @@ def questions_and_corpus(
     on_bad: is called with the error of a bad record, which is then left out; without it such a record raises
         IngestError.
     """
-    questions = benchmark(reader).load(
-        file,
-        on_bad=on_bad,
-    )
+    questions = benchmark(reader).load(file, on_bad=on_bad)
     corpus = file.with_name("corpus.jsonl")
     if corpus.is_file():
         passages = passages_in(corpus)
     else:
         passages = union_of_contexts(questions)
-    return TrainingSet(
-        tuple(questions),
-        tuple(passages),
-    )
+    return TrainingSet(tuple(questions), tuple(passages))
 
 
 def two_wiki_passages(data: Path) -> list[Passage]:
@@ -125,15 +119,7 @@ def names_any(text: str, names: Iterable[str]) -> bool:
 def digest(examples: Iterable[object]) -> str:
     """Return a short digest of training examples, which tells a resumed training that it learns from the same ones."""
     return hashlib.sha256(
-        "\n".join(
-            map(
-                repr,
-                examples,
-            )
-        ).encode(
-            "utf-8",
-            "replace",
-        )
+        "\n".join(map(repr, examples)).encode("utf-8", "replace")
     ).hexdigest()[:12]
 
 

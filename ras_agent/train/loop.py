@@ -122,10 +122,7 @@ class FitConfig:
         warm = round(self.warmup * total)
         if step < warm:
             return self.rate * (step + 1) / warm
-        part = (step - warm) / max(
-            total - 1 - warm,
-            1,
-        )
+        part = (step - warm) / max(total - 1 - warm, 1)
         return self.rate * (
             _LOWEST_RATE + (1 - _LOWEST_RATE) * 0.5 * (1 + math.cos(math.pi * part))
         )
@@ -211,14 +208,7 @@ def fit(
     being finite; WeightsError where what is in `folder` cannot be read or is of another network.
     """
     processes = Processes.begin()
-    training = _Training(
-        model,
-        batches,
-        validate,
-        config,
-        processes,
-        goodness,
-    )
+    training = _Training(model, batches, validate, config, processes, goodness)
     folder.mkdir(parents=True, exist_ok=True)
     decisive = {
         **config.settings(),
@@ -227,11 +217,7 @@ def fit(
         "total": training.total,
     }
     checkpoint = Checkpoint(
-        folder,
-        decisive,
-        model,
-        training.weights,
-        training.optimiser,
+        folder, decisive, model, training.weights, training.optimiser
     )
     progress = checkpoint.resume() or Progress()
     processes.wait()
@@ -246,11 +232,7 @@ def fit(
         name: getattr(progress, name)
         for name in ("seconds", "stopped", "best_step", "best")
     }
-    return FitResult(
-        steps=progress.step,
-        main=processes.main,
-        **end,
-    )
+    return FitResult(steps=progress.step, main=processes.main, **end)
 
 
 def print_result(result: FitResult) -> None:
@@ -263,23 +245,14 @@ def write_card(
     folder: Path, card: Mapping[str, Any], name: str = "training.json"
 ) -> None:
     """Write a card that describes what is in `folder`, as JSON. Values that are not of JSON are written as text."""
-    text = json.dumps(
-        card,
-        indent=2,
-        ensure_ascii=False,
-        default=str,
-    )
-    replace_file(
-        folder / name,
-        f"{text}\n".encode("utf-8", "replace"),
-    )
+    text = json.dumps(card, indent=2, ensure_ascii=False, default=str)
+    replace_file(folder / name, f"{text}\n".encode("utf-8", "replace"))
 
 
 def validations(folder: Path) -> list[dict[str, float]]:
     """Return what each validation of the training in `folder` measured, with its step."""
     lines = map(
-        json.loads,
-        (folder / _METRICS).read_text(encoding="utf-8").splitlines(),
+        json.loads, (folder / _METRICS).read_text(encoding="utf-8").splitlines()
     )
     return [
         {"step": line["step"], **line["validation"]}
@@ -330,42 +303,24 @@ def _run(training: _Training, checkpoint: Checkpoint, progress: Progress) -> Pro
         progress, measured = training.validation(progress)
         if processes.main:
             checkpoint.save_best(0)
-            _append(
-                checkpoint.folder,
-                {"step": 0, "validation": measured},
-            )
+            _append(checkpoint.folder, {"step": 0, "validation": measured})
     batches = training.own_batches(progress.step)
     while not progress.stopped and progress.step < training.total:
-        line: dict[str, Any] = training.step(
-            loss_of,
-            progress.step,
-            *next(batches),
-        )
+        line: dict[str, Any] = training.step(loss_of, progress.step, *next(batches))
         seconds = time.monotonic() - start
         progress = replace(
-            progress,
-            step=progress.step + 1,
-            seconds=seconds_before + seconds,
+            progress, step=progress.step + 1, seconds=seconds_before + seconds
         )
         if validated := training.is_validated(progress.step):
             progress, line["validation"] = training.validation(progress)
         late = bool(config.minutes) and processes.any(
             time.monotonic() - start > 60 * config.minutes
         )
-        progress = replace(
-            progress,
-            stopped=training.reason_to_stop(progress, late),
-        )
+        progress = replace(progress, stopped=training.reason_to_stop(progress, late))
         if processes.main:
             if validated and progress.best_step == progress.step:
                 checkpoint.save_best(progress.step)
-            _append(
-                checkpoint.folder,
-                {
-                    **line,
-                    "seconds": round(progress.seconds, 2),
-                },
-            )
+            _append(checkpoint.folder, {**line, "seconds": round(progress.seconds, 2)})
             if validated or progress.stopped or progress.step % config.save_every == 0:
                 checkpoint.save(progress)
     return progress
@@ -411,9 +366,7 @@ class _Training:
         )
         self.period = config.validate_every or math.ceil(epoch_steps)
         self.optimiser = _optimiser(
-            self.weights,
-            config,
-            getattr(model, "rate_factors", {}),
+            self.weights, config, getattr(model, "rate_factors", {})
         )
 
     def step(
@@ -429,8 +382,7 @@ class _Training:
         torch.manual_seed(
             int(
                 SeedSequence((config.seed, number, self.processes.rank)).generate_state(
-                    1,
-                    "u8",
+                    1, "u8"
                 )[0]
             )
         )
@@ -441,8 +393,7 @@ class _Training:
         losses = self._gradients(loss_of, batches)
         norm = float(
             torch.nn.utils.clip_grad_norm_(
-                self.weights.values(),
-                config.clip or math.inf,
+                self.weights.values(), config.clip or math.inf
             )
         )
         if not math.isfinite(norm):
@@ -534,10 +485,7 @@ class _Training:
                     parts = {"loss": loss}
                 (parts["loss"] / len(batches)).backward()
             for name, part in parts.items():
-                means[name] = means.get(
-                    name,
-                    0.0,
-                ) + float(part.detach()) / len(batches)
+                means[name] = means.get(name, 0.0) + float(part.detach()) / len(batches)
         return means
 
     def _autocast(self) -> AbstractContextManager[Any]:
@@ -568,23 +516,15 @@ def _optimiser(
     groups: dict[tuple[float, float], list[Tensor]] = {}
     for name, weight in weights.items():
         factor = next(
-            (factor for start, factor in factors.items() if name.startswith(start)),
-            1.0,
+            (factor for start, factor in factors.items() if name.startswith(start)), 1.0
         )
         decays = weight.dim() > 1 or config.decay_biases
-        groups.setdefault(
-            (factor, config.decay if decays else 0.0),
-            [],
-        ).append(weight)
+        groups.setdefault((factor, config.decay if decays else 0.0), []).append(weight)
     options = [
         {"params": tensors, "factor": factor, "weight_decay": decay}
         for (factor, decay), tensors in groups.items()
     ]
-    return AdamW(
-        options,
-        lr=config.rate,
-        betas=(0.9, config.beta2),
-    )
+    return AdamW(options, lr=config.rate, betas=(0.9, config.beta2))
 
 
 def _checkpoint_gradients(model: nn.Module) -> None:

@@ -19,10 +19,7 @@ class NamedWeights(nn.Module):
                 if part not in dict(module.named_children()):
                     module.add_module(part, nn.Module())
                 module = module.get_submodule(part)
-            module.register_parameter(
-                leaf,
-                nn.Parameter(tensor),
-            )
+            module.register_parameter(leaf, nn.Parameter(tensor))
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the parameters by their names."""

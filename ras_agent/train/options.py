@@ -30,8 +30,7 @@ def config_from(
     """
     sentences = dict(_sentences(cls))
     parser = argparse.ArgumentParser(
-        description=description,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     for field in fields(cls):
         if not field.init:
@@ -56,21 +55,11 @@ def config_from(
             )
         elif annotation.startswith("tuple["):
             kind = partial(
-                _values,
-                _kind_of(annotation.removeprefix("tuple[").partition(",")[0]),
+                _values, _kind_of(annotation.removeprefix("tuple[").partition(",")[0])
             )
-            parser.add_argument(
-                name,
-                type=kind,
-                action="extend",
-                **given,
-            )
+            parser.add_argument(name, type=kind, action="extend", **given)
         else:
-            parser.add_argument(
-                name,
-                type=_kind_of(annotation),
-                **given,
-            )
+            parser.add_argument(name, type=_kind_of(annotation), **given)
     options = vars(parser.parse_args(arguments))
     for name, value in options.items():
         if isinstance(value, list):
@@ -118,13 +107,8 @@ def _default_of(field: Field[Any]) -> str:
 
 
 def _kind_of(annotation: str) -> type:
-    return {
-        "int": int,
-        "float": float,
-        "str": str,
-    }.get(
-        annotation.partition(" ")[0],
-        Path,
+    return {"int": int, "float": float, "str": str}.get(
+        annotation.partition(" ")[0], Path
     )
 
 

@@ -18,12 +18,7 @@ _LONGEST_WAIT = timedelta(days=1)
 
 def process_count() -> int:
     """Return how many processes torchrun started, or 1."""
-    return int(
-        os.environ.get(
-            "WORLD_SIZE",
-            1,
-        )
-    )
+    return int(os.environ.get("WORLD_SIZE", 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +46,10 @@ class Processes:
         starts_group = process_count() > 1 and not torch.distributed.is_initialized()
         if starts_group:
             torch.distributed.init_process_group(
-                "nccl" if device != "cpu" else "gloo",
-                timeout=_LONGEST_WAIT,
+                "nccl" if device != "cpu" else "gloo", timeout=_LONGEST_WAIT
             )
         return cls(
-            int(
-                os.environ.get(
-                    "RANK",
-                    0,
-                )
-            ),
-            process_count(),
-            device,
-            starts_group,
+            int(os.environ.get("RANK", 0)), process_count(), device, starts_group
         )
 
     @property
@@ -86,14 +72,8 @@ class Processes:
 
         if self.count == 1:
             return flag
-        number = torch.tensor(
-            int(flag),
-            device=self.device,
-        )
-        _distributed().all_reduce(
-            number,
-            _distributed().ReduceOp.MAX,
-        )
+        number = torch.tensor(int(flag), device=self.device)
+        _distributed().all_reduce(number, _distributed().ReduceOp.MAX)
         return bool(number.item())
 
     def from_main(self, values: Mapping[str, float]) -> dict[str, float]:
@@ -103,22 +83,11 @@ class Processes:
         if self.count == 1:
             return dict(values)
         text = json.dumps(values).encode()
-        size = torch.tensor(
-            len(text),
-            device=self.device,
-        )
+        size = torch.tensor(len(text), device=self.device)
         _distributed().broadcast(size, 0)
-        data = torch.zeros(
-            int(size),
-            dtype=torch.uint8,
-            device=self.device,
-        )
+        data = torch.zeros(int(size), dtype=torch.uint8, device=self.device)
         if self.main:
-            data += torch.tensor(
-                list(text),
-                dtype=torch.uint8,
-                device=self.device,
-            )
+            data += torch.tensor(list(text), dtype=torch.uint8, device=self.device)
         _distributed().broadcast(data, 0)
         received: dict[str, float] = json.loads(bytes(data.tolist()))
         return received
@@ -141,10 +110,7 @@ class Processes:
                 return loss
 
         # a graph without edges leaves an encoder's weights without a gradient in some step
-        return nn.parallel.DistributedDataParallel(
-            Loss(),
-            find_unused_parameters=True,
-        )
+        return nn.parallel.DistributedDataParallel(Loss(), find_unused_parameters=True)
 
 
 def _distributed() -> Any:

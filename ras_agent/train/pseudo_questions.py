@@ -124,21 +124,11 @@ def clozes(
             else:
                 other = None
             if other:
-                subject = _description(
-                    passage.title,
-                    other.sentence,
-                    kinds,
-                )
+                subject = _description(passage.title, other.sentence, kinds)
             else:
                 subject = plain(passage.title)
             question = _question(
-                sentence,
-                start,
-                end,
-                plain(passage.title),
-                subject,
-                kinds,
-                rng,
+                sentence, start, end, plain(passage.title), subject, kinds, rng
             )
             if sentence[start:end] not in answers and len(question.split()) >= 4:
                 answers.add(sentence[start:end])
@@ -177,24 +167,13 @@ def plain(title: str) -> str:
 
 def _kind(passage: Passage) -> _TitleKind | None:
     head = passage.text[:300]
-    match = _KIND.search(
-        _PARENTHESIS.sub(
-            "",
-            head,
-        )
-    )
+    match = _KIND.search(_PARENTHESIS.sub("", head))
     if match:
-        words = _KIND_ENDS.sub(
-            "",
-            match[1],
-        ).split()
+        words = _KIND_ENDS.sub("", match[1]).split()
     else:
         words = []
     if words:
-        return _TitleKind(
-            tuple(words),
-            _LIFE_DATES.search(head) is not None,
-        )
+        return _TitleKind(tuple(words), _LIFE_DATES.search(head) is not None)
     return None
 
 
@@ -212,25 +191,14 @@ def _mentions(passages: Sequence[Passage]) -> Mapping[str, list[_Mention]]:
             for first, last in name_spans(sentence):
                 title = titles.get(sentence[first:last])
                 if title is not None and title != passage.title:
-                    mentions.setdefault(title, []).append(
-                        _Mention(
-                            passage,
-                            sentence,
-                        )
-                    )
+                    mentions.setdefault(title, []).append(_Mention(passage, sentence))
     return mentions
 
 
 def _description(title: str, sentence: str, kinds: Mapping[str, _TitleKind]) -> str:
     """Describe a subject by the words around its name in another passage."""
     words = (
-        _PARENTHESIS.sub("", sentence)
-        .replace(
-            plain(title),
-            " ",
-        )
-        .rstrip(".")
-        .split()
+        _PARENTHESIS.sub("", sentence).replace(plain(title), " ").rstrip(".").split()
     )
     kind = kinds.get(title)
     return f"the {kind.words[-1] if kind else 'one'} of {' '.join(words[:14])}"
@@ -246,36 +214,19 @@ def _question(
     rng: random.Random,
 ) -> str:
     answer = sentence[start:end]
-    before = _PARENTHESIS.sub(
-        "",
-        sentence[:start],
-    ).strip(' ,;:("“')
-    after = _PARENTHESIS.sub(
-        "",
-        sentence[end:],
-    ).strip(' ,;:.)"”')
+    before = _PARENTHESIS.sub("", sentence[:start]).strip(' ,;:("“')
+    after = _PARENTHESIS.sub("", sentence[end:]).strip(' ,;:.)"”')
     if rng.random() < 0.6:
         before, after = _nearest_clause(before, after)
     before = _SUBJECT.sub(
-        lambda match: f"{subject}'s" if match[0] in _POSSESSIVES else subject,
-        before,
+        lambda match: f"{subject}'s" if match[0] in _POSSESSIVES else subject, before
     )
     before = before.replace(name, subject)
     after = after.replace(name, subject)
     if subject not in before + after and name not in answer and rng.random() < 0.7:
         after = f"{after} {subject}"
-    phrase, before = _question_phrase(
-        answer,
-        before,
-        kinds.get(answer),
-        rng,
-    )
-    words = _order_words(
-        phrase,
-        before,
-        after,
-        rng,
-    ).split()
+    phrase, before = _question_phrase(answer, before, kinds.get(answer), rng)
+    words = _order_words(phrase, before, after, rng).split()
     if rng.random() < _THINNED:
         words = [
             word for word in words if word in phrase.split() or rng.random() > _LOST

@@ -121,10 +121,7 @@ class NumberedEvidence:
             passage for passage in self._all_passages() if passage.id not in names
         ]
         return replace(
-            self,
-            passages=tuple(passages),
-            facts=tuple(facts),
-            unshown=tuple(unshown),
+            self, passages=tuple(passages), facts=tuple(facts), unshown=tuple(unshown)
         )
 
     def _all_passages(self) -> tuple[Passage, ...]:
@@ -178,10 +175,7 @@ class NumberedEvidence:
                 fact.id: number for number, fact in enumerate(self.facts, start=1)
             }
             return history_block(
-                QuestionGraph(self.facts),
-                self.chain,
-                repeated=True,
-                numbers=numbers,
+                QuestionGraph(self.facts), self.chain, repeated=True, numbers=numbers
             )
         first = len(self.passages) + 1
         blocks = (passage_block(self.passages), fact_block(self.facts, first))
@@ -193,11 +187,7 @@ class NumberedEvidence:
             return self.block()
         if not self.chain:
             return ""
-        return history_block(
-            QuestionGraph(),
-            self.chain,
-            repeated=True,
-        )
+        return history_block(QuestionGraph(), self.chain, repeated=True)
 
     def passage_ids(self) -> dict[int, str]:
         """Map each citable number to a passage: the passage itself, or the given one that the fact was read in."""
@@ -247,13 +237,7 @@ class NumberedEvidence:
                 for fact in self.facts
                 if any(source.passage_id == name for source in fact.sources)
             ]
-            citation = _citation(
-                place,
-                passages[name],
-                facts,
-                own,
-                (answer, question),
-            )
+            citation = _citation(place, passages[name], facts, own, (answer, question))
             citations.append(citation)
         return tuple(citations)
 
@@ -264,11 +248,7 @@ class NumberedEvidence:
         """
         phrases = (answer, question)
         if not self.passages:
-            return self.citations(
-                self._supporting_facts(phrases),
-                answer,
-                question,
-            )
+            return self.citations(self._supporting_facts(phrases), answer, question)
         scored = []
         for place, passage in enumerate(self.passages):
             sentence, shared = best_sentence(sentences_of(passage.text), phrases)
@@ -276,11 +256,7 @@ class NumberedEvidence:
                 scored.append((-shared, place))
         best = sorted(scored)[:_MOST_SUPPORTING]
         names = [self.passages[place].id for _, place in best]
-        return self._cite(
-            dict.fromkeys(names, ()),
-            answer,
-            question,
-        )
+        return self._cite(dict.fromkeys(names, ()), answer, question)
 
     def _supporting_facts(self, phrases: tuple[str, str]) -> list[int]:
         """Return the facts whose words the phrases share most, by their numbers in the prompt, from 1.

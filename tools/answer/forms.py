@@ -211,17 +211,9 @@ def first_words(reply: str, question: str) -> str:
     >>> first_words("The answer is:\nPeter Perry\n\nThe text says so.", "Who watched over the park?")
     'Peter Perry'
     """
-    text = _ANSWER_BEGINS.sub(
-        "",
-        without_thinking(reply).strip(),
-        count=1,
-    )
+    text = _ANSWER_BEGINS.sub("", without_thinking(reply).strip(), count=1)
     if _LIST_MARK.match(text):
-        text = _LIST_MARK.sub(
-            "",
-            text,
-            count=1,
-        )
+        text = _LIST_MARK.sub("", text, count=1)
     verdict = _YES_OR_NO.match(text)
     if verdict and _ASKS_YES_OR_NO.match(question):
         return verdict[1].capitalize()
@@ -287,11 +279,7 @@ def _without_tags(text: str) -> str:
         behind = ""
     if _ANSWER.search(behind):
         return behind
-    name = re.sub(
-        r"[_-]",
-        "",
-        opening[1].lower(),
-    )
+    name = re.sub(r"[_-]", "", opening[1].lower())
     if name in _ANSWER_TAGS and not _ANSWER.search(inside) and not is_json(inside):
         inside = f"{ANSWER} {inside}"
     cited = _INLINE_TAG.sub("", behind).strip()

@@ -121,15 +121,9 @@ class LLMAnswerer:
             examples=examples,
         )
         abstention = "may-abstain" if may_abstain else "must-answer"
-        self._on_evidence = _Instructions.load(
-            _SHOWN[layout],
-            abstention,
-            prompts_dir,
-        )
+        self._on_evidence = _Instructions.load(_SHOWN[layout], abstention, prompts_dir)
         self._from_memory = _Instructions.load(
-            "answer-from-memory",
-            f"{abstention}-from-memory",
-            prompts_dir,
+            "answer-from-memory", f"{abstention}-from-memory", prompts_dir
         )
         self._instructions = [self._form.words]
         for prompt in (self._by_need.examples, self._by_need.repair):
@@ -162,15 +156,7 @@ class LLMAnswerer:
         layout shows nothing of it, unless `asks_anyway`.
         Raises ModelCallError if the call fails, BudgetExceeded if the budget forbids it.
         """
-        return converse(
-            self._chat,
-            self._dialogue(
-                question,
-                graph,
-                passages,
-                steps,
-            ),
-        )
+        return converse(self._chat, self._dialogue(question, graph, passages, steps))
 
     async def aanswer(
         self,
@@ -181,13 +167,7 @@ class LLMAnswerer:
     ) -> Answer:
         """Do the same as `answer`, for coroutines."""
         return await aconverse(
-            self._chat,
-            self._dialogue(
-                question,
-                graph,
-                passages,
-                steps,
-            ),
+            self._chat, self._dialogue(question, graph, passages, steps)
         )
 
     def _dialogue(
@@ -197,12 +177,7 @@ class LLMAnswerer:
         passages: Sequence[Passage],
         steps: Sequence[Step],
     ) -> Dialogue[Answer]:
-        everything = NumberedEvidence.laid_out(
-            self._layout,
-            graph,
-            passages,
-            steps,
-        )
+        everything = NumberedEvidence.laid_out(self._layout, graph, passages, steps)
         grounded = bool(everything.passages or everything.facts)
         if passages and not grounded and not self._asks_anyway:
             return Answer(_NOTHING_TO_SHOW, abstained=True)
@@ -224,11 +199,7 @@ class LLMAnswerer:
         def on_text(so_far: str) -> None:
             if not tokens.is_due(len(so_far)):
                 return
-            answer = self._so_far(
-                so_far,
-                question,
-                evidence.passage_ids(),
-            )
+            answer = self._so_far(so_far, question, evidence.passage_ids())
             tokens.grow(answer)
 
         def fitted_prompt(whole: Prompt, room: int) -> tuple[Turn, ...]:
@@ -236,11 +207,7 @@ class LLMAnswerer:
             if not everything.in_text:
                 return prompt(whole, everything.block())
             ranked = partial(
-                evidence_by_use,
-                question,
-                graph,
-                everything.passages,
-                steps,
+                evidence_by_use, question, graph, everything.passages, steps
             )
 
             def fit_to(version: Prompt) -> Evidence:
@@ -271,42 +238,24 @@ class LLMAnswerer:
             )
 
         request, reply = yield from fitted(
-            self._chat,
-            self._max_tokens,
-            partial(render, asking),
+            self._chat, self._max_tokens, partial(render, asking)
         )
         failures = []
         if left_out := fitting.shortfall(self._chat.sizes.window):
             failures.append(_failure(left_out))
-        answer, problem = self._read(
-            reply,
-            question,
-            evidence,
-        )
+        answer, problem = self._read(reply, question, evidence)
         if problem:
             first = answer
             first_reply = reply
             try:
                 reply = yield from self._asked_again(
-                    asking,
-                    (request, reply),
-                    problem,
-                    render,
+                    asking, (request, reply), problem, render
                 )
-                answer, problem = self._read(
-                    reply,
-                    question,
-                    evidence,
-                )
+                answer, problem = self._read(reply, question, evidence)
             except (BudgetExceeded, ModelCallError) as error:
                 problem = f"{problem}; asking again failed: {error}"
             if answer.failed:
-                answer = self._fall_back(
-                    first,
-                    first_reply,
-                    question,
-                    evidence,
-                )
+                answer = self._fall_back(first, first_reply, question, evidence)
                 if not answer.failed:
                     problem = (
                         f"{problem}, so the first reply's first words are the answer"
@@ -340,18 +289,11 @@ class LLMAnswerer:
         if problem.startswith(str(UNKNOWN)):
             return (
                 yield repair(
-                    *asked,
-                    self._by_need.repair,
-                    problem,
-                    self._by_need.example,
+                    *asked, self._by_need.repair, problem, self._by_need.example
                 )
             )
         _, reply = yield from self._by_need.again(
-            self._chat,
-            asking,
-            asked,
-            problem,
-            render,
+            self._chat, asking, asked, problem, render
         )
         return reply
 
@@ -361,11 +303,7 @@ class LLMAnswerer:
         """Parse a reply into an answer and a description of the reply's problem, "" if it has none."""
         if not reply.text.strip():
             return _no_answer("the model's reply was empty"), _IS_EMPTY
-        part = answer_part(
-            reply.text,
-            prose=self._form.prose,
-            listed=self._form.listed,
-        )
+        part = answer_part(reply.text, prose=self._form.prose, listed=self._form.listed)
         if not part and not self._may_abstain:
             part = without_thinking(reply.text).strip()
         return self._answer_in(part, question, evidence)
@@ -377,11 +315,7 @@ class LLMAnswerer:
         if not first.failed:
             return first
         words = first_words(reply.text, question)
-        answer, problem = self._answer_in(
-            words,
-            question,
-            evidence,
-        )
+        answer, problem = self._answer_in(words, question, evidence)
         return first if problem else answer
 
     def _answer_in(
@@ -395,17 +329,9 @@ class LLMAnswerer:
                 part
             ), f"{UNKNOWN} is no answer. {self._on_evidence.abstention}"
         cited = read_citations(part, evidence.passage_ids())
-        if not bare_words(cited.bare) or self._is_echo(
-            cited.bare,
-            question,
-            evidence,
-        ):
+        if not bare_words(cited.bare) or self._is_echo(cited.bare, question, evidence):
             return _no_answer("the model's reply held no answer"), "it holds no answer"
-        citations = evidence.citations(
-            cited.numbers,
-            cited.bare,
-            question,
-        )
+        citations = evidence.citations(cited.numbers, cited.bare, question)
         if not citations:
             citations = evidence.supporting(cited.bare, question)
         failures = [
@@ -413,11 +339,7 @@ class LLMAnswerer:
             for number in cited.invented
         ]
         text = self._form.read(cited.text(self._form), question)
-        answer = Answer(
-            text or cited.bare.strip(),
-            citations,
-            failures=tuple(failures),
-        )
+        answer = Answer(text or cited.bare.strip(), citations, failures=tuple(failures))
         if text:
             return answer, ""
         return answer, "its answer does not have the form that was asked for"
@@ -437,10 +359,7 @@ class LLMAnswerer:
         if self._chat.sizes.may_think_unmarked and not opens_with_answer(reply):
             return ""
         part = answer_part(
-            reply,
-            prose=self._form.prose,
-            finished=False,
-            listed=self._form.listed,
+            reply, prose=self._form.prose, finished=False, listed=self._form.listed
         )
         bracket = part.rfind("[")
         if bracket > part.rfind("]"):  # a number or a token that is not complete yet
@@ -529,17 +448,8 @@ class _TokenStream:
 
 
 def _failure(message: str, detail: str = "") -> Failure:
-    return Failure(
-        "answerer",
-        message,
-        current_ledger().hop,
-        detail[:500],
-    )
+    return Failure("answerer", message, current_ledger().hop, detail[:500])
 
 
 def _no_answer(problem: str) -> Answer:
-    return Answer(
-        I_DO_NOT_KNOW,
-        abstained=True,
-        failed=problem,
-    )
+    return Answer(I_DO_NOT_KNOW, abstained=True, failed=problem)

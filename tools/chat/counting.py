@@ -135,13 +135,7 @@ def _opened(texts: list[str], name: str) -> _Open:
         reserved = prompt + ledger.admit(prompt, USUAL_REPLY)
     else:
         reserved = ledger.admit()
-    return _Open(
-        ledger,
-        name,
-        prompt,
-        reserved,
-        began=time.perf_counter(),
-    )
+    return _Open(ledger, name, prompt, reserved, began=time.perf_counter())
 
 
 def _usage(generation: Any) -> Any:

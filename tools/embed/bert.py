@@ -81,17 +81,7 @@ class _Layer:
         context = np.zeros_like(x)
         for group in groups:
             shape = (3, HEADS, -1, group.texts, group.length)
-            parts = (
-                qkv[:, group.columns]
-                .reshape(shape)
-                .transpose(
-                    0,
-                    3,
-                    1,
-                    2,
-                    4,
-                )
-            )
+            parts = qkv[:, group.columns].reshape(shape).transpose(0, 3, 1, 2, 4)
             # (3, B, heads, 32, T), copied, so that its strides are those of only this text
             query, key, value = np.ascontiguousarray(parts)
             weights = (
@@ -175,11 +165,7 @@ def groups_of(lengths: Iterable[int], start: int = 0) -> list[Group]:
     """Return the places of texts of these ascending lengths in a panel. start: the first column."""
     groups = []
     for length, same in groupby(lengths):
-        group = Group(
-            start,
-            len(list(same)),
-            length,
-        )
+        group = Group(start, len(list(same)), length)
         groups.append(group)
         start = group.columns.stop
     return groups
@@ -257,11 +243,7 @@ def _gelu(x: Floats) -> Floats:
         block = flat[start : start + _BLOCK]
         size, t, half = scratch[:, : len(block)]
         np.abs(block, out=size)
-        np.multiply(
-            size,
-            np.float32(0.3275911 * 0.5**0.5),
-            out=t,
-        )
+        np.multiply(size, np.float32(0.3275911 * 0.5**0.5), out=t)
         t += np.float32(1)
         np.reciprocal(t, out=t)
         half[:] = np.float32(1.061405429 / 2)
@@ -287,11 +269,7 @@ def _margin() -> int:
     random = np.random.default_rng(0)
     weight = random.standard_normal((WIDTH, WIDTH), dtype=np.float32)
     column = random.standard_normal((WIDTH, 1), dtype=np.float32)
-    product = weight @ np.repeat(
-        column,
-        PANEL,
-        axis=1,
-    )
+    product = weight @ np.repeat(column, PANEL, axis=1)
     middle = product[:, [PANEL // 4]]
     unlike = np.flatnonzero((product != middle).any(axis=0))
     depths = np.minimum(unlike, PANEL - 1 - unlike) + 1  # how far from the nearer end

@@ -53,15 +53,7 @@ class _Layer(NamedTuple):
         for group in groups:
             shape = (group.texts, group.length, 3, HEADS, WIDTH // HEADS)
             query, key, value = (
-                qkv[group.columns]
-                .view(shape)
-                .permute(
-                    2,
-                    0,
-                    3,
-                    1,
-                    4,
-                )
+                qkv[group.columns].view(shape).permute(2, 0, 3, 1, 4)
             )  # (3, B, heads, T, 32)
             weights = torch.softmax(
                 query @ key.transpose(-1, -2), dim=-1
@@ -69,20 +61,10 @@ class _Layer(NamedTuple):
             of_group = (weights @ value).transpose(1, 2)
             context[group.columns] = of_group.reshape(-1, WIDTH)
         attended = linear(context, *self.attended)
-        x = layer_norm(
-            attended + x,
-            (WIDTH,),
-            *self.attended_norm,
-            _EPSILON,
-        )
+        x = layer_norm(attended + x, (WIDTH,), *self.attended_norm, _EPSILON)
         wide = linear(x.to(torch.bfloat16), *self.wide)
         narrow = linear(gelu(wide), *self.narrow)
-        return layer_norm(
-            narrow + x,
-            (WIDTH,),
-            *self.norm,
-            _EPSILON,
-        )
+        return layer_norm(narrow + x, (WIDTH,), *self.norm, _EPSILON)
 
 
 class BFloat16Bert:
@@ -132,12 +114,7 @@ class BFloat16Bert:
         groups = groups_of(map(len, panel))
         inputs = torch.from_numpy(words + self._places[places])
         with torch.inference_mode():
-            x = layer_norm(
-                inputs,
-                (WIDTH,),
-                *self._norm,
-                _EPSILON,
-            )
+            x = layer_norm(inputs, (WIDTH,), *self._norm, _EPSILON)
             for layer in self._layers:
                 x = layer(x, groups)
         rows: Floats = x.numpy()

@@ -158,9 +158,7 @@ class SentenceTransformerEmbedder:
             return self
         name = self.name.removeprefix(UNSCALED)
         return SentenceTransformerEmbedder(
-            self._model or self._path,
-            name=name,
-            batch_size=self._batch_size,
+            self._model or self._path, name=name, batch_size=self._batch_size
         )
 
     @property
@@ -188,9 +186,7 @@ class SentenceTransformerEmbedder:
         if self._model is None:
             self._model = _load(self._path)
         encode = getattr(
-            self._model,
-            method,
-            self._model.encode,
+            self._model, method, self._model.encode
         )  # before version 5 there is only `encode`
         vectors = encode(
             list(map(encodable, texts)),
@@ -215,11 +211,9 @@ class LangChainEmbedder:
         self._unit_length = unit_length
         self._width: int | None = None
         default_name = type(embeddings).__name__
-        model = getattr(
-            embeddings,
-            "model",
-            None,
-        ) or getattr(embeddings, "model_name", None)
+        model = getattr(embeddings, "model", None) or getattr(
+            embeddings, "model_name", None
+        )
         if isinstance(model, str):
             default_name = f"{default_name}:{model}"
         self.name = name or _named(default_name, unit_length)
@@ -283,11 +277,7 @@ def _embedder_of(spec: str) -> Embedder:
     if provider == "st":
         return SentenceTransformerEmbedder(model, name=spec, unit_length=unit_length)
     if provider in PROVIDERS:
-        return ServedEmbedder(
-            server_of(plain),
-            name=spec,
-            unit_length=unit_length,
-        )
+        return ServedEmbedder(server_of(plain), name=spec, unit_length=unit_length)
     try:
         from langchain.embeddings import init_embeddings
 
@@ -312,14 +302,7 @@ def _is_instance(thing: object, module: str, name: str) -> bool:
 def _path_of(model: Any) -> str:
     """Return the name or folder that a SentenceTransformer was loaded from."""
     network = getattr(model[0], "auto_model", None)
-    return str(
-        getattr(
-            network,
-            "name_or_path",
-            "",
-        )
-        or type(model).__name__
-    )
+    return str(getattr(network, "name_or_path", "") or type(model).__name__)
 
 
 def _load(path: str) -> Any:

@@ -44,18 +44,11 @@ class _Network:
         rows, groups = self.bert.states(panel)
         sums = []
         for group in groups:
-            states = rows[group.columns].reshape(
-                group.texts,
-                group.length,
-                WIDTH,
-            )
+            states = rows[group.columns].reshape(group.texts, group.length, WIDTH)
             # over an axis that is not the last, so that numpy adds whole rows, one after another
             sums.append(states.sum(axis=1))
         total = np.concatenate(sums)
-        squares = (total * total).sum(
-            axis=1,
-            keepdims=True,
-        )
+        squares = (total * total).sum(axis=1, keepdims=True)
         total /= np.sqrt(squares)
         return total
 

@@ -129,11 +129,7 @@ def server_of(spec: str, index: str = "") -> Server:
             f"names. If you trust it, say so: VLLM_BASE_URL={url}; else unset VLLM_API_KEY"
         )
     return Server(
-        url,
-        name,
-        SecretStr(key),
-        "VLLM_API_KEY",
-        "VLLM_BASE_URL" if index else "",
+        url, name, SecretStr(key), "VLLM_API_KEY", "VLLM_BASE_URL" if index else ""
     )
 
 
@@ -209,15 +205,7 @@ class ServedEmbedder:
         try:
             vectors = self._request(texts)
         except Exception as error:
-            if (
-                len(texts) > 1
-                and getattr(
-                    error,
-                    "status_code",
-                    None,
-                )
-                in _SPLIT
-            ):
+            if len(texts) > 1 and getattr(error, "status_code", None) in _SPLIT:
                 half = len(texts) // 2
                 return np.concatenate(
                     [
@@ -246,17 +234,11 @@ class ServedEmbedder:
         def once() -> Floats:
             seconds = max(min(_SECONDS, ledger.seconds_left()), _AT_LEAST)
             post = self._endpoint.post(
-                "/embeddings",
-                body,
-                seconds,
-                MOST_BYTES_OF_VECTORS,
+                "/embeddings", body, seconds, MOST_BYTES_OF_VECTORS
             )
             return _vectors(run(post), len(texts))
 
-        decide = self._retry.decides(
-            has_replied=self._has_replied,
-            now=self._clock.now,
-        )
+        decide = self._retry.decides(has_replied=self._has_replied, now=self._clock.now)
         tries = Retrying(
             stop=lambda _: ledger.seconds_left() <= 0,
             wait=self._retry.wait,
@@ -364,10 +346,9 @@ def ollama_url(address: str) -> str:
         ) from None
     host = parts.hostname or "127.0.0.1"
     # 0.0.0.0 is an address that a server listens on, and no address to ask
-    host = {
-        "0.0.0.0": "127.0.0.1",
-        "::": "[::1]",
-    }.get(host, f"[{host}]" if ":" in host else host)
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(
+        host, f"[{host}]" if ":" in host else host
+    )
     return (
         f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/').removesuffix('/v1')}/v1"
     )

@@ -38,17 +38,10 @@ def save_weights(weights: Mapping[str, Floats], file: Path) -> None:
             stored[name] = np.ascontiguousarray(array, np.float16)
             continue
         smallest = np.finfo(np.float16).tiny  # of a row of zeros
-        largest = np.abs(array).max(
-            axis=1,
-            keepdims=True,
-        )
+        largest = np.abs(array).max(axis=1, keepdims=True)
         factors = np.maximum(largest / _STEPS, smallest).astype(np.float16)
         steps = np.rint(array / factors.astype(np.float32))
-        stored[name] = np.clip(
-            steps,
-            -_STEPS,
-            _STEPS,
-        ).astype(np.int8)
+        stored[name] = np.clip(steps, -_STEPS, _STEPS).astype(np.int8)
         stored[name + _FACTORS] = factors
     save_file(stored, file)
 

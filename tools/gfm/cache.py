@@ -130,11 +130,7 @@ def layer_weights(
         norm_weight = weights[f"{at}.layer_norm.weight"]
         norm_bias = weights[f"{at}.layer_norm.bias"]
         yield LayerWeights(
-            of_state,
-            of_total,
-            weights[f"{at}.linear.bias"],
-            norm_weight,
-            norm_bias,
+            of_state, of_total, weights[f"{at}.linear.bias"], norm_weight, norm_bias
         )
 
 
@@ -214,11 +210,7 @@ def build_cache(
     if state is not None and bytes_left < hidden * count * row:
         uncached_from = state
     elif state is not None:
-        score_hidden = empty_rows(
-            count,
-            len(head.bias),
-            half_cache,
-        )
+        score_hidden = empty_rows(count, len(head.bias), half_cache)
         state = state.expand(count, width)
         for begin in range(0, count, ROWS_AT_ONCE):
             block = slice(begin, begin + ROWS_AT_ONCE)
@@ -296,11 +288,7 @@ def deviation_of(rows: Tensor) -> Tensor:
     """Return the square root of each row's variance (rows,), as a layer norm divides by it."""
     import torch
 
-    variance = torch.var(
-        rows,
-        dim=1,
-        correction=0,
-    )
+    variance = torch.var(rows, dim=1, correction=0)
     return (variance + NORM_EPSILON).sqrt_()
 
 
@@ -348,38 +336,19 @@ def _background_layer(
         targets = everyone[block]
         sums = total[: len(targets)]
         block_states = state if alike is not None else state[block]
-        propagate(
-            graph,
-            targets,
-            rows,
-            state,
-            relation_states,
-            sums,
-        )
+        propagate(graph, targets, rows, state, relation_states, sums)
         if nodes is not None:
             sums += nodes.initial[block]
         if alike is not None:
-            mixed = torch.addmm(
-                alike,
-                sums,
-                layer.total_weight,
-            )
+            mixed = torch.addmm(alike, sums, layer.total_weight)
         else:
             mixed = torch.addmm(layer.bias, sums, layer.total_weight).addmm_(
                 block_states, layer.state_weight
             )
         normed, _, inverse = torch.native_layer_norm(
-            mixed,
-            [width],
-            layer.norm_weight,
-            layer.norm_bias,
-            NORM_EPSILON,
+            mixed, [width], layer.norm_weight, layer.norm_bias, NORM_EPSILON
         )
-        torch.add(
-            normed.relu_(),
-            block_states,
-            out=following[block],
-        )
+        torch.add(normed.relu_(), block_states, out=following[block])
         deviation[block] = 1 / inverse[:, 0]
         outputs.write(begin, mixed)
     return outputs, deviation

@@ -74,11 +74,7 @@ def empty_rows(count: int, width: int, half: bool) -> CachedRows:
     """Return room for `count` rows of `width` numbers: float32 or, if `half`, 16-bit integers."""
     import torch
 
-    values = torch.empty(
-        count,
-        width,
-        dtype=torch.int16 if half else torch.float32,
-    )
+    values = torch.empty(count, width, dtype=torch.int16 if half else torch.float32)
     return CachedRows(values, torch.ones(count))
 
 
@@ -88,10 +84,6 @@ def cache_rows(rows: Tensor, half: bool) -> CachedRows:
 
     if not half:
         return CachedRows(rows, torch.ones(len(rows)))
-    cached = empty_rows(
-        rows.shape[0],
-        rows.shape[1],
-        half,
-    )
+    cached = empty_rows(rows.shape[0], rows.shape[1], half)
     cached.write(0, rows)
     return cached

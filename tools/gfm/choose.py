@@ -122,13 +122,7 @@ def gfm_scorer(
         "half_cache": half_cache,
         "half_products": half_products,
     }
-    on_cpu = partial(
-        FastGFM,
-        weights,
-        graph,
-        **options,
-        tolerance=tolerance,
-    )
+    on_cpu = partial(FastGFM, weights, graph, **options, tolerance=tolerance)
     on = cuda_device(device)
     if on:
         try:

@@ -112,19 +112,10 @@ class FastGFM:
                 self._dtype = torch.float32
             width = len(weights["rel_mlp.bias"])
             self._rows = max(1, NUMBERS_AT_ONCE // width)
-            self._head = ScoreHead.of(
-                weights,
-                self.head_name,
-                width,
-            )
+            self._head = ScoreHead.of(weights, self.head_name, width)
             self._nodes = self._node_inputs()
             self.cache: GraphCache = build_cache(
-                weights,
-                graph,
-                self._head,
-                cache_bytes,
-                half_cache,
-                self._nodes,
+                weights, graph, self._head, cache_bytes, half_cache, self._nodes
             )
             # after the cache, whose making takes most memory
             self._layers = list(layer_weights(weights, self._dtype))
@@ -162,12 +153,7 @@ class FastGFM:
             parts = queries @ self._head.query_weight + self._head.bias  # (B, h)
             scores = self._background_scores(parts)
             for row, start in enumerate(starts):
-                self._score(
-                    queries[row],
-                    parts[row],
-                    start,
-                    scores[row],
-                )
+                self._score(queries[row], parts[row], start, scores[row])
             return scores
 
     def steps(self, question: Floats, start: GFMStart) -> Iterator[GFMLayerStep]:
@@ -179,11 +165,7 @@ class FastGFM:
             background = self._background_scores(
                 query @ self._head.query_weight + self._head.bias
             )[0]
-            steps = self._changed_layers(
-                query[0],
-                start,
-                background,
-            )
+            steps = self._changed_layers(query[0], start, background)
         while True:
             with torch.inference_mode():  # not while the caller has its turn
                 step = next(steps, None)
@@ -212,11 +194,7 @@ class FastGFM:
         """
         if self.cache.score_hidden is None:
             return np.empty((len(parts), self.graph.entities), dtype=np.float32)
-        scores = score_background(
-            self.cache.score_hidden,
-            parts,
-            self._head.output,
-        )
+        scores = score_background(self.cache.score_hidden, parts, self._head.output)
         return scores + np.float32(self._head.output_bias)
 
     def _initial(self, query: Tensor, start: GFMStart) -> tuple[Ints, Tensor]:
@@ -237,26 +215,14 @@ class FastGFM:
         sources, changes = question_entities, initial = self._initial(query, start)
         for number, bound in enumerate(self._bounds):
             lengths = torch.linalg.vector_norm(changes, dim=1)
-            possible = possible_changes(
-                self._outgoing,
-                sources,
-                lengths,
-                bound,
-            )
+            possible = possible_changes(self._outgoing, sources, lengths, bound)
             reached = reached_entities(
-                possible,
-                sources,
-                question_entities,
-                self.negligible,
+                possible, sources, question_entities, self.negligible
             )
             if number == len(self._layers) - 1 and self.cache.score_hidden is not None:
                 possible = self._score_gain * possible[reached]
                 reached = worth_scoring(
-                    reached,
-                    question_entities,
-                    background,
-                    possible,
-                    self._tolerance,
+                    reached, question_entities, background, possible, self._tolerance
                 )
             step = GFMLayerStep(
                 sources,
@@ -279,11 +245,7 @@ class FastGFM:
             changes = step.changes
         if self.cache.score_hidden is None:
             scores[:] = self._score_everyone(
-                part,
-                changed,
-                changes,
-                question_entities,
-                initial,
+                part, changed, changes, question_entities, initial
             )
             return
         for begin in range(0, len(changed), self._rows):
@@ -291,11 +253,7 @@ class FastGFM:
             hidden = self._product(changes[block], self._score_state)
             entities = changed[block]
             logits = score_changed(
-                hidden,
-                self.cache.score_hidden,
-                entities,
-                part,
-                self._head.output,
+                hidden, self.cache.score_hidden, entities, part, self._head.output
             )
             scores[entities] = logits + np.float32(self._head.output_bias)
 
@@ -329,9 +287,7 @@ class FastGFM:
         own_place = np.searchsorted(reached, question_entities)
         following = torch.empty(len(reached), changes.shape[1])
         totals, mixed, of_states = torch.empty(
-            3,
-            min(self._rows, len(reached)),
-            changes.shape[1],
+            3, min(self._rows, len(reached)), changes.shape[1]
         )
         remaining = []
         count = 0
@@ -340,14 +296,7 @@ class FastGFM:
             targets = reached[begin:end]
             total = totals[: end - begin]
             block = mixed[: end - begin]
-            propagate(
-                self.graph,
-                targets,
-                row_of,
-                changes,
-                relation_states,
-                total,
-            )
+            propagate(self.graph, targets, row_of, changes, relation_states, total)
             low, high = np.searchsorted(own_place, (begin, end))
             total[torch.from_numpy(own_place[low:high] - begin)] += initial[low:high]
             self._product(total, layer.total_weight, block)
@@ -363,9 +312,7 @@ class FastGFM:
             else:
                 state_changes = changes[torch.from_numpy(state_rows)]
             of_state = self._product(
-                state_changes,
-                layer.state_weight,
-                of_states[: len(state_rows)],
+                state_changes, layer.state_weight, of_states[: len(state_rows)]
             )
             own_row[own_row >= 0] = np.arange(len(state_rows))
             rows = own_row, pre_norm, background_row[begin:end]
@@ -381,10 +328,7 @@ class FastGFM:
             matters = ~(torch.linalg.vector_norm(block, dim=1) <= self.negligible)
             indices = matters.nonzero()[:, 0]
             torch.index_select(
-                block,
-                0,
-                indices,
-                out=following[count : count + len(indices)],
+                block, 0, indices, out=following[count : count + len(indices)]
             )
             remaining.append(targets[matters.numpy()])
             count += len(indices)

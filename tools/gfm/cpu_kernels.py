@@ -131,9 +131,7 @@ def on_one_thread(work: Callable[[], T]) -> T:
 @lru_cache(maxsize=1)
 def _threads_alone() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(
-        cpu_count() or 1,
-        thread_name_prefix="gfm-alone",
-        initializer=_compute_alone,
+        cpu_count() or 1, thread_name_prefix="gfm-alone", initializer=_compute_alone
     )
 
 
@@ -170,14 +168,7 @@ def propagate(
     row_of: (N,), the row of `states` (T, d) that holds an entity's state; -1 for an entity that sends no messages.
     """
     if not has_numba():
-        _propagate_in_blocks(
-            graph,
-            targets,
-            row_of,
-            states,
-            relation_states,
-            total,
-        )
+        _propagate_in_blocks(graph, targets, row_of, states, relation_states, total)
         return
     messages = graph.indptr, graph.source, graph.relation, targets, row_of
     _propagate_rows.share(
@@ -209,9 +200,7 @@ def _propagate_in_blocks(
     for begin in range(0, len(target), ROWS_AT_ONCE):
         part = slice(begin, begin + ROWS_AT_ONCE)
         total.index_add_(
-            0,
-            target[part],
-            states[source[part]] * relation_states.rows(relation[part]),
+            0, target[part], states[source[part]] * relation_states.rows(relation[part])
         )
 
 
@@ -290,11 +279,7 @@ def update_changes(
         changes = change, state_part, state_change, own_row
         cached = background.values, background.scales, background_row
         _update_rows.share(
-            len(background_row),
-            *changes,
-            *cached,
-            norm_weight,
-            norm_bias,
+            len(background_row), *changes, *cached, norm_weight, norm_bias
         )
         return
     changed = torch.from_numpy(np.flatnonzero(own_row >= 0))
@@ -383,11 +368,7 @@ def score_background(background: CachedRows, parts: Tensor, output: Tensor) -> F
     if has_numba():
         cached = background.values, background.scales
         _score_background_rows.share(
-            len(background.values),
-            *cached,
-            parts,
-            output,
-            scores,
+            len(background.values), *cached, parts, output, scores
         )
         return scores
     for begin in range(0, scores.shape[1], ROWS_AT_ONCE):
@@ -412,13 +393,7 @@ def score_changed(
         scores = np.empty(len(entities), dtype=np.float32)
         cached = background.values, background.scales
         _score_changed_rows.share(
-            len(entities),
-            hidden,
-            *cached,
-            entities,
-            part,
-            output,
-            scores,
+            len(entities), hidden, *cached, entities, part, output, scores
         )
         return scores
     logits: Floats = (

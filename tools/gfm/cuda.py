@@ -81,12 +81,7 @@ class DeviceGFM:
     @property
     def bytes(self) -> int:
         """Return the memory on the device that lasts: weights, relation states, graph."""
-        tensors = [
-            *self.weights.values(),
-            self._source,
-            self._relation,
-            self._counts,
-        ]
+        tensors = [*self.weights.values(), self._source, self._relation, self._counts]
         tensors += [states.values for states in self.relation_states]
         return sum(tensor.nbytes for tensor in tensors)
 
@@ -122,45 +117,25 @@ class DeviceGFM:
         start_rows, initial = self._initial(queries, starts)
         at = torch.from_numpy(start_rows).to(self.device)
         # entities first: row e * B + b is entity e's state for question b
-        states = torch.zeros(
-            self.graph.entities * batch,
-            width,
-            device=self.device,
-        )
+        states = torch.zeros(self.graph.entities * batch, width, device=self.device)
         states[at] = initial
         states = states.view(-1, batch, width)
         following = torch.empty_like(states)
         for layer, factors in enumerate(self.relation_states):
             for low, high in self._blocks(batch):
-                total = self._sums(
-                    low,
-                    high,
-                    states,
-                    factors.values,
-                )
+                total = self._sums(low, high, states, factors.values)
                 first, last = np.searchsorted(start_rows, (low * batch, high * batch))
                 # the initial states enter every sum; no row twice
                 total.view(-1, width)[at[first:last] - low * batch] += initial[
                     first:last
                 ]
                 following[low:high] = update(
-                    self.weights,
-                    layer,
-                    states[low:high],
-                    total,
+                    self.weights, layer, states[low:high], total
                 )
             states, following = following, states
-        logits = torch.empty(
-            self.graph.entities,
-            batch,
-            device=self.device,
-        )
+        logits = torch.empty(self.graph.entities, batch, device=self.device)
         for low, high in self._blocks(batch):
-            logits[low:high] = entity_logits(
-                self.weights,
-                states[low:high],
-                queries,
-            )
+            logits[low:high] = entity_logits(self.weights, states[low:high], queries)
         scores: Floats = logits.t().cpu().numpy()
         return scores
 
@@ -189,10 +164,7 @@ class DeviceGFM:
         messages = message(source_states, factors.index_select(0, self._relation[some]))
         # no atomic additions: each sum is added up by one thread
         sums = torch.segment_reduce(
-            messages.flatten(1),
-            "sum",
-            lengths=self._counts[low:high],
-            unsafe=True,
+            messages.flatten(1), "sum", lengths=self._counts[low:high], unsafe=True
         )
         return sums.view(high - low, *states.shape[1:])
 

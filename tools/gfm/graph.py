@@ -113,13 +113,7 @@ class GFMGraph:
         )  # two sorts in place of three
         indptr = np.zeros(entities + 1, dtype=np.int64)
         np.cumsum(np.bincount(target, minlength=entities), out=indptr[1:])
-        return cls(
-            indptr,
-            source[order],
-            relations[order],
-            vectors,
-            inverse,
-        )
+        return cls(indptr, source[order], relations[order], vectors, inverse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +133,7 @@ class OutgoingMessages:
         order = np.argsort(graph.source, kind="stable")
         indptr = np.zeros(graph.entities + 1, dtype=np.int64)
         np.cumsum(np.bincount(graph.source, minlength=graph.entities), out=indptr[1:])
-        return cls(
-            indptr,
-            graph.target[order],
-            graph.relation[order],
-        )
+        return cls(indptr, graph.target[order], graph.relation[order])
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,12 +62,7 @@ class GraphTensors:
             given = graph.vectors
         else:
             given = np.empty((0, 0), dtype=np.float32)
-        arrays = (
-            graph.source,
-            graph.relation,
-            graph.target,
-            given,
-        )
+        arrays = (graph.source, graph.relation, graph.target, given)
         return cls(
             graph.entities, *(torch.from_numpy(array).to(device) for array in arrays)
         )
@@ -94,11 +89,7 @@ def message(source_states: Tensor, relation_states: Tensor) -> Tensor:
 
 def aggregate(initial: Tensor, target: Tensor, messages: Tensor) -> Tensor:
     """Return (N, B, d): for each entity its initial state (N, B, d) plus the messages (M, B, d) whose target it is."""
-    return initial.index_add(
-        0,
-        target,
-        messages.to(initial.dtype),
-    )
+    return initial.index_add(0, target, messages.to(initial.dtype))
 
 
 def update(
@@ -141,19 +132,11 @@ def plain_scores(
     from torch.nn.functional import linear
 
     query = linear(
-        questions,
-        weights["question_mlp.weight"],
-        weights["question_mlp.bias"],
+        questions, weights["question_mlp.weight"], weights["question_mlp.bias"]
     )  # (B, d)
     # entities first: an entity's states of all questions are adjacent, and are gathered and added up as one row
     initial = start.t()[..., None] * query  # (N, B, d)
-    state = last_states(
-        weights,
-        graph,
-        initial,
-        relation_states,
-        message_weights,
-    )
+    state = last_states(weights, graph, initial, relation_states, message_weights)
     return entity_logits(weights, state, query).t()
 
 
@@ -215,18 +198,8 @@ def isolated_scores(weights: Mapping[str, Tensor], questions: Tensor) -> Tensor:
     """Return the logit (B,) of a node that no question starts from and no message leads to; it is the same for all."""
     import torch
 
-    none = torch.zeros(
-        0,
-        dtype=torch.int64,
-        device=questions.device,
-    )
-    graph = GraphTensors(
-        1,
-        none,
-        none,
-        none,
-        questions[:0],
-    )
+    none = torch.zeros(0, dtype=torch.int64, device=questions.device)
+    graph = GraphTensors(1, none, none, none, questions[:0])
     return plain_scores(
         weights, graph, questions, questions.new_zeros(len(questions), 1)
     )[:, 0]
@@ -241,11 +214,7 @@ def relation_inputs(weights: Mapping[str, Tensor], vectors: Tensor) -> Tensor:
     """Map the sentence vectors (R, text width) to (R, d), from which every layer makes its relation states."""
     from torch.nn.functional import linear
 
-    return linear(
-        vectors,
-        weights["rel_mlp.weight"],
-        weights["rel_mlp.bias"],
-    )
+    return linear(vectors, weights["rel_mlp.weight"], weights["rel_mlp.bias"])
 
 
 def project_relations(
@@ -256,11 +225,7 @@ def project_relations(
 
     at = f"entity_model.layers.{layer}.relation_projection"
     hidden = relu(linear(inputs, weights[f"{at}.0.weight"], weights[f"{at}.0.bias"]))
-    return linear(
-        hidden,
-        weights[f"{at}.2.weight"],
-        weights[f"{at}.2.bias"],
-    )
+    return linear(hidden, weights[f"{at}.2.weight"], weights[f"{at}.2.bias"])
 
 
 def project_relations_in_blocks(

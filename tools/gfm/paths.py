@@ -65,19 +65,10 @@ def message_gradients(
             for _ in range(layer_count(weights))
         ]
         vectors = torch.from_numpy(question)[None].to(device)
-        tensors = GraphTensors.of(
-            graph,
-            str(device),
-            vectors=relation_states is None,
-        )
+        tensors = GraphTensors.of(graph, str(device), vectors=relation_states is None)
         if nodes is None:
             logits = plain_scores(
-                weights,
-                tensors,
-                vectors,
-                dense.to(device),
-                relation_states,
-                ones,
+                weights, tensors, vectors, dense.to(device), relation_states, ones
             )
         else:
             texts = torch.from_numpy(nodes).to(device)
@@ -183,13 +174,7 @@ def best_paths(
     nodes: see message_gradients. published: as `published_paths` ranks them.
     """
     gradients = message_gradients(
-        weights,
-        graph,
-        question,
-        start,
-        targets,
-        relation_states,
-        nodes,
+        weights, graph, question, start, targets, relation_states, nodes
     )
     starts = start.entities.tolist()
     ranked = published_paths if published else heaviest_paths

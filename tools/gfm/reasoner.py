@@ -191,28 +191,18 @@ def plain_reasoner_scores(
     from torch.nn.functional import linear
 
     query = linear(
-        questions,
-        weights["question_mlp.weight"],
-        weights["question_mlp.bias"],
+        questions, weights["question_mlp.weight"], weights["question_mlp.bias"]
     )  # (B, d)
     node = linear(nodes, weights["ent_mlp.weight"], weights["ent_mlp.bias"])[
         :, None
-    ].expand(
-        -1,
-        len(query),
-        -1,
-    )
+    ].expand(-1, len(query), -1)
     initial = _two_layers(
         weights,
         "early_fuse_mlp",
         torch.cat((start.t()[..., None] * query, node), dim=-1),
     )
     state = last_states(
-        weights,
-        graph,
-        initial,
-        relation_states,
-        message_weights,
+        weights, graph, initial, relation_states, message_weights
     )  # (N, B, d)
     features = torch.cat((state, query.expand_as(state), node), dim=-1)
     return _two_layers(weights, "predict_mlp", features).squeeze(-1).t()
@@ -224,11 +214,7 @@ def _two_layers(weights: Mapping[str, Tensor], name: str, inputs: Tensor) -> Ten
     hidden = relu(
         linear(inputs, weights[f"{name}.0.weight"], weights[f"{name}.0.bias"])
     )
-    return linear(
-        hidden,
-        weights[f"{name}.2.weight"],
-        weights[f"{name}.2.bias"],
-    )
+    return linear(hidden, weights[f"{name}.2.weight"], weights[f"{name}.2.bias"])
 
 
 class FastReasoner(FastGFM):
@@ -283,9 +269,7 @@ class FastReasoner(FastGFM):
         from torch.nn.functional import linear
 
         node = linear(
-            texts,
-            self.weights["ent_mlp.weight"],
-            self.weights["ent_mlp.bias"],
+            texts, self.weights["ent_mlp.weight"], self.weights["ent_mlp.bias"]
         )
         if query is None:
             question_part = torch.zeros_like(node)

@@ -391,11 +391,7 @@ def _read_pickled(path: Path) -> dict[str, Tensor]:
     except ImportError as error:
         raise MissingExtra("a GFM network", "gnn") from error
     try:
-        stored = torch.load(
-            path,
-            map_location="cpu",
-            weights_only=True,
-        )
+        stored = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # whatever the unpickler refuses or stumbles over
         raise WeightsError(
             f"{path}: not a file of plain tensors: {str(error).splitlines()[0]}"

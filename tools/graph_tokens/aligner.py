@@ -90,12 +90,7 @@ class AlignerConfig:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Return the configuration that `asdict` wrote. Raises TypeError for unknown or missing names."""
-        return cls(
-            **{
-                **data,
-                "encoder": EncoderConfig(**data["encoder"]),
-            }
-        )
+        return cls(**{**data, "encoder": EncoderConfig(**data["encoder"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +118,11 @@ class GraphAligner(nn.Module):
             nn.init.zeros_(last.weight)
             nn.init.zeros_(last.bias)
         self.node_head = nn.Sequential(
-            nn.Linear(2 * width, config.hidden),
-            nn.ReLU(),
-            last,
+            nn.Linear(2 * width, config.hidden), nn.ReLU(), last
         )
         projected = nn.Linear(config.hidden, config.projected)
         self.shared = nn.Sequential(
-            nn.Linear(width, config.hidden),
-            nn.ReLU(),
-            projected,
+            nn.Linear(width, config.hidden), nn.ReLU(), projected
         )
         self.train(False)
 
@@ -147,11 +138,7 @@ class GraphAligner(nn.Module):
 
     def forward(self, graphs: Sequence[GraphFeatures]) -> tuple[Tensor, GraphBatch]:
         """Return the states (N, d) of all nodes (eq. 3), and the batch that the graphs were joined to."""
-        batch = GraphBatch.of(
-            graphs,
-            self.config.encoder.input,
-            self._device,
-        )
+        batch = GraphBatch.of(graphs, self.config.encoder.input, self._device)
         return self.encoder(batch), batch
 
     def judged(self, states: Tensor, nodes: Tensor, questions: Tensor) -> Tensor:
@@ -165,11 +152,7 @@ class GraphAligner(nn.Module):
         if self.config.likeness:
             scores = (
                 scores
-                + nn.functional.cosine_similarity(
-                    nodes,
-                    questions,
-                    dim=1,
-                )
+                + nn.functional.cosine_similarity(nodes, questions, dim=1)
                 / self.config.temperature
             )
         return scores
@@ -184,35 +167,19 @@ class GraphAligner(nn.Module):
             np.stack([example.reasoning for example in examples])
         ).to(self._device)
         owner = batch.graph[batch.group]
-        scores = self.judged(
-            states,
-            batch.nodes,
-            questions[owner],
-        )
+        scores = self.judged(states, batch.nodes, questions[owner])
         likeness = (
-            nn.functional.cosine_similarity(
-                reasoning[owner],
-                batch.nodes,
-                dim=1,
-            )
+            nn.functional.cosine_similarity(reasoning[owner], batch.nodes, dim=1)
             / self.config.temperature
         )
         nodes = node_alignment(
-            scores,
-            likeness,
-            owner,
-            batch.size,
-            per_node=self.config.per_node,
+            scores, likeness, owner, batch.size, per_node=self.config.per_node
         )
         # an empty graph says nothing
         there = torch.bincount(owner, minlength=batch.size) > 0
         graphs = self.shared(pool(states, batch)[there])
         texts = self.shared(reasoning[there])
-        return nodes, representation_alignment(
-            graphs,
-            texts,
-            self.config.contrast,
-        )
+        return nodes, representation_alignment(graphs, texts, self.config.contrast)
 
     def loss(self, batch: Sequence[AlignedGraph]) -> Tensor:
         """Return the sum of the losses that count."""
@@ -299,13 +266,7 @@ class GraphAligner(nn.Module):
             "about": about or {},
         }
         (folder / CONFIG).write_text(
-            json.dumps(
-                text,
-                indent=2,
-                ensure_ascii=False,
-            )
-            + "\n",
-            "utf-8",
+            json.dumps(text, indent=2, ensure_ascii=False) + "\n", "utf-8"
         )
 
     @classmethod
@@ -338,11 +299,7 @@ def node_alignment(
     logs = _log_softmax(scores, owner, size)
     target = _log_softmax(reference, owner, size)
     terms = target.exp() * (target - logs)
-    parts = terms.new_zeros(size).index_add(
-        0,
-        owner,
-        terms,
-    )
+    parts = terms.new_zeros(size).index_add(0, owner, terms)
     counts = torch.bincount(owner, minlength=size)
     if per_node:
         parts = parts / counts.clamp(min=1)
@@ -382,13 +339,7 @@ def fact_places(
 
 def _node_places(scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     places = np.empty(len(scores), np.int64)
-    places[
-        best_places(
-            scores,
-            len(scores),
-            relative=False,
-        )
-    ] = np.arange(len(scores))
+    places[best_places(scores, len(scores), relative=False)] = np.arange(len(scores))
     return places
 
 
@@ -449,15 +400,8 @@ def read_config(folder: Path) -> AlignerConfig:
 def _log_softmax(scores: Tensor, owner: Tensor, size: int) -> Tensor:
     """Return the logarithm of the softmax among the scores (N,) of each owner."""
     highest = scores.new_full((size,), -torch.inf).scatter_reduce(
-        0,
-        owner,
-        scores.detach(),
-        "amax",
+        0, owner, scores.detach(), "amax"
     )
     shifted = scores - highest[owner]
-    sums = scores.new_zeros(size).index_add(
-        0,
-        owner,
-        shifted.exp(),
-    )
+    sums = scores.new_zeros(size).index_add(0, owner, shifted.exp())
     return shifted - sums.log()[owner]

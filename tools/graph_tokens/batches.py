@@ -50,11 +50,7 @@ class GraphLLMBatches:
         config = self._reader.config
         self._adapter = None
         if config.tuning == "lora":
-            self._adapter = LoRARequest(
-                "graphllm",
-                1,
-                str(folder / ADAPTER),
-            )
+            self._adapter = LoRARequest("graphllm", 1, str(folder / ADAPTER))
             rank = next(
                 (room for room in _RANKS if room >= config.lora.rank), config.lora.rank
             )
@@ -67,9 +63,7 @@ class GraphLLMBatches:
             }
         try:
             self._engine = LLM(
-                model=base_model(folder, config),
-                enable_prompt_embeds=True,
-                **engine,
+                model=base_model(folder, config), enable_prompt_embeds=True, **engine
             )
         except TypeError as error:
             if "lora_target_modules" not in str(error):
@@ -116,8 +110,5 @@ def _generated(output: Any, input_tokens: int) -> Generated:
     if kind_of(ending) == "broken off":
         raise BrokenReply(shortfall(ending))
     return Generated(
-        output.text.strip(),
-        input_tokens,
-        len(output.token_ids),
-        ending == "length",
+        output.text.strip(), input_tokens, len(output.token_ids), ending == "length"
     )

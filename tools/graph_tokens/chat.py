@@ -72,11 +72,7 @@ class GraphLLMChat(BaseChatModel):
         Raises WeightsError for a folder without one, MissingExtra without the packages of the extra `llm`.
         """
         graph_llm, lock = _load_once(Path(folder).expanduser().resolve())
-        chat = cls(
-            graph_llm,
-            str(folder),
-            **options,
-        )
+        chat = cls(graph_llm, str(folder), **options)
         chat._lock = lock
         return chat
 
@@ -88,10 +84,7 @@ class GraphLLMChat(BaseChatModel):
     @property
     def model_kwargs(self) -> dict[str, Any]:
         """Return the digest by which a cache tells replies of these weights from those of others in the same folder."""
-        return {
-            "graphllm": self.model,
-            "weights": self.graph_llm.fingerprint,
-        }
+        return {"graphllm": self.model, "weights": self.graph_llm.fingerprint}
 
     @property
     def _llm_type(self) -> str:

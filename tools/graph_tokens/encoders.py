@@ -54,13 +54,7 @@ class EncoderConfig:
                     f"unknown {what} {value!r}; known: {', '.join(get_args(known))}"
                 )
         if (
-            min(
-                self.layers,
-                self.heads,
-                self.width,
-                self.input,
-            )
-            < 1
+            min(self.layers, self.heads, self.width, self.input) < 1
             or self.width % self.heads
         ):
             raise SettingsError(
@@ -101,18 +95,9 @@ class NodeBatchNorm(nn.Module):
         )
         if not self.training or len(states) < 2:
             return nn.functional.batch_norm(
-                states,
-                mean,
-                variance,
-                self.weight,
-                self.bias,
-                eps=_EPSILON,
+                states, mean, variance, self.weight, self.bias, eps=_EPSILON
             )
-        own_variance, own_mean = torch.var_mean(
-            states.float(),
-            dim=0,
-            correction=0,
-        )
+        own_variance, own_mean = torch.var_mean(states.float(), dim=0, correction=0)
         deviation = (variance + _EPSILON).sqrt()
         own_deviation = (own_variance + _EPSILON).sqrt()
         factor = (own_deviation.detach() / deviation).clamp(
@@ -133,13 +118,7 @@ class NodeBatchNorm(nn.Module):
         own = states.new_zeros(3, states.shape[1])
         if len(states) > 1:
             variance, mean = torch.var_mean(states, dim=0)
-            own = torch.stack(
-                [
-                    torch.ones_like(mean),
-                    mean,
-                    variance,
-                ]
-            )
+            own = torch.stack([torch.ones_like(mean), mean, variance])
         rows = [own]
         rank = 0
         if torch.distributed.is_available() and torch.distributed.is_initialized():
@@ -203,11 +182,7 @@ class MessagePassing(nn.Module):
             return states
         states = batch.nodes
         for number, (layer, norm) in enumerate(
-            zip(
-                self.layers,
-                self.norms,
-                strict=True,
-            )
+            zip(self.layers, self.norms, strict=True)
         ):
             # GCN weighs an edge by the degrees of its ends; it has no place for the edge's text
             if self.config.kind == "gcn":
@@ -236,23 +211,13 @@ def pool(states: Tensor, batch: GraphBatch) -> Tensor:
     (RAS, section 3.3; with one sub-graph it is G-Retriever's eq. 11).
     """
     return _means(
-        _means(
-            states,
-            batch.group,
-            len(batch.graph),
-        ),
-        batch.graph,
-        batch.size,
+        _means(states, batch.group, len(batch.graph)), batch.graph, batch.size
     )
 
 
 def _means(rows: Tensor, owner: Tensor, count: int) -> Tensor:
     """Return the mean of the rows of each owner, shape (count, width); an owner without rows has zeros."""
-    sums = rows.new_zeros(count, rows.shape[1]).index_add(
-        0,
-        owner,
-        rows,
-    )
+    sums = rows.new_zeros(count, rows.shape[1]).index_add(0, owner, rows)
     return sums / torch.bincount(owner, minlength=count).clamp(min=1).to(
         rows.dtype
     ).unsqueeze(1)
@@ -274,11 +239,4 @@ def _convolution(config: EncoderConfig, inputs: int) -> nn.Module:
         layer = GATConv
     else:
         layer = TransformerConv
-    return cast(
-        nn.Module,
-        layer(
-            inputs,
-            config.width // config.heads,
-            **options,
-        ),
-    )
+    return cast(nn.Module, layer(inputs, config.width // config.heads, **options))

@@ -41,11 +41,9 @@ class FactPruner:
         if len(graph) <= self._size:
             return graph
         return graph.showing(
-            self._order(
-                question,
-                graph,
-                [step.subquery for step in steps],
-            )[: self._size]
+            self._order(question, graph, [step.subquery for step in steps])[
+                : self._size
+            ]
         )
 
 

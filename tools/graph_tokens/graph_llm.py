@@ -121,9 +121,7 @@ class GraphTokens(nn.Module):
         if hidden:
             wide = nn.Linear(hidden, tokens * width)
             self.projector = nn.Sequential(
-                nn.Linear(encoder.width, hidden),
-                nn.GELU(),
-                wide,
+                nn.Linear(encoder.width, hidden), nn.GELU(), wide
             )
         elif encoder.width != tokens * width:
             raise SettingsError(
@@ -135,18 +133,10 @@ class GraphTokens(nn.Module):
 
     def forward(self, graphs: Sequence[GraphFeatures]) -> Tensor:
         """Return soft tokens, shape (B, tokens, width). A graph without facts gets tokens that are learned for it."""
-        batch = GraphBatch.of(
-            graphs,
-            self.input,
-            next(self.parameters()).device,
-        )
+        batch = GraphBatch.of(graphs, self.input, next(self.parameters()).device)
         pooled = pool(self.encoder(batch), batch)  # (B, encoder's width)
         tokens: Tensor = self.projector(pooled)
-        return tokens.view(
-            len(tokens),
-            self.tokens,
-            -1,
-        )
+        return tokens.view(len(tokens), self.tokens, -1)
 
 
 class TrainedTokens(nn.Module):
@@ -158,11 +148,7 @@ class TrainedTokens(nn.Module):
 
     def forward(self, graphs: Sequence[GraphFeatures]) -> Tensor:
         """Return the same tokens for each graph, shape (B, tokens, width)."""
-        return self.vectors.expand(
-            len(graphs),
-            -1,
-            -1,
-        )
+        return self.vectors.expand(len(graphs), -1, -1)
 
 
 class GraphLLM(nn.Module):
@@ -187,10 +173,7 @@ class GraphLLM(nn.Module):
             self.graph_tokens = TrainedTokens(config.graph_tokens, width)
         else:
             self.graph_tokens = GraphTokens(
-                config.encoder,
-                config.graph_tokens,
-                config.projector,
-                width,
+                config.encoder, config.graph_tokens, config.projector, width
             )
         if config.tuning == "frozen":
             language_model.requires_grad_(False)
@@ -204,11 +187,7 @@ class GraphLLM(nn.Module):
         """Return a GraphLLM on the pre-trained model that `config` names, with new weights for all the rest."""
         torch.manual_seed(seed)
         language_model, tokenizer = load_language_model(config.language_model)
-        return cls(
-            config,
-            _add_adapter(language_model, config),
-            tokenizer,
-        )
+        return cls(config, _add_adapter(language_model, config), tokenizer)
 
     def train(self, mode: bool = True) -> Self:
         """Switch between training and use; a frozen language model stays in evaluation mode, without dropout."""
@@ -261,11 +240,7 @@ class GraphLLM(nn.Module):
         targets: Sequence[str],
     ) -> Tensor:
         """Return the mean cross-entropy of the targets' tokens, end tokens included; each target follows its prompt."""
-        logits, labels = self.target_logits(
-            prompts,
-            graphs,
-            targets,
-        )
+        logits, labels = self.target_logits(prompts, graphs, targets)
         return nn.functional.cross_entropy(logits.float(), labels)
 
     def target_logits(
@@ -282,11 +257,7 @@ class GraphLLM(nn.Module):
         ]
         vectors = []
         labels = []
-        for prompt, reply in zip(
-            self._inputs(prompts, graphs),
-            replies,
-            strict=True,
-        ):
+        for prompt, reply in zip(self._inputs(prompts, graphs), replies, strict=True):
             vectors.append(torch.cat([prompt, self._words(reply)]))
             labels.append(
                 torch.tensor([_IGNORED] * len(prompt) + reply, device=self.device)
@@ -297,9 +268,7 @@ class GraphLLM(nn.Module):
         )
         # the place in front of a token predicts it
         next_ = nn.utils.rnn.pad_sequence(
-            labels,
-            batch_first=True,
-            padding_value=_IGNORED,
+            labels, batch_first=True, padding_value=_IGNORED
         )[:, 1:]
         # prompts are long and vocabularies large: logits are computed only where some row has a target
         places = (next_ != _IGNORED).any(dim=0).nonzero().squeeze(1)
@@ -412,9 +381,7 @@ class GraphLLM(nn.Module):
                 from peft import PeftModel
 
                 language_model = PeftModel.from_pretrained(
-                    language_model,
-                    adapter,
-                    is_trainable=True,
+                    language_model, adapter, is_trainable=True
                 )
         model = cls(config, language_model, tokenizer)
         try:
@@ -455,31 +422,19 @@ class GraphLLM(nn.Module):
         features = [graph for graph in graphs if graph is not None]
         soft = iter(self.graph_tokens(features) if features else ())
         inputs = []
-        for turns, graph in zip(
-            prompts,
-            graphs,
-            strict=True,
-        ):
+        for turns, graph in zip(prompts, graphs, strict=True):
             words = self._words(tokens := self.prompt_tokens(turns))
             if graph is not None:
                 begins = int(bool(tokens) and tokens[0] == self.tokenizer.bos_token_id)
                 words = torch.cat(
-                    [
-                        words[:begins],
-                        next(soft).to(words.dtype),
-                        words[begins:],
-                    ]
+                    [words[:begins], next(soft).to(words.dtype), words[begins:]]
                 )
             inputs.append(words)
         return inputs
 
     def _words(self, tokens: Sequence[int]) -> Tensor:
         """Return the word vectors of tokens, shape (len(tokens), width)."""
-        ids = torch.tensor(
-            list(tokens),
-            dtype=torch.long,
-            device=self.device,
-        )
+        ids = torch.tensor(list(tokens), dtype=torch.long, device=self.device)
         return cast(Tensor, self.language_model.get_input_embeddings()(ids))
 
     def _plain_tokens(self, text: str) -> list[int]:
@@ -494,12 +449,7 @@ class GraphLLM(nn.Module):
         )
         text = self.tokenizer.decode(tokens[:stop], skip_special_tokens=True)
         output_tokens = len(tokens) if stop is None else stop + 1
-        return Generated(
-            text.strip(),
-            input_tokens,
-            output_tokens,
-            stop is None,
-        )
+        return Generated(text.strip(), input_tokens, output_tokens, stop is None)
 
 
 def read_config(folder: Path) -> GraphLLMConfig:
@@ -534,9 +484,7 @@ def load_language_model(name: str) -> tuple[Any, Any]:
         raise MissingExtra("a local language model", "llm") from error
     try:
         model = AutoModelForCausalLM.from_pretrained(
-            name,
-            dtype="auto",
-            use_safetensors=True,
+            name, dtype="auto", use_safetensors=True
         )
         return model, AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:
@@ -616,9 +564,7 @@ def _in_template(tokenizer: Any, turns: Sequence[Turn]) -> str:
     return cast(
         str,
         tokenizer.apply_chat_template(
-            messages,
-            tokenize=False,
-            add_generation_prompt=True,
+            messages, tokenize=False, add_generation_prompt=True
         ),
     )
 
@@ -626,9 +572,7 @@ def _in_template(tokenizer: Any, turns: Sequence[Turn]) -> str:
 def _ends(language_model: Any, tokenizer: Any) -> frozenset[int]:
     """Return the tokens that end a text: the tokenizer's, and those of the model's generation config."""
     ids = getattr(
-        getattr(language_model, "generation_config", None),
-        "eos_token_id",
-        None,
+        getattr(language_model, "generation_config", None), "eos_token_id", None
     )
     listed = ids if isinstance(ids, list) else [ids]
     return frozenset(

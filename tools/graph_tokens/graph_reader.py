@@ -134,16 +134,8 @@ class GraphPrompts:
         if not self.view.n_seed or self.aligner is None:
             return part
         features = self.aligner.vectors.of_graph(*part.texts())
-        nodes, edges = self.aligner.prune(
-            features,
-            question,
-            self.view.n_seed,
-        )
-        return Subgraph.of_edges(
-            graph,
-            part.edges[edges],
-            part.nodes[nodes],
-        )
+        nodes, edges = self.aligner.prune(features, question, self.view.n_seed)
+        return Subgraph.of_edges(graph, part.edges[edges], part.nodes[nodes])
 
     def _steiner_tree(self, question: str, graph: Graph) -> Subgraph:
         view = self.view
@@ -183,19 +175,13 @@ class GraphReader:
     ) -> list[Generated]:
         """Write a reply to each question about its graph, `batch` of them at once."""
         replies: list[Generated] = []
-        for first in range(
-            0,
-            len(questions),
-            batch,
-        ):
+        for first in range(0, len(questions), batch):
             inputs = [
                 self.prompts.input(*pair) for pair in questions[first : first + batch]
             ]
             graphs = [self.model.features(item) for item in inputs]
             replies += self.model.generate(
-                [item.turns for item in inputs],
-                graphs,
-                self.prompts.view.reply_tokens,
+                [item.turns for item in inputs], graphs, self.prompts.view.reply_tokens
             )
         return replies
 
@@ -209,13 +195,7 @@ class GraphReader:
             "view": asdict(self.prompts.view),
         }
         (folder / VIEW).write_text(
-            json.dumps(
-                text,
-                indent=2,
-                ensure_ascii=False,
-            )
-            + "\n",
-            encoding="utf-8",
+            json.dumps(text, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
         )
         (folder / PROMPTS).mkdir(exist_ok=True)
         turns = "\n".join(
@@ -252,11 +232,7 @@ class GraphReader:
         return cls(
             model,
             GraphPrompts(
-                view,
-                model.vectors,
-                model.count_tokens,
-                aligner,
-                folder / PROMPTS,
+                view, model.vectors, model.count_tokens, aligner, folder / PROMPTS
             ),
         )
 

@@ -63,10 +63,7 @@ def completion_request(
     if stop:
         request["stop"] = list(stop)
     if stream:
-        request |= {
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
+        request |= {"stream": True, "stream_options": {"include_usage": True}}
     return request
 
 

@@ -27,13 +27,7 @@ class _OnGraphLLM:
         **options: Any,
     ) -> None:
         super().__init__(_chat(model, settings), **_defaults(model, options))  # type: ignore[call-arg]
-        self._made_of = (
-            model,
-            {
-                "settings": settings,
-                **options,
-            },
-        )
+        self._made_of = (model, {"settings": settings, **options})
 
     def without_graph_tokens(self) -> Self:
         """Return the same role, reading the graph as text alone."""
@@ -89,10 +83,7 @@ def _of_both(options: RoleOptions) -> dict[str, Any]:
 
 def _model(spec: str, settings: ChatSettings) -> GraphLLMChat:
     """Return the chat model that `spec` names: a folder, or `folder@http://host:port/v1#model` for one behind vLLM."""
-    of_calls = {
-        "temperature": settings.temperature,
-        "timeout": settings.timeout,
-    }
+    of_calls = {"temperature": settings.temperature, "timeout": settings.timeout}
     options: dict[str, Any] = {
         name: value for name, value in of_calls.items() if value is not None
     }
@@ -102,9 +93,7 @@ def _model(spec: str, settings: ChatSettings) -> GraphLLMChat:
     from ras_agent.tools.graph_tokens.served import ServedGraphLLM
 
     return ServedGraphLLM.at(
-        folder,
-        *server_address(f"http{address}", f"graphllm:{folder}@"),
-        **options,
+        folder, *server_address(f"http{address}", f"graphllm:{folder}@"), **options
     )
 
 

@@ -128,14 +128,7 @@ class ServedGraphLLM(GraphLLMChat):
         **kwargs: Any,
     ) -> ChatResult:
         """Reply to messages. graph: the facts of each sub-query."""
-        return run(
-            self._agenerate(
-                messages,
-                stop,
-                graph=graph,
-                **kwargs,
-            )
-        )
+        return run(self._agenerate(messages, stop, graph=graph, **kwargs))
 
     async def _agenerate(
         self,
@@ -146,21 +139,12 @@ class ServedGraphLLM(GraphLLMChat):
         **kwargs: Any,
     ) -> ChatResult:
         """Do the same as _generate, for coroutines; the graph is encoded in a thread."""
-        request = await asyncio.to_thread(
-            self._request,
-            messages,
-            graph,
-            stop,
-        ) | _form(kwargs)
+        request = await asyncio.to_thread(self._request, messages, graph, stop) | _form(
+            kwargs
+        )
         with self._refusals_named():
             return self._result(
-                _generated(
-                    await self._endpoint.post(
-                        _PATH,
-                        request,
-                        self._limit(),
-                    )
-                )
+                _generated(await self._endpoint.post(_PATH, request, self._limit()))
             )
 
     def _stream(
@@ -172,14 +156,7 @@ class ServedGraphLLM(GraphLLMChat):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         """Yield the pieces of a reply, as they are written."""
-        yield from run_iterator(
-            self._astream(
-                messages,
-                stop,
-                graph=graph,
-                **kwargs,
-            )
-        )
+        yield from run_iterator(self._astream(messages, stop, graph=graph, **kwargs))
 
     async def _astream(
         self,
@@ -191,19 +168,11 @@ class ServedGraphLLM(GraphLLMChat):
     ) -> AsyncGenerator[ChatGenerationChunk, None]:
         """Do the same as _stream, for coroutines."""
         request = await asyncio.to_thread(
-            self._request,
-            messages,
-            graph,
-            stop,
-            stream=True,
+            self._request, messages, graph, stop, stream=True
         ) | _form(kwargs)
         pieces = _Pieces(self.model)
         with self._refusals_named():
-            async for piece in self._endpoint.events(
-                _PATH,
-                request,
-                self._limit(),
-            ):
+            async for piece in self._endpoint.events(_PATH, request, self._limit()):
                 yield pieces.chunk(piece)
 
     def _request(
@@ -223,11 +192,7 @@ class ServedGraphLLM(GraphLLMChat):
             "temperature": self.temperature,
         }
         return completion_request(
-            self.served,
-            vectors,
-            **limits,
-            stop=stop or (),
-            stream=stream,
+            self.served, vectors, **limits, stop=stop or (), stream=stream
         )
 
     def _limit(self) -> float | None:
@@ -320,10 +285,7 @@ def _generated(completion: Any) -> Generated:
         if kind_of(ending) == "broken off":
             raise BrokenReply(shortfall(ending))
         return Generated(
-            choice["text"].strip(),
-            input_tokens,
-            output_tokens,
-            ending == "length",
+            choice["text"].strip(), input_tokens, output_tokens, ending == "length"
         )
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise BrokenReply(

@@ -91,11 +91,7 @@ def _check(adapter: Path, place: str) -> None:
 
 def _tensor(name: str, key: str, prefix: str) -> Tensor:
     """Return one tensor of a model's safetensors; the key may be written with or without the model's prefix."""
-    keys = (
-        key,
-        key.removeprefix(f"{prefix}."),
-        f"{prefix}.{key}",
-    )
+    keys = (key, key.removeprefix(f"{prefix}."), f"{prefix}.{key}")
     if (index := _file(name, _INDEX)) is not None:
         files = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
         path = next((_file(name, files[key]) for key in keys if key in files), None)

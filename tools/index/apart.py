@@ -104,9 +104,7 @@ class Apart:
             ) from None
         if "problem" in reply:
             raise NotText(
-                reply["problem"],
-                empty=reply["empty"],
-                pages=reply.get("no_text_on", 0),
+                reply["problem"], empty=reply["empty"], pages=reply.get("no_text_on", 0)
             )
         reply["pages"] = tuple(reply["pages"])
         reply["rows"] = tuple(map(_row, reply["rows"]))
@@ -180,11 +178,7 @@ def _reply(
         found = convert(file)
         check_length(len(found.text))
     except NotText as error:
-        return {
-            "problem": str(error),
-            "empty": error.empty,
-            "no_text_on": error.pages,
-        }
+        return {"problem": str(error), "empty": error.empty, "no_text_on": error.pages}
     except ImportError as error:  # MissingExtra says what to install
         return {"problem": str(error), "empty": False}
     return {

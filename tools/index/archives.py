@@ -63,11 +63,7 @@ def parsed_xml(content: bytes) -> Any:
     """Return the tree of a part of an archive, whose entities are not read."""
     import lxml.etree as etree
 
-    parser = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        huge_tree=True,
-    )
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
     return etree.fromstring(content, parser)
 
 

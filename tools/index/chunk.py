@@ -213,15 +213,8 @@ class _CutTable:
             row = self._table.rows[number]
             about = self._about([number])
             written = self._document.text[row.start : row.end]
-            about[TABLE] = {
-                **about.get(TABLE, {}),
-                "written": written,
-            }
-            yield _Piece(
-                start=row.start,
-                text=record.sentence,
-                about=about,
-            )
+            about[TABLE] = {**about.get(TABLE, {}), "written": written}
+            yield _Piece(start=row.start, text=record.sentence, about=about)
 
     def _fits(self, row: TextRow) -> bool:
         return row.end - row.start < self._room

@@ -181,11 +181,7 @@ def _paged(pages: Sequence[str], title: str) -> Converted:
             part = f"{page}\n"
             parts.append(part)
             start += len(part)
-    return Converted(
-        text="".join(parts),
-        title=title,
-        pages=tuple(starts),
-    )
+    return Converted(text="".join(parts), title=title, pages=tuple(starts))
 
 
 def _html(data: bytes) -> Converted:
@@ -195,11 +191,7 @@ def _html(data: bytes) -> Converted:
         )
     pages = _Pages()
     text = pages.read(decoded_page(data))
-    return Converted(
-        text=_tidy(text),
-        title=pages.title,
-        left_out=pages.left_out,
-    )
+    return Converted(text=_tidy(text), title=pages.title, left_out=pages.left_out)
 
 
 class _Pages:
@@ -291,9 +283,7 @@ def _docx(data: bytes) -> Converted:
     whole = _with_tables(_tidy(found.markdown), tables)
     text = written_out(whole)
     return Converted(
-        text=text,
-        title=first_heading(text),
-        left_out=unseen + pages.left_out,
+        text=text, title=first_heading(text), left_out=unseen + pages.left_out
     )
 
 
@@ -395,11 +385,7 @@ def _book(markdown: str) -> Converted:
     if not about:
         text = markdown
     title = about.pop("title", "")
-    return Converted(
-        text=_tidy(text),
-        title=title,
-        metadata=about,
-    )
+    return Converted(text=_tidy(text), title=title, metadata=about)
 
 
 def _tidy(text: str) -> str:

@@ -304,11 +304,7 @@ def _load_mail(
     title = mail.subject or file_title(label)
     if mail.own:
         yield Document(
-            id=label,
-            text=mail.own,
-            title=title,
-            metadata=mail.about,
-            place=label,
+            id=label, text=mail.own, title=title, metadata=mail.about, place=label
         )
     if mail.quoted:
         yield Document(
@@ -534,10 +530,7 @@ def _with_all_columns(
     if facts:
         file = re.split(" line | record | row ", place)[0]
         record[STATED] = facts
-        record[TABLE] = {
-            "place": file,
-            "key": about.key_column,
-        }
+        record[TABLE] = {"place": file, "key": about.key_column}
     return record
 
 

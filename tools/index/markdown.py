@@ -210,11 +210,7 @@ def _heading_of(line: Line, above: Line) -> Heading | None:
     if not above.text or not _SETEXT.fullmatch(line.text):
         return None
     level = 1 if "=" in line.text else 2
-    return Heading(
-        start=above.start,
-        level=level,
-        title=plain_text(above.text),
-    )
+    return Heading(start=above.start, level=level, title=plain_text(above.text))
 
 
 def first_heading(text: str) -> str:

@@ -64,10 +64,7 @@ def _with_pages_read(
     lengths = [len(text) + 1 if text else 0 for text in read]
     starts = accumulate(lengths[:-1], initial=0)
     return replace(
-        found,
-        text=whole,
-        pages=tuple(starts),
-        metadata={**found.metadata, "ocr": True},
+        found, text=whole, pages=tuple(starts), metadata={**found.metadata, "ocr": True}
     )
 
 

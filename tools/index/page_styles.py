@@ -182,8 +182,7 @@ class StyleSheet:
             found = []
         found.sort(key=lambda rule: len(rule[0]))
         return cls(
-            rules=tuple(found[:_MOST_RULES]),
-            sets_background="background" in text,
+            rules=tuple(found[:_MOST_RULES]), sets_background="background" in text
         )
 
     def hides(self, tag: Any) -> bool:

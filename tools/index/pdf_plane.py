@@ -14,12 +14,7 @@ SAME: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 def box_of(page: Any) -> Box:
     """Return the part of a page that is shown."""
     box = page.cropbox
-    return (
-        float(box.left),
-        float(box.bottom),
-        float(box.right),
-        float(box.top),
-    )
+    return (float(box.left), float(box.bottom), float(box.right), float(box.top))
 
 
 def holds(box: Box, x: float, y: float) -> bool:

@@ -120,11 +120,7 @@ def record_of(
     if not about or not cells:
         return None
     named = [columns[at] for at in key]
-    return Record(
-        key_column=", ".join(named),
-        key=", ".join(about),
-        cells=tuple(cells),
-    )
+    return Record(key_column=", ".join(named), key=", ".join(about), cells=tuple(cells))
 
 
 def key_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[int, ...]:

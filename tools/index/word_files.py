@@ -67,10 +67,7 @@ def _prepared_part(
         elif look.level:
             last.mark(run, look.level)
     written = etree.tostring(
-        root,
-        encoding="UTF-8",
-        xml_declaration=True,
-        standalone=True,
+        root, encoding="UTF-8", xml_declaration=True, standalone=True
     )
     return bytes(written)
 

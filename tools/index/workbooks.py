@@ -62,11 +62,7 @@ def _rows_of(sheet: Any, left_out: Counter[str]) -> Iterator[SheetRow]:
                 shown = spanned.get(cell.coordinate, cell)
                 cells.append(_shown(shown))
         if any(cells):
-            yield SheetRow(
-                sheet=sheet.title,
-                number=number,
-                cells=tuple(cells),
-            )
+            yield SheetRow(sheet=sheet.title, number=number, cells=tuple(cells))
 
 
 def _spanned(sheet: Any) -> dict[str, Any]:

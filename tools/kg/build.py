@@ -80,11 +80,7 @@ def add_triples(
                 f"two files are called {file.name}: rename one, files are told apart by their names"
             )
         places[file.name] = str(file.resolve())
-        loaded = load_triples(
-            regular_file(file),
-            file.name,
-            paths,
-        )
+        loaded = load_triples(regular_file(file), file.name, paths)
         triples: list[PlacedTriple] = usable(loaded, skipped)
         is_of_names = (
             not skipped and len(paths) > 1

@@ -280,12 +280,7 @@ class _Replay:
         if edit.anchors:
             document = self._places.get(edit.anchors[0].passage_id)
             if document is not None:  # else it was not read yet
-                row = [
-                    document,
-                    *numbers,
-                    edit.start,
-                    edit.end,
-                ]
+                row = [document, *numbers, edit.start, edit.end]
                 self._facts = np.vstack([self._facts, [row]])
             return edit
         self._edges = np.vstack([self._edges, [numbers]])
@@ -312,9 +307,7 @@ class _Replay:
             self._drop_between(old, new, number)
             self._rename(old, number)
         return replace(
-            edit,
-            anchors=anchors[:MOST_ANCHORS],
-            new_anchors=new_anchors[:MOST_ANCHORS],
+            edit, anchors=anchors[:MOST_ANCHORS], new_anchors=new_anchors[:MOST_ANCHORS]
         )
 
     def _drop_between(self, old: Ints, new: Ints, number: int) -> None:
@@ -352,11 +345,7 @@ class _Replay:
         self, old: Ints, number: int, documents: Sequence[int] | None = None
     ) -> None:
         """Give entities another name, in some documents or everywhere."""
-        names = [
-            (self._facts, 1),
-            (self._facts, 3),
-            (self._mentions, 1),
-        ]
+        names = [(self._facts, 1), (self._facts, 3), (self._mentions, 1)]
         if documents is None:
             names.append((self._edges, 0))
             names.append((self._edges, 2))

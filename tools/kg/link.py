@@ -142,22 +142,14 @@ class _Finder:
             entity = self.graph.entity_id(name)
             if entity is None:
                 continue
-            link = LinkedEntity(
-                entity=entity,
-                weight=1.0,
-                mention=name,
-            )
+            link = LinkedEntity(entity=entity, weight=1.0, mention=name)
             links.setdefault(entity, link)
 
     def _put(self, links: dict[int, LinkedEntity], name: str, question: str) -> bool:
         """Link a name to the entities that it may mean; return False if it is no entity's."""
         entities = entities_called(self.graph, name, question)
         for entity in entities:
-            link = LinkedEntity(
-                entity=entity,
-                weight=1.0 / len(entities),
-                mention=name,
-            )
+            link = LinkedEntity(entity=entity, weight=1.0 / len(entities), mention=name)
             links.setdefault(entity, link)
         return bool(entities)
 

@@ -180,12 +180,7 @@ def _in_row(question: str, passages: Sequence[ReadPassage]) -> Found | None:
     said = look_up(question, passages)
     if said is None:
         return None
-    return Found(
-        text=said.text,
-        worth=0.0,
-        sentence=said.sentences[0],
-        in_row=True,
-    )
+    return Found(text=said.text, worth=0.0, sentence=said.sentences[0], in_row=True)
 
 
 _RELATIVE = re.compile(r"\b(?:who|whom|whose|which|that|where|when)\b", re.IGNORECASE)

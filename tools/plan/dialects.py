@@ -131,11 +131,7 @@ def dialect_of_model(name: str) -> Dialect | None:
     """
     own_name = name.rpartition("#")[2]  # a server's address may have any name in it
     for row in _dialects():
-        if row.models and re.search(
-            row.models,
-            own_name,
-            re.IGNORECASE,
-        ):
+        if row.models and re.search(row.models, own_name, re.IGNORECASE):
             return row
     return None
 
@@ -175,38 +171,19 @@ def read_tags(
             opened = tag
         elif opened is not None and _is_search(tag) == _is_search(opened):
             held = text[opened.end() : tag.start()]
-            if plan := _action(
-                _is_search(tag),
-                held,
-                text,
-                opened.start(),
-            ):
-                return Reading(
-                    plan,
-                    opened.start(),
-                    tag.end(),
-                )
+            if plan := _action(_is_search(tag), held, text, opened.start()):
+                return Reading(plan, opened.start(), tag.end())
             opened = None
     if opened is None or cut:
         return None
     rest = text[opened.end() :]
     held = first_line(rest)
-    plan = _action(
-        _is_search(opened),
-        held,
-        text,
-        opened.start(),
-    )
+    plan = _action(_is_search(opened), held, text, opened.start())
     if plan is None:
         return None
     end = opened.end() + rest.index(held) + len(held.rstrip())
     kind = searches if _is_search(opened) else answers
-    return Reading(
-        plan,
-        opened.start(),
-        end,
-        kind.closing,
-    )
+    return Reading(plan, opened.start(), end, kind.closing)
 
 
 def _is_opening(tag: re.Match[str]) -> bool:
@@ -255,11 +232,7 @@ def _action(is_search: bool, held: str, reply: str, start: int) -> Plan | None:
     thoughts = _THINKING.sub("", reply[:start]).strip()
     reason = thoughts[:_LONGEST_REASON]
     if not is_search:
-        return Plan(
-            "sufficient",
-            reason=reason,
-            answer=text,
-        )
+        return Plan("sufficient", reason=reason, answer=text)
     if len(text) > _LONGEST_QUERY:
         return None
     return Plan("subq", text, reason)
@@ -327,17 +300,8 @@ def read_react(text: str, cut: bool, shown: str = "") -> Reading | None:
         is_search = _is_search_tool(tool)
         if not argument or not (is_search or _FINISHES.search(tool)):
             continue
-        if plan := _action(
-            is_search,
-            argument,
-            text,
-            step.start(),
-        ):
-            return Reading(
-                plan,
-                begins,
-                step.end() + len(held.rstrip()),
-            )
+        if plan := _action(is_search, argument, text, step.start()):
+            return Reading(plan, begins, step.end() + len(held.rstrip()))
     return None
 
 
@@ -372,27 +336,13 @@ def read_tool_calls(text: str, cut: bool, shown: str = "") -> Reading | None:
         is_search = bool(_SEARCHES.search(name))
         if not is_search and not _FINISHES.search(name):
             continue
-        plan = _action(
-            is_search,
-            _given_text(given),
-            text,
-            call.start(),
-        )
+        plan = _action(is_search, _given_text(given), text, call.start())
         if plan is None:
             continue
         if call["end"]:
-            return Reading(
-                plan,
-                call.start(),
-                call.end(),
-            )
+            return Reading(plan, call.start(), call.end())
         end = call.start("json") + len(call["json"].rstrip())
-        return Reading(
-            plan,
-            call.start(),
-            end,
-            f"\n{TOOL_CALL_TAGS.closing}",
-        )
+        return Reading(plan, call.start(), end, f"\n{TOOL_CALL_TAGS.closing}")
     reading = read_tags(TOOL_CALL_TAGS, ANSWER_TAGS, text, cut)
     if reading is None or reading.plan.action != "sufficient":
         return None
@@ -434,11 +384,7 @@ def read_subquery(text: str, cut: bool, shown: str = "") -> Reading | None:
     subquery = _plain(line)
     if cut or not any(map(str.isalnum, subquery)) or len(subquery) > _LONGEST_QUERY:
         return None
-    return Reading(
-        Plan("subq", subquery),
-        start,
-        end,
-    )
+    return Reading(Plan("subq", subquery), start, end)
 
 
 def read_own(text: str, cut: bool, shown: str = "") -> Reading | None:
@@ -548,10 +494,7 @@ OWN = Dialect(
 
 
 def _search_call(query: str) -> str:
-    call = {
-        "name": "search",
-        "arguments": {"query": query},
-    }
+    call = {"name": "search", "arguments": {"query": query}}
     return json.dumps(call, ensure_ascii=False)
 
 

@@ -67,11 +67,7 @@ class DialoguePlanner:
         if layout == "dialogue" and row.rendering == "continued":
             before, behind = row.around
             around = (before.lstrip(), behind.rstrip())
-            row = replace(
-                row,
-                rendering="turns",
-                around=around,
-            )
+            row = replace(row, rendering="turns", around=around)
         self._chat = as_chat(model, settings)
         self._dialect = row
         self._layout = layout
@@ -87,54 +83,30 @@ class DialoguePlanner:
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next action. Raises ParseError if neither the first reply nor the second states one."""
-        return converse(
-            self._chat,
-            self.dialogue(
-                question,
-                graph,
-                steps,
-            ),
-        )
+        return converse(self._chat, self.dialogue(question, graph, steps))
 
     async def aplan(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Plan:
         """Do the same as `plan`, for coroutines."""
-        return await aconverse(
-            self._chat,
-            self.dialogue(
-                question,
-                graph,
-                steps,
-            ),
-        )
+        return await aconverse(self._chat, self.dialogue(question, graph, steps))
 
     def dialogue(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Dialogue[Plan]:
         """Ask for the next action, as `plan` does."""
         row = self._dialect
-        transcript = yield from self._so_far(
-            question,
-            graph,
-            steps,
-        )
+        transcript = yield from self._so_far(question, graph, steps)
 
         def render(room: int) -> Request:
             nonlocal transcript
             opening = estimate_turns([Turn("assistant", row.opening)])
             transcript = transcript.fitting(
-                room - opening,
-                self._chat.sizes.window,
-                self._around,
+                room - opening, self._chat.sizes.window, self._around
             )
             return self._request(transcript, question)
 
-        request, reply = yield from fitted(
-            self._chat,
-            MAX_TOKENS,
-            render,
-        )
+        request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
         reading = self._reading(reply, transcript)
         if reading is None and row.rendering != "rewritten":
             transcript = transcript.adding(self._said(reply), self._asked_again())
@@ -171,13 +143,7 @@ class DialoguePlanner:
                 return (Turn("user", digest),)
             return (Turn("user", self._found(step, graph)),)
 
-        transcript = Transcript.so_far(
-            row.name,
-            steps,
-            opening,
-            search,
-            found,
-        )
+        transcript = Transcript.so_far(row.name, steps, opening, search, found)
         if rewritten or not steps:
             return transcript  # the opening shows the notes
         note = new_notes(transcript.turns)
@@ -191,10 +157,7 @@ class DialoguePlanner:
         return replace(transcript, new=(*earlier, replace(last, text=text)))
 
     def _opening(self, question: str, history: str) -> Turns:
-        values = {
-            "task": task_block(self._task),
-            "question": as_data(question),
-        }
+        values = {"task": task_block(self._task), "question": as_data(question)}
         if "history" in self._prompt.variables:
             values["history"] = history
         return self._prompt.fill(**values)
@@ -205,8 +168,7 @@ class DialoguePlanner:
             return ""
         newest = steps[-1]
         turns = self._digest.fill(
-            documents=self._passages(newest),
-            question=as_line(newest.subquery),
+            documents=self._passages(newest), question=as_line(newest.subquery)
         )
         reply = yield Request(turns, max_tokens=_DIGEST_TOKENS)
         return as_line(without_thinking(reply.text))
@@ -217,11 +179,7 @@ class DialoguePlanner:
         turns = transcript.turns
         if row.rendering == "rewritten":
             said = [turn.text for turn in turns if turn.role != "system"]
-            searches = zip(
-                said[1::2],
-                said[2::2],
-                strict=False,
-            )
+            searches = zip(said[1::2], said[2::2], strict=False)
             turns = self._opening(question, search_list(searches))
         elif row.rendering == "continued":
             roles = [turn.role for turn in turns]
@@ -234,11 +192,7 @@ class DialoguePlanner:
 
     def _reading(self, reply: Reply, transcript: Transcript) -> Reading | None:
         shown = transcript.turns[-1].text
-        return self._dialect.read(
-            reply.text,
-            reply.truncated,
-            shown,
-        )
+        return self._dialect.read(reply.text, reply.truncated, shown)
 
     def _said(self, reply: Reply, reading: Reading | None = None) -> Turn:
         """Return the model's own turn: the part of its reply that counts, with the tag that a stop string cut off."""
@@ -256,11 +210,7 @@ class DialoguePlanner:
             return Turn("assistant", spoken)
         text = f"{reply.text[:end]}{closing}"
         if not continued:
-            return Turn(
-                "assistant",
-                text,
-                thoughts=reply.thoughts,
-            )
+            return Turn("assistant", text, thoughts=reply.thoughts)
         if reply.thoughts:
             text = f"{THINKING.around(reply.thoughts)}{text}"
         return Turn("assistant", text)
@@ -269,10 +219,7 @@ class DialoguePlanner:
         row = self._dialect
         if row.rendering == "continued" and row.retry:
             return Turn("user", row.retry)
-        turns = self._repair.fill(
-            problem="it holds no action",
-            form=row.example,
-        )
+        turns = self._repair.fill(problem="it holds no action", form=row.example)
         return turns[0]
 
     def _found(self, step: Step, graph: QuestionGraph) -> str:

@@ -80,19 +80,11 @@ class LLMRewriter:
                 del turns[0]
             return Request(prompt(turns))
 
-        request, reply = yield from fitted(
-            self._chat,
-            MAX_TOKENS,
-            render,
-        )
+        request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
         standalone = question_in(reply.text, question)
         if not standalone:
             reply = yield repair(
-                request,
-                reply,
-                self._repair,
-                "it is no question",
-                _FORM,
+                request, reply, self._repair, "it is no question", _FORM
             )
             standalone = question_in(reply.text, question)
         if not standalone:
@@ -102,11 +94,7 @@ class LLMRewriter:
 
 def llm_rewriter(model: object, options: RoleOptions) -> LLMRewriter:
     """Return the rewriter on a chat model, for the options of an agent."""
-    return LLMRewriter(
-        model,
-        prompts_dir=options.prompts_dir,
-        settings=options.chat,
-    )
+    return LLMRewriter(model, prompts_dir=options.prompts_dir, settings=options.chat)
 
 
 def question_in(reply: str, question: str) -> str:

@@ -252,11 +252,7 @@ def _in_tokens(text: str) -> Plan | None:
             if not subquery:
                 continue
             if stop is None or _goes_on(text[stopped_at:start]):
-                return Plan(
-                    "subq",
-                    subquery,
-                    _reason_before(text, start),
-                )
+                return Plan("subq", subquery, _reason_before(text, start))
             return stop
         if stop is None and _begins(text, start) and _stops(text, token):
             action = cast(Action, token.lastgroup)
@@ -270,14 +266,7 @@ def _subquery_behind(text: str, token: re.Match[str], end: int) -> str:
     opened = text[token.end() - 1] not in "]］】>"
     subquery = first_question(text[token.end() : end], opened=opened)
     start = token.start()
-    if subquery and (
-        _begins(text, start)
-        or _leads_to(
-            text,
-            start,
-            subquery,
-        )
-    ):
+    if subquery and (_begins(text, start) or _leads_to(text, start, subquery)):
         return subquery
     return ""
 
@@ -290,11 +279,7 @@ def _reason_before(text: str, offset: int) -> str:
 
 def _goes_on(between: str) -> bool:
     """Tell whether a model that has stopped thinks on and searches, instead of playing the user's next turn."""
-    asks_itself = re.search(
-        QUESTION.live,
-        between,
-        FLAGS,
-    )
+    asks_itself = re.search(QUESTION.live, between, FLAGS)
     return any(map(str.isalpha, between)) and not asks_itself
 
 
@@ -348,11 +333,7 @@ def _stops(text: str, token: re.Match[str]) -> bool:
 
 def copies_example(subquery: str, question: str) -> bool:
     """Tell whether a sub-query is that of the example in a repair, which the question does not ask."""
-    return copies(
-        subquery,
-        [EXAMPLE_QUERY],
-        [question],
-    )
+    return copies(subquery, [EXAMPLE_QUERY], [question])
 
 
 def ended(plan: Plan, steps: Sequence[Step]) -> Plan:
@@ -426,15 +407,7 @@ def _in_json(text: str) -> Plan | None:
     for _, item in json_objects(text):
         search = first_text(item, _SEARCH_KEYS)
         word = first_text(item, _ACTION_KEYS)
-        action = (
-            ""
-            if "?" in word
-            else re.sub(
-                r"[^A-Z]",
-                "",
-                word.upper(),
-            )
-        )
+        action = "" if "?" in word else re.sub(r"[^A-Z]", "", word.upper())
         reason = first_text(item, _REASON_KEYS)[:_LONGEST_REASON]
         stop = _STOPS.get(action) or _flagged(item)
         if stop is not None:

@@ -40,10 +40,7 @@ class Tool:
         arguments = self.arguments if everything else self.arguments[:1]
         properties = {}
         for name, meaning in arguments:
-            properties[name] = {
-                "type": "string",
-                "description": meaning,
-            }
+            properties[name] = {"type": "string", "description": meaning}
         return {
             "type": "function",
             "function": {
@@ -181,12 +178,9 @@ def neighbours_result(entity: str, graph: QuestionGraph) -> str:
 def read_result(name: str, passages: Sequence[Passage]) -> str:
     """Render the passage of `passages` with that number, title or id."""
     bare = name.strip("[](){}#. ")
-    number = re.sub(
-        r"\A(?:passage|no)\b\.?\s*",
-        "",
-        bare,
-        flags=re.IGNORECASE,
-    ).strip("[]()#. ")
+    number = re.sub(r"\A(?:passage|no)\b\.?\s*", "", bare, flags=re.IGNORECASE).strip(
+        "[]()#. "
+    )
     key = canonical_key(name)
     for place, passage in enumerate(passages, start=1):
         names = (canonical_key(passage.title), canonical_key(passage.id))

@@ -122,27 +122,13 @@ class LLMPlanner:
 
         After the first search, a model that wants no retrieval is taken to find the facts sufficient.
         """
-        return converse(
-            self._chat,
-            self._dialogue(
-                question,
-                graph,
-                steps,
-            ),
-        )
+        return converse(self._chat, self._dialogue(question, graph, steps))
 
     async def aplan(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Plan:
         """Do the same as `plan`, for coroutines."""
-        return await aconverse(
-            self._chat,
-            self._dialogue(
-                question,
-                graph,
-                steps,
-            ),
-        )
+        return await aconverse(self._chat, self._dialogue(question, graph, steps))
 
     def _dialect_found(self, steps: Sequence[Step]) -> Dialect | None:
         """Return the dialect in which this planner has asked in this run; None for this project's own form."""
@@ -157,21 +143,9 @@ class LLMPlanner:
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Dialogue[Plan]:
         if (row := self._dialect_found(steps)) is not None:
-            return (
-                yield from self._in_dialect(row).dialogue(
-                    question,
-                    graph,
-                    steps,
-                )
-            )
+            return (yield from self._in_dialect(row).dialogue(question, graph, steps))
         asking = self._by_need.asking()
-        history = _History(
-            question,
-            self._task,
-            self._layout,
-            graph,
-            steps,
-        )
+        history = _History(question, self._task, self._layout, graph, steps)
         evidence = Evidence()
 
         def render(asking: Asking, room: int) -> Request:
@@ -190,17 +164,11 @@ class LLMPlanner:
             )
 
         request, reply = yield from fitted(
-            self._chat,
-            MAX_TOKENS,
-            partial(render, asking),
+            self._chat, MAX_TOKENS, partial(render, asking)
         )
         evidence.note(self._chat.sizes.window)
         searched = bool(steps or graph.facts)
-        read = partial(
-            _plan_in,
-            shown=request.turns[-1].text,
-            searched=searched,
-        )
+        read = partial(_plan_in, shown=request.turns[-1].text, searched=searched)
         try:
             return ended(read(reply, request.turns), steps)
         except ParseError:
@@ -213,20 +181,10 @@ class LLMPlanner:
             current_ledger().note(
                 f"the planner's model writes {row.name}: set dialect={row.name} to spare a call"
             )
-            return (
-                yield from self._in_dialect(row).dialogue(
-                    question,
-                    graph,
-                    steps,
-                )
-            )
+            return (yield from self._in_dialect(row).dialogue(question, graph, steps))
         asked = (request, reply)
         request, reply = yield from self._by_need.again(
-            self._chat,
-            asking,
-            asked,
-            _PROBLEM,
-            render,
+            self._chat, asking, asked, _PROBLEM, render
         )
         try:
             return ended(read(reply, request.turns), steps)
@@ -274,21 +232,9 @@ class _History:
         if self.layout in ("evidence", "chain", "dialogue"):
             facts = self.graph.facts
         ranked = partial(
-            evidence_by_use,
-            self.question,
-            self.graph,
-            self.passages,
-            self.steps,
+            evidence_by_use, self.question, self.graph, self.passages, self.steps
         )
-        return fit(
-            facts,
-            self.passages,
-            room,
-            ranked,
-            self.steps,
-            self.times,
-            most,
-        )
+        return fit(facts, self.passages, room, ranked, self.steps, self.times, most)
 
     def turns(self, prompt: Prompt, evidence: Evidence) -> tuple[Turn, ...]:
         """Render the prompt with the evidence."""
@@ -300,15 +246,9 @@ class _History:
             graph = self.graph
             if len(evidence.facts) < len(graph):
                 graph = QuestionGraph(evidence.facts)
-            history = history_block(
-                graph,
-                self.steps,
-                repeated=self.layout == "chain",
-            )
+            history = history_block(graph, self.steps, repeated=self.layout == "chain")
         return prompt.fill(
-            history=history,
-            task=task_block(self.task),
-            question=as_data(self.question),
+            history=history, task=task_block(self.task), question=as_data(self.question)
         )
 
 
@@ -322,11 +262,7 @@ def _plan_in(
     """
     plan = parse_plan(reply.text, shown if searched else "")
     examples = (EXAMPLE, *examples_in(turns))
-    if plan.action == "subq" and copies(
-        plan.subquery,
-        examples,
-        [shown],
-    ):
+    if plan.action == "subq" and copies(plan.subquery, examples, [shown]):
         raise ParseError(
             f"{nothing_in(reply.text, 'no action')}: it copies a worked example"
         )

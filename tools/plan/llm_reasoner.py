@@ -66,11 +66,7 @@ class LLMReasoner:
         settings: ChatSettings | None = None,
     ) -> None:
         self._chat = as_chat(model, settings)
-        self._prompt = load(
-            "next-sentence",
-            prompts_dir,
-            few_shot=few_shot,
-        )
+        self._prompt = load("next-sentence", prompts_dir, few_shot=few_shot)
         self._repair = load("repair", prompts_dir)
         self._task = task
 
@@ -82,27 +78,13 @@ class LLMReasoner:
         self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
     ) -> str:
         """Return the next sentence. Raises ParseError if neither the first reply nor the second holds a new one."""
-        return converse(
-            self._chat,
-            self._dialogue(
-                question,
-                passages,
-                thoughts,
-            ),
-        )
+        return converse(self._chat, self._dialogue(question, passages, thoughts))
 
     async def anext_sentence(
         self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
     ) -> str:
         """Do the same as `next_sentence`, for coroutines."""
-        return await aconverse(
-            self._chat,
-            self._dialogue(
-                question,
-                passages,
-                thoughts,
-            ),
-        )
+        return await aconverse(self._chat, self._dialogue(question, passages, thoughts))
 
     def _dialogue(
         self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
@@ -118,39 +100,23 @@ class LLMReasoner:
             )
 
         def by_use() -> ByUse:
-            ranked = passages_by_use(
-                passages,
-                QuestionGraph(),
-                (question, *thoughts),
-            )
+            ranked = passages_by_use(passages, QuestionGraph(), (question, *thoughts))
             return (), ranked
 
         def render(room: int) -> Request:
             nonlocal evidence
             left = room - estimate_turns(prompt(()))
             evidence = fit(
-                (),
-                passages,
-                left,
-                by_use,
-                most=self._chat.sizes.evidence_tokens,
+                (), passages, left, by_use, most=self._chat.sizes.evidence_tokens
             )
             return Request(prompt(evidence.passages))
 
-        request, reply = yield from fitted(
-            self._chat,
-            MAX_TOKENS,
-            render,
-        )
+        request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
         evidence.note(self._chat.sizes.window)
         sentence = first_new_sentence(reply.text, thoughts)
         if not sentence:
             reply = yield repair(
-                request,
-                reply,
-                self._repair,
-                "it holds no new sentence",
-                _FORM,
+                request, reply, self._repair, "it holds no new sentence", _FORM
             )
             sentence = first_new_sentence(reply.text, thoughts)
         if not sentence:
@@ -183,11 +149,7 @@ def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
     text = _unwrap(without_thinking(reply))
     for start, end in sentence_spans(text):
         # a no-break space stays: it is what keeps a passage's "answer is" from ending the chain (ras_agent.marks)
-        spaced = re.sub(
-            r"[ \t\n\r\f\v]+",
-            " ",
-            text[start:end],
-        )
+        spaced = re.sub(r"[ \t\n\r\f\v]+", " ", text[start:end])
         sentence = _LABEL.sub("", spaced.strip(_WRAPPING)).strip(_WRAPPING)
         if _REFUSES.match(sentence) or canonical_key(sentence) in known:
             continue
@@ -199,11 +161,7 @@ def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
 def _unwrap(text: str) -> str:
     """Return a reply without JSON around it, and without the chatter that announces what comes."""
     if not is_json(text):
-        return _CHATTER.sub(
-            "",
-            text,
-            count=1,
-        )
+        return _CHATTER.sub("", text, count=1)
     for _, item in json_objects(text):
         return first_text(item, _KEYS)
     return ""

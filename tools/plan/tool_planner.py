@@ -108,27 +108,13 @@ class LLMToolPlanner:
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next search, or the end. Raises ParseError for a model that calls no tool when asked twice."""
-        return converse(
-            self._chat,
-            self._dialogue(
-                question,
-                graph,
-                steps,
-            ),
-        )
+        return converse(self._chat, self._dialogue(question, graph, steps))
 
     async def aplan(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Plan:
         """Do the same as `plan`, for coroutines."""
-        return await aconverse(
-            self._chat,
-            self._dialogue(
-                question,
-                graph,
-                steps,
-            ),
-        )
+        return await aconverse(self._chat, self._dialogue(question, graph, steps))
 
     def _dialogue(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
@@ -137,12 +123,7 @@ class LLMToolPlanner:
             hit.passage.id: hit.passage for step in steps for hit in step.hits
         }
         passages = tuple(passages_by_id.values())
-        transcript = self._so_far(
-            question,
-            graph,
-            steps,
-            passages,
-        )
+        transcript = self._so_far(question, graph, steps, passages)
         looks: list[_Move] = []
 
         def render(room: int) -> Request:
@@ -163,15 +144,10 @@ class LLMToolPlanner:
                     form=_EXAMPLE,
                 )
                 transcript = transcript.adding(
-                    said,
-                    *_refused(said, may_look),
-                    *asked_again,
+                    said, *_refused(said, may_look), *asked_again
                 )
                 again = replace(
-                    request,
-                    turns=transcript.turns,
-                    form=REPLY_FORM,
-                    varied=True,
+                    request, turns=transcript.turns, form=REPLY_FORM, varied=True
                 )
                 reply = _with_calls((yield again))
                 said = self._said(reply, transcript)
@@ -180,11 +156,7 @@ class LLMToolPlanner:
                     raise ParseError(_unread(reply))
             transcript = transcript.adding(said)
             if move.tool == "search":
-                plan = Plan(
-                    "subq",
-                    move.argument,
-                    _reason(looks),
-                )
+                plan = Plan("subq", move.argument, _reason(looks))
                 return transcript.recorded_in(plan, self.name)
             if move.tool == "finish":
                 plan = Plan("sufficient", reason=move.argument)
@@ -204,8 +176,7 @@ class LLMToolPlanner:
 
         def opening() -> Turns:
             return self._prompt.fill(
-                task=task_block(self._task),
-                question=as_data(question),
+                task=task_block(self._task), question=as_data(question)
             )
 
         def search(step: Step) -> Turn:
@@ -213,33 +184,16 @@ class LLMToolPlanner:
             return Turn("assistant", "", (call,))
 
         def found(step: Step, said: Turn) -> Turns:
-            return _answered(
-                said,
-                search_result(
-                    step,
-                    graph,
-                    passages,
-                ),
-            )
+            return _answered(said, search_result(step, graph, passages))
 
-        return Transcript.so_far(
-            _FORM_NAME,
-            steps,
-            opening,
-            search,
-            found,
-        )
+        return Transcript.so_far(_FORM_NAME, steps, opening, search, found)
 
     def _asked(
         self, render: Callable[[int], Request]
     ) -> Generator[Request, Reply, tuple[Request, Reply]]:
         """Ask for the next call. Raises ModelCallError, which says what to take for a model that calls no tools."""
         try:
-            request, reply = yield from fitted(
-                self._chat,
-                MAX_TOKENS,
-                render,
-            )
+            request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
         except ModelCallError as error:
             if not _NO_TOOLS.search(str(error)):
                 raise
@@ -255,12 +209,7 @@ class LLMToolPlanner:
         if not self._keeps_thoughts:
             spoken = without_thinking(reply.text).strip()
             return Turn("assistant", spoken, tuple(calls))
-        return Turn(
-            "assistant",
-            reply.text,
-            tuple(calls),
-            reply.thoughts,
-        )
+        return Turn("assistant", reply.text, tuple(calls), reply.thoughts)
 
 
 def tool_planner(spec: object, options: RoleOptions) -> Planner:
@@ -315,12 +264,7 @@ def _plan_in_words(reply: Reply, shown: str) -> Plan | None:
     reading = (
         read_own(text, reply.truncated, shown)
         or read_react(text, reply.truncated)
-        or read_tags(
-            SEARCH_TAGS,
-            ANSWER_TAGS,
-            text,
-            reply.truncated,
-        )
+        or read_tags(SEARCH_TAGS, ANSWER_TAGS, text, reply.truncated)
     )
     return reading.plan if reading else None
 
@@ -333,11 +277,7 @@ def _with_calls(reply: Reply) -> Reply:
     words, calls = calls_in_text(spoken, tuple(_BY_NAME))
     if not calls:
         return reply
-    return replace(
-        reply,
-        text=words,
-        calls=tuple(calls),
-    )
+    return replace(reply, text=words, calls=tuple(calls))
 
 
 def _move_of(call: ToolCall) -> _Move | None:
@@ -385,13 +325,7 @@ def _answered(said: Turn, result: str) -> Turns:
     answers = []
     for call in said.calls:
         text = result if call is followed else _ONE_AT_A_TIME
-        answers.append(
-            Turn(
-                "tool",
-                text,
-                (call,),
-            )
-        )
+        answers.append(Turn("tool", text, (call,)))
     return tuple(answers)
 
 

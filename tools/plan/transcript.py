@@ -69,11 +69,7 @@ class Transcript:
                 new.append(search(step))
             last = step
         new += result()
-        return cls(
-            form,
-            tuple(recorded),
-            tuple(new),
-        )
+        return cls(form, tuple(recorded), tuple(new))
 
     @property
     def turns(self) -> Turns:
@@ -112,12 +108,7 @@ class Transcript:
                 break
             turn = turns[place]
             least = _SHORTEST_LAST if place == results[-1] else _SHORTEST
-            shorter = _shortened(
-                turn,
-                excess,
-                least,
-                around(turn),
-            )
+            shorter = _shortened(turn, excess, least, around(turn))
             if shorter == turn:
                 continue
             excess -= estimate_turns([turn]) - estimate_turns([shorter])
@@ -129,11 +120,7 @@ class Transcript:
                 f"{cut} cut to fit into the model's window of {window:,} tokens"
             )
         border = len(self.recorded)
-        return replace(
-            self,
-            recorded=tuple(turns[:border]),
-            new=tuple(turns[border:]),
-        )
+        return replace(self, recorded=tuple(turns[:border]), new=tuple(turns[border:]))
 
 
 def _places_of_results(turns: Sequence[Turn]) -> list[int]:

@@ -59,11 +59,7 @@ def bm25(
     """Build the retriever; with other settings than the index's own, a matrix is built in memory."""
     snapshot = index.snapshot
     if tokeniser is None and parameters is None:
-        return BM25Retriever(
-            snapshot.passages,
-            snapshot.bm25(),
-            snapshot.tokeniser,
-        )
+        return BM25Retriever(snapshot.passages, snapshot.bm25(), snapshot.tokeniser)
     return BM25Retriever.from_passages(
         tuple(
             snapshot.passages

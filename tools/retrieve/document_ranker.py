@@ -70,13 +70,7 @@ def contributions(
         odds = scores / np.maximum(1 - scores.astype(np.float64), _LEAST)
         last = np.partition(odds, -ranker.top)[-ranker.top]
         best = np.flatnonzero(odds >= last * (1 - 2 * TIE))
-        best = best[
-            best_places(
-                odds[best],
-                ranker.top,
-                relative=True,
-            )
-        ]
+        best = best[best_places(odds[best], ranker.top, relative=True)]
     entities = best[best < len(probabilities)]
     entities = entities[frequency[entities] > 0]
     weights = np.ones(len(entities), dtype=np.float64)
@@ -100,11 +94,7 @@ def document_scores(
     entities, weights = contributions(probabilities, mentions, ranker, others)
     cells, which = row_entries(mentions.starts, entities)
     documents = mentions.columns[cells]
-    totals = np.bincount(
-        documents,
-        weights[which],
-        mentions.width,
-    )
+    totals = np.bincount(documents, weights[which], mentions.width)
     lengths = np.bincount(mentions.columns, minlength=mentions.width).clip(min=1)
     scores: Floats = (totals / lengths**ranker.length).astype(np.float32)
     return scores

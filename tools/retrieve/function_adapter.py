@@ -21,11 +21,7 @@ class FunctionRetriever:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.name = getattr(
-            function,
-            "__name__",
-            type(function).__name__,
-        )
+        self.name = getattr(function, "__name__", type(function).__name__)
         self._function = function
         self._takes_k = "k" in inspect.signature(function).parameters
         self._is_async = inspect.iscoroutinefunction(function)

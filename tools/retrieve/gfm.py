@@ -160,19 +160,9 @@ class GFMRetriever(PathExplainedRetriever):
         if entities is None:
             return Ranking.empty()
         by_document = document_scores(
-            entities,
-            self.graph.mentions,
-            self._ranker,
-            self._others(query),
+            entities, self.graph.mentions, self._ranker, self._others(query)
         )
-        return top_k(
-            scores_in(
-                self.passages,
-                self._rows,
-                by_document,
-            ),
-            k,
-        )
+        return top_k(scores_in(self.passages, self._rows, by_document), k)
 
     def _others(self, query: str) -> Doubles | None:
         """Return the probabilities of the nodes of an imported graph that are no entities; None for one of our own.
@@ -214,10 +204,7 @@ class GFMRetriever(PathExplainedRetriever):
         if entities is None:
             return [[] for _ in passage_ids]
         counting, added = contributions(
-            entities,
-            self.graph.mentions,
-            self._ranker,
-            self._others(query),
+            entities, self.graph.mentions, self._ranker, self._others(query)
         )
         adds = np.zeros(len(entities))
         adds[counting] = added
@@ -363,11 +350,7 @@ def fact_paths(
     nodes = [node for node in dict.fromkeys(targets) if node is not None]
     best = best_to(nodes) if nodes else []
     written: dict[int | None, list[FactPath]] = {}
-    for node, paths in zip(
-        nodes,
-        best,
-        strict=True,
-    ):
+    for node, paths in zip(nodes, best, strict=True):
         written[node] = list(map(writer.path, paths))
     return [written.get(target, []) for target in targets]
 
@@ -427,12 +410,7 @@ def _vectors_of_relations(
     assert embedder is not None  # vectors come with the embedder that made them
     texts = [f"{prefix}{name}" for name in graph.relations]
     return stored_vectors(
-        graph.database,
-        use,
-        embedder,
-        texts,
-        graph.relations,
-        part=graph.is_part,
+        graph.database, use, embedder, texts, graph.relations, part=graph.is_part
     )
 
 

@@ -39,21 +39,14 @@ class GraphRetriever(ABC, Generic[Finder]):
     filtered: Callable[[Filter], Retriever] | None = None
 
     def __init__(
-        self,
-        passages: Sequence[Passage],
-        linked: LinkedGraph,
-        finder: Finder,
+        self, passages: Sequence[Passage], linked: LinkedGraph, finder: Finder
     ) -> None:
         """Take the finder and the linked graph that it searches, whose rows are places in `passages`."""
         self.passages = passages
         self.index = linked.graph
         self.finder = finder
         self._linker = linked.linker
-        self._passage_of = passages_of(
-            linked.graph,
-            passages,
-            linked.rows,
-        )
+        self._passage_of = passages_of(linked.graph, passages, linked.rows)
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
         """Return the entities that the finder starts from."""
@@ -148,12 +141,7 @@ def by_path(
             places = [(place, path_passage(graph, ranked))]
         for row, passage in places:
             candidate = candidates.setdefault(
-                passage.id,
-                _Candidate(
-                    row,
-                    passage,
-                    ranked.score,
-                ),
+                passage.id, _Candidate(row, passage, ranked.score)
             )
             candidate.score = max(candidate.score, ranked.score)
             if len(candidate.why) < _REASONS and row < _AFTER_ALL:
@@ -170,11 +158,7 @@ def by_fact(
     room, the subgraph itself follows as a passage that states all of its facts.
     """
     candidates: dict[str, _Candidate] = {}
-    for triple, value in zip(
-        subgraph.triples,
-        values,
-        strict=True,
-    ):
+    for triple, value in zip(subgraph.triples, values, strict=True):
         reason = f"{triple.subject} → {triple.predicate} → {triple.object}"
         for row, passage in _places([triple], passage_of):
             candidate = candidates.setdefault(passage.id, _Candidate(row, passage))
@@ -192,12 +176,7 @@ def path_passage(graph: Graph, ranked: RankedPath) -> Passage:
     path = ranked.path
     title = plain_name(graph.nodes[path.start])
     about = {"path": path.text(graph)}
-    return _as_passage(
-        "path",
-        title,
-        path.triples(graph),
-        about,
-    )
+    return _as_passage("path", title, path.triples(graph), about)
 
 
 def subgraph_passage(subgraph: Subgraph) -> Passage:
@@ -211,13 +190,7 @@ def subgraph_passage(subgraph: Subgraph) -> Passage:
     title = plain_name(subgraph.graph.nodes[centre])
     about = {"subgraph": textualise(subgraph)}
     # unchanged names: passages that state a fact of it are hits too, and the fact is to be the same one
-    return _as_passage(
-        "subgraph",
-        title,
-        subgraph.triples,
-        about,
-        name_of=str,
-    )
+    return _as_passage("subgraph", title, subgraph.triples, about, name_of=str)
 
 
 def _as_passage(
@@ -240,12 +213,7 @@ def _as_passage(
     text = " ".join(sentence_of(*fact[:3]) for fact in facts)
     data = text.encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(data, digest_size=6).hexdigest()
-    return Passage(
-        f"{kind}:{digest}",
-        text,
-        title,
-        metadata={**about, STATED: facts},
-    )
+    return Passage(f"{kind}:{digest}", text, title, metadata={**about, STATED: facts})
 
 
 def _places(
@@ -261,11 +229,7 @@ def _places(
 def _hits(candidates: Iterable[_Candidate], k: int) -> list[Hit]:
     ranked = sorted(candidates, key=lambda candidate: -candidate.score)
     scores = level(np.array([candidate.score for candidate in ranked]), relative=True)
-    for candidate, score in zip(
-        ranked,
-        scores.tolist(),
-        strict=True,
-    ):
+    for candidate, score in zip(ranked, scores.tolist(), strict=True):
         candidate.score = score
     ranked.sort(key=lambda candidate: (-candidate.score, candidate.row))
     return [

@@ -139,14 +139,7 @@ class GReasonerRetriever(PathExplainedRetriever):
         logits = self.node_scores(query)[self._numbers.documents :]
         # ascends as the logit does and is positive, as the scores of hits are; a probability would be 1 for many
         by_document = np.logaddexp(0, logits.astype(np.float64))
-        return top_k(
-            scores_in(
-                self.passages,
-                self._rows,
-                by_document,
-            ),
-            k,
-        )
+        return top_k(scores_in(self.passages, self._rows, by_document), k)
 
     def explain(
         self,
@@ -179,11 +172,7 @@ class GReasonerRetriever(PathExplainedRetriever):
             )
 
         targets = [self._numbers.of(Node(DOCUMENT, passage)) for passage in passage_ids]
-        writer = FactWriter(
-            self._labels,
-            relation_names(self.graph),
-            network.graph,
-        )
+        writer = FactWriter(self._labels, relation_names(self.graph), network.graph)
         return fact_paths(targets, best_to, writer)
 
     @cached_property
@@ -192,11 +181,7 @@ class GReasonerRetriever(PathExplainedRetriever):
         labels = list(self.graph.entities)
         for node in self.graph.others.nodes:
             labels.append(f"{node.name} ({node.type})")
-        for name, row in zip(
-            self.graph.documents,
-            self._rows.tolist(),
-            strict=True,
-        ):
+        for name, row in zip(self.graph.documents, self._rows.tolist(), strict=True):
             title = self.passages[row].title if row >= 0 else ""
             labels.append(f"{title or name} ({DOCUMENT})")
         return labels
@@ -337,14 +322,7 @@ def text_vectors(
     Of longer vectors the first numbers are taken, as the published `truncate_dim` does. Raises IndexMismatch for
     shorter ones.
     """
-    vectors = stored_vectors(
-        database,
-        use,
-        embedder,
-        texts,
-        owners,
-        part=part,
-    )
+    vectors = stored_vectors(database, use, embedder, texts, owners, part=part)
     if vectors.shape[1] < config.text_width:
         raise IndexMismatch(
             f"the network reads vectors of width {config.text_width} of {config.text_model or 'its encoder'}, and "
@@ -393,12 +371,7 @@ def messages_of_nodes(
         see GFMGraph.from_edges.
     """
     nodes = NodeNumbers(graph).documents + len(graph.documents)
-    return GFMGraph.from_edges(
-        nodes,
-        edges_of_nodes(graph),
-        vectors,
-        inverse,
-    )
+    return GFMGraph.from_edges(nodes, edges_of_nodes(graph), vectors, inverse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,13 +476,7 @@ def greasoner(
     config, tensors = load_reasoner(weights_folder(weights))
     encoder = encoder_of(linked, embedder, config)
     passages = index.snapshot.passages
-    vectors = NodeVectors.of(
-        linked.graph,
-        passages,
-        linked.rows,
-        encoder,
-        config,
-    )
+    vectors = NodeVectors.of(linked.graph, passages, linked.rows, encoder, config)
     network = FastReasoner(
         tensors,
         messages_of_nodes(linked.graph, vectors.relations, vectors.inverses),

@@ -153,11 +153,7 @@ class LangChainRetriever:
             return filter
         store = getattr(self._retriever, "vectorstore", None)
         kinds = {kind.__name__ for kind in type(store).__mro__}
-        made_with: Any = getattr(
-            self._retriever,
-            "search_kwargs",
-            {},
-        ).get("filter")
+        made_with: Any = getattr(self._retriever, "search_kwargs", {}).get("filter")
         if "InMemoryVectorStore" in kinds and made_with is None:
             return lambda document: filter.matches(_passage(document))
         if "InMemoryVectorStore" in kinds and callable(made_with):
@@ -230,11 +226,7 @@ def _document(hit: Hit) -> Document:
         "document_id": passage.document_id,
         "score": hit.score,
     }
-    return Document(
-        page_content=passage.text,
-        id=passage.id,
-        metadata=metadata,
-    )
+    return Document(page_content=passage.text, id=passage.id, metadata=metadata)
 
 
 def _hits(documents: Iterable[Document], k: int) -> list[Hit]:

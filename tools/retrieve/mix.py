@@ -46,11 +46,7 @@ def mixed(
     count beside dense scores, whatever they are worth (lab/graph-retrieval.md).
     """
     scores = np.zeros(size, dtype=np.float32)
-    for ranking, weight in zip(
-        rankings,
-        weights,
-        strict=True,
-    ):
+    for ranking, weight in zip(rankings, weights, strict=True):
         if not len(ranking.rows):
             continue
         above = ranking.scores - ranking.scores.min()
@@ -159,18 +155,8 @@ class MixedRetriever(ExplainedRetriever):
         rankings = [ranker.rank(query, depth) for ranker in self._rankers]
         weights = self._weights or self._shares(rankings)
         if self._reranker is None:
-            return mixed(
-                rankings,
-                weights,
-                len(self.passages),
-                k,
-            )
-        first = mixed(
-            rankings,
-            weights,
-            len(self.passages),
-            max(k, FIRST),
-        )
+            return mixed(rankings, weights, len(self.passages), k)
+        first = mixed(rankings, weights, len(self.passages), max(k, FIRST))
         return self._reranker.rank(query, first, k)
 
     def _shares(self, rankings: Sequence[Ranking]) -> list[float]:
@@ -210,13 +196,7 @@ class MixedRetriever(ExplainedRetriever):
         reasons: list[tuple[str, ...]] = [()] * len(passage_ids)
         for ranker in self._rankers:
             if isinstance(ranker, Explaining):
-                reasons = list(
-                    map(
-                        add,
-                        reasons,
-                        ranker.why(query, passage_ids),
-                    )
-                )
+                reasons = list(map(add, reasons, ranker.why(query, passage_ids)))
         return reasons
 
 
@@ -307,11 +287,7 @@ class Mix:
             linked = LinkedGraph.of(index, graph, linking, mentions)
             offered = {"graph": linked, "queries": linked.queries}
         rankers: list[Ranker] = []
-        for part, factory in zip(
-            self.parts,
-            self._factories(),
-            strict=True,
-        ):
+        for part, factory in zip(self.parts, self._factories(), strict=True):
             parameters = options_of(factory)
             given = {
                 name: value
@@ -326,12 +302,7 @@ class Mix:
                 retriever = RankedHits(retriever, index.snapshot.passages, part)
             rankers.append(retriever)
         reranker = Reranker(index) if rerank else None
-        return MixedRetriever(
-            rankers,
-            shares,
-            name=self.name,
-            reranker=reranker,
-        )
+        return MixedRetriever(rankers, shares, name=self.name, reranker=reranker)
 
 
 hybrid = Mix(("bm25", "dense"), name="hybrid")

@@ -74,10 +74,7 @@ class Neo4jGraph:
         """Return the ids of the nodes with these names, by the names' canonical keys."""
         lowered = [name.lower() for name in names]
         found: dict[str, list[str]] = {}
-        parameters = {
-            "keys": self._names,
-            "names": lowered,
-        }
+        parameters = {"keys": self._names, "names": lowered}
         for node, values in self._rows(_FIND, parameters):
             for value in values:
                 key = canonical_key(value)
@@ -91,10 +88,7 @@ class Neo4jGraph:
         for entity in entities:
             for node in self._rows(_NODES, {"id": entity}):
                 self._add_node(graph, known, node)
-            parameters = {
-                "id": entity,
-                "most": MOST_FACTS,
-            }
+            parameters = {"id": entity, "most": MOST_FACTS}
             place = self._place(entity)
             for *node, relation, head, tail in self._rows(_EDGES, parameters):
                 self._add_node(graph, known, node, with_values=False)
@@ -163,10 +157,7 @@ class Neo4jGraph:
             "parameters": parameters,
             "accessMode": "Read",
         }
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-        }
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
         url = f"{self._address.url}/db/{self._database}/query/v2"
         body = json.dumps(request).encode()
         found = post(self._address, body, headers, url)

@@ -36,12 +36,7 @@ class PathRetriever(GraphRetriever[PathFinder]):
     def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
         """Return at most `k` hits; see `by_path`."""
         result = self.paths(query)
-        hits = by_path(
-            self.finder.graph,
-            result.paths,
-            self._passage_of,
-            k,
-        )
+        hits = by_path(self.finder.graph, result.paths, self._passage_of, k)
         warn_of(result.failures, "paths were", any_hit=bool(hits))
         return hits
 

@@ -46,11 +46,7 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
         """Return at most `k` hits; see `by_fact`."""
         result = self.subgraph(query)
         tree = result.subgraph
-        warn_of(
-            result.failures,
-            "a graph was",
-            any_hit=len(tree.nodes) > 0,
-        )
+        warn_of(result.failures, "a graph was", any_hit=len(tree.nodes) > 0)
         values = _values(result)
         if not values:
             # nothing was worth connecting: take the facts of the nodes themselves
@@ -90,10 +86,5 @@ def pcst(
     if scorer is None and linked.graph.entity_vectors is None:
         scorer = BM25Scorer()
     everything = Graph.from_index(linked.graph)
-    finder = PCSTFinder(
-        everything,
-        scorer,
-        settings or OF_TEXT,
-        linked.embedder,
-    )
+    finder = PCSTFinder(everything, scorer, settings or OF_TEXT, linked.embedder)
     return PCSTRetriever(index.snapshot.passages, linked, finder)

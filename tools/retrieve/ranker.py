@@ -64,11 +64,7 @@ def hits(
         raise ErasedPassage(
             "a passage was deleted or replaced while it was being searched: search again"
         )
-    scored = zip(
-        found,
-        ranking.scores.tolist(),
-        strict=True,
-    )
+    scored = zip(found, ranking.scores.tolist(), strict=True)
     return [Hit(passage, score) for passage, score in scored if passage is not None]
 
 
@@ -119,11 +115,7 @@ class RankedRetriever(ABC):
 
         def find(wanted: int) -> tuple[list[Hit], bool]:
             ranking = self.rank(query, wanted)
-            found = hits(
-                self.passages,
-                ranking,
-                complete=self.complete,
-            )
+            found = hits(self.passages, ranking, complete=self.complete)
             return found, len(ranking.rows) == wanted
 
         return best_without_copies(find, k)
@@ -151,11 +143,7 @@ class ExplainedRetriever(RankedRetriever):
             return best
         reasons = self.why(query, [hit.passage.id for hit in best])
         explained_hits = []
-        for hit, why in zip(
-            best,
-            reasons,
-            strict=True,
-        ):
+        for hit, why in zip(best, reasons, strict=True):
             explained_hits.append(replace(hit, why=why + hit.why))
         return explained_hits
 

@@ -21,10 +21,7 @@ class Ranking(NamedTuple):
 
     @classmethod
     def empty(cls) -> Self:
-        return cls(
-            np.empty(0, dtype=np.int64),
-            np.empty(0, dtype=np.float32),
-        )
+        return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
 
 
 def top_k(scores: npt.NDArray[np.float32], k: int) -> Ranking:

@@ -61,11 +61,7 @@ def takes(*options: str) -> Callable[[Factory], Factory]:
 
 def taken_by(factory: object) -> frozenset[str]:
     """Return the options of OFFERED that a factory has declared to take."""
-    taken: frozenset[str] = getattr(
-        factory,
-        "takes",
-        frozenset(),
-    )
+    taken: frozenset[str] = getattr(factory, "takes", frozenset())
     return taken
 
 

@@ -101,11 +101,7 @@ class Reranker:
         """Tell of each passage whether all terms of its title, if another one, stand in the text of `naming`."""
         terms = self._terms(naming.text)
         named = []
-        for passage, title in zip(
-            passages,
-            titles,
-            strict=True,
-        ):
+        for passage, title in zip(passages, titles, strict=True):
             named.append(
                 bool(title) and passage.title != naming.title and title <= terms
             )

@@ -33,11 +33,7 @@ _USES = {
 }
 
 
-def resolve_retriever(
-    spec: object,
-    index: object = None,
-    **options: Any,
-) -> Retriever:
+def resolve_retriever(spec: object, index: object = None, **options: Any) -> Retriever:
     """Return the retriever that `spec` names.
 
     spec: a Retriever; a function of the query; a LangChain BaseRetriever or vector store; a LangChain tool that takes
@@ -60,11 +56,7 @@ def resolve_retriever(
                 f"retriever {spec!r} needs an index: pass a PassageIndex, where one is, or texts"
             )
         if not isinstance(index, PassageIndex):
-            index = open_for(
-                spec,
-                index,
-                embedder=options.pop("embedder", None),
-            )
+            index = open_for(spec, index, embedder=options.pop("embedder", None))
         return LiveRetriever(spec, cast(PassageIndex, index), options)
     if options:
         raise TypeError(
@@ -108,9 +100,7 @@ def open_for(
         return index
     texts = given_passages(index, chunking)
     return PassageIndex.in_memory(
-        texts,
-        embedder,
-        tokeniser=Tokeniser(language or ENGLISH),
+        texts, embedder, tokeniser=Tokeniser(language or ENGLISH)
     )
 
 

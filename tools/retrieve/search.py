@@ -99,14 +99,7 @@ class LiveRetriever:
             self._views.move_to_end(key)
             if len(self._views) > _RETRIEVERS:
                 del self._views[self._least_needed()]
-        return lazy.get(
-            partial(
-                self._view,
-                index,
-                filter,
-                commit,
-            )
-        )
+        return lazy.get(partial(self._view, index, filter, commit))
 
     def _least_needed(self) -> tuple[str, Filter]:
         """Return the oldest view of a filter with which one run came, if these are many; else of the other filters."""
@@ -215,19 +208,10 @@ class Search:
         """
         narrower = Filter.of(filter)
         if narrower:
-            return Search(
-                self,
-                narrower,
-                self._commit,
-            ).retrieve(query, k)
+            return Search(self, narrower, self._commit).retrieve(query, k)
         view = self._view()
         try:
-            hits: list[Hit] = call(
-                self._bound(view),
-                "retrieve",
-                query,
-                k,
-            )
+            hits: list[Hit] = call(self._bound(view), "retrieve", query, k)
         except ErasedPassage:
             if view is None:
                 raise
@@ -241,21 +225,12 @@ class Search:
         """Do what `retrieve` does without blocking the event loop."""
         narrower = Filter.of(filter)
         if narrower:
-            return await Search(
-                self,
-                narrower,
-                self._commit,
-            ).aretrieve(query, k)
+            return await Search(self, narrower, self._commit).aretrieve(query, k)
         view = None
         if isinstance(self.retriever, LiveRetriever):
             view = await acall(self, "_view")
         try:
-            hits: list[Hit] = await acall(
-                self._bound(view),
-                "retrieve",
-                query,
-                k,
-            )
+            hits: list[Hit] = await acall(self._bound(view), "retrieve", query, k)
         except ErasedPassage:
             if view is None:
                 raise
@@ -267,11 +242,7 @@ class Search:
 
     def explained(self, paths: int) -> Search:
         """Return the same search with hits that give reasons, if the retriever can."""
-        return Search(
-            explained(self.retriever, paths),
-            self.filter,
-            self._commit,
-        )
+        return Search(explained(self.retriever, paths), self.filter, self._commit)
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
         """Return an empty tuple for each passage: reasons of a search within a filter come with its hits."""
@@ -297,11 +268,7 @@ class Search:
         for name in ("retrieve", "aretrieve"):
             method = getattr(self.retriever, name, None)
             if method is not None:
-                setattr(
-                    bound,
-                    name,
-                    partial(method, filter=self.filter),
-                )
+                setattr(bound, name, partial(method, filter=self.filter))
         return bound
 
     def _check(self, hits: Any, view: CommitView | None) -> None:
@@ -357,14 +324,7 @@ def searched_by(role: object) -> object:
 
 
 def _name_of(retriever: Retriever) -> str:
-    return (
-        getattr(
-            retriever,
-            "name",
-            None,
-        )
-        or type(retriever).__name__
-    )
+    return getattr(retriever, "name", None) or type(retriever).__name__
 
 
 def _check_takes_filter(retriever: Retriever, filter: Filter) -> None:

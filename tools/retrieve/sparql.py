@@ -128,9 +128,7 @@ def _term(value: Mapping[str, Any]) -> Term:
     """Return a term of the JSON form of results."""
     language = value.get("xml:lang", "")
     return Term(
-        value=str(value["value"]),
-        kind=_KINDS[value["type"]],
-        language=language.lower(),
+        value=str(value["value"]), kind=_KINDS[value["type"]], language=language.lower()
     )
 
 
@@ -138,12 +136,7 @@ def _forms(names: Sequence[str]) -> Iterator[str]:
     """Yield the literals that a name may be written as: labels are compared letter by letter."""
     for name in names:
         begun = name[:1].upper()
-        forms = [
-            name,
-            begun + name[1:],
-            name.title(),
-            name.lower(),
-        ]
+        forms = [name, begun + name[1:], name.title(), name.lower()]
         for form in dict.fromkeys(forms):
             literal = json.dumps(form, ensure_ascii=False)
             yield literal
@@ -159,11 +152,7 @@ def _named_in(statements: Iterable[Statement]) -> list[str]:
     """Return the IRIs in statements that may have labels, a direct property of Wikidata as the property itself."""
     terms: dict[str, None] = {}
     for subject, predicate, object_ in statements:
-        values = [
-            subject.value,
-            predicate.value,
-            direct_property(predicate.value),
-        ]
+        values = [subject.value, predicate.value, direct_property(predicate.value)]
         if object_.kind == "iri":
             values.append(object_.value)
         terms.update(dict.fromkeys(values))

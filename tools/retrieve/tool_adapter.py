@@ -130,14 +130,7 @@ def _passages(answer: Any, depth: int = 0) -> Iterator[Passage]:
         for item in answer:
             yield from _passages(item, depth)
     elif hasattr(answer, "page_content"):  # a Document
-        about = dict(
-            getattr(
-                answer,
-                "metadata",
-                None,
-            )
-            or {}
-        )
+        about = dict(getattr(answer, "metadata", None) or {})
         about["id"] = answer.id or about.get("id")
         about["text"] = answer.page_content
         yield from _of_mapping(about, depth)

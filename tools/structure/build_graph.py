@@ -71,20 +71,12 @@ def build_graph(
             load_openie(regular_file(openie), Path(openie).name), skipped
         ):
             imported_facts.append(
-                ImportedFacts(
-                    item.facts,
-                    str(openie),
-                    item.passage.text,
-                )
+                ImportedFacts(item.facts, str(openie), item.passage.text)
             )
             texts.append(item.passage)
     files = GFMFiles(graph=False)
     if gfm:
-        files = read_gfm_files(
-            Path(gfm),
-            skipped,
-            exact=bool(exact),
-        )
+        files = read_gfm_files(Path(gfm), skipped, exact=bool(exact))
         imported_facts += [ImportedFacts(facts, str(gfm)) for facts in files.facts]
         texts += files.passages
     if files.graph and equivalence is None:
@@ -111,13 +103,7 @@ def build_graph(
         role = ExtractorWithFallback(role, offline)
     finished = finish_deletion(passages)
     embedder = graph_embedder(passages, embedder)
-    with open_writer(
-        passages,
-        embedder,
-        equivalence,
-        on_progress,
-        exact,
-    ) as writer:
+    with open_writer(passages, embedder, equivalence, on_progress, exact) as writer:
         if not len(passages):
             # of no index, or of one that a killed call had made
             passages.upsert({passage.id: passage for passage in texts}.values())

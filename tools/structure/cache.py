@@ -81,24 +81,10 @@ class TripleCache:
                 [source.start, source.end, source.extractor]
                 for source in fact.sources[:1]
             ]
-            facts.append(
-                [
-                    fact.subject,
-                    fact.predicate,
-                    fact.object,
-                    *spans,
-                ]
-            )
-        value = {
-            "facts": facts,
-            "calls": [call.to_dict() for call in cached.calls],
-        }
+            facts.append([fact.subject, fact.predicate, fact.object, *spans])
+        value = {"facts": facts, "calls": [call.to_dict() for call in cached.calls]}
         written = encodable(json.dumps(value, ensure_ascii=False))
-        self._stored.put(
-            key,
-            written.encode(),
-            encodable(f"{extractor} {title}"),
-        )
+        self._stored.put(key, written.encode(), encodable(f"{extractor} {title}"))
 
     def __len__(self) -> int:
         return len(self._stored)
@@ -136,13 +122,7 @@ class CachedExtractor:
 
     @property
     def name(self) -> str:
-        return str(
-            getattr(
-                self._extractor,
-                "name",
-                type(self._extractor).__name__,
-            )
-        )
+        return str(getattr(self._extractor, "name", type(self._extractor).__name__))
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts in the order of the passages."""
@@ -155,14 +135,7 @@ class CachedExtractor:
             for passage in passages:
                 # each thread needs its own copy of the context, which holds the ledger
                 context = copy_context()
-                reading.append(
-                    pool.submit(
-                        context.run,
-                        self._read,
-                        passage,
-                        subquery,
-                    )
-                )
+                reading.append(pool.submit(context.run, self._read, passage, subquery))
             return Extraction.joined([future.result() for future in reading])
 
     async def aextract(
@@ -190,10 +163,7 @@ class CachedExtractor:
                 return Extraction(cached.of(passage))
             with _record_calls() as calls:
                 extraction: Extraction = call(
-                    self._extractor,
-                    "extract",
-                    [passage],
-                    subquery,
+                    self._extractor, "extract", [passage], subquery
                 )
             cached = self._store(key, passage, extraction, calls)
             return extraction
@@ -217,17 +187,10 @@ class CachedExtractor:
                 return Extraction(cached.of(passage))
             with _record_calls() as calls:
                 extraction: Extraction = await acall(
-                    self._extractor,
-                    "extract",
-                    [passage],
-                    subquery,
+                    self._extractor, "extract", [passage], subquery
                 )
             cached = await asyncio.to_thread(
-                self._store,
-                key,
-                passage,
-                extraction,
-                calls,
+                self._store, key, passage, extraction, calls
             )
             return extraction
         finally:
@@ -247,12 +210,7 @@ class CachedExtractor:
             if any(source.passage_id == passage.id for source in fact.sources):
                 of_passage.append(fact)
         cached = CachedFacts(tuple(of_passage), tuple(calls))
-        self._cache.put(
-            key,
-            self.fingerprint,
-            passage.title,
-            cached,
-        )
+        self._cache.put(key, self.fingerprint, passage.title, cached)
         return cached
 
 
@@ -316,8 +274,7 @@ def _record_calls() -> Iterator[list[Call]]:
 def _read_json(written: bytes) -> CachedFacts:
     value = json.loads(written)
     return CachedFacts(
-        tuple(map(_fact, value["facts"])),
-        tuple(map(Call.from_dict, value["calls"])),
+        tuple(map(_fact, value["facts"])), tuple(map(Call.from_dict, value["calls"]))
     )
 
 
@@ -327,14 +284,7 @@ def _fact(item: list[Any]) -> Triple:
     sources = []
     for start, end, extractor in spans:
         texts.append(extractor)
-        sources.append(
-            Source(
-                "",
-                start,
-                end,
-                extractor=extractor,
-            )
-        )
+        sources.append(Source("", start, end, extractor=extractor))
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("a fact is three texts, and where they were read")
     return Triple(subject, predicate, object_, tuple(sources))

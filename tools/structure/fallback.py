@@ -37,23 +37,12 @@ class ExtractorWithFallback:
         self, passages: Sequence[Passage], subquery: str = ""
     ) -> Extraction:
         """Do the same as `extract`, for coroutines."""
-        first: Extraction = await acall(
-            self._extractor,
-            "extract",
-            passages,
-            subquery,
-        )
+        first: Extraction = await acall(self._extractor, "extract", passages, subquery)
         unread = _unread(passages, first)
         if not unread:
             return first
         return self._both(
-            first,
-            await acall(
-                self._fallback,
-                "extract",
-                unread,
-                subquery,
-            ),
+            first, await acall(self._fallback, "extract", unread, subquery)
         )
 
     def _both(self, first: Extraction, second: Extraction) -> Extraction:

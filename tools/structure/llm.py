@@ -117,24 +117,14 @@ class LLMExtractor:
             [[turn.role, turn.text] for turn in turns],
             self._passages_per_call,
         ]
-        written = json.dumps(
-            identity,
-            sort_keys=True,
-            default=str,
-        )
+        written = json.dumps(identity, sort_keys=True, default=str)
         digest = hashlib.sha256(written.encode()).hexdigest()
         return f"{name} {digest[:16]}"
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts in the order of the passages."""
         dialogues = self._dialogues(passages)
-        return Extraction.joined(
-            converse_all(
-                self._chat,
-                dialogues,
-                self._at_once,
-            )
-        )
+        return Extraction.joined(converse_all(self._chat, dialogues, self._at_once))
 
     async def aextract(
         self, passages: Sequence[Passage], subquery: str = ""
@@ -142,11 +132,7 @@ class LLMExtractor:
         """Do the same as `extract`, for coroutines."""
         dialogues = self._dialogues(passages)
         return Extraction.joined(
-            await aconverse_all(
-                self._chat,
-                dialogues,
-                self._at_once,
-            )
+            await aconverse_all(self._chat, dialogues, self._at_once)
         )
 
     def _dialogues(self, passages: Sequence[Passage]) -> list[Dialogue[Extraction]]:
@@ -168,12 +154,7 @@ class LLMExtractor:
         def fail(message: str, detail: str = "") -> None:
             located = f"{message} (passage {', '.join(names)})"
             failures.append(
-                Failure(
-                    "extractor",
-                    located,
-                    current_ledger().hop,
-                    detail[:500],
-                )
+                Failure("extractor", located, current_ledger().hop, detail[:500])
             )
 
         def render(asking: Asking, part: Sequence[Passage]) -> Request:
@@ -213,11 +194,7 @@ class LLMExtractor:
                     )
                 elif not reply.shortfall:
                     reply = yield repair(
-                        request,
-                        reply,
-                        self._by_need.repair,
-                        problem,
-                        EXAMPLE,
+                        request, reply, self._by_need.repair, problem, EXAMPLE
                     )
                 parsed = _parsed(reply)
                 triples.extend(parsed.triples)
@@ -236,11 +213,7 @@ class LLMExtractor:
 
         try:
             yield from in_parts(
-                self._chat,
-                passages,
-                partial(render, asking),
-                _halves,
-                read,
+                self._chat, passages, partial(render, asking), _halves, read
             )
         except ModelCallError as error:
             fail(f"{type(error).__name__}: {error}")
@@ -257,11 +230,7 @@ class LLMExtractor:
                 failures.append(_copied(fact))
             else:
                 facts.append(fact)
-        read_facts = Extraction(
-            tuple(facts),
-            tuple(failures),
-            tuple(unread),
-        )
+        read_facts = Extraction(tuple(facts), tuple(failures), tuple(unread))
         extraction = keep_standing(read_facts, passages, current_ledger().hop)
         if (
             triples and not extraction.triples
@@ -354,9 +323,4 @@ def _copied(fact: Triple) -> RefusedFacts:
         "a fact left out, as it is the prompt's worked example and not of the text: "
         f"{fact} (passage {fact.sources[0].passage_id})"
     )
-    return RefusedFacts(
-        "extractor",
-        message,
-        current_ledger().hop,
-        str(fact),
-    )
+    return RefusedFacts("extractor", message, current_ledger().hop, str(fact))

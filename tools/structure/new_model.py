@@ -57,8 +57,7 @@ def byte_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
     )
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="$A </s>",
-        special_tokens=[("</s>", 1)],
+        single="$A </s>", special_tokens=[("</s>", 1)]
     )
     tokenizer_class: Any = PreTrainedTokenizerFast  # without types
     return tokenizer_class(

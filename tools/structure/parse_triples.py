@@ -130,11 +130,7 @@ def parse_triples(reply: str, *, cut_off: bool = False) -> ParsedTriples:
     ends_the_text = text.rstrip().endswith(last)
     if not ends_the_text or not (cut_off or _lacks_its_end(last)):
         last = ""
-    return ParsedTriples(
-        triples=tuple(triples),
-        leftovers=tuple(leftovers),
-        cut=last,
-    )
+    return ParsedTriples(triples=tuple(triples), leftovers=tuple(leftovers), cut=last)
 
 
 def _lacks_its_end(line: str) -> bool:

@@ -133,11 +133,7 @@ def _in_line(line: str) -> list[Fields]:
     )
     if enclosed:
         return list(chain.from_iterable(map(_three, enclosed)))
-    bare = _LEAD.sub(
-        "",
-        line,
-        count=1,
-    ).rstrip(_TAIL)
+    bare = _LEAD.sub("", line, count=1).rstrip(_TAIL)
     bare = bare.removesuffix("</triple>").rstrip(_TAIL)
     opened = bare.startswith("(")
     if opened and not bare.endswith(")"):
@@ -157,11 +153,7 @@ def _in_line(line: str) -> list[Fields]:
     if len(parts) > 1:
         return _three(parts)
     parts = _NEXT_LABEL.split(bare)
-    for label, part in zip(
-        _LABELS,
-        parts,
-        strict=False,
-    ):
+    for label, part in zip(_LABELS, parts, strict=False):
         if not label.match(part):
             return []
     return _three(parts)
@@ -174,33 +166,15 @@ def _in_marks(line: str) -> list[Fields]:
     if "|" in line or marks.casefold() != "s>p>o>" or before.strip(" \t-*("):
         return []
     subject, predicate, object_ = (part.strip(" \t,;") for part in parts)
-    return _three(
-        [
-            subject,
-            predicate,
-            object_.removesuffix(")"),
-        ]
-    )
+    return _three([subject, predicate, object_.removesuffix(")")])
 
 
 def _three(parts: Sequence[str]) -> list[Fields]:
     if len(parts) != len(_LABELS):
         return []
     fields = []
-    for part, label in zip(
-        parts,
-        _LABELS,
-        strict=True,
-    ):
-        plain = _plain(
-            label.sub(
-                "",
-                part,
-                count=1,
-            )
-            if label.match(part)
-            else part
-        )
+    for part, label in zip(parts, _LABELS, strict=True):
+        plain = _plain(label.sub("", part, count=1) if label.match(part) else part)
         fields.append(plain.replace("\\|", "|"))
     for text in fields:
         if len(text) > LONGEST_FIELD or not any(map(str.isalnum, text)):

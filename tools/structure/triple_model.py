@@ -182,11 +182,7 @@ class _ReadRequest:
         """Return the facts of all pieces, and record a call for each."""
         seconds = (time.monotonic() - self.began) / max(1, len(outputs))
         triples: dict[str, list[Triple]] = {passage.id: [] for passage in self.passages}
-        for piece, reply in zip(
-            self.pieces,
-            outputs,
-            strict=True,
-        ):
+        for piece, reply in zip(self.pieces, outputs, strict=True):
             call = Call(
                 self.ledger.role,
                 self.ledger.hop,
@@ -209,20 +205,12 @@ class _ReadRequest:
                 )
             elif problem_of(parsed, reply.text):
                 self._add_failure(
-                    piece.passage,
-                    "facts could not be read",
-                    leftovers or reply.text,
+                    piece.passage, "facts could not be read", leftovers or reply.text
                 )
         facts: list[Triple] = []
         for passage in self.passages:
             for triple in dict.fromkeys(triples.pop(passage.id, ())):
-                facts.append(
-                    located(
-                        triple,
-                        [passage],
-                        self.model.name,
-                    )
-                )
+                facts.append(located(triple, [passage], self.model.name))
         read = Extraction(tuple(facts), tuple(self.failures))
         return keep_standing(read, self.passages, self.ledger.hop)
 
@@ -240,12 +228,7 @@ class _ReadRequest:
     def _add_failure(self, passage: Passage, message: str, detail: str = "") -> None:
         located = f"{message} (passage {passage.id})"
         self.failures.append(
-            Failure(
-                "extractor",
-                located,
-                self.ledger.hop,
-                detail[:500],
-            )
+            Failure("extractor", located, self.ledger.hop, detail[:500])
         )
 
 
@@ -270,11 +253,7 @@ class _Passes:
             self._running = True
         if begin:
             # the process may end while nobody waits for the result
-            threading.Thread(
-                target=self._run,
-                name="text2triple",
-                daemon=True,
-            ).start()
+            threading.Thread(target=self._run, name="text2triple", daemon=True).start()
         return future
 
     def _run(self) -> None:
@@ -335,12 +314,7 @@ class TransformersWriter:
             if device == "cuda" and torch.cuda.is_bf16_supported()
             else torch.float32
         )
-        return cls(
-            model.to(device, kind),
-            tokenizer,
-            prompts_dir,
-            source_tokens,
-        )
+        return cls(model.to(device, kind), tokenizer, prompts_dir, source_tokens)
 
     @property
     def fingerprint(self) -> str:
@@ -362,13 +336,7 @@ class TransformersWriter:
         lengths = [len(piece.tokens) for piece in pieces]
         for places in batches_of_like_length(lengths, decoding):
             batch = [pieces[place] for place in places]
-            replies.update(
-                zip(
-                    places,
-                    self._in_memory(batch, decoding),
-                    strict=True,
-                )
-            )
+            replies.update(zip(places, self._in_memory(batch, decoding), strict=True))
         return [replies[place] for place in range(len(pieces))]
 
     def _in_memory(
@@ -403,12 +371,7 @@ class TransformersWriter:
         longest = max(len(piece.tokens) for piece in pieces)
         rows = torch.full((len(pieces), longest), pad)
         attention = torch.zeros_like(rows)
-        for row, seen, piece in zip(
-            rows,
-            attention,
-            pieces,
-            strict=True,
-        ):
+        for row, seen, piece in zip(rows, attention, pieces, strict=True):
             size = len(piece.tokens)
             # a causal model goes on where its text ends, so padding is in front
             text = (
@@ -452,16 +415,10 @@ class TransformersWriter:
         while end < len(tokens) and tokens[end] not in self._ends:
             end += 1
         text = self.tokenizer.decode(
-            tokens[:end],
-            skip_special_tokens=True,
-            clean_up_tokenization_spaces=False,
+            tokens[:end], skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
         cut_off = end == len(tokens)
-        return ModelReply(
-            text.strip(),
-            end + (not cut_off),
-            cut_off,
-        )
+        return ModelReply(text.strip(), end + (not cut_off), cut_off)
 
 
 def batches_of_like_length(
@@ -501,11 +458,7 @@ def load_text_model(name: str) -> tuple[Any, Any]:
         kind = (
             AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
         )
-        model = kind.from_pretrained(
-            name,
-            dtype="auto",
-            use_safetensors=True,
-        )
+        model = kind.from_pretrained(name, dtype="auto", use_safetensors=True)
         return model, AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError, KeyError) as error:
         why = str(error).strip().partition("\n")[0]
@@ -539,8 +492,6 @@ def text2triple(argument: str, options: RoleOptions) -> TripleModel:
     argument = argument or PUBLIC_MODEL
     name, decoding = read_spec(argument)
     writer = TransformersWriter.load(
-        name,
-        prompts_dir=options.prompts_dir,
-        source_tokens=decoding.source_tokens,
+        name, prompts_dir=options.prompts_dir, source_tokens=decoding.source_tokens
     )
     return TripleModel(writer, name=f"text2triple:{argument}", decoding=decoding)

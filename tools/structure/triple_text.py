@@ -81,9 +81,7 @@ class TripleText:
         if self.tokenizer.chat_template:
             messages = [turn.to_message() for turn in turns]
             prompt = self.tokenizer.apply_chat_template(
-                messages,
-                tokenize=False,
-                add_generation_prompt=True,
+                messages, tokenize=False, add_generation_prompt=True
             )
             return self._plain(
                 prompt

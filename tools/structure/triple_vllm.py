@@ -68,14 +68,9 @@ class VLLMWriter:
             )
         self._name = name
         self._commit = getattr(config, "_commit_hash", None)
-        saved = str(
-            getattr(
-                config,
-                "dtype",
-                None,
-            )
-            or "auto"
-        ).removeprefix("torch.")  # vLLM would halve float32
+        saved = str(getattr(config, "dtype", None) or "auto").removeprefix(
+            "torch."
+        )  # vLLM would halve float32
         length = decoding.source_tokens + decoding.target_tokens
         arguments = {
             "max_model_len": length,
@@ -93,8 +88,7 @@ class VLLMWriter:
                 f"vLLM's engine does not know an option behind '#': {error}"
             ) from error
         self._sampling = SamplingParams(
-            temperature=0.0,
-            max_tokens=decoding.target_tokens,
+            temperature=0.0, max_tokens=decoding.target_tokens
         )
         self.text = TripleText(
             self._engine.get_tokenizer(),
@@ -124,11 +118,7 @@ class VLLMWriter:
     def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
         """Return the model's reply about each piece, in their order. The engine makes its own batches."""
         prompts = [{"prompt_token_ids": piece.tokens} for piece in pieces]
-        results = self._engine.generate(
-            prompts,
-            self._sampling,
-            use_tqdm=False,
-        )
+        results = self._engine.generate(prompts, self._sampling, use_tqdm=False)
         return [_output_of(result.outputs[0]) for result in results]
 
 
@@ -136,11 +126,7 @@ def _output_of(output: Any) -> ModelReply:
     kind = kind_of(
         output.finish_reason or ""
     )  # if not whole, it is cut off, or the engine has ended it early
-    return ModelReply(
-        output.text.strip(),
-        len(output.token_ids),
-        kind != "whole",
-    )
+    return ModelReply(output.text.strip(), len(output.token_ids), kind != "whole")
 
 
 def text2triple_vllm(argument: str, options: RoleOptions) -> TripleModel:
@@ -163,12 +149,7 @@ def text2triple_vllm(argument: str, options: RoleOptions) -> TripleModel:
         else:
             engine[key] = _value(value)
     model, decoding = read_spec(f"{name}#{','.join(decoded)}")
-    writer = VLLMWriter(
-        model,
-        decoding,
-        prompts_dir=options.prompts_dir,
-        engine=engine,
-    )
+    writer = VLLMWriter(model, decoding, prompts_dir=options.prompts_dir, engine=engine)
     return TripleModel(writer, name=f"text2triple-vllm:{argument}", decoding=decoding)
 
 

@@ -92,18 +92,8 @@ def parse_composition(text: str | int) -> Composition:
         raise CompositionError(
             f"{text!r}: {filtering} paths are found without a scorer, write only {filtering!r}"
         )
-    check(
-        "path refinement",
-        refinement,
-        ("random", *SCORERS),
-    )
-    return Composition(
-        extraction,
-        pruning,
-        filtering,
-        guide,
-        refinement,
-    )
+    check("path refinement", refinement, ("random", *SCORERS))
+    return Composition(extraction, pruning, filtering, guide, refinement)
 
 
 INSTANCES: tuple[Composition, ...] = (

@@ -59,22 +59,11 @@ def ppr(
     seeds = np.zeros(len(graph.nodes))
     seeds[list(starts)] = 1
     scores = PageRank(
-        graph.adjacency,
-        damping=how.damping,
-        tolerance=_TOLERANCE,
+        graph.adjacency, damping=how.damping, tolerance=_TOLERANCE
     ).scores(seeds)
-    best = best_places(
-        scores,
-        how.max_ent,
-        relative=True,
-    )
+    best = best_places(scores, how.max_ent, relative=True)
     reached = best[scores[best] > 0]
-    return _around(
-        graph,
-        starts,
-        reached.tolist(),
-        how,
-    )
+    return _around(graph, starts, reached.tolist(), how)
 
 
 def rwr(
@@ -124,12 +113,7 @@ def ego(
     )
     reached = np.flatnonzero(np.isfinite(distances))
     nearest = np.argsort(distances[reached], kind="stable")
-    return _around(
-        graph,
-        starts,
-        reached[nearest].tolist(),
-        how,
-    )
+    return _around(graph, starts, reached[nearest].tolist(), how)
 
 
 EXTRACTIONS: Mapping[str, Callable[[Graph, Sequence[int], Extraction], Subgraph]] = {

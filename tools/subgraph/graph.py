@@ -68,13 +68,7 @@ class Graph:
 
         for fact in triples:
             triple = (
-                fact
-                if isinstance(fact, Triple)
-                else Triple(
-                    fact[0],
-                    fact[1],
-                    fact[2],
-                )
+                fact if isinstance(fact, Triple) else Triple(fact[0], fact[1], fact[2])
             )
             head = number(nodes, triple.subject)
             tail = number(nodes, triple.object)
@@ -103,9 +97,7 @@ class Graph:
             number = relations.setdefault(text, len(relations))
             rows.append((source, number, target))
         return cls(
-            list(nodes),
-            list(relations),
-            np.array(rows, np.int32).reshape(-1, 3),
+            list(nodes), list(relations), np.array(rows, np.int32).reshape(-1, 3)
         )
 
     @classmethod
@@ -116,12 +108,7 @@ class Graph:
     @classmethod
     def from_index(cls, index: KGIndex) -> Self:
         """Make the graph of a corpus, with equivalences among its edges. Nothing is copied."""
-        return cls(
-            index.entities,
-            index.relations,
-            index.edges,
-            index,
-        )
+        return cls(index.entities, index.relations, index.edges, index)
 
     def find(self, name: str) -> int | None:
         """Return the node with the canonical key of `name`, or None."""
@@ -192,11 +179,7 @@ class Subgraph:
 
     @classmethod
     def full(cls, graph: Graph) -> Self:
-        return cls(
-            graph,
-            np.arange(len(graph.nodes)),
-            np.arange(len(graph.edges)),
-        )
+        return cls(graph, np.arange(len(graph.nodes)), np.arange(len(graph.edges)))
 
     @classmethod
     def induced(cls, graph: Graph, nodes: Iterable[int]) -> Self:
@@ -208,11 +191,7 @@ class Subgraph:
         )
         ends = graph.edges[edges][:, [0, 2]]
         inside = np.isin(ends, inside_nodes).all(axis=1)
-        return cls(
-            graph,
-            inside_nodes,
-            edges[inside],
-        )
+        return cls(graph, inside_nodes, edges[inside])
 
     @classmethod
     def of_edges(
@@ -222,11 +201,7 @@ class Subgraph:
         numbers = np.unique(np.fromiter(edges, np.int64))
         others = np.fromiter(nodes, np.int64)
         ends = graph.edges[numbers][:, [0, 2]].ravel()
-        return cls(
-            graph,
-            np.union1d(ends, others).astype(np.int64),
-            numbers,
-        )
+        return cls(graph, np.union1d(ends, others).astype(np.int64), numbers)
 
     @property
     def triples(self) -> tuple[Triple, ...]:
@@ -248,27 +223,11 @@ class Subgraph:
         """Return the steps that leave each node, in the order of the edges; loops are left out."""
         by_node: dict[int, list[Step]] = {}
         rows = self.graph.edges[self.edges].tolist()
-        for edge, (head, _, tail) in zip(
-            self.edges.tolist(),
-            rows,
-            strict=True,
-        ):
+        for edge, (head, _, tail) in zip(self.edges.tolist(), rows, strict=True):
             if head == tail:
                 continue
-            by_node.setdefault(head, []).append(
-                Step(
-                    edge,
-                    tail,
-                    True,
-                )
-            )
-            by_node.setdefault(tail, []).append(
-                Step(
-                    edge,
-                    head,
-                    False,
-                )
-            )
+            by_node.setdefault(head, []).append(Step(edge, tail, True))
+            by_node.setdefault(tail, []).append(Step(edge, head, False))
         return {node: tuple(steps) for node, steps in by_node.items()}
 
 

@@ -61,11 +61,7 @@ class Path:
 
     def scored_text(self, graph: Graph, wording: Wording = "facts") -> str:
         """Draw the path for scorers, with plain names; or only its relations, "→ spouse ← parents"."""
-        words = self._words(
-            graph,
-            plain_name,
-            names=wording != "relations",
-        )
+        words = self._words(graph, plain_name, names=wording != "relations")
         return " ".join(words)
 
     def _words(
@@ -75,10 +71,7 @@ class Path:
         if names:
             words.append(label(graph.nodes[self.start]))
         for before, after, edge in zip(
-            self.nodes,
-            self.nodes[1:],
-            self.edges,
-            strict=False,
+            self.nodes, self.nodes[1:], self.edges, strict=False
         ):
             head, relation, _ = map(int, graph.edges[edge])
             arrow = "→" if head == before else "←"
@@ -135,26 +128,13 @@ def shortest(
     away = []
     for start in sources:
         row = dijkstra(
-            adjacency,
-            unweighted=True,
-            indices=inside[start],
+            adjacency, unweighted=True, indices=inside[start]
         )  # infinite where no path leads
-        away.append(
-            dict(
-                zip(
-                    inside,
-                    row.tolist(),
-                    strict=True,
-                )
-            )
-        )
+        away.append(dict(zip(inside, row.tolist(), strict=True)))
     # level by level and not start by start, so that the limit cuts the longest
     levels = [[Path((start,))] for start in sources]
     paths = _by_level(
-        subgraph,
-        levels,
-        limits,
-        lambda turn, node: away[turn].get(node, inf),
+        subgraph, levels, limits, lambda turn, node: away[turn].get(node, inf)
     )
     return _take_first(paths, limits)
 
@@ -167,12 +147,7 @@ def complete(
         raise ValueError("complete paths need a length cap: give `longest`")
     inside = set(subgraph.nodes.tolist())
     levels = [[Path((start,))] for start in dict.fromkeys(starts) if start in inside]
-    paths = _by_level(
-        subgraph,
-        levels,
-        limits,
-        None,
-    )
+    paths = _by_level(subgraph, levels, limits, None)
     return _take_first(paths, limits)
 
 
@@ -205,20 +180,10 @@ def beam(
             fresh = [text for text in dict.fromkeys(texts) if text not in values]
             if fresh:
                 scored = scorer.score(question, fresh)
-                values.update(
-                    zip(
-                        fresh,
-                        scored.values.tolist(),
-                        strict=True,
-                    )
-                )
+                values.update(zip(fresh, scored.values.tolist(), strict=True))
                 failures += scored.failures
             grown = []
-            for (total, path), text in zip(
-                longer,
-                texts,
-                strict=True,
-            ):
+            for (total, path), text in zip(longer, texts, strict=True):
                 grown.append((total + values[text], path))
             means = np.array(
                 [total / len(path) for total, path in grown], dtype=np.float32
@@ -230,9 +195,7 @@ def beam(
     )  # stable: the shorter first among equals
     paths = [path for _, path in candidates[: limits.most]]
     return Filtered(
-        tuple(paths),
-        truncated=len(candidates) > limits.most,
-        failures=tuple(failures),
+        tuple(paths), truncated=len(candidates) > limits.most, failures=tuple(failures)
     )
 
 
@@ -318,12 +281,7 @@ def prune(
     nodes = set(subgraph.nodes.tolist())
     inside = [start for start in starts if start in nodes]
     return Pruned(
-        Subgraph.of_edges(
-            subgraph.graph,
-            best_edges,
-            inside,
-        ),
-        scored.failures,
+        Subgraph.of_edges(subgraph.graph, best_edges, inside), scored.failures
     )
 
 

@@ -83,13 +83,7 @@ def prizes_of(
     that; the cost is lowered below the best edge's prize, so that at least one edge is worth it.
     """
     if published:
-        return _published_prizes(
-            node_scores,
-            edge_scores,
-            nodes,
-            edges,
-            cost,
-        )
+        return _published_prizes(node_scores, edge_scores, nodes, edges, cost)
     node_prizes = np.zeros(len(node_scores))
     top = [
         place
@@ -139,15 +133,7 @@ def instance_of(ends: Ints, prizes: Prizes) -> Instance:
     stand_ins = len(prizes.nodes) + np.arange(len(virtual))
     # from one end to the virtual node and on to the other, edge after edge: pcst_fast breaks ties by this order
     sources, targets = ends[virtual].T
-    reached = np.stack(
-        [
-            sources,
-            stand_ins,
-            stand_ins,
-            targets,
-        ],
-        axis=1,
-    )
+    reached = np.stack([sources, stand_ins, stand_ins, targets], axis=1)
     all_ends = np.concatenate([ends[plain].reshape(-1, 2), reached.reshape(-1, 2)])
     costs = prizes.cost - prizes.edges[plain]
     return Instance(
@@ -176,13 +162,7 @@ def steiner_tree(
     # "strong" pruning is at least as good as the published code's "gw"
     pruning = "gw" if published else "strong"
     picks, rows = _pcst_fast()(
-        problem.ends,
-        problem.prizes,
-        problem.costs,
-        -1,
-        trees,
-        pruning,
-        0,
+        problem.ends, problem.prizes, problem.costs, -1, trees, pruning, 0
     )
     picks = np.asarray(picks, dtype=np.int64)
     rows = np.asarray(rows, dtype=np.int64)
@@ -195,11 +175,7 @@ def steiner_tree(
     if not published:
         inside = np.isin(ends, nodes).all(axis=1) & (prizes.edges > prizes.cost)
         edges = np.union1d(edges, np.flatnonzero(inside))
-    return Subgraph.of_edges(
-        graph,
-        subgraph.edges[edges],
-        subgraph.nodes[nodes],
-    )
+    return Subgraph.of_edges(graph, subgraph.edges[edges], subgraph.nodes[nodes])
 
 
 @cache
@@ -210,13 +186,7 @@ def _pcst_fast() -> Any:
         raise MissingExtra("PCST subgraphs", "graph") from error
     # the first pcst-fast has the same module, and under numpy 2 it answers [0, 0] here without a word
     nodes, _ = pcst_fast(
-        np.array([[0, 1]]),
-        np.ones(2),
-        np.array([0.5]),
-        -1,
-        1,
-        "strong",
-        0,
+        np.array([[0, 1]]), np.ones(2), np.array([0.5]), -1, 1, "strong", 0
     )
     if sorted(nodes.tolist()) != [0, 1]:
         raise SettingsError(
@@ -248,15 +218,7 @@ class PCSTSettings:
     neighbourhood: Extraction = field(default_factory=Extraction)
 
     def __post_init__(self) -> None:
-        if (
-            min(
-                self.nodes,
-                self.edges,
-                self.cost,
-                self.named_prize,
-            )
-            < 0
-        ):
+        if min(self.nodes, self.edges, self.cost, self.named_prize) < 0:
             raise ValueError(
                 f"nodes, edges, cost and named_prize are at least 0, got {self}"
             )
@@ -323,11 +285,7 @@ class PCSTFinder:
         around = Subgraph.full(graph)
         if len(graph.nodes) > how.neighbourhood.max_ent:
             best_nodes = best(node_scores, max(how.nodes, 1))
-            around = ppr(
-                graph,
-                [*starts, *best_nodes],
-                how.neighbourhood,
-            )
+            around = ppr(graph, [*starts, *best_nodes], how.neighbourhood)
         prizes = prizes_of(
             node_scores[around.nodes],
             relation_scores[graph.edges[around.edges, 1]],
@@ -336,20 +294,11 @@ class PCSTFinder:
             cost=how.cost,
             published=how.published,
         )
-        for start, weight in zip(
-            starts,
-            weights or [1.0] * len(starts),
-            strict=True,
-        ):
+        for start, weight in zip(starts, weights or [1.0] * len(starts), strict=True):
             prizes.nodes[around.nodes == start] += how.named_prize * weight
         tree = around
         if how.nodes or how.edges:
-            tree = steiner_tree(
-                around,
-                prizes,
-                how.trees,
-                how.published,
-            )
+            tree = steiner_tree(around, prizes, how.trees, how.published)
         return QuestionSubgraph(
             tree,
             len(around.nodes),

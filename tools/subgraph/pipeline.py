@@ -81,17 +81,8 @@ def without_names(question: str, names: Sequence[str]) -> str:
     "who is someone 's husband ?"
     """
     question = plain_name(question)
-    for name in sorted(
-        map(plain_name, names),
-        key=len,
-        reverse=True,
-    ):
-        question = re.sub(
-            re.escape(name),
-            "someone",
-            question,
-            flags=re.IGNORECASE,
-        )
+    for name in sorted(map(plain_name, names), key=len, reverse=True):
+        question = re.sub(re.escape(name), "someone", question, flags=re.IGNORECASE)
     return question
 
 
@@ -137,11 +128,7 @@ class PathFinder:
                 question, [self.graph.nodes[start] for start in starts]
             )
         times = [self._clock()]
-        subgraph = EXTRACTIONS[plan.extraction](
-            self.graph,
-            starts,
-            how.extraction,
-        )
+        subgraph = EXTRACTIONS[plan.extraction](self.graph, starts, how.extraction)
         failures: list[Failure] = []
         if plan.pruning:
             pruned = prune(
@@ -166,28 +153,15 @@ class PathFinder:
             )
         else:
             search = shortest if plan.filtering == "shortest" else complete
-            filtered = search(
-                subgraph,
-                starts,
-                how.limits,
-            )
+            filtered = search(subgraph, starts, how.limits)
         failures += filtered.failures
         times.append(self._clock())
         if plan.refinement == "random":
-            refined = at_random(
-                filtered.paths,
-                how.top_k,
-                how.seed,
-            )
+            refined = at_random(filtered.paths, how.top_k, how.seed)
         else:
             scorer = self._scorers[plan.refinement]
             refined = by_score(
-                self.graph,
-                filtered.paths,
-                how.top_k,
-                scorer,
-                question,
-                how.wording,
+                self.graph, filtered.paths, how.top_k, scorer, question, how.wording
             )
         failures += refined.failures
         times.append(self._clock())

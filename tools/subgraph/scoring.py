@@ -61,9 +61,5 @@ def score_distinct(scorer: Scorer, question: str, texts: Sequence[str]) -> Score
 
 def best(values: Floats, k: int) -> list[int]:
     """Return the places of the `k` highest values, best first, ties in their order."""
-    places: list[int] = best_places(
-        values,
-        k,
-        relative=True,
-    ).tolist()
+    places: list[int] = best_places(values, k, relative=True).tolist()
     return places

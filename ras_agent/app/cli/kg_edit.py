@@ -136,11 +136,7 @@ def _apply(options: EditOptions, words: list[str]) -> EditReport:
             passage = "".join(options.passage or ())
             quote = options.quote or ""
             return edits.add_fact(
-                index,
-                _fact(words),
-                passage_id=passage,
-                quote=quote,
-                by=by,
+                index, _fact(words), passage_id=passage, quote=quote, by=by
             )
         case "merge":
             return edits.merge_entities(index, words[0], words[1], by=by)

@@ -125,10 +125,7 @@ class AlignerBuildConfig:
                 "--questions goes with --kb or with --benchmark, and --data with --sets"
             )
         if self.benchmark:
-            check_choices(
-                self,
-                {"benchmark": tuple(PUBLISHED_PRIZES)},
-            )
+            check_choices(self, {"benchmark": tuple(PUBLISHED_PRIZES)})
         if self.questions is None and self.data is None:
             raise SettingsError(
                 "there is nothing to build from: give --questions and --kb, or --data and --sets"
@@ -137,18 +134,13 @@ class AlignerBuildConfig:
 
 def build(config: AlignerBuildConfig) -> list[AlignerSample]:
     """Write the samples and return them. Raises RasError children."""
-    samples = [
-        *_of_paths(config),
-        *_of_graphs(config),
-        *_of_texts(config),
-    ]
+    samples = [*_of_paths(config), *_of_graphs(config), *_of_texts(config)]
     if config.sample:
         parts = [_sample_of(samples, part, config) for part in PARTS]
         samples = list(chain.from_iterable(parts))
     if config.model:
         chat = ChatReasoning(
-            config.model,
-            ChatSettings.of(Settings(cache=config.cache)),
+            config.model, ChatSettings.of(Settings(cache=config.cache))
         )
         texts = chat.of(samples, config.concurrency)
         samples = [
@@ -177,11 +169,7 @@ def _of_paths(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
 
     @cache
     def around(start: int) -> tuple[Fact, ...]:
-        facts = ppr(
-            graph,
-            [start],
-            Extraction(max_ent=config.max_ent),
-        ).triples
+        facts = ppr(graph, [start], Extraction(max_ent=config.max_ent)).triples
         return tuple((fact.subject, fact.predicate, fact.object) for fact in facts)
 
     for question in PATHQUESTION.load(config.questions):
@@ -203,31 +191,15 @@ def _of_graphs(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
     if config.questions is None or not config.benchmark:
         return
     nodes, edges, cost = PUBLISHED_PRIZES[config.benchmark]
-    view = GraphView(
-        top_nodes=nodes,
-        top_edges=edges,
-        edge_cost=cost,
-    )
-    prompts = GraphPrompts(
-        view,
-        GraphVectors(resolve_embedder(config.embedder)),
-        len,
-    )
+    view = GraphView(top_nodes=nodes, top_edges=edges, edge_cost=cost)
+    prompts = GraphPrompts(view, GraphVectors(resolve_embedder(config.embedder)), len)
     for question in benchmark(config.benchmark).load(config.questions):
-        graph = prompts.subgraph(
-            question.question,
-            graph_of(question),
-        )
+        graph = prompts.subgraph(question.question, graph_of(question))
         names, rows = graph.texts()
         facts = [(names[source], text, names[target]) for source, text, target in rows]
-        starts = map(
-            str,
-            question.metadata.get("question_entities", ()),
-        )
+        starts = map(str, question.metadata.get("question_entities", ()))
         reasoning = reasoning_in_graph(
-            question.graph.triples(),
-            list(starts),
-            question.answers,
+            question.graph.triples(), list(starts), question.answers
         )
         yield from _sample_if_whole(
             config, config.questions.stem, question, facts, reasoning
@@ -261,27 +233,18 @@ def _of_texts(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
     if config.data is None:
         return
     extractor = extractor_from_settings(
-        Settings(triple_cache=config.triple_cache),
-        config.extractor,
+        Settings(triple_cache=config.triple_cache), config.extractor
     )
 
     @cache
     def facts_of(title: str, text: str) -> list[Fact]:
         passage = Passage("", text, title)
-        triples = call(
-            extractor,
-            "extract",
-            [passage],
-            "",
-        ).triples
+        triples = call(extractor, "extract", [passage], "").triples
         return [(triple.subject, triple.predicate, triple.object) for triple in triples]
 
     for name in config.sets:
         source = training_set(name, config.data)
-        retriever = retriever_over(
-            PassageIndex.in_memory(source.passages),
-            "bm25",
-        )
+        retriever = retriever_over(PassageIndex.in_memory(source.passages), "bm25")
         for question in source.questions:
             gold = source.gold(question)
             passages: dict[str, Passage] = {}
@@ -291,12 +254,7 @@ def _of_texts(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
                 passages[passage.id] = passage
             facts: dict[Fact, None] = {}
             for passage in passages.values():
-                facts |= dict.fromkeys(
-                    facts_of(
-                        passage.title,
-                        passage.text,
-                    )
-                )
+                facts |= dict.fromkeys(facts_of(passage.title, passage.text))
             reasoning = supporting_sentences(gold, question.answers)
             yield from _sample_if_whole(config, name, question, list(facts), reasoning)
 
@@ -307,13 +265,7 @@ def _plain(subject: str, predicate: str, object_: str) -> Fact:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build as the options of the command line say, and print how many samples each part has."""
-    samples = build(
-        config_from(
-            AlignerBuildConfig,
-            __doc__,
-            arguments,
-        )
-    )
+    samples = build(config_from(AlignerBuildConfig, __doc__, arguments))
     counts = Counter(sample.part for sample in samples)
     listed = ", ".join(f"{part} {counts[part]}" for part in PARTS)
     print(f"{len(samples)} samples: {listed}")

@@ -60,19 +60,11 @@ def measure_kept(
         for place in places:
             subject, _, object_ = sample.facts[place]
             ends |= {canonical_key(subject), canonical_key(object_)}
-        gold = set(
-            map(
-                canonical_key,
-                sample.answers,
-            )
-        )
+        gold = set(map(canonical_key, sample.answers))
         rows.append(
             (len(gold & ends) / len(gold), len(places), len(places) / len(sample.facts))
         )
-    answers, facts, share = np.mean(
-        rows,
-        axis=0,
-    ).tolist()
+    answers, facts, share = np.mean(rows, axis=0).tolist()
     return Kept(answers, facts, share)
 
 
@@ -82,17 +74,11 @@ def scores_of(
     """Return the aligner's scores of each graph's nodes. A graph that several questions share is encoded once."""
     groups: dict[int, list[int]] = {}
     for place, example in enumerate(examples):
-        groups.setdefault(
-            id(example.graph),
-            [],
-        ).append(place)
+        groups.setdefault(id(example.graph), []).append(place)
     scores: list[Any] = [None] * len(examples)
     for places in groups.values():
         questions = np.stack([examples[place].question for place in places])
-        rows = aligner.scores(
-            examples[places[0]].graph,
-            questions,
-        )
+        rows = aligner.scores(examples[places[0]].graph, questions)
         for place, row in zip(places, rows, strict=True):
             scores[place] = row
     return scores

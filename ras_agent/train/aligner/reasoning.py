@@ -107,9 +107,7 @@ class ChatReasoning:
     def of(self, samples: Sequence[AlignerSample], at_once: int = 8) -> list[str]:
         """Return the reasoning for each sample. Raises ModelCallError, and ParseError for an empty reply."""
         return converse_all(
-            self._chat,
-            [self._dialogue(sample) for sample in samples],
-            at_once,
+            self._chat, [self._dialogue(sample) for sample in samples], at_once
         )
 
     def _dialogue(self, sample: AlignerSample) -> Dialogue[str]:
@@ -118,11 +116,7 @@ class ChatReasoning:
             question = as_line(sample.question)
             answer = as_line("; ".join(sample.answers))
             return Request(
-                self._prompt.fill(
-                    facts=block,
-                    question=question,
-                    answer=answer,
-                )
+                self._prompt.fill(facts=block, question=question, answer=answer)
             )
 
         def render(room: int) -> Request:

@@ -32,13 +32,7 @@ def write_samples(path: Path, samples: Iterable[AlignerSample]) -> None:
     lines = (
         json.dumps(asdict(sample), ensure_ascii=False) + "\n" for sample in samples
     )
-    replace_file(
-        path,
-        "".join(lines).encode(
-            "utf-8",
-            "replace",
-        ),
-    )
+    replace_file(path, "".join(lines).encode("utf-8", "replace"))
 
 
 def read_samples(path: Path) -> list[AlignerSample]:

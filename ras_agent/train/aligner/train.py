@@ -89,23 +89,11 @@ class AlignerTrainingConfig(FitConfig):
 
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)
-        above = dict.fromkeys(
-            ("temperature", "contrast"),
-            _ABOVE,
-        )
-        counts = dict.fromkeys(
-            ("layers", "heads", "projected", "batch"),
-            COUNT,
-        )
+        above = dict.fromkeys(("temperature", "contrast"), _ABOVE)
+        counts = dict.fromkeys(("layers", "heads", "projected", "batch"), COUNT)
         check_ranges(
             self,
-            {
-                **above,
-                **counts,
-                "n_seeds": NATURAL,
-                "judged": COUNT,
-                "dropout": SHARE,
-            },
+            {**above, **counts, "n_seeds": NATURAL, "judged": COUNT, "dropout": SHARE},
         )
 
 
@@ -118,23 +106,13 @@ def train(
     """
     samples = read_samples(config.samples)
     train_part = of_part(samples, "train")
-    dev_part = spread_out(
-        of_part(samples, "dev"),
-        config.judged,
-    )
+    dev_part = spread_out(of_part(samples, "dev"), config.judged)
     aligner = new_aligner(config, embedder)
-    graphs = aligned_graphs(
-        aligner,
-        [*train_part, *dev_part],
-    )
+    graphs = aligned_graphs(aligner, [*train_part, *dev_part])
     if config.random_labels:
         graphs = with_random_labels(graphs, config.seed)
     result = train_on(
-        aligner,
-        graphs[: len(train_part)],
-        dev_part,
-        graphs[len(train_part) :],
-        config,
+        aligner, graphs[: len(train_part)], dev_part, graphs[len(train_part) :], config
     )
     return aligner, result
 
@@ -155,22 +133,13 @@ def train_on(
     def validate() -> Mapping[str, float]:
         return validation(aligner, dev_part, dev_graphs, config)
 
-    batches = batches_of(
-        train_graphs,
-        config.batch,
-        config.seed,
-    )
+    batches = batches_of(train_graphs, config.batch, config.seed)
     settings = {
         "aligner": asdict(aligner.config),
         "samples_sha256": file_sha256(config.samples)[:12],
     }
     result = fit(
-        aligner,
-        batches,
-        validate if dev_part else None,
-        config,
-        config.out,
-        settings,
+        aligner, batches, validate if dev_part else None, config, config.out, settings
     )
     if result.main:
         aligner.save(
@@ -178,10 +147,7 @@ def train_on(
             {
                 "made_by": "python -m ras_agent.train.aligner.train",
                 "samples": config.samples.name,
-                "settings": {
-                    **config.settings(),
-                    **settings,
-                },
+                "settings": {**config.settings(), **settings},
                 "result": asdict(result),
             },
         )
@@ -199,10 +165,7 @@ def new_aligner(
 
     embedder = embedder or resolve_embedder(config.embedder)
     torch.manual_seed(config.seed)
-    return GraphAligner(
-        _aligner_config(config, embedder.dimension),
-        embedder,
-    )
+    return GraphAligner(_aligner_config(config, embedder.dimension), embedder)
 
 
 def _aligner_config(config: AlignerTrainingConfig, width: int) -> AlignerConfig:
@@ -213,13 +176,7 @@ def _aligner_config(config: AlignerTrainingConfig, width: int) -> AlignerConfig:
     norm = cast(Norm, config.norm)
     return AlignerConfig(
         EncoderConfig(
-            kind,
-            config.layers,
-            config.heads,
-            width,
-            width,
-            config.dropout,
-            norm,
+            kind, config.layers, config.heads, width, width, config.dropout, norm
         ),
         hidden=width,
         projected=config.projected,
@@ -244,12 +201,7 @@ def aligned_graphs(
     reasoning = dict.fromkeys(sample.reasoning for sample in samples)
     vectors.of_texts(list(reasoning))  # in one go: batches are faster
     of_facts = cache(vectors.of_facts)
-    of_question = cache(
-        partial(
-            query_vector,
-            aligner.embedder,
-        )
-    )
+    of_question = cache(partial(query_vector, aligner.embedder))
     graphs = []
     for sample in samples:
         graph = AlignedGraph(
@@ -269,11 +221,7 @@ def with_random_labels(
     rows = rng.standard_normal(
         (len(examples), len(examples[0].reasoning) if examples else 0)
     ).astype(np.float32)
-    rows /= np.linalg.norm(
-        rows,
-        axis=1,
-        keepdims=True,
-    )
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     return [
         replace(example, reasoning=row)
         for example, row in zip(examples, rows, strict=True)
@@ -307,11 +255,7 @@ def validation(
 
     nodes = 0.0
     representations = 0.0
-    starts = range(
-        0,
-        len(examples),
-        config.batch,
-    )
+    starts = range(0, len(examples), config.batch)
     for start in starts:
         of_nodes, of_graphs = aligner.losses(examples[start : start + config.batch])
         nodes += float(of_nodes.detach()) / len(starts)
@@ -343,13 +287,7 @@ def spread_out(samples: list[AlignerSample], count: int) -> list[AlignerSample]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
-    _, result = train(
-        config_from(
-            AlignerTrainingConfig,
-            __doc__,
-            arguments,
-        )
-    )
+    _, result = train(config_from(AlignerTrainingConfig, __doc__, arguments))
     print_result(result)
 
 

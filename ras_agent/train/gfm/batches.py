@@ -43,22 +43,10 @@ def draw_questions(
     pools: Sequence[Sequence[LinkedQuestion]], batch: int, rng: np.random.Generator
 ) -> tuple[int, list[LinkedQuestion]]:
     """Draw a pool, the likelier the larger it is, and `batch` of its questions. Returns its place and the questions."""
-    sizes = np.array(
-        [len(pool) for pool in pools],
-        dtype=np.float64,
-    )
-    chosen = int(
-        rng.choice(
-            len(pools),
-            p=sizes / sizes.sum(),
-        )
-    )
+    sizes = np.array([len(pool) for pool in pools], dtype=np.float64)
+    chosen = int(rng.choice(len(pools), p=sizes / sizes.sum()))
     pool = pools[chosen]
-    places = rng.choice(
-        len(pool),
-        min(batch, len(pool)),
-        replace=False,
-    )
+    places = rng.choice(len(pool), min(batch, len(pool)), replace=False)
     return chosen, [pool[place] for place in places]
 
 
@@ -98,12 +86,7 @@ def retrieval_example(
     questions = [_drop_entities(question, dropout, rng) for question in drawn]
     picked = None
     if documents:
-        picked = pick_documents(
-            gfm_set.kg,
-            questions,
-            documents,
-            rng,
-        )
+        picked = pick_documents(gfm_set.kg, questions, documents, rng)
     part = _part(gfm_set, picked)
     start, targets, document_targets = part.rows(questions)
     return GFMExample(
@@ -144,11 +127,7 @@ def completion_example(
     graph = _drawn_graph(gfm_set, documents, rng)
     relations = graph.relations // 2
     forward = np.flatnonzero(graph.relation < relations)
-    facts = rng.choice(
-        forward,
-        min(batch, len(forward)),
-        replace=False,
-    )
+    facts = rng.choice(forward, min(batch, len(forward)), replace=False)
     target = graph.target[facts]
     source = graph.source[facts]
     relation = graph.relation[facts]
@@ -156,38 +135,18 @@ def completion_example(
     inverted = rng.random(len(facts)) < 0.5
     begins = np.where(inverted, source, target)
     ends = np.where(inverted, target, source)
-    kinds = np.where(
-        inverted,
-        relation + relations,
-        relation,
-    )
+    kinds = np.where(inverted, relation + relations, relation)
     rows = np.arange(len(facts))
-    start = np.zeros(
-        (len(facts), graph.entities),
-        dtype=np.float32,
-    )
+    start = np.zeros((len(facts), graph.entities), dtype=np.float32)
     start[rows, begins] = 1
     targets = np.zeros_like(start)
     targets[rows, ends] = 1
     others = []
     for begin, kind in zip(begins, kinds, strict=True):
-        others.append(
-            _others(
-                graph,
-                begin,
-                kind,
-                negatives,
-                rng,
-            )
-        )
+        others.append(_others(graph, begin, kind, negatives, rng))
     return GFMExample(
         name=gfm_set.name,
-        graph=_without(
-            graph,
-            target,
-            source,
-            relation,
-        ),
+        graph=_without(graph, target, source, relation),
         vectors=graph.vectors_of(kinds),
         start=start,
         targets=targets,
@@ -200,18 +159,12 @@ def _drawn_graph(gfm_set: GFMSet, documents: int, rng: np.random.Generator) -> G
     if not documents:
         return _part(gfm_set, None).graph
     drawn = rng.permutation(len(gfm_set.kg.documents))[:documents]
-    graph = _part(
-        gfm_set,
-        np.sort(drawn),
-    ).graph
+    graph = _part(gfm_set, np.sort(drawn)).graph
     if graph.messages:
         return graph
     stating = np.unique(gfm_set.kg.arrays.sources["document"])
     drawn = rng.permutation(stating)[:documents]
-    return _part(
-        gfm_set,
-        np.sort(drawn),
-    ).graph
+    return _part(gfm_set, np.sort(drawn)).graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,32 +187,16 @@ class GraphPart:
         A question's targets are all entities of its supporting documents.
         """
         shape = (len(questions), len(self.entities))
-        start = np.zeros(
-            shape,
-            dtype=np.float32,
-        )
-        targets = np.zeros(
-            shape,
-            dtype=np.float32,
-        )
+        start = np.zeros(shape, dtype=np.float32)
+        targets = np.zeros(shape, dtype=np.float32)
         document_targets = np.zeros(
-            (len(questions), len(self.documents)),
-            dtype=np.float32,
+            (len(questions), len(self.documents)), dtype=np.float32
         )
         for row, question in enumerate(questions):
-            inside = np.isin(
-                question.entities,
-                self.entities,
-            )
-            columns = np.searchsorted(
-                self.entities,
-                question.entities[inside],
-            )
+            inside = np.isin(question.entities, self.entities)
+            columns = np.searchsorted(self.entities, question.entities[inside])
             start[row, columns] = question.weights[inside]
-            supporting = np.isin(
-                self.documents,
-                question.supporting,
-            )
+            supporting = np.isin(self.documents, question.supporting)
             for document in np.flatnonzero(supporting):
                 document_targets[row, document] = 1
                 targets[row, self.mentions.row(int(document))] = 1
@@ -282,30 +219,12 @@ def pick_documents(
     for question in questions:
         for entity in question.entities:
             rows.append(kg.mentions.row(int(entity)))
-    near = np.setdiff1d(
-        np.concatenate(rows),
-        needed,
-    ).astype(np.int64)
-    room = max(
-        0,
-        (size - len(needed)) // 2,
-    )
-    first = np.union1d(
-        needed,
-        rng.permutation(near)[:room],
-    )
-    rest = np.setdiff1d(
-        np.arange(len(kg.documents)),
-        first,
-    )
-    room = max(
-        0,
-        size - len(first),
-    )
-    return np.union1d(
-        first,
-        rng.permutation(rest)[:room],
-    )
+    near = np.setdiff1d(np.concatenate(rows), needed).astype(np.int64)
+    room = max(0, (size - len(needed)) // 2)
+    first = np.union1d(needed, rng.permutation(near)[:room])
+    rest = np.setdiff1d(np.arange(len(kg.documents)), first)
+    room = max(0, size - len(first))
+    return np.union1d(first, rng.permutation(rest)[:room])
 
 
 def part_of(
@@ -328,39 +247,23 @@ def part_of(
     mentions = _mentions_of(kg, documents)
     entities = np.unique(mentions.columns).astype(np.int64)
     edges = _edges_of(kg, documents, entities)
-    relations, edges[:, 1] = np.unique(
-        edges[:, 1],
-        return_inverse=True,
-    )
-    edges[:, [0, 2]] = np.searchsorted(
-        entities,
-        edges[:, [0, 2]],
-    )
+    relations, edges[:, 1] = np.unique(edges[:, 1], return_inverse=True)
+    edges[:, [0, 2]] = np.searchsorted(entities, edges[:, [0, 2]])
     if inverse is not None:
         inverse = inverse[relations]
     graph = GFMGraph.from_edges(
         len(entities),
         edges,
-        np.asarray(
-            kg.relation_vectors[relations],
-            dtype=np.float32,
-        ),
+        np.asarray(kg.relation_vectors[relations], dtype=np.float32),
         inverse,
         message_target,
     )
-    columns = np.searchsorted(
-        entities,
-        mentions.columns,
-    ).astype(np.int32)
+    columns = np.searchsorted(entities, mentions.columns).astype(np.int32)
     return GraphPart(
         graph=graph,
         entities=entities,
         documents=np.asarray(documents),
-        mentions=replace(
-            mentions,
-            columns=columns,
-            width=len(entities),
-        ),
+        mentions=replace(mentions, columns=columns, width=len(entities)),
     )
 
 
@@ -370,41 +273,21 @@ def _mentions_of(kg: KGIndex, documents: Ints) -> SparseRows:
     columns = np.concatenate([by_document.row(int(document)) for document in documents])
     sizes = by_document.row_sizes()[documents]
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    ones = np.ones(
-        len(columns),
-        dtype=np.int32,
-    )
-    return SparseRows(
-        starts,
-        columns,
-        ones,
-        len(kg.entities),
-    )
+    ones = np.ones(len(columns), dtype=np.int32)
+    return SparseRows(starts, columns, ones, len(kg.entities))
 
 
 def _edges_of(kg: KGIndex, documents: Ints, entities: Ints) -> Ints:
     """Return the facts (E, 3) that documents state, and those among `entities` that no document states."""
-    inside_documents = np.zeros(
-        len(kg.documents),
-        dtype=bool,
-    )
+    inside_documents = np.zeros(len(kg.documents), dtype=bool)
     inside_documents[documents] = True
-    inside = np.zeros(
-        len(kg.entities),
-        dtype=bool,
-    )
+    inside = np.zeros(len(kg.entities), dtype=bool)
     inside[entities] = True
     edges = np.asarray(kg.edges)
     source_counts = np.diff(kg.arrays.source_starts)
     stated = inside_documents[kg.arrays.sources["document"]]
-    edge_of_source = np.repeat(
-        np.arange(len(edges)),
-        source_counts,
-    )
-    mask = np.zeros(
-        len(edges),
-        dtype=bool,
-    )
+    edge_of_source = np.repeat(np.arange(len(edges)), source_counts)
+    mask = np.zeros(len(edges), dtype=bool)
     mask[edge_of_source[stated]] = True
     # no document states an equivalence, nor some imported facts
     sourceless = source_counts == 0
@@ -418,19 +301,11 @@ def _part(gfm_set: GFMSet, documents: Ints | None) -> GraphPart:
     kg = gfm_set.kg
     target = gfm_set.config.message_target
     if documents is not None:
-        return part_of(
-            kg,
-            documents.astype(np.int64),
-            gfm_set.inverse,
-            target,
-        )
+        return part_of(kg, documents.astype(np.int64), gfm_set.inverse, target)
     graph = GFMGraph.from_edges(
         len(kg.entities),
         np.asarray(kg.edges),
-        np.asarray(
-            kg.relation_vectors,
-            dtype=np.float32,
-        ),
+        np.asarray(kg.relation_vectors, dtype=np.float32),
         gfm_set.inverse,
         target,
     )
@@ -446,29 +321,14 @@ def _others(
     graph: GFMGraph, begin: int, relation: int, count: int, rng: np.random.Generator
 ) -> Ints:
     """Draw `count` entities that no fact joins to `begin` by `relation`; if there is none, any entities."""
-    messages = slice(
-        graph.indptr[begin],
-        graph.indptr[begin + 1],
-    )
+    messages = slice(graph.indptr[begin], graph.indptr[begin + 1])
     sources = graph.source[messages]
     true = np.unique(sources[graph.relation[messages] == relation])
     if len(true) == graph.entities:
-        return rng.integers(
-            0,
-            graph.entities,
-            count,
-        )
-    places = rng.integers(
-        0,
-        graph.entities - len(true),
-        count,
-    )
+        return rng.integers(0, graph.entities, count)
+    places = rng.integers(0, graph.entities - len(true), count)
     # the entities at these places of those that are not among `true`
-    return places + np.searchsorted(
-        true - np.arange(len(true)),
-        places,
-        side="right",
-    )
+    return places + np.searchsorted(true - np.arange(len(true)), places, side="right")
 
 
 def _without(graph: GFMGraph, target: Ints, source: Ints, relation: Ints) -> GFMGraph:
@@ -478,10 +338,7 @@ def _without(graph: GFMGraph, target: Ints, source: Ints, relation: Ints) -> GFM
         return (relation * graph.entities + target) * graph.entities + source
 
     inverse = relation + graph.relations // 2
-    excluded = np.union1d(
-        key(target, source, relation),
-        key(source, target, inverse),
-    )
+    excluded = np.union1d(key(target, source, relation), key(source, target, inverse))
     mask = ~np.isin(key(graph.target, graph.source, graph.relation), excluded)
     kept_before = np.concatenate(([0], np.cumsum(mask)))
     return replace(
@@ -499,9 +356,7 @@ def _drop_entities(
     if not mask.any():
         mask[rng.integers(len(mask))] = True
     return replace(
-        question,
-        entities=question.entities[mask],
-        weights=question.weights[mask],
+        question, entities=question.entities[mask], weights=question.weights[mask]
     )
 
 
@@ -514,10 +369,7 @@ def _shares(part: GraphPart) -> Tensor:
 
     columns = part.mentions.columns.astype(np.int64)
     sizes = part.mentions.row_sizes()
-    rows = np.repeat(
-        np.arange(len(sizes)),
-        sizes,
-    )
+    rows = np.repeat(np.arange(len(sizes)), sizes)
     frequency = np.bincount(columns).astype(np.float32)
     lengths = np.repeat(sizes, sizes)
     shares = frequency[columns] ** -PACKAGED.power / lengths**PACKAGED.length

@@ -87,8 +87,7 @@ class DrawnExamples(Generic[E]):
     def __getitem__(self, place: int) -> E:
         number, rank = divmod(place, self._processes)
         return self._draw(
-            number,
-            np.random.default_rng((self._config.seed, number, rank)),
+            number, np.random.default_rng((self._config.seed, number, rank))
         )
 
 
@@ -107,10 +106,7 @@ def write_run(
         "sets": [folder.name for folder in config.sets],
         "start_from": config.start_from and config.start_from.name,
         "processes": process_count(),
-        "settings": {
-            **config.settings(),
-            **digests,
-        },
+        "settings": {**config.settings(), **digests},
         "result": asdict(result),
     }
     write_card(config.out, training)

@@ -61,11 +61,7 @@ def write_set_of(
             f"`ras-agent kg build {as_argument(index)} --embedder minilm`"
         )
     documents = set(kg.documents)
-    labelled, skipped = labelled_questions(
-        questions or (),
-        index,
-        documents,
-    )
+    labelled, skipped = labelled_questions(questions or (), index, documents)
     if pseudo != 0:
         passages = [passage for passage in index.passages if passage.id in documents]
     else:
@@ -75,19 +71,9 @@ def write_set_of(
         raise IngestError(
             f"no question is left to train on: {skipped[0] if skipped else 'the file holds none'}"
         )
-    kg = KGIndex(
-        kg.arrays,
-        kg.manifest,
-        linked_graph.embedder,
-        kg.database,
-    )
+    kg = KGIndex(kg.arrays, kg.manifest, linked_graph.embedder, kg.database)
     write_graph_and_questions(folder, kg, labelled, made)
-    return SetReport(
-        kg,
-        len(labelled),
-        len(made),
-        tuple(skipped),
-    )
+    return SetReport(kg, len(labelled), len(made), tuple(skipped))
 
 
 def labelled_questions(
@@ -109,10 +95,7 @@ def labelled_questions(
             graph_question = GFMQuestion(
                 question=question.question,
                 supporting=tuple(dict.fromkeys(ids)),
-                start=question.metadata.get(
-                    "start_nodes",
-                    {},
-                ),
+                start=question.metadata.get("start_nodes", {}),
             )
             labelled.append(graph_question)
         elif question.supporting:
@@ -136,19 +119,10 @@ def pseudo_questions(
         passages, _PER_PASSAGE, _TWO_HOP, seed
     ):
         ids = tuple(passage.id for passage in support)
-        questions.append(
-            GFMQuestion(
-                question,
-                ids,
-                "pseudo",
-            )
-        )
+        questions.append(GFMQuestion(question, ids, "pseudo"))
     if limit is None or len(questions) <= limit:
         return questions
-    return random.Random(seed).sample(
-        questions,
-        limit,
-    )
+    return random.Random(seed).sample(questions, limit)
 
 
 def write_graph_and_questions(
@@ -158,15 +132,8 @@ def write_graph_and_questions(
     pseudo: Sequence[GFMQuestion],
 ) -> None:
     """Write the two parts of a set."""
-    write_graph(
-        folder / GRAPH,
-        SavedGraph(kg.arrays, kg.manifest),
-    )
-    write_linked(
-        folder,
-        kg,
-        [*labelled, *pseudo],
-    )
+    write_graph(folder / GRAPH, SavedGraph(kg.arrays, kg.manifest))
+    write_linked(folder, kg, [*labelled, *pseudo])
 
 
 def report_lines(report: SetReport, folder: Path) -> tuple[str, ...]:

@@ -38,10 +38,7 @@ def export(run: Path, out: Path, scores: Any) -> dict[str, Any]:
         "method": "GFM-RAG (arXiv:2502.01113)",
         "licence": "Apache-2.0",
         "parameters": config.parameters(),
-        "encoder": _ENCODERS.get(
-            config.text_model,
-            config.text_model or "unknown",
-        ),
+        "encoder": _ENCODERS.get(config.text_model, config.text_model or "unknown"),
         "graphs": "read by the offline extractor, equivalences above 0.8",
         "data": [_SOURCES.get(name, name) for name in training["sets"]],
         "questions": "labelled ones, and pseudo questions made from the passages",
@@ -69,17 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Export as the options of the command line say."""
     config = config_from(ExportConfig, __doc__, arguments)
     scores = json.loads(config.scores.read_text(encoding="utf-8"))
-    card = export(
-        config.run,
-        config.out,
-        scores,
-    )
-    print(
-        json.dumps(
-            card,
-            indent=2,
-        )
-    )
+    card = export(config.run, config.out, scores)
+    print(json.dumps(card, indent=2))
 
 
 if __name__ == "__main__":

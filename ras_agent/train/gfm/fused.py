@@ -44,12 +44,7 @@ class FusedGraph(GraphTensors):
     def sums(self, initial: Tensor, states: Tensor, factors: Tensor) -> Tensor:
         """Return each entity's initial state plus its messages; see GraphTensors.sums."""
         add: Callable[..., Tensor] = _MessageSums.apply
-        return add(
-            self.graph,
-            initial,
-            states.contiguous(),
-            factors,
-        )
+        return add(self.graph, initial, states.contiguous(), factors)
 
 
 class _MessageSums(Function):
@@ -90,10 +85,7 @@ class _MessageSums(Function):
             factors,
             of_states,
         )
-        order = np.argsort(
-            graph.relation,
-            kind="stable",
-        )
+        order = np.argsort(graph.relation, kind="stable")
         of_factors = torch.zeros_like(factors)
         _add_pairs.share(
             len(factors),

@@ -56,14 +56,8 @@ class ReasonerTrainingConfig(DrawnConfig):
     def __post_init__(self) -> None:
         ranges = {
             **FIT_RANGES,
-            **dict.fromkeys(
-                ("width", "layers", "batch", "steps"),
-                COUNT,
-            ),
-            **dict.fromkeys(
-                ("adversarial", "distillation"),
-                AMOUNT,
-            ),
+            **dict.fromkeys(("width", "layers", "batch", "steps"), COUNT),
+            **dict.fromkeys(("adversarial", "distillation"), AMOUNT),
             "documents": NATURAL,
             "alpha": SHARE,
         }
@@ -81,11 +75,7 @@ def train(config: ReasonerTrainingConfig) -> FitResult:
     sets = [ReasonerSet.read(folder) for folder in config.sets]
     shape, weights = _begin(config, sets)
     digests = config.digests(_digests_of)
-    config = replace(
-        config,
-        width=shape.width,
-        layers=shape.layers,
-    )
+    config = replace(config, width=shape.width, layers=shape.layers)
     model = TrainableReasoner(
         weights,
         alpha=config.alpha,
@@ -94,22 +84,10 @@ def train(config: ReasonerTrainingConfig) -> FitResult:
     )
 
     def draw(number: int, rng: np.random.Generator) -> ReasonerExample:
-        return reasoner_example(
-            sets,
-            config.batch,
-            config.documents,
-            rng,
-        )
+        return reasoner_example(sets, config.batch, config.documents, rng)
 
     examples = DrawnExamples(config.steps, config, draw)
-    result = fit(
-        model,
-        lambda epoch: examples,
-        None,
-        config,
-        config.out,
-        digests,
-    )
+    result = fit(model, lambda epoch: examples, None, config, config.out, digests)
     if result.main:
         write_run(
             config,
@@ -139,11 +117,7 @@ def _begin(
             f"{sets[0].name} and {', '.join(others)} hold vectors of different encoders or instructions"
         )
     if config.start_from is None:
-        shape = replace(
-            first,
-            width=config.width,
-            layers=config.layers,
-        )
+        shape = replace(first, width=config.width, layers=config.layers)
         return shape, initial_weights(shape, config.seed)
     start, weights = load_reasoner(weights_folder(str(config.start_from)))
     fits = not start.text_model or same_encoder(start.text_model, first.text_model)
@@ -161,15 +135,7 @@ def _begin(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and train."""
-    print_result(
-        train(
-            config_from(
-                ReasonerTrainingConfig,
-                __doc__,
-                arguments,
-            )
-        )
-    )
+    print_result(train(config_from(ReasonerTrainingConfig, __doc__, arguments)))
 
 
 if __name__ == "__main__":

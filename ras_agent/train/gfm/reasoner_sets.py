@@ -68,10 +68,7 @@ class ReasonerSet:
         if not is_reasoner_set(folder):
             raise IndexNotFound(f"no set for G-reasoner at {folder}: {REMEDY}")
         network = folder / _NETWORK
-        config = ReasonerConfig.from_dict(
-            read_config(network),
-            str(network),
-        )
+        config = ReasonerConfig.from_dict(read_config(network), str(network))
         try:
             arrays, _ = read_arrays(folder / _NODES)
             inverses = None
@@ -100,10 +97,7 @@ class ReasonerSet:
 
         documents: their places among the documents.
         """
-        inside = np.zeros(
-            len(self.nodes),
-            dtype=bool,
-        )
+        inside = np.zeros(len(self.nodes), dtype=bool)
         inside[documents + self.documents] = True
         head = self.edges[:, 0]
         tail = self.edges[:, 2]
@@ -113,22 +107,13 @@ class ReasonerSet:
         inside[starts] = True
         numbers = np.flatnonzero(inside)
         edges = self.edges[inside[head] & inside[tail]]
-        kinds, edges[:, 1] = np.unique(
-            edges[:, 1],
-            return_inverse=True,
-        )
-        edges[:, [0, 2]] = np.searchsorted(
-            numbers,
-            edges[:, [0, 2]],
-        )
+        kinds, edges[:, 1] = np.unique(edges[:, 1], return_inverse=True)
+        edges[:, [0, 2]] = np.searchsorted(numbers, edges[:, [0, 2]])
         inverses = None
         if self.inverses is not None:
             inverses = self.inverses[kinds]
         graph = GFMGraph.from_edges(
-            len(numbers),
-            edges,
-            self.relations[kinds],
-            inverses,
+            len(numbers), edges, self.relations[kinds], inverses
         )
         return graph, numbers
 
@@ -159,76 +144,42 @@ def write_reasoner_set(
     starts = {
         question.question: question.start for question in labelled if question.start
     }
-    linked = LinkedGraph.of(
-        index,
-        linking=Linking(starts=starts),
-    )
+    linked = LinkedGraph.of(index, linking=Linking(starts=starts))
     graph = linked.graph
     config = ReasonerConfig(text_model="")
     if weights is not None:
         path = weights_folder(weights) / "config.json"
-        config = ReasonerConfig.from_dict(
-            read_config(path),
-            str(path),
-        )
+        config = ReasonerConfig.from_dict(read_config(path), str(path))
     embedder = encoder_of(linked, encoder, config)
     if weights is None:
         config = replace(
-            config,
-            text_width=embedder.dimension,
-            text_model=embedder.name,
+            config, text_width=embedder.dimension, text_model=embedder.name
         )
     vectors = NodeVectors.of(
-        graph,
-        index.snapshot.passages,
-        linked.rows,
-        embedder,
-        config,
+        graph, index.snapshot.passages, linked.rows, embedder, config
     )
     numbers = NodeNumbers(graph)
     documents = vectors.nodes[numbers.documents :]
     asked = []
     for question in labelled:
         text = config.query_instruct + question.question
-        [vector] = text_vectors(
-            None,
-            "query",
-            embedder,
-            [text],
-            config,
-        )
+        [vector] = text_vectors(None, "query", embedder, [text], config)
         nodes = start_nodes(
-            question.question,
-            linked.linker,
-            numbers,
-            documents,
-            vector,
-            nearest,
+            question.question, linked.linker, numbers, documents, vector, nearest
         )
         rows = [graph.document_id(name) for name in question.supporting]
         known_rows = [row for row in rows if row is not None]
         linked_question = LinkedQuestion(
             vector=vector,
             entities=nodes,
-            weights=np.ones(
-                len(nodes),
-                dtype=np.float32,
-            ),
-            supporting=np.unique(
-                np.array(
-                    known_rows,
-                    dtype=np.int64,
-                )
-            ),
+            weights=np.ones(len(nodes), dtype=np.float32),
+            supporting=np.unique(np.array(known_rows, dtype=np.int64)),
         )
         asked.append(linked_question)
     folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, npt.NDArray[Any]] = {
         "edges": edges_of_nodes(graph).astype(np.int32),
-        "documents": np.array(
-            [numbers.documents],
-            dtype=np.int64,
-        ),
+        "documents": np.array([numbers.documents], dtype=np.int64),
         "nodes": vectors.nodes.astype(np.float16),
         "relations": vectors.relations.astype(np.float16),
     }
@@ -236,10 +187,7 @@ def write_reasoner_set(
         arrays["inverses"] = vectors.inverses.astype(np.float16)
     write_arrays(folder / _NODES, arrays)
     write_questions(folder, labelled, asked)
-    network = json.dumps(
-        config.to_dict(),
-        indent=1,
-    )
+    network = json.dumps(config.to_dict(), indent=1)
     (folder / _NETWORK).write_text(f"{network}\n")
     return len(labelled), tuple(skipped)
 
@@ -276,33 +224,14 @@ def reasoner_example(
     drawn = usable[chosen]
     starts = np.unique(np.concatenate([question.entities for question in questions]))
     supporting = np.concatenate([question.supporting for question in questions])
-    needed = np.union1d(
-        supporting,
-        starts[starts >= drawn.documents] - drawn.documents,
-    )
+    needed = np.union1d(supporting, starts[starts >= drawn.documents] - drawn.documents)
     count = len(drawn.nodes) - drawn.documents
-    others = rng.permutation(
-        np.setdiff1d(
-            np.arange(count),
-            needed,
-        )
-    )
+    others = rng.permutation(np.setdiff1d(np.arange(count), needed))
     if documents:
         others = others[: max(0, documents - len(needed))]
-    graph, numbers = drawn.part(
-        np.union1d(needed, others),
-        starts,
-    )
-    first = int(
-        np.searchsorted(
-            numbers,
-            drawn.documents,
-        )
-    )
-    start = np.zeros(
-        (len(questions), len(numbers)),
-        dtype=np.float32,
-    )
+    graph, numbers = drawn.part(np.union1d(needed, others), starts)
+    first = int(np.searchsorted(numbers, drawn.documents))
+    start = np.zeros((len(questions), len(numbers)), dtype=np.float32)
     targets = np.zeros_like(start)
     for row, question in enumerate(questions):
         start[row, np.searchsorted(numbers, question.entities)] = 1

@@ -112,14 +112,7 @@ def load_sets(
                     raise IndexMismatch(
                         f"{folder}: its questions are linked to another graph: {REMEDY}"
                     )
-        sets.append(
-            GFMSet(
-                folder.name,
-                kg,
-                questions,
-                config,
-            )
-        )
+        sets.append(GFMSet(folder.name, kg, questions, config))
     return sets
 
 
@@ -191,11 +184,7 @@ def link_questions(
         question.question: question.start for question in questions if question.start
     }
     linkers = {
-        "labelled": EntityLinker(
-            kg,
-            kg.embedder,
-            linking=Linking(starts=starts),
-        ),
+        "labelled": EntityLinker(kg, kg.embedder, linking=Linking(starts=starts)),
         "pseudo": EntityLinker(kg),
     }
     linked_questions = []
@@ -209,18 +198,10 @@ def link_questions(
                 f"the knowledge graph does not know all of {question.supporting}, which support {question.question!r}"
             )
         linked_question = LinkedQuestion(
-            vector=query_vector(
-                kg.embedder,
-                question.question,
-            ),
+            vector=query_vector(kg.embedder, question.question),
             entities=start.entities,
             weights=start.weights,
-            supporting=np.unique(
-                np.array(
-                    documents,
-                    dtype=np.int64,
-                )
-            ),
+            supporting=np.unique(np.array(documents, dtype=np.int64)),
         )
         linked_questions.append(linked_question)
     return linked_questions
@@ -228,11 +209,7 @@ def link_questions(
 
 def write_linked(folder: Path, kg: KGIndex, questions: Sequence[GFMQuestion]) -> None:
     """Link questions to a graph, and write questions.jsonl and questions.npz into `folder`."""
-    write_questions(
-        folder,
-        questions,
-        link_questions(kg, questions),
-    )
+    write_questions(folder, questions, link_questions(kg, questions))
 
 
 def write_questions(
@@ -243,13 +220,7 @@ def write_questions(
     """Write questions.jsonl and questions.npz of questions that are linked."""
     with (folder / "questions.jsonl").open("w", encoding="utf-8") as file:
         for question in questions:
-            file.write(
-                json.dumps(
-                    asdict(question),
-                    ensure_ascii=False,
-                )
-                + "\n"
-            )
+            file.write(json.dumps(asdict(question), ensure_ascii=False) + "\n")
     vectors = []
     entities = []
     weights = []
@@ -262,10 +233,7 @@ def write_questions(
     np.savez(
         folder / "questions.npz",
         allow_pickle=False,
-        vectors=np.array(
-            vectors,
-            dtype=np.float16,
-        ),
+        vectors=np.array(vectors, dtype=np.float16),
         entities=_joined(entities, np.int64),
         weights=_joined(weights, np.float32),
         entity_ends=_ends(entities),
@@ -277,22 +245,12 @@ def write_questions(
 def _joined(
     arrays: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike
 ) -> npt.NDArray[Any]:
-    return np.concatenate(
-        [
-            np.empty(0, dtype),
-            *arrays,
-        ]
-    )
+    return np.concatenate([np.empty(0, dtype), *arrays])
 
 
 def _ends(arrays: Sequence[npt.NDArray[Any]]) -> Ints:
     """Return where each of the joined arrays begins, and where the last one ends."""
-    return np.cumsum(
-        [
-            0,
-            *map(len, arrays),
-        ]
-    )
+    return np.cumsum([0, *map(len, arrays)])
 
 
 def read_linked(folder: Path) -> dict[str, list[LinkedQuestion]]:
@@ -332,8 +290,5 @@ def read_linked(folder: Path) -> dict[str, list[LinkedQuestion]]:
             weights=arrays["weights"][low:high],
             supporting=arrays["supporting"][first:last],
         )
-        questions.setdefault(
-            kind,
-            [],
-        ).append(question)
+        questions.setdefault(kind, []).append(question)
     return questions

@@ -120,31 +120,10 @@ class GFMTrainingConfig(DrawnConfig):
         if step >= self.completion:
             place = step - self.completion
             steps = total - self.completion
-        rate = self.rate * min(
-            1.0,
-            (place + 1)
-            / max(
-                self.warmup,
-                1,
-            ),
-        )
+        rate = self.rate * min(1.0, (place + 1) / max(self.warmup, 1))
         if self.constant:
             return rate
-        return rate * (
-            0.05
-            + 0.475
-            * (
-                1
-                + math.cos(
-                    math.pi
-                    * place
-                    / max(
-                        steps,
-                        1,
-                    )
-                )
-            )
-        )
+        return rate * (0.05 + 0.475 * (1 + math.cos(math.pi * place / max(steps, 1))))
 
 
 def drawn_examples(
@@ -155,26 +134,13 @@ def drawn_examples(
     def draw(number: int, rng: np.random.Generator) -> GFMExample:
         if number < config.completion * config.accumulate:
             return completion_example(
-                sets,
-                config.batch,
-                config.documents,
-                config.negatives,
-                rng,
+                sets, config.batch, config.documents, config.negatives, rng
             )
         return retrieval_example(
-            sets,
-            config.batch,
-            config.documents,
-            config.labelled,
-            config.dropout,
-            rng,
+            sets, config.batch, config.documents, config.labelled, config.dropout, rng
         )
 
-    return DrawnExamples(
-        config.completion + config.steps,
-        config,
-        draw,
-    )
+    return DrawnExamples(config.completion + config.steps, config, draw)
 
 
 def train(config: GFMTrainingConfig) -> FitResult:
@@ -188,41 +154,19 @@ def train(config: GFMTrainingConfig) -> FitResult:
     from ras_agent.train.gfm.trainable import TrainableGFM
 
     digests = config.digests(_digests_of)
-    examples = drawn_examples(
-        load_sets(
-            config.sets,
-            shape,
-            config.share,
-        ),
-        config,
-    )
+    examples = drawn_examples(load_sets(config.sets, shape, config.share), config)
     model = TrainableGFM(
         weights,
         alpha=config.alpha,
         document=config.document,
         adversarial=config.adversarial,
     )
-    both_phases = replace(
-        config,
-        steps=config.completion + config.steps,
-    )
+    both_phases = replace(config, steps=config.completion + config.steps)
     settings = {"steps": config.steps, **digests}
-    result = fit(
-        model,
-        lambda epoch: examples,
-        None,
-        both_phases,
-        config.out,
-        settings,
-    )
+    result = fit(model, lambda epoch: examples, None, both_phases, config.out, settings)
     if result.main:
         write_run(
-            config,
-            "ras_agent.train.gfm.train",
-            shape,
-            model.tensors(),
-            digests,
-            result,
+            config, "ras_agent.train.gfm.train", shape, model.tensors(), digests, result
         )
     return result
 
@@ -231,20 +175,14 @@ def _digests_of(folder: Path) -> list[str]:
     files = [
         file_sha256(folder / name) for name in ("questions.jsonl", "questions.npz")
     ]
-    return [
-        read_kg_manifest(folder / GRAPH, REMEDY).fingerprint,
-        *files,
-    ]
+    return [read_kg_manifest(folder / GRAPH, REMEDY).fingerprint, *files]
 
 
 def _begin(
     config: GFMTrainingConfig,
 ) -> tuple[GFMTrainingConfig, GFMConfig, dict[str, Tensor]]:
     """Return the training with its network's shape filled in, that network's configuration and its first weights."""
-    encoder, dimension = text_model_of(
-        config.sets,
-        config.text_width,
-    )
+    encoder, dimension = text_model_of(config.sets, config.text_width)
     if config.start_from is None:
         shape = GFMConfig(
             text_width=dimension or 384,
@@ -260,11 +198,7 @@ def _begin(
     ranker = start.ranker
     if str(config.start_from) == PACKAGED_NAME:
         ranker = asdict(PACKAGED)
-    shape = replace(
-        start,
-        text_model=encoder or start.text_model,
-        ranker=ranker,
-    )
+    shape = replace(start, text_model=encoder or start.text_model, ranker=ranker)
     return _with_shape(config, shape), shape, weights
 
 
@@ -315,15 +249,7 @@ def _with_shape(config: GFMTrainingConfig, shape: GFMConfig) -> GFMTrainingConfi
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and train."""
-    print_result(
-        train(
-            config_from(
-                GFMTrainingConfig,
-                __doc__,
-                arguments,
-            )
-        )
-    )
+    print_result(train(config_from(GFMTrainingConfig, __doc__, arguments)))
 
 
 if __name__ == "__main__":

@@ -31,11 +31,7 @@ class TrainableGFM(NamedWeights):
 
     def loss(self, example: GFMExample) -> dict[str, Tensor]:
         """Return the loss and its parts."""
-        return losses(
-            self.tensors(),
-            example,
-            **self._options,
-        )
+        return losses(self.tensors(), example, **self._options)
 
 
 class TrainableReasoner(NamedWeights):
@@ -47,11 +43,7 @@ class TrainableReasoner(NamedWeights):
 
     def loss(self, example: ReasonerExample) -> dict[str, Tensor]:
         """Return the loss and its parts."""
-        return reasoner_losses(
-            self.tensors(),
-            example,
-            **self._options,
-        )
+        return reasoner_losses(self.tensors(), example, **self._options)
 
 
 def losses(
@@ -72,21 +64,14 @@ def losses(
     device = next(iter(weights.values())).device
     vectors = torch.from_numpy(example.vectors).to(device)
     targets = torch.from_numpy(example.targets).to(device)
-    logits = _scores(
-        weights,
-        example.graph,
-        vectors,
-        example.start,
-    )
+    logits = _scores(weights, example.graph, vectors, example.start)
     with torch.autocast(
         device.type, enabled=False
     ):  # the losses are sums over all entities
         if example.candidates is not None:
             candidates = torch.from_numpy(example.candidates).to(device)
             loss = entity_loss(
-                logits.gather(1, candidates),
-                targets.gather(1, candidates),
-                adversarial,
+                logits.gather(1, candidates), targets.gather(1, candidates), adversarial
             )
             return {"loss": loss, "entity": loss}
         parts = _ranking_parts(logits, targets, adversarial)
@@ -98,11 +83,7 @@ def losses(
         ):
             document_targets = torch.from_numpy(example.document_targets).to(device)
             shares = example.shares.to(device)
-            parts["document"] = document_loss(
-                logits,
-                shares,
-                document_targets,
-            )
+            parts["document"] = document_loss(logits, shares, document_targets)
             loss = loss + document * parts["document"]
     return {"loss": loss, **parts}
 
@@ -120,29 +101,14 @@ def reasoner_losses(
     nodes = torch.from_numpy(example.nodes).to(device)
     vectors = torch.from_numpy(example.vectors).to(device)
     targets = torch.from_numpy(example.targets).to(device)
-    logits = _scores(
-        weights,
-        example.graph,
-        vectors,
-        example.start,
-        nodes,
-    )
+    logits = _scores(weights, example.graph, vectors, example.start, nodes)
     logits = logits[:, example.documents :]
     with torch.autocast(device.type, enabled=False):
         parts = _ranking_parts(logits, targets, adversarial)
         cosines = vectors @ nodes[example.documents :].t()
         probabilities = (cosines + 1) / 2  # of cosines from -1 to 1
-        parts["distillation"] = mse_loss(
-            logits.sigmoid(),
-            probabilities,
-        )
-    loss = (
-        _mixed(
-            parts,
-            alpha,
-        )
-        + distillation * parts["distillation"]
-    )
+        parts["distillation"] = mse_loss(logits.sigmoid(), probabilities)
+    loss = _mixed(parts, alpha) + distillation * parts["distillation"]
     return {"loss": loss, **parts}
 
 
@@ -160,24 +126,10 @@ def _scores(
     if device.type == "cpu" and not torch.is_autocast_enabled("cpu") and has_numba():
         tensors = FusedGraph.of_graph(graph)
     else:
-        tensors = GraphTensors.of(
-            graph,
-            str(device),
-        )
+        tensors = GraphTensors.of(graph, str(device))
     if nodes is None:
-        return plain_scores(
-            weights,
-            tensors,
-            vectors,
-            starts,
-        ).float()
-    return plain_reasoner_scores(
-        weights,
-        tensors,
-        nodes,
-        vectors,
-        starts,
-    ).float()
+        return plain_scores(weights, tensors, vectors, starts).float()
+    return plain_reasoner_scores(weights, tensors, nodes, vectors, starts).float()
 
 
 def _ranking_parts(
@@ -207,15 +159,9 @@ def entity_loss(logits: Tensor, targets: Tensor, adversarial: float = 0.0) -> Te
     """
     positive = _mean_over(-logsigmoid(logits), targets)
     if not adversarial:
-        negative = _mean_over(
-            -logsigmoid(-logits),
-            1 - targets,
-        )
+        negative = _mean_over(-logsigmoid(-logits), 1 - targets)
     else:
-        scaled = (logits.detach() / adversarial).masked_fill(
-            targets > 0,
-            -math.inf,
-        )
+        scaled = (logits.detach() / adversarial).masked_fill(targets > 0, -math.inf)
         # a row of targets alone has no negative
         shares = scaled.softmax(-1).nan_to_num(0)
         negative = (-logsigmoid(-logits) * shares).sum(-1)
@@ -229,14 +175,7 @@ def ranking_loss(logits: Tensor, targets: Tensor) -> Tensor:
     the cross entropy of the targets under the entities' probabilities scaled to sum to 1.
     """
     logs = logsigmoid(logits)
-    return _mean_over(
-        logs.logsumexp(
-            -1,
-            keepdim=True,
-        )
-        - logs,
-        targets,
-    ).mean()
+    return _mean_over(logs.logsumexp(-1, keepdim=True) - logs, targets).mean()
 
 
 def document_loss(logits: Tensor, shares: Tensor, targets: Tensor) -> Tensor:
@@ -244,16 +183,6 @@ def document_loss(logits: Tensor, shares: Tensor, targets: Tensor) -> Tensor:
 
     logits: (B, N). shares: sparse (D, N), the factor of each entity in each document. targets: (B, D), 0 or 1.
     """
-    scores = torch.sparse.mm(
-        shares,
-        logits.sigmoid().t(),
-    ).t()  # (B, D)
+    scores = torch.sparse.mm(shares, logits.sigmoid().t()).t()  # (B, D)
     logs = (scores + _LEAST).log()
-    return _mean_over(
-        logs.logsumexp(
-            -1,
-            keepdim=True,
-        )
-        - logs,
-        targets,
-    ).mean()
+    return _mean_over(logs.logsumexp(-1, keepdim=True) - logs, targets).mean()

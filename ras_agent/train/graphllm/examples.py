@@ -74,16 +74,8 @@ class RoleExample:
     def scores(self, reply: str) -> Mapping[str, float]:
         """Score a reply, parsed as planner and answerer parse it."""
         if self.sample.kind == "answer":
-            answer = read_citations(
-                answer_part(reply, prose=False),
-                {},
-            ).bare
-            return {
-                "answers": exact_match(
-                    answer,
-                    self.sample.answers,
-                )
-            }
+            answer = read_citations(answer_part(reply, prose=False), {}).bare
+            return {"answers": exact_match(answer, self.sample.answers)}
         try:
             action: str = parse_plan(reply).action
         except ParseError:
@@ -119,16 +111,8 @@ class ExampleMaker:
             FakeListChatModel(responses=[]),
             settings=ChatSettings(context_window=window),
         )
-        self._planner = LLMPlanner(
-            chat,
-            layout=layout,
-            prompts_dir=prompts,
-        )
-        self._answerer = LLMAnswerer(
-            chat,
-            layout=layout,
-            prompts_dir=prompts,
-        )
+        self._planner = LLMPlanner(chat, layout=layout, prompts_dir=prompts)
+        self._answerer = LLMAnswerer(chat, layout=layout, prompts_dir=prompts)
         self._cites = citations
         self._pruner = pruner
         self._examples: dict[str, RoleExample] = {}
@@ -150,19 +134,9 @@ class ExampleMaker:
     def _make(self, sample: SubqSample) -> RoleExample:
         graph, steps = sample.as_run()
         if self._pruner is not None:
-            graph = self._pruner.prune(
-                sample.question,
-                graph,
-                steps,
-            )
+            graph = self._pruner.prune(sample.question, graph, steps)
         if sample.kind == "plan":
-            request = _first(
-                self._planner._dialogue(
-                    sample.question,
-                    graph,
-                    steps,
-                )
-            )
+            request = _first(self._planner._dialogue(sample.question, graph, steps))
         else:
             passages = tuple(
                 {
@@ -170,31 +144,18 @@ class ExampleMaker:
                 }.values()
             )
             request = _first(
-                self._answerer._dialogue(
-                    sample.question,
-                    graph,
-                    passages,
-                    steps,
-                )
+                self._answerer._dialogue(sample.question, graph, passages, steps)
             )
         reply = sample.target
         if sample.kind == "answer" and self._cites and steps:
             reply += _citations(
-                reply,
-                _facts(graph, steps[-1]),
-                steps[-1].subquery,
-                request.turns,
+                reply, _facts(graph, steps[-1]), steps[-1].subquery, request.turns
             )
         graph_facts = tuple(
             tuple((fact.subject, fact.predicate, fact.object) for fact in facts)
             for facts in request.graph
         )
-        return RoleExample(
-            sample,
-            request.turns,
-            graph_facts,
-            reply,
-        )
+        return RoleExample(sample, request.turns, graph_facts, reply)
 
 
 def _facts(graph: QuestionGraph, step: Step) -> list[Triple]:

@@ -21,29 +21,16 @@ def merge(folder: Path, out: Path) -> None:
 
     GraphLLM.load(folder).merged().save(out)
     if (folder / PROMPTS).is_dir():
-        shutil.copytree(
-            folder / PROMPTS,
-            out / PROMPTS,
-            dirs_exist_ok=True,
-        )
+        shutil.copytree(folder / PROMPTS, out / PROMPTS, dirs_exist_ok=True)
 
 
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(
-        prog="python -m ras_agent.train.graphllm.merge",
-        description=__doc__,
+        prog="python -m ras_agent.train.graphllm.merge", description=__doc__
     )
-    parser.add_argument(
-        "folder",
-        type=Path,
-        help="a GraphLLM with an adapter",
-    )
-    parser.add_argument(
-        "out",
-        type=Path,
-        help="where the merged one is written",
-    )
+    parser.add_argument("folder", type=Path, help="a GraphLLM with an adapter")
+    parser.add_argument("out", type=Path, help="where the merged one is written")
     given = parser.parse_args()
     merge(given.folder, given.out)
     print(f"{given.out}: a GraphLLM without an adapter")

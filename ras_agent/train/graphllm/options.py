@@ -83,12 +83,7 @@ class GraphLLMOptions(FitConfig):
         FitConfig.__post_init__(self)
         check_ranges(self, _RANGES)
         check_choices(
-            self,
-            {
-                "tuning": _TUNINGS,
-                "encoder": ENCODERS,
-                "encoder_norm": _NORMS,
-            },
+            self, {"tuning": _TUNINGS, "encoder": ENCODERS, "encoder_norm": _NORMS}
         )
         if bool(self.language_model) == (self.start_from is not None):
             raise SettingsError(
@@ -124,10 +119,7 @@ class GraphLLMOptions(FitConfig):
             width = resolve_embedder(self.embedder).dimension
             shape = (self.encoder_layers, self.encoder_heads, self.encoder_width, width)
             encoder = EncoderConfig(
-                kind,
-                *shape,
-                self.encoder_dropout,
-                cast(Norm, self.encoder_norm),
+                kind, *shape, self.encoder_dropout, cast(Norm, self.encoder_norm)
             )
         base = Path(self.language_model)
         return GraphLLMConfig(
@@ -139,10 +131,7 @@ class GraphLLMOptions(FitConfig):
             projector=self.projector,
             tuning=cast(Tuning, self.tuning),
             lora=Lora(
-                self.lora_rank,
-                self.lora_alpha,
-                self.lora_dropout,
-                self.lora_targets,
+                self.lora_rank, self.lora_alpha, self.lora_dropout, self.lora_targets
             ),
             text_tokens=self.text_tokens,
             embedder=self.embedder,
@@ -156,15 +145,9 @@ class GraphLLMOptions(FitConfig):
         for name in ("tuning", "graph_tokens", "projector", "text_tokens", "embedder"):
             form[name] = getattr(model, name)
         for name in ("rank", "alpha", "dropout", "targets"):
-            form[f"lora_{name}"] = getattr(
-                model.lora,
-                name,
-            )
+            form[f"lora_{name}"] = getattr(model.lora, name)
         if model.encoder is not None:
             form["encoder"] = model.encoder.kind
             for name in ("layers", "heads", "width", "dropout", "norm"):
-                form[f"encoder_{name}"] = getattr(
-                    model.encoder,
-                    name,
-                )
+                form[f"encoder_{name}"] = getattr(model.encoder, name)
         return replace(self, **form)

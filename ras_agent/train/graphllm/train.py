@@ -105,8 +105,7 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
     def model(self) -> GraphLLMConfig:
         """Return the configuration of the model to train."""
         return replace(
-            GraphLLMOptions.model(self),
-            layout=cast(EvidenceLayout, self.layout),
+            GraphLLMOptions.model(self), layout=cast(EvidenceLayout, self.layout)
         )
 
 
@@ -116,16 +115,10 @@ def train(config: GraphLLMTrainingConfig) -> FitResult:
 
     start = begin(config)
     model = start.model
-    model.config = replace(
-        model.config,
-        layout=cast(EvidenceLayout, config.layout),
-    )
+    model.config = replace(model.config, layout=cast(EvidenceLayout, config.layout))
     prompts = config.prompts or INSTRUCTIONS[config.instructions]
     if config.prune_facts:
-        pruner = FactPruner(
-            fact_order(config.prune_facts),
-            config.prune_to,
-        )
+        pruner = FactPruner(fact_order(config.prune_facts), config.prune_to)
     else:
         pruner = None
     maker = ExampleMaker(
@@ -137,13 +130,7 @@ def train(config: GraphLLMTrainingConfig) -> FitResult:
     )
     parts = samples_by_part(config, maker)
     digests = {"data_sha256": file_sha256(config.data)}
-    result = train_on(
-        start,
-        maker.example,
-        parts,
-        config,
-        digests,
-    )
+    result = train_on(start, maker.example, parts, config, digests)
     if result.main:
         model.save(config.out)
         shutil.copytree(
@@ -158,11 +145,7 @@ def train(config: GraphLLMTrainingConfig) -> FitResult:
             what,
             made_by,
             config,
-            {
-                **digests,
-                **_about(parts),
-                "result": asdict(result),
-            },
+            {**digests, **_about(parts), "result": asdict(result)},
         )
     return result
 
@@ -212,10 +195,7 @@ def begin(config: GraphLLMOptions) -> Start:
         model = GraphLLM.load(config.start_from)
         digests["start_sha256"] = _digest_of(config.start_from)
     else:
-        model = GraphLLM.new(
-            config.model(),
-            config.seed,
-        )
+        model = GraphLLM.new(config.model(), config.seed)
     if config.aligner and config.encoder != "none" and not config.start_from:
         digests |= _align(model, config.aligner)
     stored_type = next(model.language_model.parameters()).dtype
@@ -241,9 +221,7 @@ def train_on(
 
     def validate() -> Mapping[str, float]:
         return trainable.validation(
-            parts["validation"],
-            config.batch,
-            config.validation_replies,
+            parts["validation"], config.batch, config.validation_replies
         )
 
     result = fit(
@@ -269,10 +247,7 @@ def samples_by_part(
     They are those of `config.tasks`, planning or answering, but for steps that planner and answerer take in use without
     asking a model. Raises SettingsError where there are none to train on.
     """
-    parts: dict[str, list[SubqSample]] = {
-        "train": [],
-        "validation": [],
-    }
+    parts: dict[str, list[SubqSample]] = {"train": [], "validation": []}
     for sample in read_samples(config.data):
         if config.tasks in ("both", sample.kind) and maker.asks(sample):
             parts[sample.split].append(sample)
@@ -337,15 +312,7 @@ def _set_precision(model: GraphLLM, config: GraphLLMOptions) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and train."""
-    print_result(
-        train(
-            config_from(
-                GraphLLMTrainingConfig,
-                __doc__,
-                arguments,
-            )
-        )
-    )
+    print_result(train(config_from(GraphLLMTrainingConfig, __doc__, arguments)))
 
 
 if __name__ == "__main__":

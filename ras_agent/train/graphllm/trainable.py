@@ -32,8 +32,7 @@ class TrainableGraphLLM(nn.Module):
         return cast(
             Tensor,
             self.model(
-                *self._inputs(examples),
-                [example.reply for example in examples],
+                *self._inputs(examples), [example.reply for example in examples]
             ),
         )
 
@@ -50,28 +49,14 @@ class TrainableGraphLLM(nn.Module):
         tokens = 0
         for examples in self._in_batches(samples, size):
             replies = [example.reply for example in examples]
-            logits, targets = self.model.target_logits(
-                *self._inputs(examples),
-                replies,
-            )
+            logits, targets = self.model.target_logits(*self._inputs(examples), replies)
             loss += float(
-                nn.functional.cross_entropy(
-                    logits.float(),
-                    targets,
-                    reduction="sum",
-                )
+                nn.functional.cross_entropy(logits.float(), targets, reduction="sum")
             )
             right += int((logits.argmax(dim=-1) == targets).sum())
             tokens += len(targets)
-        measured = {
-            "loss": loss / tokens,
-            "token_accuracy": right / tokens,
-        }
-        return measured | self._reply_scores(
-            samples,
-            size,
-            asked,
-        )
+        measured = {"loss": loss / tokens, "token_accuracy": right / tokens}
+        return measured | self._reply_scores(samples, size, asked)
 
     def _reply_scores(
         self, samples: Sequence[Any], size: int, replies: int
@@ -79,22 +64,13 @@ class TrainableGraphLLM(nn.Module):
         """Return the mean scores of `replies` replies, in batches of `size`."""
         if not replies:
             return {}
-        every = max(
-            1,
-            -(-len(samples) // replies),
-        )
+        every = max(1, -(-len(samples) // replies))
         scores: dict[str, list[float]] = {}
         for examples in self._in_batches(samples[::every], size):
-            outputs = self.model.generate(
-                *self._inputs(examples),
-                _NEW_TOKENS,
-            )
+            outputs = self.model.generate(*self._inputs(examples), _NEW_TOKENS)
             for example, output in zip(examples, outputs, strict=True):
                 for name, score in example.scores(output.text).items():
-                    scores.setdefault(
-                        name,
-                        [],
-                    ).append(score)
+                    scores.setdefault(name, []).append(score)
         return {name: sum(values) / len(values) for name, values in scores.items()}
 
     def _in_batches(

@@ -52,10 +52,7 @@ class GraphQAEvaluation:
     """Questions at once."""
 
     def __post_init__(self) -> None:
-        check_ranges(
-            self,
-            {"limit": NATURAL, "batch": COUNT},
-        )
+        check_ranges(self, {"limit": NATURAL, "batch": COUNT})
 
 
 def evaluate(
@@ -100,19 +97,11 @@ def evaluate(
         variant=_variant(folder),
     )
     task = load_task(
-        name,
-        data,
-        Settings(),
-        instruction="answer_citing" if cite else "answer",
+        name, data, Settings(), instruction="answer_citing" if cite else "answer"
     )
     if questions:
         task = replace(task, questions=questions)
-    run = begin_run(
-        task,
-        agent,
-        out,
-        concurrency=1,
-    )
+    run = begin_run(task, agent, out, concurrency=1)
     done = {result.id for result in run.done}
     left += [question for question in run.questions if question.id not in done]
     scores: Mapping[str, Any] = run.finish()["scores"]
@@ -155,21 +144,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     config = config_from(GraphQAEvaluation, __doc__, arguments)
     if config.cite:
-        changes = {
-            "cite": True,
-            "reply_tokens": citing_tokens(config.benchmark),
-        }
+        changes = {"cite": True, "reply_tokens": citing_tokens(config.benchmark)}
     else:
         changes = {}
-    reader = GraphReader.load(
-        config.model,
-        **changes,
-    )
+    reader = GraphReader.load(config.model, **changes)
     questions = load_task(
-        config.benchmark,
-        config.data,
-        Settings(),
-        limit=config.limit or None,
+        config.benchmark, config.data, Settings(), limit=config.limit or None
     ).questions
     options: dict[str, Any] = {
         "questions": questions,

@@ -55,12 +55,8 @@ class GraphQAExample:
         else:
             outcome = Outcome(reply)
         return {
-            "answers": self.scored_by.score(
-                self.question,
-                outcome,
-            ).get(
-                self.scored_by.headline,
-                0.0,
+            "answers": self.scored_by.score(self.question, outcome).get(
+                self.scored_by.headline, 0.0
             )
         }
 
@@ -80,31 +76,17 @@ class GraphQAExamples:
     def example(self, question: Question) -> GraphQAExample:
         """Return the example of a question."""
         if question.id not in self._examples:
-            item = self._prompts.input(
-                question.question,
-                graph_of(question),
-            )
-            reply = reply_of(
-                question,
-                item,
-                cite=self._cite,
-            )
+            item = self._prompts.input(question.question, graph_of(question))
+            reply = reply_of(question, item, cite=self._cite)
             self._examples[question.id] = GraphQAExample(
-                question,
-                item,
-                reply,
-                self._set,
-                self._cite,
+                question, item, reply, self._set, self._cite
             )
         return self._examples[question.id]
 
 
 def graph_of(question: Question) -> Graph:
     """Return the graph that a question brings."""
-    return Graph.of_texts(
-        question.graph.nodes,
-        question.graph.edges,
-    )
+    return Graph.of_texts(question.graph.nodes, question.graph.edges)
 
 
 def reply_of(question: Question, item: GraphInput, *, cite: bool = False) -> str:
@@ -154,11 +136,7 @@ def read_parts(
         raise SettingsError(
             f"{data}: its questions have no graphs, and this training reads them"
         )
-    parts: dict[str, list[Question]] = {
-        "train": [],
-        "validation": [],
-        "test": [],
-    }
+    parts: dict[str, list[Question]] = {"train": [], "validation": [], "test": []}
     to_validate, to_test = shares
     if validation is not None:
         to_validate = 0.0

@@ -150,12 +150,7 @@ class GraphQATablesConfig(GraphQATrainingConfig):
         GraphQATrainingConfig.__post_init__(self)
         check_ranges(
             self,
-            {
-                "seeds": SEED,
-                "rows": COUNT,
-                "prune_to": COUNT,
-                "aligner_steps": COUNT,
-            },
+            {"seeds": SEED, "rows": COUNT, "prune_to": COUNT, "aligner_steps": COUNT},
         )
         for name in self.tables:
             if name not in TABLES:
@@ -172,18 +167,12 @@ class GraphQATablesConfig(GraphQATrainingConfig):
         options: dict[str, Any] = {}
         for option in fields(GraphQATrainingConfig):
             if option.init:
-                options[option.name] = getattr(
-                    self,
-                    option.name,
-                )
+                options[option.name] = getattr(self, option.name)
         options |= row.changes
         options["seed"] = seed
         options["out"] = self.out / _slug(row.name) / f"seed-{seed}"
         if row.aligner is not None:
-            options["aligner"] = self._aligner(
-                row.aligner,
-                seed,
-            )
+            options["aligner"] = self._aligner(row.aligner, seed)
             options["n_seed"] = self.prune_to if row.n_seed is None else row.n_seed
         if row.without_projector:
             options["projector"] = 0
@@ -198,10 +187,7 @@ class GraphQATablesConfig(GraphQATrainingConfig):
                 "a row has an aligner: give --reasoning SAMPLES (ras_agent.train.aligner.build)"
             )
         name = "-".join(
-            [
-                "aligner",
-                *(f"{key}-{value}" for key, value in changes.items()),
-            ]
+            ["aligner", *(f"{key}-{value}" for key, value in changes.items())]
         )
         options: dict[str, Any] = {
             "samples": self.reasoning,
@@ -248,28 +234,15 @@ def write_tables(config: GraphQATablesConfig) -> JSON:
             figures[table][row.name] = _figures(cards)
             print(
                 json.dumps(
-                    {
-                        "table": table,
-                        "row": row.name,
-                        **figures[table][row.name],
-                    }
+                    {"table": table, "row": row.name, **figures[table][row.name]}
                 ),
                 flush=True,
             )
             replace_file(
                 config.out / "tables.json",
-                (
-                    json.dumps(
-                        figures,
-                        indent=2,
-                    )
-                    + "\n"
-                ).encode(),
+                (json.dumps(figures, indent=2) + "\n").encode(),
             )
-    replace_file(
-        config.out / "tables.md",
-        _as_markdown(figures, config).encode(),
-    )
+    replace_file(config.out / "tables.md", _as_markdown(figures, config).encode())
     return figures
 
 
@@ -278,17 +251,9 @@ def _figures(cards: Sequence[Mapping[str, Any]]) -> JSON:
     scores: dict[str, list[float]] = {}
     steps = []
     for card in cards:
-        steps.append(
-            card.get("result", {}).get(
-                "steps",
-                0,
-            )
-        )
+        steps.append(card.get("result", {}).get("steps", 0))
         for name, score in card["scores"].items():
-            scores.setdefault(
-                name,
-                [],
-            ).append(score["mean"])
+            scores.setdefault(name, []).append(score["mean"])
     return {"scores": scores, "steps": steps}
 
 
@@ -303,10 +268,7 @@ def _as_markdown(figures: JSON, config: GraphQATablesConfig) -> str:
         rows = []
         for name, row in figures[table].items():
             rows.append(
-                [
-                    name,
-                    *(_cell(row["scores"].get(metric, ())) for metric in shown),
-                ]
+                [name, *(_cell(row["scores"].get(metric, ())) for metric in shown)]
             )
         text += f"\n{table}\n\n{markdown_table([table, *shown], rows)}\n"
     return text
@@ -323,11 +285,7 @@ def _cell(scores: Sequence[float]) -> str:
 
 
 def _slug(name: str) -> str:
-    return re.sub(
-        r"[^a-z0-9]+",
-        "-",
-        name.casefold(),
-    ).strip("-")
+    return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")
 
 
 def _word_width(language_model: str) -> int:

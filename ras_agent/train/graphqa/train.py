@@ -108,10 +108,7 @@ class GraphQATrainingConfig(GraphLLMOptions):
     def __post_init__(self) -> None:
         GraphLLMOptions.__post_init__(self)
         check_ranges(self, _RANGES)
-        check_choices(
-            self,
-            {"benchmark": tuple(PUBLISHED_PRIZES)},
-        )
+        check_choices(self, {"benchmark": tuple(PUBLISHED_PRIZES)})
         if len(self.shares) != 2 or sum(self.shares) >= 1:
             raise SettingsError(
                 "--shares are two, of validation and test, and together below 1"
@@ -143,10 +140,7 @@ class GraphQATrainingConfig(GraphLLMOptions):
             reply_tokens = citing_tokens(self.benchmark)
         task = ""
         if self.task:
-            task = benchmark(self.benchmark).instructions.get(
-                "answer",
-                "",
-            )
+            task = benchmark(self.benchmark).instructions.get("answer", "")
         return GraphView(
             top_nodes=nodes,
             top_edges=edges,
@@ -171,13 +165,7 @@ def new_reader(start: Start, config: GraphQATrainingConfig) -> GraphReader:
     else:
         aligner = None
     return GraphReader(
-        model,
-        GraphPrompts(
-            config.view(),
-            model.vectors,
-            model.count_tokens,
-            aligner,
-        ),
+        model, GraphPrompts(config.view(), model.vectors, model.count_tokens, aligner)
     )
 
 
@@ -192,17 +180,11 @@ def train(
     start.model.vectors = vectors or start.model.vectors
     reader = new_reader(start, config)
     parts = read_parts(
-        config.benchmark,
-        config.data,
-        config.validation,
-        config.shares,
-        config.limit,
+        config.benchmark, config.data, config.validation, config.shares, config.limit
     )
     questions = [question for part in parts.values() for question in part]
     maker = GraphQAExamples(
-        benchmark(config.benchmark),
-        reader.prompts,
-        cite=config.cite,
+        benchmark(config.benchmark), reader.prompts, cite=config.cite
     )
     view = config.view()
     if reader.model.config.encoder or view.top_nodes or view.top_edges:
@@ -216,29 +198,13 @@ def train(
     if any(
         weight.requires_grad and weight.numel() for weight in reader.model.parameters()
     ):
-        digests = {
-            "questions_sha256": digest(
-                map(
-                    asdict,
-                    questions,
-                )
-            )
-        }
+        digests = {"questions_sha256": digest(map(asdict, questions))}
         if config.aligner and config.n_seed:
             from ras_agent.tools.graph_tokens.aligner import WEIGHTS
 
             digests["pruned_by_sha256"] = file_sha256(config.aligner / WEIGHTS)
-        result = train_on(
-            start,
-            maker.example,
-            parts,
-            config,
-            digests,
-        )
-        facts |= {
-            **digests,
-            "result": asdict(result),
-        }
+        result = train_on(start, maker.example, parts, config, digests)
+        facts |= {**digests, "result": asdict(result)}
         if not result.main:
             return facts
     reader.save(config.out, config.aligner)
@@ -275,19 +241,8 @@ def _texts(questions: Sequence[Question]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and train."""
-    facts = train(
-        config_from(
-            GraphQATrainingConfig,
-            __doc__,
-            arguments,
-        )
-    )
-    print(
-        json.dumps(
-            facts,
-            default=str,
-        )
-    )
+    facts = train(config_from(GraphQATrainingConfig, __doc__, arguments))
+    print(json.dumps(facts, default=str))
 
 
 if __name__ == "__main__":

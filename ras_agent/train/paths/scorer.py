@@ -59,14 +59,8 @@ class ScorerTrainingConfig(GraphLLMOptions):
 
     def __post_init__(self) -> None:
         GraphLLMOptions.__post_init__(self)
-        check_ranges(
-            self,
-            {"negatives": COUNT, "sample": NATURAL},
-        )
-        check_choices(
-            self,
-            {"wording": get_args(Wording)},
-        )
+        check_ranges(self, {"negatives": COUNT, "sample": NATURAL})
+        check_choices(self, {"wording": get_args(Wording)})
         if self.encoder != "none" or self.graph_tokens:
             raise SettingsError(
                 "a scorer's model reads text alone: leave --encoder and --graph-tokens out"
@@ -105,15 +99,8 @@ class ShareExample:
 
     def scores(self, reply: str) -> Mapping[str, float]:
         """Score a reply: "read" if it has a share for each candidate, "best" if a right one has the largest."""
-        shares = read_shares(
-            reply,
-            len(self.candidates),
-        )
-        best = min(
-            shares,
-            key=lambda number: (-shares[number], number),
-            default=0,
-        )
+        shares = read_shares(reply, len(self.candidates))
+        best = min(shares, key=lambda number: (-shares[number], number), default=0)
         return {
             "read": float(len(shares) == len(self.candidates)),
             "best": float(best - 1 in self.right),
@@ -156,43 +143,19 @@ def train(config: ScorerTrainingConfig) -> FitResult:
 
     Raises RasError children; SettingsError where no question has a gold path in its knowledge base.
     """
-    examples = examples_of_parts(
-        config,
-        [cast(Wording, config.wording)],
-    )
+    examples = examples_of_parts(config, [cast(Wording, config.wording)])
     parts = {
-        "train": list(
-            share_examples(
-                examples["train"],
-                config.seed,
-            )
-        ),
-        "validation": list(
-            share_examples(
-                examples["dev"],
-                config.seed,
-            )
-        ),
+        "train": list(share_examples(examples["train"], config.seed)),
+        "validation": list(share_examples(examples["dev"], config.seed)),
     }
     if not parts["train"]:
-        files = ", ".join(
-            map(
-                str,
-                config.questions,
-            )
-        )
+        files = ", ".join(map(str, config.questions))
         raise SettingsError(
             f"{files}: no question to learn from has a gold path in its knowledge base"
         )
     start = begin(config)
     digests = {path.name: file_sha256(path) for path in (*config.kb, *config.questions)}
-    result = train_on(
-        start,
-        lambda example: example,
-        parts,
-        config,
-        digests,
-    )
+    result = train_on(start, lambda example: example, parts, config, digests)
     if result.main:
         start.model.save(config.out)
         facts = {
@@ -211,15 +174,7 @@ def train(config: ScorerTrainingConfig) -> FitResult:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and train."""
-    print_result(
-        train(
-            config_from(
-                ScorerTrainingConfig,
-                __doc__,
-                arguments,
-            )
-        )
-    )
+    print_result(train(config_from(ScorerTrainingConfig, __doc__, arguments)))
 
 
 if __name__ == "__main__":

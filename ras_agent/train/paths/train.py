@@ -91,10 +91,7 @@ class PathTrainingConfig(FitConfig):
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)
         check_ranges(self, _RANGES)
-        check_choices(
-            self,
-            {"wording": (*_WORDINGS, "both")},
-        )
+        check_choices(self, {"wording": (*_WORDINGS, "both")})
         if len(self.kb) != len(self.questions):
             raise SettingsError(
                 "give --kb once for each --questions, in the same order"
@@ -133,49 +130,27 @@ def path_examples(
     ]()  # of each path: many questions ask for one
     examples = []
     for question in questions:
-        path = _gold(
-            graph,
-            question.metadata.get("path") or (),
-        )
+        path = _gold(graph, question.metadata.get("path") or ())
         if path is None:
             continue
         if path.edges not in triplets:
             whole_path = path.scored_text(graph, wording)
             others = _other_paths(subgraph, path, question, wording)
-            negative_paths = _sample(
-                others,
-                {whole_path},
-                negatives,
-                dice,
-            )
+            negative_paths = _sample(others, {whole_path}, negatives, dice)
             triplets[path.edges] = [(whole_path, negative_paths)]
             gold = [graph.edge_text(edge, wording) for edge in path.edges]
             facts = [
                 graph.edge_text(edge, wording) for edge in _other_facts(graph, path)
             ]
             for fact in gold:
-                negative_facts = _sample(
-                    facts,
-                    set(gold),
-                    negatives,
-                    dice,
-                )
+                negative_facts = _sample(facts, set(gold), negatives, dice)
                 triplets[path.edges].append((fact, negative_facts))
         text = plain_name(question.question)
         if wording == "relations":
-            text = without_names(
-                text,
-                [graph.nodes[path.start]],
-            )
+            text = without_names(text, [graph.nodes[path.start]])
         for positive, wrong in triplets[path.edges]:
             if wrong:
-                examples.append(
-                    PathExample(
-                        text,
-                        positive,
-                        wrong,
-                    )
-                )
+                examples.append(PathExample(text, positive, wrong))
     return examples
 
 
@@ -184,27 +159,13 @@ def _other_paths(
 ) -> list[str]:
     """Return the texts of paths from the start of `gold` that are no longer, no part of it and end in no answer."""
     graph = subgraph.graph
-    right = set(
-        map(
-            canonical_key,
-            question.answers,
-        )
-    )
-    paths = complete(
-        subgraph,
-        [gold.start],
-        PathLimits(len(gold), 2000),
-    ).paths
+    right = set(map(canonical_key, question.answers))
+    paths = complete(subgraph, [gold.start], PathLimits(len(gold), 2000)).paths
     texts = []
     for path in paths:
         is_answer = canonical_key(graph.nodes[path.end]) in right
         if not is_answer and path.edges != gold.edges[: len(path)]:
-            texts.append(
-                path.scored_text(
-                    graph,
-                    wording,
-                )
-            )
+            texts.append(path.scored_text(graph, wording))
     return texts
 
 
@@ -221,12 +182,7 @@ def _sample(
 ) -> tuple[str, ...]:
     """Return at most `count` of the texts, each once, and none that is excluded."""
     distinct = [text for text in dict.fromkeys(texts) if text not in excluded]
-    return tuple(
-        dice.sample(
-            distinct,
-            min(count, len(distinct)),
-        )
-    )
+    return tuple(dice.sample(distinct, min(count, len(distinct))))
 
 
 def _gold(graph: Graph, triples: Sequence[Sequence[str]]) -> GraphPath | None:
@@ -241,10 +197,7 @@ def _gold(graph: Graph, triples: Sequence[Sequence[str]]) -> GraphPath | None:
         edge = _edge_between(graph, start, end, relation)
         if path.end != start or edge is None:
             return None
-        path = GraphPath(
-            (*path.nodes, end),
-            (*path.edges, edge),
-        )
+        path = GraphPath((*path.nodes, end), (*path.edges, edge))
     return path
 
 
@@ -280,11 +233,7 @@ def train_head(
         )
     torch.manual_seed(config.seed)
     triplets, held_out = (_triplets(part, embedder) for part in (train_part, dev_part))
-    model = TrainablePathHead(
-        triplets,
-        config.rank,
-        config.margin,
-    )
+    model = TrainablePathHead(triplets, config.rank, config.margin)
     dice = np.random.default_rng(config.seed)
     orders = [dice.permutation(len(triplets.rows)) for _ in range(config.epochs)]
 
@@ -296,14 +245,7 @@ def train_head(
         ]
 
     folder = config.out / "training"
-    settings = {
-        "examples": digest(
-            [
-                *train_part,
-                *dev_part,
-            ]
-        )
-    }
+    settings = {"examples": digest([*train_part, *dev_part])}
     result = fit(
         model,
         batches,
@@ -317,10 +259,7 @@ def train_head(
         "made_by": "python -m ras_agent.train.paths.train",
         "config": config.settings(),
         "history": validations(folder),
-        "triplets": {
-            "train": len(triplets.rows),
-            "dev": len(held_out.rows),
-        },
+        "triplets": {"train": len(triplets.rows), "dev": len(held_out.rows)},
         "result": asdict(result),
     }
     return PathHead(embedder.name, **model.arrays(), about=about), result
@@ -331,19 +270,10 @@ def train(config: PathTrainingConfig) -> FitResult:
     wordings = [wording for wording in _WORDINGS if config.wording in (wording, "both")]
     parts = examples_of_parts(config, wordings)
     head, result = train_head(
-        parts["train"],
-        parts["dev"],
-        resolve_embedder(config.embedder),
-        config,
+        parts["train"], parts["dev"], resolve_embedder(config.embedder), config
     )
     if result.main:
-        files = chain.from_iterable(
-            zip(
-                config.kb,
-                config.questions,
-                strict=True,
-            )
-        )
+        files = chain.from_iterable(zip(config.kb, config.questions, strict=True))
         head.about["data"] = [path.name for path in files]
         head.save(config.out)
     return result
@@ -368,27 +298,17 @@ def examples_of_parts(
     config: PathData, wordings: Iterable[Wording]
 ) -> dict[str, list[PathExample]]:
     """Return the examples of all knowledge bases and their questions, by part: "train" and "dev"."""
-    parts: dict[str, list[PathExample]] = {
-        "train": [],
-        "dev": [],
-    }
+    parts: dict[str, list[PathExample]] = {"train": [], "dev": []}
     for kb, file in zip(config.kb, config.questions, strict=True):
         graph = Graph.from_triples(read_knowledge_base(kb))
         questions = PATHQUESTION.load(file)
         for part, examples in parts.items():
             drawn = of_part(questions, part)
             if config.sample and config.sample < len(drawn):
-                drawn = Random(config.seed).sample(
-                    drawn,
-                    config.sample,
-                )
+                drawn = Random(config.seed).sample(drawn, config.sample)
             for wording in wordings:
                 examples += path_examples(
-                    graph,
-                    drawn,
-                    config.negatives,
-                    config.seed,
-                    wording,
+                    graph, drawn, config.negatives, config.seed, wording
                 )
     return parts
 
@@ -408,27 +328,13 @@ def _triplets(examples: Sequence[PathExample], embedder: Embedder) -> Triplets:
         for negative in example.negatives:
             texts = (example.question, example.positive, negative)
             rows.append([places.setdefault(text, len(places)) for text in texts])
-    vectors = np.asarray(
-        embedder.embed(list(places)),
-        dtype=np.float32,
-    )
-    return Triplets(
-        torch.from_numpy(vectors),
-        torch.tensor(rows),
-    )
+    vectors = np.asarray(embedder.embed(list(places)), dtype=np.float32)
+    return Triplets(torch.from_numpy(vectors), torch.tensor(rows))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and train."""
-    print_result(
-        train(
-            config_from(
-                PathTrainingConfig,
-                __doc__,
-                arguments,
-            )
-        )
-    )
+    print_result(train(config_from(PathTrainingConfig, __doc__, arguments)))
 
 
 if __name__ == "__main__":

@@ -31,48 +31,28 @@ class TrainablePathHead(NamedWeights):
         weights = {}
         for part in PARTS:
             if part.endswith("down"):
-                weights[part] = (
-                    torch.randn(
-                        width,
-                        rank,
-                    )
-                    / width**0.5
-                )
+                weights[part] = torch.randn(width, rank) / width**0.5
             else:
                 weights[part] = torch.zeros(
-                    rank,
-                    width,
+                    rank, width
                 )  # so that the head starts as the encoder is
         super().__init__(weights)
-        self.register_buffer(
-            "vectors",
-            triplets.vectors,
-            persistent=False,
-        )
+        self.register_buffer("vectors", triplets.vectors, persistent=False)
         self._margin = margin
 
     def loss(self, rows: Tensor) -> Tensor:
         """Return the mean over rows (T, 3) of max(0, margin - S(right) + S(wrong)), S being the cosine."""
-        return self._loss(
-            *self._cosines(
-                self.vectors,
-                rows.to(self.vectors.device),
-            )
-        )
+        return self._loss(*self._cosines(self.vectors, rows.to(self.vectors.device)))
 
     def validation(self, triplets: Triplets) -> dict[str, float]:
         """Return the loss of other triplets, and "order": the share whose right text scores higher."""
         device = self.vectors.device
         right, wrong = self._cosines(
-            triplets.vectors.to(device),
-            triplets.rows.to(device),
+            triplets.vectors.to(device), triplets.rows.to(device)
         )
         order = (right > wrong).float().mean()
         return {
-            "loss": round(
-                float(self._loss(right, wrong)),
-                5,
-            ),
+            "loss": round(float(self._loss(right, wrong)), 5),
             "order": round(float(order), 5),
         }
 
@@ -93,20 +73,10 @@ class TrainablePathHead(NamedWeights):
         def mapped(places: Tensor, side: str) -> Tensor:
             x = vectors[places]
             return normalize(
-                x + (x @ weights[f"{side}_down"]) @ weights[f"{side}_up"],
-                dim=1,
+                x + (x @ weights[f"{side}_down"]) @ weights[f"{side}_up"], dim=1
             )
 
-        questions = mapped(
-            rows[:, 0],
-            "question",
-        )
-        right = mapped(
-            rows[:, 1],
-            "text",
-        )
-        wrong = mapped(
-            rows[:, 2],
-            "text",
-        )
+        questions = mapped(rows[:, 0], "question")
+        right = mapped(rows[:, 1], "text")
+        wrong = mapped(rows[:, 2], "text")
         return (questions * right).sum(1), (questions * wrong).sum(1)

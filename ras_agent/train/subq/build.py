@@ -107,10 +107,7 @@ class SubqConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self, _RANGES)
-        check_choices(
-            self,
-            {"first": get_args(First)},
-        )
+        check_choices(self, {"first": get_args(First)})
         if not (self.musique or self.strategyqa or self.hotpotqa_subq or self.hotpotqa):
             raise SettingsError(
                 "there is nothing to build from: give --musique, --strategyqa, --hotpotqa-subq or --hotpotqa FILE"
@@ -138,9 +135,7 @@ def build(config: SubqConfig) -> dict[str, Any]:
 
     questions = _questions(config, leave_out)
     results = results_in_order(
-        Here(worker.work),
-        questions,
-        concurrency=config.concurrency,
+        Here(worker.work), questions, concurrency=config.concurrency
     )
     for count, (item, outcome) in enumerate(results, 1):
         samples += outcome.samples
@@ -171,11 +166,7 @@ def build(config: SubqConfig) -> dict[str, Any]:
         },
         "left_out": left_out,
     }
-    write_card(
-        config.out.parent,
-        card,
-        config.out.with_suffix(".json").name,
-    )
+    write_card(config.out.parent, card, config.out.with_suffix(".json").name)
     return card
 
 
@@ -197,30 +188,20 @@ class _Worker:
             config.out.with_suffix(".replies.sqlite") if asks else None
         )
         settings = Settings(
-            temperature=0.0,
-            cache=cache,
-            triple_cache=config.triple_cache,
+            temperature=0.0, cache=cache, triple_cache=config.triple_cache
         )
         chat = ChatSettings.of(settings)
         self._config = config
         self._extractor = extractor_from_settings(settings, config.extractor)
         self._decomposer = None
         if config.model is not None:
-            self._decomposer = Decomposer(
-                as_chat(
-                    config.model,
-                    chat,
-                )
-            )
+            self._decomposer = Decomposer(as_chat(config.model, chat))
         base = config.base_model
         if base is None:
             base = config.model
         self._base = None
         if base is not None:
-            self._base = resolve_answerer(
-                base,
-                RoleOptions(chat=chat),
-            )
+            self._base = resolve_answerer(base, RoleOptions(chat=chat))
 
     async def work(self, item: SubqQuestion) -> _Outcome:
         """Make the samples of a question, or say why it has none. Raises what a failed model call raises."""
@@ -231,34 +212,19 @@ class _Worker:
             except (ParseError, PromptTooLong) as error:
                 samples = []
                 problem = str(error)
-        return _Outcome(
-            tuple(samples),
-            problem,
-            tuple(ledger.calls),
-        )
+        return _Outcome(tuple(samples), problem, tuple(ledger.calls))
 
     async def _samples(self, item: SubqQuestion) -> list[SubqSample]:
         text = item.question.question
         split = split_of(text, self._config.validation)
         if await self._is_known(item.question):
-            return no_retrieval_samples(
-                item,
-                len(item.documents),
-                split,
-            )
+            return no_retrieval_samples(item, len(item.documents), split)
         steps = [step async for step in self._steps(item)]
         opening = None
         if item.opening:
-            opening = await self._step(
-                text,
-                item.opening,
-            )
+            opening = await self._step(text, item.opening)
         return retrieval_samples(
-            item,
-            steps,
-            split,
-            cast(First, self._config.first),
-            opening,
+            item, steps, split, cast(First, self._config.first), opening
         )
 
     async def _is_known(self, question: Question) -> bool:
@@ -266,12 +232,7 @@ class _Worker:
         if self._base is None:
             return False
         answer: Answer = await acall(
-            self._base,
-            "answer",
-            question.question,
-            QuestionGraph(),
-            (),
-            (),
+            self._base, "answer", question.question, QuestionGraph(), (), ()
         )
         return (
             not answer.abstained and exact_match(answer.text, question.answers) == 1.0
@@ -287,20 +248,14 @@ class _Worker:
             raise ParseError(
                 "it comes without sub-queries, and there is no --model to write them"
             )
-        documents = await self._decomposer.documents(
-            item.question,
-            item.documents,
-        )
+        documents = await self._decomposer.documents(item.question, item.documents)
         if not documents:
             raise ParseError("none of its supporting documents helps, says the model")
         searches: list[str] = []
         for place, document in enumerate(documents):
             searches.append(
                 await self._decomposer.subquery(
-                    item.question,
-                    document,
-                    searches,
-                    documents[:place],
+                    item.question, document, searches, documents[:place]
                 )
             )
             yield await self._step(searches[-1], (document,))
@@ -309,12 +264,7 @@ class _Worker:
         triples, unread = given_triples(passages)
         extraction = Extraction()
         if unread:
-            extraction = await acall(
-                self._extractor,
-                "extract",
-                unread,
-                subquery,
-            )
+            extraction = await acall(self._extractor, "extract", unread, subquery)
         triples += extraction.triples
         if not triples:  # what follows an empty search could not be sufficient
             reason = "the extractor found none"
@@ -354,10 +304,7 @@ def _questions(config: SubqConfig, on_bad: OnBad) -> Iterator[SubqQuestion]:
                 names.add(name)
                 found: list[Passage] = []
                 if retriever is not None:
-                    hits = retriever.retrieve(
-                        item.question.question,
-                        config.opening,
-                    )
+                    hits = retriever.retrieve(item.question.question, config.opening)
                     found = [hit.passage for hit in hits]
                 yield replace(
                     item,
@@ -379,19 +326,8 @@ def _plain(value: object) -> object:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build as the options of the command line say, and print the statistics of the samples."""
-    card = build(
-        config_from(
-            SubqConfig,
-            __doc__,
-            arguments,
-        )
-    )
-    print(
-        json.dumps(
-            card["statistics"],
-            indent=2,
-        )
-    )
+    card = build(config_from(SubqConfig, __doc__, arguments))
+    print(json.dumps(card["statistics"], indent=2))
 
 
 if __name__ == "__main__":

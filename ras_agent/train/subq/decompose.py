@@ -52,8 +52,7 @@ class Decomposer:
         Raises ParseError for a reply that names no documents, also the second time, and what the call raises.
         """
         turns = self._pick.fill(
-            documents=passage_block(documents),
-            question=as_data(question.question),
+            documents=passage_block(documents), question=as_data(question.question)
         )
 
         def parse(text: str) -> tuple[Passage, ...]:
@@ -64,11 +63,7 @@ class Decomposer:
         form = f"the numbers of the documents, separated by commas, or {NONE}"
         return await aconverse(
             self._chat,
-            self._dialogue(
-                Request(turns, max_tokens=MOST_TOKENS),
-                parse,
-                form,
-            ),
+            self._dialogue(Request(turns, max_tokens=MOST_TOKENS), parse, form),
         )
 
     async def subquery(
@@ -102,11 +97,7 @@ class Decomposer:
         form = "one search question on one line"
         return await aconverse(
             self._chat,
-            self._dialogue(
-                Request(turns, max_tokens=MOST_TOKENS),
-                parse,
-                form,
-            ),
+            self._dialogue(Request(turns, max_tokens=MOST_TOKENS), parse, form),
         )
 
     def _dialogue(
@@ -158,12 +149,7 @@ def read_search(reply: str) -> str:
         ]
     if len(lines) != 1:
         raise ParseError("it is not one search question")
-    bare = re.sub(
-        SUBQ.live,
-        "",
-        lines[0],
-        flags=FLAGS,
-    ).strip("*_`- ")
+    bare = re.sub(SUBQ.live, "", lines[0], flags=FLAGS).strip("*_`- ")
     label = _LABEL.match(bare)
     return as_subquery(bare[label.end() :] if label else bare)
 

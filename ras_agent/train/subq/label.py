@@ -28,23 +28,9 @@ def no_retrieval_samples(
 ) -> list[SubqSample]:
     """Return the samples of a question that the base model answers alone (Algorithm 1, lines 4 to 7)."""
     return [
+        _sample(item, hops, split, "plan", "no_retrieval", (), str(NO_RETRIEVAL)),
         _sample(
-            item,
-            hops,
-            split,
-            "plan",
-            "no_retrieval",
-            (),
-            str(NO_RETRIEVAL),
-        ),
-        _sample(
-            item,
-            hops,
-            split,
-            "answer",
-            "no_retrieval",
-            (),
-            item.question.answers[0],
+            item, hops, split, "answer", "no_retrieval", (), item.question.answers[0]
         ),
     ]
 
@@ -87,54 +73,20 @@ def retrieval_samples(
         added: bool = False,
     ) -> SubqSample:
         return _sample(
-            item,
-            len(steps),
-            split,
-            kind,
-            label,
-            history,
-            target,
-            added=added,
+            item, len(steps), split, kind, label, history, target, added=added
         )
 
     if begins:
         samples = [
-            sample(
-                "plan",
-                "subq",
-                f"{SUBQ} {as_subquery(begins)}",
-                (),
-                added=True,
-            )
+            sample("plan", "subq", f"{SUBQ} {as_subquery(begins)}", (), added=True)
         ]
     else:
         samples = []
     for step in rest:
-        samples.append(
-            sample(
-                "plan",
-                "subq",
-                f"{SUBQ} {step.subquery}",
-                history,
-            )
-        )
+        samples.append(sample("plan", "subq", f"{SUBQ} {step.subquery}", history))
         history.append(step)
-    samples.append(
-        sample(
-            "plan",
-            "sufficient",
-            str(SUFFICIENT),
-            history,
-        )
-    )
-    samples.append(
-        sample(
-            "answer",
-            "sufficient",
-            item.question.answers[0],
-            history,
-        )
-    )
+    samples.append(sample("plan", "sufficient", str(SUFFICIENT), history))
+    samples.append(sample("answer", "sufficient", item.question.answers[0], history))
     return samples
 
 
@@ -148,10 +100,7 @@ def as_subquery(text: str) -> str:
     >>> as_subquery("The Collegian owned by")
     'The Collegian owned by'
     """
-    line = _BEFORE_MARK.sub(
-        r"\1",
-        " ".join(text.split()),
-    )
+    line = _BEFORE_MARK.sub(r"\1", " ".join(text.split()))
     if _ASKS.match(line):
         line = f"{line[0].upper()}{line[1:].rstrip('.,;')}"
         line += "" if line.endswith(("?", "？")) else "?"

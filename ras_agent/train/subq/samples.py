@@ -97,15 +97,7 @@ class SubqSample:
                 for rank, passage in enumerate(step.passages, start=1)
             )
             graph = graph.merge(triples)
-            steps.append(
-                Step(
-                    hop,
-                    step.subquery,
-                    hits,
-                    names,
-                    new_names,
-                )
-            )
+            steps.append(Step(hop, step.subquery, hits, names, new_names))
         return graph, tuple(steps)
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,25 +124,11 @@ class SubqSample:
             source=record.text("source"),
             question_id=record.text("question_id"),
             hops=_hops(record),
-            split=cast(
-                Split,
-                _one_of(record, "split", get_args(Split)),
-            ),
-            kind=cast(
-                Kind,
-                _one_of(record, "kind", get_args(Kind)),
-            ),
-            label=cast(
-                Action,
-                _one_of(record, "label", get_args(Action)),
-            ),
+            split=cast(Split, _one_of(record, "split", get_args(Split))),
+            kind=cast(Kind, _one_of(record, "kind", get_args(Kind))),
+            label=cast(Action, _one_of(record, "label", get_args(Action))),
             question=_words(record, "question"),
-            steps=tuple(
-                map(
-                    _step,
-                    record.objects("steps"),
-                )
-            ),
+            steps=tuple(map(_step, record.objects("steps"))),
             target=_words(record, "target"),
             answers=record.texts("answers"),
             added=record.data.get("added", False) is True,
@@ -193,13 +171,7 @@ def write_samples(path: Path, samples: Iterable[SubqSample]) -> None:
     lines = (
         json.dumps(sample.to_dict(), ensure_ascii=False) + "\n" for sample in samples
     )
-    replace_file(
-        path,
-        "".join(lines).encode(
-            "utf-8",
-            "replace",
-        ),
-    )
+    replace_file(path, "".join(lines).encode("utf-8", "replace"))
 
 
 def split_of(question: str, validation: float) -> Split:
@@ -209,8 +181,7 @@ def split_of(question: str, validation: float) -> Split:
     """
     words = " ".join(question.casefold().split())
     digest = hashlib.blake2b(
-        words.encode(errors="surrogatepass"),
-        digest_size=_BYTES,
+        words.encode(errors="surrogatepass"), digest_size=_BYTES
     ).digest()
     if int.from_bytes(digest) < validation * 256**_BYTES:
         return "validation"

@@ -73,10 +73,7 @@ def _to_subq_question(question: Question) -> SubqQuestion:
     if any(name not in paragraphs for name in names):
         raise IngestError(f"{question.id}: a step names no paragraph that supports it")
     return SubqQuestion(
-        "musique",
-        question,
-        tuple(paragraphs[name] for name in names),
-        subqueries,
+        "musique", question, tuple(paragraphs[name] for name in names), subqueries
     )
 
 
@@ -98,13 +95,7 @@ def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
                 )
             )
         else:
-            questions.append(
-                SubqQuestion(
-                    "hotpotqa",
-                    question,
-                    documents,
-                )
-            )
+            questions.append(SubqQuestion("hotpotqa", question, documents))
     return SubqSource(tuple(questions), training_set.passages)
 
 
@@ -222,20 +213,11 @@ def _document(name: str, text: str, term: str) -> Passage:
 
     An extractor takes a title for what the text is about.
     """
-    return Passage(
-        name,
-        text,
-        term if mentions(text, term) else "",
-    )
+    return Passage(name, text, term if mentions(text, term) else "")
 
 
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(
-        map(
-            stem,
-            content_words(text),
-        )
-    )
+    return frozenset(map(stem, content_words(text)))
 
 
 ReadyTriples = Mapping[tuple[str, str], list[list[str]]]
@@ -254,10 +236,7 @@ def ready_triples(files: Iterable[Path], on_bad: OnBad) -> ReadyTriples:
                     [fact.subject, fact.predicate, fact.object, file.name]
                     for fact in entry.facts.triples
                 ]
-                triples.setdefault(
-                    _content(entry.passage),
-                    rows,
-                )
+                triples.setdefault(_content(entry.passage), rows)
     return triples
 
 
@@ -269,13 +248,7 @@ def with_triples(
     for document in documents:
         rows = triples.get(_content(document))
         if rows:
-            document = replace(
-                document,
-                metadata={
-                    **document.metadata,
-                    STATED: rows,
-                },
-            )
+            document = replace(document, metadata={**document.metadata, STATED: rows})
         stating.append(document)
     return tuple(stating)
 

@@ -44,10 +44,7 @@ def triple_examples(files: Iterable[Path]) -> list[TripleExample]:
     """
     examples: dict[str, TripleExample] = {}
     for file in files:
-        first = next(
-            iter(read_records(file)),
-            None,
-        )
+        first = next(iter(read_records(file)), None)
         if first is not None and "input" in first:
             of_file = _prepared(file)
         else:
@@ -66,12 +63,7 @@ def _prepared(file: Path) -> Iterator[TripleExample]:
 
 def _gold(file: Path) -> Iterator[TripleExample]:
     for question in GOLD_TRIPLES.load(file):
-        title = str(
-            question.metadata.get(
-                "title",
-                "",
-            )
-        )
+        title = str(question.metadata.get("title", ""))
         triples = tuple(_readable(*triple) for triple in question.metadata["triples"])
         yield TripleExample(title, question.question, triples)
 
@@ -84,12 +76,7 @@ def split(
     for example in examples:
         place = (
             int(
-                hashlib.sha256(
-                    example.text.encode(
-                        "utf-8",
-                        "replace",
-                    )
-                ).hexdigest()[:8],
+                hashlib.sha256(example.text.encode("utf-8", "replace")).hexdigest()[:8],
                 16,
             )
             / 16**8
@@ -102,25 +89,14 @@ def write_examples(file: Path, examples: Iterable[TripleExample]) -> None:
     """Write examples as `triple_examples` and `ras-agent study extractors --gold` read them."""
     with file.open("w", encoding="utf-8") as out:
         for example in examples:
-            out.write(
-                json.dumps(
-                    asdict(example),
-                    ensure_ascii=False,
-                )
-                + "\n"
-            )
+            out.write(json.dumps(asdict(example), ensure_ascii=False) + "\n")
 
 
 def encode(
     example: TripleExample, text: TripleText, target_tokens: int
 ) -> EncodedExample:
     """Turn an example into tokens: the beginning of a text that is too long, and as many triples as fit."""
-    _, source = text.fitting(
-        titled_text(
-            example.title,
-            example.text,
-        )
-    )
+    _, source = text.fitting(titled_text(example.title, example.text))
     count = len(example.triples)
     target = text.target(example.triples)
     while len(target) > target_tokens and count:

@@ -111,10 +111,7 @@ def train(config: TriplesTrainingConfig) -> FitResult:
     from ras_agent.train.triples.trainable import TrainableTriples
 
     torch.manual_seed(config.seed)
-    train_part, held_out = split(
-        triple_examples(config.data),
-        config.held_out,
-    )
+    train_part, held_out = split(triple_examples(config.data), config.held_out)
     model, tokenizer = _first_model(config, train_part)
     text = TripleText(
         tokenizer,
@@ -128,10 +125,7 @@ def train(config: TriplesTrainingConfig) -> FitResult:
 
     def batches(epoch: int) -> BatchesByLength:
         return BatchesByLength(
-            train_part,
-            config.batch,
-            (config.seed, epoch),
-            in_tokens,
+            train_part, config.batch, (config.seed, epoch), in_tokens
         )
 
     def validate() -> dict[str, float]:
@@ -145,12 +139,7 @@ def train(config: TriplesTrainingConfig) -> FitResult:
 
     digests = {"texts": [file_sha256(file)[:12] for file in config.data]}
     result = fit(
-        trainable,
-        batches,
-        validate if held_out else None,
-        config,
-        config.out,
-        digests,
+        trainable, batches, validate if held_out else None, config, config.out, digests
     )
     if not result.main:
         return result
@@ -163,15 +152,9 @@ def train(config: TriplesTrainingConfig) -> FitResult:
         "what": "text-to-triples model",
         "made_by": "python -m ras_agent.train.triples.train",
         "data": [file.name for file in config.data],
-        "texts": {
-            "trained": len(train_part),
-            "held_out": len(held_out),
-        },
+        "texts": {"trained": len(train_part), "held_out": len(held_out)},
         "parameters": sum(weight.numel() for weight in model.parameters()),
-        "settings": {
-            **config.settings(),
-            **digests,
-        },
+        "settings": {**config.settings(), **digests},
         "result": asdict(result),
     }
     write_card(config.out, card)
@@ -185,14 +168,7 @@ def _first_model(
     if config.scratch:
         texts = [titled_text(example.title, example.text) for example in train_part]
         for example in train_part:
-            texts.append(
-                " ".join(
-                    map(
-                        " ".join,
-                        example.triples,
-                    )
-                )
-            )
+            texts.append(" ".join(map(" ".join, example.triples)))
         return new_model(
             config.scratch,
             texts,
@@ -217,25 +193,14 @@ def _first_model(
     else:
         task = "CAUSAL_LM"
     options = LoraConfig(
-        task_type=task,
-        r=config.lora,
-        lora_alpha=2 * config.lora,
-        lora_dropout=0.05,
+        task_type=task, r=config.lora, lora_alpha=2 * config.lora, lora_dropout=0.05
     )
     return get_peft_model(model, options), tokenizer
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and train."""
-    print_result(
-        train(
-            config_from(
-                TriplesTrainingConfig,
-                __doc__,
-                arguments,
-            )
-        )
-    )
+    print_result(train(config_from(TriplesTrainingConfig, __doc__, arguments)))
 
 
 if __name__ == "__main__":

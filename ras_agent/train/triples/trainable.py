@@ -26,11 +26,7 @@ class TrainableTriples(nn.Module):
     def loss(self, batch: Sequence[EncodedExample]) -> Tensor:
         """Return the mean cross-entropy of the targets' tokens."""
         loss: Tensor = self.model(
-            **model_inputs(
-                batch,
-                self._text,
-                next(self.parameters()).device,
-            )
+            **model_inputs(batch, self._text, next(self.parameters()).device)
         ).loss
         return loss
 
@@ -56,17 +52,10 @@ def model_inputs(
 
     def padded(lists: Sequence[Sequence[int]], value: int) -> Tensor:
         tensors = [torch.tensor(row) for row in lists]
-        return pad_sequence(
-            tensors,
-            batch_first=True,
-            padding_value=value,
-        ).to(device)
+        return pad_sequence(tensors, batch_first=True, padding_value=value).to(device)
 
     return {
-        "input_ids": padded(
-            rows,
-            text.tokenizer.pad_token_id or 0,
-        ),
+        "input_ids": padded(rows, text.tokenizer.pad_token_id or 0),
         "attention_mask": padded(masks, 0),
         "labels": padded(labels, _IGNORED),
     }

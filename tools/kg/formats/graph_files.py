@@ -80,12 +80,7 @@ class NodesAndEdges:
         relation = values[key] if key else _RELATED
         if relation.isupper():  # as Neo4j's types are written
             relation = relation.lower()
-        edge = Edge(
-            head=head,
-            relation=_words(relation),
-            tail=tail,
-            place=place,
-        )
+        edge = Edge(head=head, relation=_words(relation), tail=tail, place=place)
         self.edges.append(edge)
 
 
@@ -297,11 +292,7 @@ def _table(path: Path, label: str) -> _Table:
         elif any(map(str.strip, row)):
             values = dict(zip(header, row, strict=True))
             rows.append((place, values))
-    return _Table(
-        header=header,
-        rows=rows,
-        skipped=skipped,
-    )
+    return _Table(header=header, rows=rows, skipped=skipped)
 
 
 def _problem_of(row: list[str] | csv.Error, header: Sequence[str]) -> str:

@@ -148,9 +148,7 @@ def _rdf(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
 
 def _statement_of(quad: Any) -> Statement:
     return Statement(
-        _term_of(quad.subject),
-        _term_of(quad.predicate),
-        _term_of(quad.object),
+        _term_of(quad.subject), _term_of(quad.predicate), _term_of(quad.object)
     )
 
 

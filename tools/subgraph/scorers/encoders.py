@@ -91,19 +91,11 @@ class PathHead:
 
     def question(self, vectors: Floats) -> Floats:
         """Map the encoder's vectors of questions to unit vectors (n, d)."""
-        return _map_vectors(
-            vectors,
-            self.question_down,
-            self.question_up,
-        )
+        return _map_vectors(vectors, self.question_down, self.question_up)
 
     def text(self, vectors: Floats) -> Floats:
         """Map the encoder's vectors of facts and paths to unit vectors (n, d)."""
-        return _map_vectors(
-            vectors,
-            self.text_down,
-            self.text_up,
-        )
+        return _map_vectors(vectors, self.text_down, self.text_up)
 
     def check(self, embedder: Embedder) -> None:
         """Raise WeightsError for an encoder that the head was not trained over."""
@@ -122,10 +114,7 @@ class PathHead:
         from safetensors.numpy import save_file
 
         folder = Path(folder)
-        folder.mkdir(
-            parents=True,
-            exist_ok=True,
-        )
+        folder.mkdir(parents=True, exist_ok=True)
         save_file(
             {part: np.ascontiguousarray(getattr(self, part)) for part in PARTS},
             folder / _WEIGHTS,
@@ -137,13 +126,7 @@ class PathHead:
             "about": self.about,
         }
         (folder / _ABOUT).write_text(
-            json.dumps(
-                about,
-                indent=2,
-                ensure_ascii=False,
-            )
-            + "\n",
-            "utf-8",
+            json.dumps(about, indent=2, ensure_ascii=False) + "\n", "utf-8"
         )
 
     @classmethod
@@ -179,19 +162,13 @@ class PathHead:
                 f"{folder / _WEIGHTS}: its weights do not fit together: train it anew"
             )
         return cls(
-            str(about["embedder"]),
-            **weights,
-            about=dict(about.get("about") or {}),
+            str(about["embedder"]), **weights, about=dict(about.get("about") or {})
         )
 
 
 def _map_vectors(vectors: Floats, down: Floats, up: Floats) -> Floats:
     moved = vectors + (vectors @ down) @ up
-    lengths = np.linalg.norm(
-        moved,
-        axis=1,
-        keepdims=True,
-    )
+    lengths = np.linalg.norm(moved, axis=1, keepdims=True)
     result: Floats = (moved / np.maximum(lengths, 1e-12)).astype(np.float32)
     return result
 
@@ -242,9 +219,7 @@ class CrossEncoderScorer:
                 (encodable(plain_name(question)), encodable(text)) for text in texts
             ]
             values = self._model.predict(
-                pairs,
-                batch_size=self._batch_size,
-                show_progress_bar=False,
+                pairs, batch_size=self._batch_size, show_progress_bar=False
             )
         return Scored(np.asarray(values, dtype=np.float32).reshape(len(texts)))
 
@@ -255,11 +230,7 @@ def _load_model(path: str) -> Any:
     except ImportError as error:
         raise MissingExtra("a cross-encoder", "embeddings") from error
     try:
-        return CrossEncoder(
-            path,
-            num_labels=1,
-            model_kwargs={"use_safetensors": True},
-        )
+        return CrossEncoder(path, num_labels=1, model_kwargs={"use_safetensors": True})
     except (OSError, ValueError) as error:
         raise WeightsError(
             f"the cross-encoder {path!r} cannot be loaded ({str(error).splitlines()[0]}): "

@@ -102,9 +102,7 @@ class LLMScorer:
 
         def render(part: range) -> Request:
             turns = share_turns(
-                self._prompt,
-                question,
-                [texts[place] for place in part],
+                self._prompt, question, [texts[place] for place in part]
             )
             return Request(turns, max_tokens=MOST_TOKENS)
 
@@ -113,13 +111,7 @@ class LLMScorer:
             try:
                 if len(part_shares) < len(part):
                     missing = f"it scores {len(part_shares)} of {len(part)} candidates"
-                    reply = yield repair(
-                        request,
-                        reply,
-                        self._repair,
-                        missing,
-                        _FORM,
-                    )
+                    reply = yield repair(request, reply, self._repair, missing, _FORM)
                     part_shares |= read_shares(reply.text, len(part))
             finally:
                 weight = len(part) / len(texts)
@@ -132,30 +124,13 @@ class LLMScorer:
             if len(part_shares) < len(part):
                 missing = f"{len(part) - len(part_shares)} of {len(part)} facts have no score, even after a repair"
                 failures.append(
-                    Failure(
-                        "scorer",
-                        missing,
-                        current_ledger().hop,
-                        reply.text[:500],
-                    )
+                    Failure("scorer", missing, current_ledger().hop, reply.text[:500])
                 )
 
         try:
-            yield from in_parts(
-                self._chat,
-                range(len(texts)),
-                render,
-                _halves,
-                read,
-            )
+            yield from in_parts(self._chat, range(len(texts)), render, _halves, read)
         except (BudgetExceeded, ModelCallError) as error:
-            failures.append(
-                Failure(
-                    "scorer",
-                    str(error),
-                    current_ledger().hop,
-                )
-            )
+            failures.append(Failure("scorer", str(error), current_ledger().hop))
         return shares, failures
 
 
@@ -166,10 +141,7 @@ def share_turns(
     lines = "\n".join(
         f"{number}. {as_line(text)}" for number, text in enumerate(candidates, 1)
     )
-    return prompt.fill(
-        question=as_data(question),
-        candidates=lines,
-    )
+    return prompt.fill(question=as_data(question), candidates=lines)
 
 
 def _halves(part: range) -> tuple[range, ...]:

@@ -84,12 +84,7 @@ def _tuned_encoder(models: ScorerModels, _: Scorers) -> Scorer:
 
 
 def _graph_vectors(models: ScorerModels, _: Scorers) -> Scorer:
-    graph = _require(
-        "kg",
-        models.graph,
-        "graph",
-        "a graph made from a KGIndex",
-    )
+    graph = _require("kg", models.graph, "graph", "a graph made from a KGIndex")
     return GraphVectorScorer(
         graph, models.embedder if isinstance(models.embedder, Embedder) else None
     )
@@ -98,10 +93,7 @@ def _graph_vectors(models: ScorerModels, _: Scorers) -> Scorer:
 def _reranker(models: ScorerModels, _: Scorers) -> Scorer:
     return CrossEncoderScorer(
         _require(
-            "rerank",
-            models.reranker,
-            "reranker",
-            "a cross-encoder's name or folder",
+            "rerank", models.reranker, "reranker", "a cross-encoder's name or folder"
         )
     )
 

@@ -20,11 +20,12 @@ from ras_agent.prompts import (
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import EvidenceLayout, Plan, Step
 from ras_agent.tools.chat.call import Reply, Request
-from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted
+from ras_agent.tools.chat.client import ChatSettings
+from ras_agent.tools.chat.dialogue import Dialogue, fitted
 from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.thoughts import spoken_span, without_thinking
 from ras_agent.tools.chat.window import estimate_turns
+from ras_agent.tools.plan.chat_planner import ChatPlanner
 from ras_agent.tools.plan.dialects import Dialect, Reading, dialect, search_list
 from ras_agent.tools.plan.grammar import copies_example, ended
 from ras_agent.tools.plan.transcript import Transcript, Turns, new_notes
@@ -35,7 +36,7 @@ _DIGEST_TOKENS = 128
 THINKING = tags("think")
 
 
-class DialoguePlanner:
+class DialoguePlanner(ChatPlanner):
     """Planner on a chat model that speaks a dialect: its own words and what its searches found, in one dialogue.
 
     An answer of the model's own ends its search, and is the plan's `answer`.
@@ -68,7 +69,7 @@ class DialoguePlanner:
             before, behind = row.around
             around = (before.lstrip(), behind.rstrip())
             row = replace(row, rendering="turns", around=around)
-        self._chat = as_chat(model, settings)
+        super().__init__(model, settings)
         self._dialect = row
         self._layout = layout
         self._task = task
@@ -77,24 +78,10 @@ class DialoguePlanner:
         self._repair = load("repair", prompts_dir)
         self._digest = load(row.digest, prompts_dir) if row.digest else None
 
-    @property
-    def name(self) -> str:
-        return self._chat.name
-
-    def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        """Return the next action. Raises ParseError if neither the first reply nor the second states one."""
-        return converse(self._chat, self.dialogue(question, graph, steps))
-
-    async def aplan(
-        self, question: str, graph: QuestionGraph, steps: Sequence[Step]
-    ) -> Plan:
-        """Do the same as `plan`, for coroutines."""
-        return await aconverse(self._chat, self.dialogue(question, graph, steps))
-
     def dialogue(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Dialogue[Plan]:
-        """Ask for the next action, as `plan` does."""
+        """Ask for the next action in the model's dialect."""
         row = self._dialect
         transcript = yield from self._so_far(question, graph, steps)
 

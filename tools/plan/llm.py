@@ -29,11 +29,12 @@ from ras_agent.text.unusable import copies
 from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted
+from ras_agent.tools.chat.dialogue import Dialogue, fitted
 from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.form import FormUse
 from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import estimate_turns
+from ras_agent.tools.plan.chat_planner import ChatPlanner
 from ras_agent.tools.plan.dialects import (
     OWN,
     Dialect,
@@ -56,8 +57,10 @@ MAX_TOKENS = 2048
 """The most tokens of a reply, of a model that writes no thoughts."""
 
 
-class LLMPlanner:
+class LLMPlanner(ChatPlanner):
     """Planner on a chat model.
+
+    After the first search, a model that wants no retrieval is taken to find the facts sufficient.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     few_shot: whether worked examples come before the question.
@@ -91,7 +94,7 @@ class LLMPlanner:
         settings: ChatSettings | None = None,
         form: FormUse = "auto",
     ) -> None:
-        self._chat = as_chat(model, settings)
+        super().__init__(model, settings)
         self._by_need = ByNeed.load(
             "plan",
             prompts_dir,
@@ -113,23 +116,6 @@ class LLMPlanner:
             prompts_dir=prompts_dir,
         )
 
-    @property
-    def name(self) -> str:
-        return self._chat.name
-
-    def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        """Return the next action. Raises ParseError if neither the first reply nor the second states one.
-
-        After the first search, a model that wants no retrieval is taken to find the facts sufficient.
-        """
-        return converse(self._chat, self._dialogue(question, graph, steps))
-
-    async def aplan(
-        self, question: str, graph: QuestionGraph, steps: Sequence[Step]
-    ) -> Plan:
-        """Do the same as `plan`, for coroutines."""
-        return await aconverse(self._chat, self._dialogue(question, graph, steps))
-
     def _dialect_found(self, steps: Sequence[Step]) -> Dialect | None:
         """Return the dialect in which this planner has asked in this run; None for this project's own form."""
         if not self._finds_dialect:
@@ -139,9 +125,10 @@ class LLMPlanner:
                 return dialect(step.dialogue.form)
         return None
 
-    def _dialogue(
+    def dialogue(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Dialogue[Plan]:
+        """Ask for the next action, in the dialect of the model once it is known."""
         if (row := self._dialect_found(steps)) is not None:
             return (yield from self._in_dialect(row).dialogue(question, graph, steps))
         asking = self._by_need.asking()

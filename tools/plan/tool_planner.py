@@ -18,12 +18,13 @@ from ras_agent.protocols import Planner
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Plan, Step
 from ras_agent.tools.chat.call import Reply, Request
-from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted
+from ras_agent.tools.chat.client import ChatSettings
+from ras_agent.tools.chat.dialogue import Dialogue, fitted
 from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.models import with_tools
 from ras_agent.tools.chat.thoughts import after_thoughts, without_thinking
 from ras_agent.tools.chat.tool_calls import calls_in_text, tool_named
+from ras_agent.tools.plan.chat_planner import ChatPlanner
 from ras_agent.tools.plan.dialects import TOOL_JSON, read_own, read_react, read_tags
 from ras_agent.tools.plan.grammar import REPLY_FORM, copies_example
 from ras_agent.tools.plan.graph_tools import (
@@ -73,7 +74,7 @@ class _Move:
         return ToolCall(self.tool, arguments, name)
 
 
-class LLMToolPlanner:
+class LLMToolPlanner(ChatPlanner):
     """Planner on a chat model that can call tools.
 
     The model's replies and calls stay in its dialogue in its own words, with its own ids: each prompt begins with the
@@ -95,30 +96,17 @@ class LLMToolPlanner:
         settings: ChatSettings | None = None,
     ) -> None:
         """Raises SettingsError for a model that cannot call tools."""
-        self._chat = as_chat(model, settings)
+        super().__init__(model, settings)
         with_tools(self._chat.model, _TOOLS)
         self._prompt = load("react", prompts_dir)
         self._repair = load("repair", prompts_dir)
         self._task = task
         self._keeps_thoughts = keeps_thoughts
 
-    @property
-    def name(self) -> str:
-        return self._chat.name
-
-    def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        """Return the next search, or the end. Raises ParseError for a model that calls no tool when asked twice."""
-        return converse(self._chat, self._dialogue(question, graph, steps))
-
-    async def aplan(
-        self, question: str, graph: QuestionGraph, steps: Sequence[Step]
-    ) -> Plan:
-        """Do the same as `plan`, for coroutines."""
-        return await aconverse(self._chat, self._dialogue(question, graph, steps))
-
-    def _dialogue(
+    def dialogue(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Dialogue[Plan]:
+        """Ask for calls of tools until one is a search, or the end."""
         passages_by_id = {
             hit.passage.id: hit.passage for step in steps for hit in step.hits
         }
@@ -129,9 +117,8 @@ class LLMToolPlanner:
         def render(room: int) -> Request:
             nonlocal transcript
             transcript = transcript.fitting(room, self._chat.sizes.window)
-            return Request(
-                transcript.turns, tools=_TOOLS
-            )  # the same at each call: they are a part of the prompt
+            # the same at each call: they are a part of the prompt
+            return Request(transcript.turns, tools=_TOOLS)
 
         while True:
             request, reply = yield from self._asked(render)

@@ -136,7 +136,7 @@ class ExampleMaker:
         if self._pruner is not None:
             graph = self._pruner.prune(sample.question, graph, steps)
         if sample.kind == "plan":
-            request = _first(self._planner._dialogue(sample.question, graph, steps))
+            request = _first(self._planner.dialogue(sample.question, graph, steps))
         else:
             passages = tuple(
                 {

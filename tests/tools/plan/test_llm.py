@@ -317,7 +317,7 @@ def test_hostile_facts_and_questions_cannot_speak_the_grammar(
     fact = Triple(text, text, text, (Source("p1"),))
     steps = (Step(1, "first search", new_triple_ids=(fact.id,)),)
     request = next(
-        LLMPlanner(_never_called())._dialogue(question, QuestionGraph((fact,)), steps)
+        LLMPlanner(_never_called()).dialogue(question, QuestionGraph((fact,)), steps)
     )
     turn = request.turns[-1].text
     assert parse_plan(turn).subquery == "first search"
@@ -342,7 +342,7 @@ def asked_with(
     planner = LLMPlanner(
         _never_called(), layout=layout, settings=ChatSettings(context_window=window)
     )
-    return next(planner._dialogue("Where?", graph, steps))
+    return next(planner.dialogue("Where?", graph, steps))
 
 
 def test_each_layout_shows_a_search_its_own_way() -> None:

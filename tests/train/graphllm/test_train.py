@@ -329,12 +329,12 @@ def test_planner_and_answerer_ask_with_the_prompts_and_graphs_of_the_training(
     for sample in read_samples(config.data, "validation"):
         graph, steps = sample.as_run()
         passages = [hit.passage for step in steps for hit in step.hits]
-        given = (graph, steps) if sample.kind == "plan" else (graph, passages, steps)
-        role: Any = planner if sample.kind == "plan" else answerer
-        request, example = (
-            next(role._dialogue(sample.question, *given)),
-            maker.example(sample),
-        )
+        if sample.kind == "plan":
+            dialogue = planner.dialogue(sample.question, graph, steps)
+        else:
+            dialogue = answerer._dialogue(sample.question, graph, passages, steps)
+        request = next(dialogue)
+        example = maker.example(sample)
         assert request.turns == example.turns
         assert tuple(
             tuple((fact.subject, fact.predicate, fact.object) for fact in facts)

@@ -1,0 +1,38 @@
+"""The part that all planners on chat models share: a dialogue with the model ends in the next action."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Plan, Step
+from ras_agent.tools.chat.client import ChatSettings, as_chat
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse
+
+
+class ChatPlanner(ABC):
+    """Planner whose dialogue with a chat model ends in the next action."""
+
+    def __init__(self, model: object, settings: ChatSettings | None) -> None:
+        self._chat = as_chat(model, settings)
+
+    @property
+    def name(self) -> str:
+        return self._chat.name
+
+    def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
+        """Return the next action. Raises ParseError if neither the first reply nor the second states one."""
+        return converse(self._chat, self.dialogue(question, graph, steps))
+
+    async def aplan(
+        self, question: str, graph: QuestionGraph, steps: Sequence[Step]
+    ) -> Plan:
+        """Do the same as `plan`, for coroutines."""
+        return await aconverse(self._chat, self.dialogue(question, graph, steps))
+
+    @abstractmethod
+    def dialogue(
+        self, question: str, graph: QuestionGraph, steps: Sequence[Step]
+    ) -> Dialogue[Plan]:
+        """Ask the model for the next action."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -14,26 +15,25 @@ from ras_agent.tools.chat.runnables import (
 from ras_agent.tools.chat.secrets import URL_ATTRIBUTES, printable
 
 _SAMPLING_ATTRIBUTES = (
-    *(
-        "temperature",
-        "top_p",
-        "top_k",
-        "n",
-        "seed",
-        "stop",
-        "stop_sequences",
-        "max_tokens",
-        "max_completion_tokens",
-    ),
-    *(
-        "num_predict",
-        "num_ctx",
-        "frequency_penalty",
-        "presence_penalty",
-        "repeat_penalty",
-        "reasoning_effort",
-    ),
-    *("reasoning", "thinking", "model_kwargs", "extra_body"),
+    "temperature",
+    "top_p",
+    "top_k",
+    "n",
+    "seed",
+    "stop",
+    "stop_sequences",
+    "max_tokens",
+    "max_completion_tokens",
+    "num_predict",
+    "num_ctx",
+    "frequency_penalty",
+    "presence_penalty",
+    "repeat_penalty",
+    "reasoning_effort",
+    "reasoning",
+    "thinking",
+    "model_kwargs",
+    "extra_body",
 )
 
 
@@ -67,11 +67,17 @@ def _own_names(model: Any) -> list[str]:
 
 
 def _own_name(model: Any) -> str:
-    for attribute in ("model_name", "model", "model_id", "name"):
+    stated = _first_text(model, ("model_name", "model", "model_id", "name"))
+    return stated or type(model).__name__
+
+
+def _first_text(model: Any, attributes: Sequence[str]) -> str:
+    """Return the first of a model's attributes that is a text, without secrets; "" for none."""
+    for attribute in attributes:
         value = getattr(model, attribute, None)
         if isinstance(value, str) and value:
             return printable(value)
-    return type(model).__name__
+    return ""
 
 
 def endpoint_of(model: Any) -> str:
@@ -81,11 +87,9 @@ def endpoint_of(model: Any) -> str:
     """
     models = chat_models_in(model)
     first = models[0] if models else model
-    for attribute in URL_ATTRIBUTES:
-        value = getattr(first, attribute, None)
-        if isinstance(value, str) and value:
-            return f"{printable(value)}#{model_name(first)}"
-    return f"{type(first).__name__}#{model_name(first)}"
+    address = _first_text(first, URL_ATTRIBUTES)
+    place = address or type(first).__name__
+    return f"{place}#{model_name(first)}"
 
 
 def sampling_parameters(model: Any, *, where: bool = True) -> dict[str, Any]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from ras_agent.tools.chat.runnables import changed, chat_models_in
+from ras_agent.tools.chat.runnables import changed, chat_models_in, class_names
 
 OPENAI_LIMITS = ("max_completion_tokens", "max_tokens")
 """How a request in OpenAI's protocol limits its reply, the newer name first"""
@@ -28,20 +27,19 @@ def capped(model: Any, most: int | None, refused: Collection[str] = ()) -> Any:
 
 def _capped(model: Any, most: int | None, refused: Collection[str]) -> Any:
     fields = getattr(type(model), "model_fields", {})
-    name = next((name for name in _FIELDS if name in fields), "")
-    if not name:
+    own_fields = [name for name in _FIELDS if name in fields]
+    if not own_fields:
         return model
-    own = getattr(model, name)
+    field = own_fields[0]
+    least = _least(most, getattr(model, field))
+    update: dict[str, Any] = {}
     if "limit_name" in fields:  # the model of this package
-        update = {
-            "max_tokens": _least(most, own),
-            "limit_name": _name_sent(model.base_url, refused),
-        }
+        update["limit_name"] = _name_sent(model.base_url, refused)
+        update[field] = least
     elif _is_chat_openai(model):
         update = _openai_update(model, most, refused)
-    else:
-        least = _least(most, own)
-        update = {name: least} if least else {}
+    elif least is not None:
+        update[field] = least
     return model.model_copy(update=update) if update else model
 
 
@@ -56,9 +54,12 @@ def _openai_update(
     client = getattr(model, "root_client", None)
     address = getattr(client, "base_url", None) or model.openai_api_base
     sent = _name_sent(str(address or ""), refused)
-    if sent == _OLDER:
+    newer = None
+    if sent == _NEWER:
+        newer = least
+    elif sent == _OLDER:
         body[_OLDER] = least
-    return {"max_tokens": least if sent == _NEWER else None, "extra_body": body or None}
+    return {"max_tokens": newer, "extra_body": body or None}
 
 
 def _least(*limits: object) -> int | None:
@@ -69,13 +70,13 @@ def _least(*limits: object) -> int | None:
 
 def _name_sent(url: str, refused: Collection[str]) -> str:
     """Return the name by which a request to an address limits its reply; "" where both are refused."""
-    return next((name for name in _names_at(url) if name not in refused), "")
-
-
-@lru_cache(maxsize=256)
-def _names_at(url: str) -> tuple[str, ...]:
-    """Return the names of the limit in the order in which to try them at an address."""
-    return OPENAI_LIMITS if is_openai(url) else OPENAI_LIMITS[::-1]
+    names = OPENAI_LIMITS
+    if not is_openai(url):
+        names = OPENAI_LIMITS[::-1]
+    for name in names:
+        if name not in refused:
+            return name
+    return ""
 
 
 def is_openai(url: str) -> bool:
@@ -88,15 +89,19 @@ def longest_reply(model: Any) -> int | None:
     """Return the most tokens that requests of a chat model allow a reply; None for any number."""
     stated = []
     for one in chat_models_in(model):
-        stated += [getattr(one, name, None) for name in _FIELDS]
         body = getattr(one, "extra_body", None) or {}
+        stated += [getattr(one, name, None) for name in _FIELDS]
         stated += [body.get(name) for name in OPENAI_LIMITS]
-    return max((one for one in stated if isinstance(one, int)), default=None)
+    limits = [limit for limit in stated if isinstance(limit, int)]
+    return max(limits, default=None)
 
 
 def limits_sent(model: Any) -> set[str]:
     """Return the names by which requests of a chat model limit their replies, of those in OpenAI's protocol."""
-    return {name for one in chat_models_in(model) for name in _limits_of(one)}
+    names: set[str] = set()
+    for one in chat_models_in(model):
+        names.update(_limits_of(one))
+    return names
 
 
 def _limits_of(model: Any) -> Iterator[str]:
@@ -112,4 +117,4 @@ def _limits_of(model: Any) -> Iterator[str]:
 
 
 def _is_chat_openai(model: Any) -> bool:
-    return any(base.__name__ == "ChatOpenAI" for base in type(model).__mro__)
+    return "ChatOpenAI" in class_names(model)

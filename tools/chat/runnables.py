@@ -190,6 +190,11 @@ def _listed(value: Any) -> tuple[Any, ...]:
     )
 
 
+def class_names(thing: object) -> frozenset[str]:
+    """Return the names of an object's class and of its bases, by which classes of packages that may be missing are known."""
+    return frozenset(base.__name__ for base in type(thing).__mro__)
+
+
 def _is(thing: object, *names: str) -> bool:
     """Return whether an object is of a class of LangChain, by its name: nothing is imported to find out."""
     kind: Any = type(thing)  # mypy takes no class for hashable

@@ -16,6 +16,7 @@ from typing import Any
 from ras_agent.prompts import Turn
 from ras_agent.text.tokens import estimate_tokens, most_tokens
 from ras_agent.tools.chat.retry import causes
+from ras_agent.tools.chat.runnables import class_names
 
 UNKNOWN_WINDOW = 32_768
 """The window of a model of which nothing is known, in tokens. A server with less says so, and is believed."""
@@ -219,8 +220,7 @@ def is_overflow(error: BaseException | None) -> bool:
         status = getattr(link, "status_code", None)
         if status in _OTHER_REASONS:
             return False
-        names = [base.__name__ for base in type(link).__mro__]
-        if "ContextOverflowError" in names or status == _TOO_LARGE:
+        if "ContextOverflowError" in class_names(link) or status == _TOO_LARGE:
             return True
         # clients that hold the server's own error say less of it in their messages
         said = f"{link} ; {getattr(link, 'body', '')}"

@@ -150,9 +150,8 @@ class NumberedEvidence:
         for number, fact in enumerate(self.facts, start=first):
             if any(is_person(source.extractor) for source in fact.sources):
                 stated.append(number_text(number))
-        keys = {
-            fact.key for fact in self.facts
-        }  # a person may have added it again, or changed only its writing
+        # a person may have added it again, or changed only its writing
+        keys = {fact.key for fact in self.facts}
         ruled_out = [fact_line(fact) for fact in overruled() if fact.key not in keys]
         sentences = []
         if stated:

@@ -32,6 +32,7 @@ from ras_agent.tools.chat.thoughts import spoken_span, without_thinking
 _ANSWER = re.compile(rf"{ANSWER.live}|{ANSWER_HEADING.live}", FLAGS)
 _OPENING_TAG = re.compile(rf"<({'|'.join(WRAPPING_TAGS)})(?:\s[^<>]*+)?+>", FLAGS)
 _CLOSING_TAG = re.compile(rf"</(?:{'|'.join(WRAPPING_TAGS)})\s*+>", FLAGS)
+# the others may hold a whole reply
 _ANSWER_TAGS = (
     "answer",
     "finalanswer",
@@ -39,7 +40,7 @@ _ANSWER_TAGS = (
     "answertext",
     "ans",
     "final",
-)  # the others may hold a whole reply
+)
 _LABEL_AGAIN = re.compile(
     rf"\A(?:[\s*_`]*+(?:{INLINE_ANSWER.live}|(?:final|short)\s++answer\s*+:|"
     r"(?:response|final|result|output|reply)\s*+[:：]|"
@@ -95,13 +96,11 @@ _CITING = re.compile(
     r"\[\^(\d{1,4})\]|\[\[(\d{1,4})\]\](?:\([^()\s]*+\))?+|【(\d{1,4})†[^【】\n]{0,60}+】|\[(\d{1,4})\]\([#/h][^()\s]*+\)"
 )
 _LINK = re.compile(r"\[([^\[\]\n]{1,200}+)\]\((?:https?:/)?+[#/][^()\s]*+\)")
-_HOPE = re.compile(
-    r"\.?\s++I hope (?:it|this) is correct\W*\Z", re.IGNORECASE
-)  # Minerva's last words
+# Minerva's last words
+_HOPE = re.compile(r"\.?\s++I hope (?:it|this) is correct\W*\Z", re.IGNORECASE)
 _MATHS = re.compile(r"\\[()\[\]]")
-_ANGLES = re.compile(
-    r"\A<([^<>/\n]+)>"
-)  # around the answer, as the instructions show it
+# around the answer, as the instructions show it
+_ANGLES = re.compile(r"\A<([^<>/\n]+)>")
 _UNKNOWN_WORD = str(UNKNOWN).strip("[]")
 # the word alone in its capitals, but not as it is in data, where it has look-alikes of brackets
 _ABSTAINS = re.compile(rf"\W*(?i:{UNKNOWN.live})|[^\w‹›]*+{_UNKNOWN_WORD}[^\w‹›]*+\Z")

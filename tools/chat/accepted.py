@@ -105,9 +105,8 @@ class Accepted:
                 if not part and not guess:
                     raise
                 self._known.refused.add(part or guess)
-                if (
-                    part in self._sent(asked, options | form).parts
-                ):  # no copy can be made that leaves it out
+                # no copy can be made that leaves it out
+                if part in self._sent(asked, options | form).parts:
                     raise
             else:
                 self._has_replied = True

@@ -20,7 +20,12 @@ from ras_agent.tools.chat.endings import reason_in
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply, in_shared_loop
 from ras_agent.tools.chat.reading import bounded, text_of
 from ras_agent.tools.chat.retry import causes
-from ras_agent.tools.chat.runnables import chat_models_in, our_model, plays_a_model
+from ras_agent.tools.chat.runnables import (
+    chat_models_in,
+    class_names,
+    our_model,
+    plays_a_model,
+)
 from ras_agent.tools.chat.secrets import HeldSecrets, secrets_of
 
 _LOOP_IS_OVER = "Event loop is closed"
@@ -163,34 +168,24 @@ def _malformed_replies_named(model: Any) -> Iterator[None]:
     try:
         yield
     except _UNREADABLE as error:
-        if (
-            not _is_chat_openai(model)
-            or _NO_STREAM in str(error)
-            or isinstance(error, json.JSONDecodeError)
-        ):
+        is_named = _NO_STREAM in str(error) or isinstance(error, json.JSONDecodeError)
+        if is_named or not _is_chat_openai(model):
             raise
-        reason = (
-            error.args[0] if error.args else str(error)
-        )  # pydantic's has no arguments
+        # pydantic's has no arguments
+        reason = error.args[0] if error.args else str(error)
+        kind: type[Exception] = BrokenReply
+        message = f"the reply does not have the form of one: {reason}"
         if isinstance(reason, Mapping):
-            kind = (
-                RefusedReply
-                if reason.get("code") == "insufficient_quota"
-                else BrokenReply
-            )
-            raise kind(
-                f"the server replied with an error: {reason.get('message', reason)}"
-            ) from error
-        raise BrokenReply(
-            f"the reply does not have the form of one: {reason}"
-        ) from error
+            said = reason.get("message", reason)
+            message = f"the server replied with an error: {said}"
+            if reason.get("code") == "insufficient_quota":
+                kind = RefusedReply
+        raise kind(message) from error
 
 
 def _is_chat_openai(model: Any) -> bool:
-    kinds = [
-        base.__name__ for one in chat_models_in(model) for base in type(one).__mro__
-    ]
-    return "BaseChatOpenAI" in kinds
+    kinds = map(class_names, chat_models_in(model))
+    return any("BaseChatOpenAI" in names for names in kinds)
 
 
 def graph_of(model: Any, request: Request) -> dict[str, Any]:

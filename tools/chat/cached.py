@@ -104,14 +104,12 @@ class Cached:
             raise await asyncio.to_thread(self._not_recorded, slot)
         try:
             reply = await self._model.ask(request, deadline)
-        except (
-            PromptTooLong
-        ):  # kept, as a replayed run asks for the same prompts as the first
+        except PromptTooLong:
+            # kept, as a replayed run asks for the same prompts as the first
             await asyncio.to_thread(slot.put, {_REFUSED: self._sizes.window})
             raise
-        except (
-            ModelCallError
-        ) as error:  # kept only for replays: a run that goes on asks again
+        except ModelCallError as error:
+            # kept only for replays: a run that goes on asks again
             await asyncio.to_thread(slot.of_failure.put, {FAILED: str(error)})
             raise
         await asyncio.to_thread(slot.put, _to_json(reply))

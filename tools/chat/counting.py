@@ -103,9 +103,8 @@ def _handler() -> Any:
             self._begin(prompts, run_id, about)
 
         def _begin(self, texts: list[str], run_id: UUID, about: dict[str, Any]) -> None:
-            if (
-                _counter.get() is not None
-            ):  # else this handler came down from a caller further up
+            # else this handler came down from a caller further up
+            if _counter.get() is not None:
                 metadata = about.get("metadata") or {}
                 self._open[run_id] = _opened(
                     texts, str(metadata.get("ls_model_name") or "unknown model")

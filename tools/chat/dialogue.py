@@ -197,9 +197,8 @@ def converse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int) -> 
     ) as pool:
         running = []
         for dialogue in dialogues:
-            context = (
-                copy_context()
-            )  # holds the ledger and LangChain's callbacks; each thread needs its own
+            # holds the ledger and LangChain's callbacks; each thread needs its own
+            context = copy_context()
             running.append(pool.submit(context.run, converse, chat, dialogue))
         return [future.result() for future in running]
 

@@ -39,6 +39,7 @@ MOST_BYTES_OF_VECTORS = 8 * MOST_BYTES
 """The largest reply of an embedder: a thousand texts have some ten million digits."""
 
 _LIST_WITHIN = 10.0  # seconds
+# what servers have for a finish reason in pieces before the last
 _NOT_ENDED = (
     None,
     "",
@@ -46,7 +47,7 @@ _NOT_ENDED = (
     "none",
     False,
     0,
-)  # what servers have for a finish reason in pieces before the last
+)
 _NOT_FOUND = 404
 _VERSION = re.compile(r"/v\d")
 # the end of an address that somebody has copied whole
@@ -54,9 +55,8 @@ _OWN_PATH = re.compile(
     r"/chat/completions\Z|(?<=/v1)/(?:chat|models|completions|responses|embeddings)\Z"
 )
 _BOM = b"\xef\xbb\xbf"
-_AFTER_THE_END = (
-    5.0  # seconds in which a stream may tell its usage after its last piece
-)
+# seconds in which a stream may tell its usage after its last piece
+_AFTER_THE_END = 5.0
 _TO_END = 2.0  # seconds that the end of the process waits for connections to close
 
 
@@ -280,9 +280,8 @@ class Endpoint:
                 f"the reply is not one of HTTP: {error.message}"
             ) from error
         except (aiohttp.ClientError, OSError) as error:
-            if isinstance(
-                error, TimeoutError
-            ):  # as all of asyncio's; this client's says more than is told
+            # as all of asyncio's; this client's says more than is told
+            if isinstance(error, TimeoutError):
                 raise TimeoutError(
                     f"no whole reply within {seconds:g} seconds"
                     if seconds

@@ -21,6 +21,7 @@ from ras_agent.events import WaitingForModel, emit, streaming
 from ras_agent.tools.chat.call import Model, Reply, Request
 from ras_agent.tools.chat.deadline import Clock, Deadline, Turn
 from ras_agent.tools.chat.rates import Booking, LastMinute, Rates
+from ras_agent.tools.chat.runnables import class_names
 from ras_agent.tools.chat.window import USUAL_REPLY, estimate_turns
 
 _SAY_EVERY = 2.0  # seconds that a call waits before a stream of the run says so, and between two such events
@@ -41,9 +42,8 @@ class _Call:
     """Call that waits for its slot, or that was sent."""
 
     deadline: Deadline
-    ticket: Future[None] = field(
-        default_factory=Future
-    )  # threads and coroutines wait in one queue
+    # threads and coroutines wait in one queue
+    ticket: Future[None] = field(default_factory=Future)
     has_slot: bool = False
 
     @property
@@ -250,8 +250,7 @@ class Limiter:
 
 def _is_timeout(error: BaseException) -> bool:
     """Return whether a client has waited in vain."""
-    names = {base.__name__ for base in type(error).__mro__}
-    return not _TIMEOUTS.isdisjoint(names)
+    return not _TIMEOUTS.isdisjoint(class_names(error))
 
 
 _limiters: dict[str, Limiter] = {}

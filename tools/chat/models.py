@@ -74,9 +74,8 @@ def _given(**options: Any) -> dict[str, Any]:
 
 def _client_options(provider: str, timeout: float) -> dict[str, Any]:
     """Return the options by which each provider's class turns its own retries off and limits a call's time."""
-    if (
-        provider == "ollama"
-    ):  # it takes calls in turn, and a call's time begins with its turn
+    # it takes calls in turn, and a call's time begins with its turn
+    if provider == "ollama":
         return {"client_kwargs": {"timeout": _TURNS * timeout}}
     if provider.startswith("bedrock"):
         return {}
@@ -95,9 +94,8 @@ def _providers_chat(
         warnings.warn(message, RuntimeWarning, stacklevel=2)
     if not more:
         return model
-    for name in (
-        more.keys() & options.keys()
-    ):  # the client's arguments: its time, and headers
+    # the client's arguments: its time, and headers
+    for name in more.keys() & options.keys():
         more[name] = options[name] | more[name]
     return _first_built(spec, options | more, keys)
 

@@ -343,9 +343,8 @@ class _Reading:
         self.begun = self.ended = False
         self.usage: UsageMetadata | None = None
         self._text = ""
-        self._first: Any = (
-            None  # number of the choice that is read; a server may send others
-        )
+        # number of the choice that is read; a server may send others
+        self._first: Any = None
 
     def piece(self, event: Any) -> AIMessageChunk | None:
         """Return what an event adds to the reply; None for nothing."""

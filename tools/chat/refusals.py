@@ -28,11 +28,12 @@ _GO_ON = Turn("user", "Go on with your last message where it ends. Do not repeat
 _READ = 1000  # characters of a complaint; some servers send the whole request back
 _LEAST_LIMIT = 16  # tokens; a smaller number in a complaint is no limit of a reply
 _BY_THE_REQUEST = frozenset((400, 402, 422, 500, 501))
+# a class of LangChain's that knows no such option
 _BY_THE_MODEL = (
     TypeError,
     ValueError,
     NotImplementedError,
-)  # a class of LangChain's that knows no such option
+)
 _REFUSES = re.compile(
     r"\bnot\b|n't\b|un(?:supported|recogni[sz]ed|known|available)|expected|extra|invalid|illegal|\bmust\b|should|\bonly\b"
     r"|cannot|remove|fail(?:ed|s)? to|deprecated|forbidden|disabled|incompatible|range|between|greater|less|strictly"
@@ -98,10 +99,11 @@ _FORMS = {
     "regex": r"regex|grammar",
 }
 _OWN_FIELDS = ("stop", *_FIELDS, *_FORMS)
+# where a model of LangChain's holds further fields of its requests
 _MORE = (
     "model_kwargs",
     "extra_body",
-)  # where a model of LangChain's holds further fields of its requests
+)
 _LIMIT = re.compile(
     r"max(?:imum)?[_ -]?(?:(?:new|output|completion)[_ -]?)?tokens|num_predict",
     re.IGNORECASE,

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from tenacity import RetryCallState
 
 from ras_agent.tools.chat.http import BrokenReply, NoConnection, RefusedReply
+from ras_agent.tools.chat.runnables import class_names
 from ras_agent.tools.chat.waits import retry_after, status_of
 
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429, *range(500, 600)})
@@ -28,9 +29,8 @@ _PASSING = (TimeoutError, ConnectionError, json.JSONDecodeError)
 _TRIES_OF_AN_ABSENT_SERVER = 2
 _LOOK_EVERY = 5.0  # seconds at most between tries of a server that is gone
 _RATE_LIMITED = 429
-_LONGER_AT_A_LIMIT = (
-    8.0  # times as long as after other failures, as most rates are those of a minute
-)
+# times as long as after other failures, as most rates are those of a minute
+_LONGER_AT_A_LIMIT = 8.0
 _IN_A_STREAM = "APIError"  # the base class of OpenAI's errors, raised itself where a stream holds an error
 _NO_SUCH_HOST = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
@@ -100,9 +100,8 @@ class RetryPolicy:
 
 def is_transient(error: BaseException) -> bool:
     """Return whether the same request may succeed later: after a rate limit, server error, timeout or broken reply."""
-    if (
-        getattr(error, "code", None) == "insufficient_quota"
-    ):  # comes as a 429, but waiting does not refill an account
+    # comes as a 429, but waiting does not refill an account
+    if getattr(error, "code", None) == "insufficient_quota":
         return False
     chain = list(causes(error))
     if any(isinstance(link, _FINAL) for link in chain):
@@ -116,7 +115,7 @@ def is_transient(error: BaseException) -> bool:
         return status in _TRANSIENT_STATUS
     if getattr(error, "is_retryable", False):
         return True
-    return any(base.__name__ in _TRANSIENT_NAMES for base in type(error).__mro__)
+    return not _TRANSIENT_NAMES.isdisjoint(class_names(error))
 
 
 def is_gone(error: BaseException) -> bool:
@@ -207,7 +206,8 @@ def _address(chain: list[BaseException]) -> str:
             AttributeError,
             RuntimeError,
             ValueError,
-        ):  # httpx raises RuntimeError where it has no request
+        ):
+            # httpx raises RuntimeError where it has no request
             continue
         if url.hostname:
             return f"{url.scheme}://{url.hostname}{port}"

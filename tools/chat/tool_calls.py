@@ -244,9 +244,8 @@ def named_call(text: str) -> tuple[str, object]:
         name, held = _name_and_arguments(item)
         if name:
             return name, held
-    stated = _NAME.search(
-        text
-    )  # of an object that is broken off, or has a comma too many
+    # of an object that is broken off, or has a comma too many
+    stated = _NAME.search(text)
     name = stated[1] if stated else ""
     inner = items[0] if items else {}
     return name, inner
@@ -294,9 +293,8 @@ def _tagged(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
     )
     starts = list(opening.finditer(text))
     ends = [*(start.start() for start in starts[1:]), len(text)]
-    for start, end in zip(
-        starts, ends, strict=False
-    ):  # without a start there is still one end
+    # without a start there is still one end
+    for start, end in zip(starts, ends, strict=False):
         arguments = {}
         for parameter in _PARAMETER.finditer(text, start.end(), end):
             key = parameter["key"] or parameter["glm_key"]

@@ -46,9 +46,8 @@ from ras_agent.tools.structure.parse_triples import (
 )
 from ras_agent.tools.structure.two_fields import mended
 
-_NOTHING = re.compile(
-    rf"^(?:[^\S\n]|[*_`>#-])*+(?:{NONE.live})", FLAGS
-)  # in front of a reason, or behind one
+# in front of a reason, or behind one
+_NOTHING = re.compile(rf"^(?:[^\S\n]|[*_`>#-])*+(?:{NONE.live})", FLAGS)
 MOST_FACTS = 1000
 """The most facts that are taken from one reply; only a model that does not stop states more."""
 TOKENS_PER_TOKEN = 3
@@ -232,9 +231,8 @@ class LLMExtractor:
                 facts.append(fact)
         read_facts = Extraction(tuple(facts), tuple(failures), tuple(unread))
         extraction = keep_standing(read_facts, passages, current_ledger().hop)
-        if (
-            triples and not extraction.triples
-        ):  # no fact that was read stands in a passage
+        # no fact that was read stands in a passage
+        if triples and not extraction.triples:
             return replace(extraction, unread=names)
         return extraction
 

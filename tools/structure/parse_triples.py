@@ -194,9 +194,8 @@ def _last_field(text: str, start: int, *, closes: bool) -> tuple[str, int]:
             depth -= 1
         elif mark == ")":
             return held, stop.end()
-        elif (
-            mark[0] != "\\"
-        ):  # the line or the next triple began: the closing parenthesis was forgotten
+        elif mark[0] != "\\":
+            # the line or the next triple began: the closing parenthesis was forgotten
             return held.rstrip(" ,;"), stop.start()
     rest = text[start:].rstrip()
     if closes and not rest.endswith(")"):

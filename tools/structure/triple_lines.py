@@ -24,9 +24,8 @@ _META = re.compile(
     re.IGNORECASE,
 )
 _NO_VERB = re.compile(r"(?:the|an?|and|or)\b|[^a-z]")
-_MARKED = re.compile(
-    r"(?<!<)\b[SPO]>", re.IGNORECASE
-)  # a line with such a mark is a fact in that form, or broken
+# a line with such a mark is a fact in that form, or broken
+_MARKED = re.compile(r"(?<!<)\b[SPO]>", re.IGNORECASE)
 _LEAD = re.compile(
     r"(?:\s|[*_#>`•+-]|\d{1,4}[.)](?=\s)|\[\d{1,4}\]|</?triples?>)*+", re.IGNORECASE
 )
@@ -140,9 +139,8 @@ def _in_line(line: str) -> list[Fields]:
         return []  # it was cut off
     if _COMMAS.match(line):
         triples = _three(bare[1:-1].split(","))
-        return [
-            fields for fields in triples if not _NO_VERB.match(fields[1])
-        ]  # or only names
+        # or only names
+        return [fields for fields in triples if not _NO_VERB.match(fields[1])]
     if opened and _BAR.search(bare):
         bare = bare[1:-1]
     parts = _BAR.split(bare.strip("|"))

@@ -191,9 +191,8 @@ class _ReadRequest:
                 reply.tokens,
                 seconds=seconds,
             )
-            self.ledger.record(
-                call, self.reserved.pop()
-            )  # all pieces reserve as much for the reply
+            # all pieces reserve as much for the reply
+            self.ledger.record(call, self.reserved.pop())
             parsed = mended(parse_triples(reply.text, cut_off=reply.cut_off))
             triples[piece.passage.id] += parsed.triples
             leftovers = "\n".join(parsed.leftovers)
@@ -396,9 +395,8 @@ class TransformersWriter:
                 pad_token_id=pad,
                 **options,
             )
-        begins = (
-            1 if self.text.seq2seq else longest
-        )  # a decoder's start token, or the prompt
+        # a decoder's start token, or the prompt
+        begins = 1 if self.text.seq2seq else longest
         return [self._output(row[begins:]) for row in output.tolist()]
 
     @cached_property

@@ -83,9 +83,8 @@ class TripleText:
             prompt = self.tokenizer.apply_chat_template(
                 messages, tokenize=False, add_generation_prompt=True
             )
-            return self._plain(
-                prompt
-            )  # the template has written the tokens that begin a text
+            # the template has written the tokens that begin a text
+            return self._plain(prompt)
         texts = [turn.text for turn in turns]
         tokens = self._plain("\n\n".join([*texts, "Triples:"]))
         if self.tokenizer.bos_token_id is not None:

@@ -68,9 +68,8 @@ class VLLMWriter:
             )
         self._name = name
         self._commit = getattr(config, "_commit_hash", None)
-        saved = str(getattr(config, "dtype", None) or "auto").removeprefix(
-            "torch."
-        )  # vLLM would halve float32
+        # vLLM would halve float32
+        saved = str(getattr(config, "dtype", None) or "auto").removeprefix("torch.")
         length = decoding.source_tokens + decoding.target_tokens
         arguments = {
             "max_model_len": length,
@@ -123,9 +122,8 @@ class VLLMWriter:
 
 
 def _output_of(output: Any) -> ModelReply:
-    kind = kind_of(
-        output.finish_reason or ""
-    )  # if not whole, it is cut off, or the engine has ended it early
+    # if not whole, it is cut off, or the engine has ended it early
+    kind = kind_of(output.finish_reason or "")
     return ModelReply(output.text.strip(), len(output.token_ids), kind != "whole")
 
 

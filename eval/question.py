@@ -180,9 +180,8 @@ def read_grades(metadata: Mapping[str, Any], where: str) -> Mapping[str, float]:
     ):
         return {}
     for name, grade in grades.items():
-        if (
-            grade is None or not abs(grade) <= sys.float_info.max
-        ):  # a grade that is not a number is read as none
+        # a grade that is not a number is read as none
+        if grade is None or not abs(grade) <= sys.float_info.max:
             raise IngestError(
                 f"{where}: the grade of {name!r} should be a finite number, found {grade!r:.80}"
             )

@@ -167,9 +167,8 @@ def plain_value(value: Any) -> Any:
         return {key: plain_value(item) for key, item in value.items()}
     if type(value).__name__ in _GAPS:
         return None
-    convert = getattr(
-        value, "tolist", None
-    )  # of an array, and of a number with NumPy's own type
+    # of an array, and of a number with NumPy's own type
+    convert = getattr(value, "tolist", None)
     if callable(convert) and type(value).__module__ == "numpy":
         return plain_value(convert())
     return value

@@ -70,9 +70,8 @@ def plan(
         question = state["question"]
         hop = len(state["steps"])
         update = decide_without_planner(state, limits, more_steps=more_steps)
-        first = (
-            from_memory and not hop and not state["scope"]["static"]
-        )  # a plan may say that nothing is needed
+        # a plan may say that nothing is needed
+        first = from_memory and not hop and not state["scope"]["static"]
         if update is not None and not (first and update.get("subquery")):
             return update
         steps = _with_dialogue(
@@ -82,9 +81,8 @@ def plan(
         graph = yield from shown_graph(
             pruner, "planner", question, records.graph(state["graph"]), steps, hop + 1
         )
-        instead = (
-            fallback if hop else None
-        )  # the first search is the question's with any planner
+        # the first search is the question's with any planner
+        instead = fallback if hop else None
         plan = yield RoleCall(
             "planner", hop + 1, planner, "plan", (question, graph, steps), Plan, instead
         )

@@ -294,9 +294,8 @@ def _answer(back: dict[str, str]) -> NodeBody:
         if state["stop_reason"] == "model_refused":
             return {"again": ""}
         actions: tuple[Action, ...] = ("approve", "edit", "remove", "ask")
-        last_message = state.get("messages", [])[
-            -1:
-        ]  # the answer, if the caller gave messages
+        # the answer, if the caller gave messages
+        last_message = state.get("messages", [])[-1:]
         citations = tuple(map(Citation.from_dict, state["citations"]))
         review = Review(
             "answer",

@@ -13,9 +13,9 @@ from langchain_core.messages import AnyMessage, MessageLikeRepresentation
 from langgraph.channels import EphemeralValue
 from langgraph.graph.message import add_messages
 from langgraph.managed import RemainingSteps
-from typing_extensions import (
-    TypedDict,
-)  # typing's own will do for pydantic, which makes JSON schemas, from Python 3.12
+
+# typing's own will do for pydantic, which makes JSON schemas, from Python 3.12
+from typing_extensions import TypedDict
 
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import JSON, Passage, Usage

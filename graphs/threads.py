@@ -214,12 +214,8 @@ def _listed(found: Iterable[CheckpointTuple]) -> list[StoredThread]:
         user = item.metadata.get("user_id", "")
         try:
             question = str(with_question(inputs or {})["question"])
-        except (
-            TypeError,
-            ValueError,
-            LookupError,
-            AttributeError,
-        ):  # another graph's input
+        # another graph's input
+        except (TypeError, ValueError, LookupError, AttributeError):
             question = ""
         threads.append(
             StoredThread(names["thread_id"], str(user), question, item.checkpoint["ts"])

@@ -64,10 +64,8 @@ def as_function(
 
     ask_documents.__name__ = name or _NAME
     ask_documents.__qualname__ = ask_documents.__name__
-    ask_documents.__annotations__ = {
-        "question": str,
-        "return": str,
-    }  # frameworks may read them without this module
+    # frameworks may read them without this module
+    ask_documents.__annotations__ = {"question": str, "return": str}
     ask_documents.__doc__ = (
         f"{description or _DESCRIPTION}\n\nArgs:\n    question: {_QUESTION}\n\nReturns:\n"
         "    The answer, with its sources below it."

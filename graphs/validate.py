@@ -208,10 +208,8 @@ def valid_facts(
                     problems.update(place.problems)
                 if not sources:
                     problems = {_NO_PASSAGE}
-        except (
-            TypeError,
-            AttributeError,
-        ):  # a canonical key is made of strings only, and a Source has its fields
+        # a canonical key is made of strings only, and a Source has its fields
+        except (TypeError, AttributeError):
             problems = {_NO_TRIPLE}
             sources = ()
         if sources:

@@ -180,9 +180,8 @@ def load(
     Raises PromptError if there is none, or its file cannot be understood.
     """
     folders = _folders(directory)
-    if (
-        len(folders) > 1 and (_PACKAGED / f"{name}.txt").is_file()
-    ):  # else it is a prompt of the caller's own
+    # else it is a prompt of the caller's own
+    if len(folders) > 1 and (_PACKAGED / f"{name}.txt").is_file():
         _check_own(folders[0])
     if few_shot:
         plain = name

@@ -106,9 +106,8 @@ def _jobs(size: int) -> list[tuple[str, str, Job, Job]]:
 def _compared(
     name: str, peer: str, size: int, runs: int, ours: Job, theirs: Job
 ) -> Measured:
-    pairs = [(_milliseconds(ours), _milliseconds(theirs)) for _ in range(runs + 2)][
-        2:
-    ]  # the first two warm up
+    # the first two warm up
+    pairs = [(_milliseconds(ours), _milliseconds(theirs)) for _ in range(runs + 2)][2:]
     low, _, high = quantiles([mine / other for mine, other in pairs], n=4)
     mine, other = (median(column) for column in zip(*pairs, strict=True))
     return Measured(name, peer, size, mine, other, mine / other, low, high)

@@ -60,9 +60,8 @@ def _row(
     pairs = []
     for _ in range(runs + 1):
         pairs.append((_processor_ms(ours, compiled), _processor_ms(theirs, compiled)))
-    mine, other = (
-        median(column) for column in zip(*pairs[1:], strict=True)
-    )  # the first reads the disk and compiles
+    # the first reads the disk and compiles
+    mine, other = (median(column) for column in zip(*pairs[1:], strict=True))
     return BenchRow(name, "ms of processor", mine, peer, other, at_most=at_most)
 
 

@@ -54,9 +54,8 @@ class Exported:
             )
         by_id = {question.id: question for question in questions}
         places = {name: place for place, name in enumerate(by_id)}
-        results.sort(
-            key=lambda result: places.get(result.id, len(places))
-        )  # as the data have them
+        # as the data have them
+        results.sort(key=lambda result: places.get(result.id, len(places)))
         return cls(manifest, tuple(results), folder=path, questions=by_id)
 
     def question_of(self, result: Result) -> Question:

@@ -51,9 +51,8 @@ def read_question(record: QuestionRecord) -> Question:
         titles = named.texts(key)
     else:
         titles = ()
-    if isinstance(
-        facts, list
-    ):  # [title, sentence] pairs, as HotpotQA's own files have them
+    # [title, sentence] pairs, as HotpotQA's own files have them
+    if isinstance(facts, list):
         titles = tuple(
             str(pair[0]) for pair in facts if isinstance(pair, list) and pair
         )

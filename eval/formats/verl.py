@@ -126,9 +126,8 @@ def write_parquet(
         from pyarrow import BufferOutputStream, Table, parquet
     except ImportError as error:
         raise MissingExtra("writing Parquet", "datasets") from error
-    columns = dict.fromkeys(
-        name for row in rows for name in row
-    )  # pyarrow would take those of the first row
+    # pyarrow would take those of the first row
+    columns = dict.fromkeys(name for row in rows for name in row)
     used = []
     for name in columns:
         if every_column or any(row.get(name) not in (None, {}, [], "") for row in rows):

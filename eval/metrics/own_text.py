@@ -51,9 +51,8 @@ def text_tokens(text: str) -> list[str]:
     words = plain.split()
     bare = [word for word in map(_without_punctuation, words) if word]
     telling = [word for word in bare if word not in _ARTICLES]
-    return (
-        telling or bare or words
-    )  # an answer may be nothing but articles, or punctuation
+    # an answer may be nothing but articles, or punctuation
+    return telling or bare or words
 
 
 @answer_metric("em_text", decides=9)

@@ -182,9 +182,8 @@ def find_metric(name: str) -> Metric:
     if not registry.is_registered("metric", base):
         raise UnknownName("metric", name, metric_names())
     plugin = registry.find("metric", base)
-    if not isinstance(
-        plugin, Metric
-    ):  # the function of an entry point, which its decorator has registered by now
+    # the function of an entry point, which its decorator has registered by now
+    if not isinstance(plugin, Metric):
         plugin = registry.find("metric", base)
     if not isinstance(plugin, Metric):
         plugin = Metric(base, plugin)

@@ -83,10 +83,8 @@ def report_html(
     """
     style = page_file("report.css")
     script = page_file("report.js")
-    inner = (
-        trace_script(),
-        page_file("trace.css"),
-    )  # an inner page obeys the outer page's policy as well
+    # an inner page obeys the outer page's policy as well
+    inner = (trace_script(), page_file("trace.css"))
     if traces:
         packed = _pack_traces(report.runs, workers, progress)
     else:

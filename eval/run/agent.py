@@ -86,9 +86,8 @@ def warm_up_roles(parts: AgentParts, task: Task, passages: Sequence[Passage]) ->
         (parts.extractor, "extract", (passages, question)),
         (parts.answerer, "answer", (question, nothing_known, passages, ())),
     ]
-    no_calls = Limits(
-        max_llm_calls=1
-    )  # one is kept for an answerer in a run, which this is not
+    # one is kept for an answerer in a run, which this is not
+    no_calls = Limits(max_llm_calls=1)
     for role, method, arguments in first:
         if not hasattr(role, method):
             continue

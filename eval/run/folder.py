@@ -129,9 +129,8 @@ class RunFolder:
     def _check_content(self) -> None:
         """Raise RunError if there is a folder that holds something else than a run."""
         half_begun = {self.manifest_path.with_name("manifest.json.new"), self.lock_path}
-        there = (
-            set(self.path.iterdir()) if self.path.is_dir() else set()
-        )  # one look: another process may begin it now
+        # one look: another process may begin it now
+        there = set(self.path.iterdir()) if self.path.is_dir() else set()
         if repeat_folders(self.path):
             raise RunError(
                 f"{self.path} holds repeats of a run: go on with --repeat, or name another folder"

@@ -108,9 +108,8 @@ class Fork:
         return EvalAgent(name, settings, self._answerer, variant=variant)
 
     def _answerer(self, task: Task, settings: Settings) -> AnswerQuestion:
-        if (
-            settings.cache is not None
-        ):  # the new run's own, which begins with the replies of the earlier one
+        # the new run's own, which begins with the replies of the earlier one
+        if settings.cache is not None:
             copy_replies(self.folder.replies_path, settings.cache)
         parts_of = partial(resolve_parts, index=task.index, task=task.instruction_text)
         whole = settings.model_copy(update={"replay": True})

@@ -31,9 +31,8 @@ _PACKAGES = (
 )
 # when and where a run took place: these may differ between its sittings
 VERSIONS = ("packages", "python", "git_commit")
-_LATER = frozenset(
-    {"knowledge_graph"}
-)  # manifests that were written before there was such a key lack it
+# manifests that were written before there was such a key lack it
+_LATER = frozenset({"knowledge_graph"})
 _CIRCUMSTANCES = frozenset(
     {"name", "data", "corpus", "index", *VERSIONS, "started", "resumed"}
 )

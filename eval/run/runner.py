@@ -186,9 +186,8 @@ async def run_questions(
 
     async def store(result: Result) -> None:
         timed = replace(result, at_once=concurrency)
-        await asyncio.to_thread(
-            folder.append, timed
-        )  # only this question waits for the disk
+        # only this question waits for the disk
+        await asyncio.to_thread(folder.append, timed)
         if on_end:
             on_end(timed)
 

@@ -130,9 +130,8 @@ def ablations_design(task: Task, settings: Settings) -> Design:
 
 
 def _without_planning(roles: AgentParts) -> AgentParts:
-    extractor = (
-        roles.extractor or ReadsNothing()
-    )  # where the full loop reads no facts, this run does not either
+    # where the full loop reads no facts, this run does not either
+    extractor = roles.extractor or ReadsNothing()
     return replace(roles, graph="single-shot", planner=None, extractor=extractor)
 
 

@@ -399,9 +399,8 @@ def kept_passages(
 
 
 def _blank(passage: Passage, spans: Sequence[tuple[int, int]]) -> Passage:
-    if any(
-        end <= start for start, end in spans
-    ):  # a fact without a place may come from anywhere in the passage
+    # a fact without a place may come from anywhere in the passage
+    if any(end <= start for start, end in spans):
         return passage
     is_visible = [False] * len(passage.text)
     for start, end in spans:

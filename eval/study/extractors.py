@@ -265,9 +265,8 @@ def _measure_reading(results: Sequence[Result], concurrency: int) -> JSON:
     columns = score_columns(results)
 
     def pace(tokens: int) -> float | None:
-        return (
-            tokens / seconds if seconds and fresh else None
-        )  # a replayed call took no time
+        # a replayed call took no time
+        return tokens / seconds if seconds and fresh else None
 
     return {
         "texts": len(results),

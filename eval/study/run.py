@@ -109,9 +109,8 @@ class StudyFolder:
 
     def check_content(self) -> None:
         """Raise RunError if there is a folder that holds something else than a study."""
-        there = (
-            set(self.path.iterdir()) if self.path.is_dir() else set()
-        )  # one look: another process may begin it now
+        # one look: another process may begin it now
+        there = set(self.path.iterdir()) if self.path.is_dir() else set()
         own = {
             self.lock_path,
             self.study_path.with_name("study.json.new"),

@@ -87,9 +87,8 @@ def _passage_reader(extractor: Extractor) -> Work:
     ModelRefused, which every passage would meet.
     """
 
-    in_need: set[str] = (
-        set()
-    )  # one reply that cannot be read tells how to ask about all further passages
+    # one reply that cannot be read tells how to ask about all further passages
+    in_need: set[str] = set()
 
     async def read(passage: Passage) -> PassageReport:
         with metered(Ledger("extractor", in_need=in_need)) as ledger:

@@ -143,9 +143,8 @@ class GraphSearch:
             record = QuestionRecord(
                 {**known, "question": question} if question else known, "row", 0
             )
-            found = read_question(
-                record
-            )  # else what the plain form needs may be unknown here
+            # else what the plain form needs may be unknown here
+            found = read_question(record)
             question = found or plain_question(
                 replace(record, data={**_UNKNOWN, **record.data})
             )
@@ -175,9 +174,8 @@ class GraphSearch:
     def finish(self, reason: str, answer: str = "") -> str:
         reason = _as_text(reason)
         if not self.stop_reason:
-            self._refusal(
-                FINISH.name
-            )  # counts the call, which is always one that can be followed
+            # counts the call, which is always one that can be followed
+            self._refusal(FINISH.name)
             instead = self._decide(Plan("sufficient", reason=reason))
             if instead:
                 return instead

@@ -320,9 +320,8 @@ def _followed(plans: Sequence[JSON]) -> int:
         if "assistant" in roles:
             said = roles[roles.index("assistant") :]
         count += said.count("assistant") - said.count("user")
-        if (
-            "tool" in said
-        ):  # else what that search found is a turn of the user, and counted off
+        # else what that search found is a turn of the user, and counted off
+        if "tool" in said:
             count -= unsaid
         unsaid = 0
     return count

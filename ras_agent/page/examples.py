@@ -123,9 +123,8 @@ class _Forms:
     """Forms of questions over facts; each question comes with the key of what it is about."""
 
     def __init__(self, facts: Iterable[Triple]) -> None:
-        self._facts: dict[tuple[str, str], list[Triple]] = defaultdict(
-            list
-        )  # by subject and predicate
+        # by subject and predicate
+        self._facts: dict[tuple[str, str], list[Triple]] = defaultdict(list)
         self._kinds: dict[str, str] = {}  # of cities, towns, villages and rivers
         for fact in facts:
             key = canonical_key(fact.subject)

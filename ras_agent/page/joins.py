@@ -9,9 +9,8 @@ from collections.abc import Mapping
 
 _MOST_NAMES = 200  # every pair of them is compared
 _BESIDE = frozenset({"at", "in", "near", "on"})  # "Quenne at Mittenau" is Quenne
-_OF = frozenset(
-    {"at", "by", "for", "from", "in", "near", "of", "on", "to", "with"}
-)  # "capital of France" is not France
+# "capital of France" is not France
+_OF = frozenset({"at", "by", "for", "from", "in", "near", "of", "on", "to", "with"})
 
 
 def same_thing(label: str, other: str) -> bool:

@@ -43,9 +43,7 @@ def _link(passage: Passage, folder: Path) -> str:
                     return quote(
                         Path(os.path.relpath(path, folder.resolve())).as_posix()
                     )
-            except (
-                OSError,
-                ValueError,
-            ):  # a name that no file can have; on Windows, a path on another drive
+            # a name that no file can have; on Windows, a path on another drive
+            except (OSError, ValueError):
                 continue
     return ""

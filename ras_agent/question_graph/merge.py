@@ -140,9 +140,8 @@ def _preference(form: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
 
 def _place(reading: Triple) -> _Place:
     """Return the sort key of a reading: hop, passage, position in it. Readings without a source come first."""
-    if (
-        len(reading.sources) == 1
-    ):  # the common case, and this runs for every reading at every merge
+    # the common case, and this runs for every reading at every merge
+    if len(reading.sources) == 1:
         return _place_of(reading.sources[0])
     return min(map(_place_of, reading.sources), default=())
 

@@ -23,9 +23,8 @@ _UNSTATED = frozenset({"", "yes", "no", "true", "false"})
 _KIND_BEFORE = r"\b(?:which|what|whose)\s+(?:\w+\s+)?"
 _KIND_AFTER = r"\s+(?:of|where|who|whom|whose|which|that|in which|on which)\b"
 
-_BEHIND = re.compile(
-    r"(?:\b(?:of|in|at|the|for)|\d)\s+$"
-)  # in front of a name inside a longer one that tells of it
+# in front of a name inside a longer one that tells of it
+_BEHIND = re.compile(r"(?:\b(?:of|in|at|the|for)|\d)\s+$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -391,9 +391,8 @@ def _judged(
         return support
     for number in support:
         support[number] = _agrees(affirms, verdicts[number])
-    if (
-        True in support.values()
-    ):  # one that says otherwise by itself may be a part of it: one of two that are compared
+    # one that says otherwise by itself may be a part of it: one of two that are compared
+    if True in support.values():
         return {number: supported or None for number, supported in support.items()}
     if _agrees(affirms, verdicts[_TOGETHER]):
         return dict.fromkeys(support, True)

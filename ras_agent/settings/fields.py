@@ -113,9 +113,8 @@ class Settings(BaseModel):
     those of the work that `json_schema_extra={"work": ["answer"], "panel": "Loop", "everyday": True}` names.
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", defer_build=True
-    )  # built when one is made
+    # built when one is made
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     if not TYPE_CHECKING:  # the signature, a keyword for each field, is pydantic's
 

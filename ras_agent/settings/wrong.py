@@ -39,9 +39,8 @@ class WrongSettings(SettingsError):
 
 def _problem_of(error: Mapping[str, object]) -> str:
     context = error.get("ctx")
-    if error["type"] == "value_error" and isinstance(
-        context, dict
-    ):  # our own validators name the value
+    # our own validators name the value
+    if error["type"] == "value_error" and isinstance(context, dict):
         return str(context["error"])
     message = str(error["msg"])
     return f"{message[:1].lower()}{message[1:]}, got {error['input']!r:.80}"

@@ -114,9 +114,8 @@ def keeps_the_order_of_the_corpus_where_scores_tie(build: BuildRetriever) -> Non
         for number in range(9)
     ]
     ids = _ids(build([*twins[:4], PASSAGES[2], *twins[4:]]).retrieve("river city", 6))
-    found = [
-        name for name in ids if name.startswith("twin-")
-    ]  # one alone, where copies take one place
+    # one alone, where copies take one place
+    found = [name for name in ids if name.startswith("twin-")]
     expected = [f"twin-{number}" for number in range(6)]
     in_order = found == expected[: len(found)]
     demand(
@@ -191,9 +190,8 @@ def gives_threads_what_one_caller_gets(build: BuildRetriever) -> None:
     queries = ["telephone", "Edinburgh capital", "human voice", "Leith water flows"] * 8
     retriever = build(PASSAGES)
     alone = [_ids(retriever.retrieve(query, 3)) for query in queries]
-    fresh = build(
-        PASSAGES
-    )  # it has no cached query yet: its first questions come at once
+    # it has no cached query yet: its first questions come at once
+    fresh = build(PASSAGES)
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(lambda query: _ids(fresh.retrieve(query, 3)), queries))
     demand(together == alone, "simultaneous queries found other passages")

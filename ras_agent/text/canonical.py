@@ -43,9 +43,8 @@ _WORDS = _Words({ord("&"): " and "})
 
 def _fold(surface: str) -> str:
     """Normalise (NFKC) and fold case until nothing changes, since folding can undo what normalising did."""
-    if (
-        surface.isascii()
-    ):  # nearly all names: as below, where only letters change, in half the time
+    # nearly all names: as below, where only letters change, in half the time
+    if surface.isascii():
         return surface.lower().strip()
     folded = normal_form("NFKC", surface.translate(_INVISIBLE)).casefold()
     while (again := normal_form("NFKC", folded).casefold()) != folded:
@@ -66,9 +65,8 @@ def canonical_key(surface: str) -> str:
     """
     folded = _fold(surface)
     named = _POSSESSIVE.sub("", folded)
-    if (
-        not named.isascii()
-    ):  # a mark behind a possessive falls upon the letter before it
+    # a mark behind a possessive falls upon the letter before it
+    if not named.isascii():
         named = normal_form("NFKC", named)
     words = named.translate(_WORDS).split()
     first = 0

@@ -56,9 +56,8 @@ def _lead(link: re.Match[str]) -> str:
     """Return the bracket that ends a link's text, or a look-alike where the link names a program to run."""
     written = link[1] or link[2] or ""
     address = _ESCAPE.sub("", unescaped(written))
-    address = "".join(
-        filter(str.isprintable, address.replace(" ", ""))
-    )  # browsers pass over other characters
+    # browsers pass over other characters
+    address = "".join(filter(str.isprintable, address.replace(" ", "")))
     scheme = _SCHEME.match(address)
     if scheme:
         follows = scheme[1].lower() in _FOLLOWED

@@ -96,9 +96,8 @@ def _joins(gap: str, before: str) -> bool:
     if gap in ("", " "):
         return True
     joint = _JOINT.fullmatch(gap)
-    if (
-        not joint or not gap.strip() or gap.startswith("\n-")
-    ):  # a bullet begins the next item of a list
+    # a bullet begins the next item of a list
+    if not joint or not gap.strip() or gap.startswith("\n-"):
         return False
     words = gap.lower().split()
     return words[0] != "and" or (

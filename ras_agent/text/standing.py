@@ -158,9 +158,8 @@ class Words:
         meaning = []
         for term in terms:
             is_small = term.text.islower() and len(term.word) < _LEAST_LETTERS
-            if (
-                self.writing is Writing.LETTERS and is_small
-            ):  # of its small words there is no list
+            # of its small words there is no list
+            if self.writing is Writing.LETTERS and is_small:
                 continue
             if not term.is_empty:
                 meaning.append(term)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from html import unescape
 
-_DISAMBIGUATOR = re.compile(
-    r"(?<!\s)\s*+\([^()]*+\)$"
-)  # behind white space once, so in linear time
+# behind white space once, so in linear time
+_DISAMBIGUATOR = re.compile(r"(?<!\s)\s*+\([^()]*+\)$")
 
 # what programs write where nobody gave a title
 _NAMELESS = re.compile(
@@ -80,7 +79,6 @@ def unescaped(title: str) -> str:
     """
     try:
         return unescape(title)
-    except (
-        ValueError
-    ):  # a reference by a number of thousands of digits stands for nothing
+    # a reference by a number of thousands of digits stands for nothing
+    except ValueError:
         return title

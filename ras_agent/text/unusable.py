@@ -57,9 +57,8 @@ _ABSTAINS_IN_WORDS = re.compile(
     r"(?:stated|mentioned|given|provided|specified|found|determined|answered|in)\b"
     rf"(?:[^.\n]{{0,40}}\b{_NO_EVIDENCE}\b|\W*\Z)).{{0,120}}\Z"
 )
-_SAYS_MORE = re.compile(
-    r"\[|\b(?:but|however|although)\b", re.IGNORECASE
-)  # what it does know, or cites
+# what it does know, or cites
+_SAYS_MORE = re.compile(r"\[|\b(?:but|however|although)\b", re.IGNORECASE)
 
 
 def refuses(text: str) -> bool:

@@ -150,9 +150,8 @@ def value_of(surface: str) -> Value | None:
     """
     text = " ".join(surface.split()).strip(" .,;")
     lead = _LEAD.match(text)
-    if (
-        lead is None
-    ):  # it may be empty, so that it matches anything; said for the type checker
+    # it may be empty, so that it matches anything; said for the type checker
+    if lead is None:
         return None
     bare = text[lead.end() :]
     about = bool(lead["about"])

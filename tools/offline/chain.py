@@ -40,9 +40,8 @@ _READ = 5  # passages of a search that a question is read over
 _PAIRS = 8  # pairs of passages of which one names the other
 _LEAD = 600  # characters of a passage of a pair
 _SOFTNESS = 3.0  # margins are divided by it before they are taken for log-odds
-_SURE = math.log(
-    0.4
-)  # worth of a chain whose answer goes before one to the whole question
+# worth of a chain whose answer goes before one to the whole question
+_SURE = math.log(0.4)
 _LATER = 0.05  # what a place in a ranking costs
 
 
@@ -120,9 +119,8 @@ def follow(
             if step
             else []
         )
-        texts = (
-            hits[:_READ] or every[: _READ if step else _READ_BEFORE]
-        )  # a search may have found nothing
+        # a search may have found nothing
+        texts = hits[:_READ] or every[: _READ if step else _READ_BEFORE]
         texts = [one for one in texts if not one.is_only_table]
         best = next(iter(answers(asked, reader, texts)), None)
         return best if best and (step or best.worth > _KNOWN) else None
@@ -193,9 +191,8 @@ def innermost(question: str, reader: Reader) -> str:
     for _ in range(_MOST_INSIDE):
         span = reader.described(outer)
         part = outer[span.start : span.end] if span else ""
-        if not _RELATIVE.search(
-            part
-        ):  # "the inventor of dynamite was born": the predicate is the outer description's
+        # "the inventor of dynamite was born": the predicate is the outer description's
+        if not _RELATIVE.search(part):
             part = _PREDICATE.sub("", part)
         if (
             len(part.split()) < 2
@@ -333,9 +330,8 @@ def _in_passage(
             or not fits(question, text)
         ):
             continue
-        worth = (
-            -float(np.logaddexp(0, -span.margin / _SOFTNESS)) - _LATER * rank
-        )  # log sigmoid of the margin
+        # log sigmoid of the margin
+        worth = -float(np.logaddexp(0, -span.margin / _SOFTNESS)) - _LATER * rank
         yield Found(text, worth, _telling(question, text, sentence))
 
 

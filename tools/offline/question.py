@@ -56,9 +56,8 @@ ORDERS = (
     ),
 )
 """Words of a choice; whether they order dates, else numbers; the sign of what is asked for, 1 for the most."""
-_OF_TIME = word_set(
-    "before after prior preceded initially last"
-)  # behind a verb, more often than of a choice
+# behind a verb, more often than of a choice
+_OF_TIME = word_set("before after prior preceded initially last")
 _PICKS_ONE = re.compile(
     r"\bbetween\b.*\b(?:which|who)\b|\bwhich (?:one|of)\b", re.IGNORECASE
 )
@@ -137,9 +136,8 @@ def _options(text: str, yes_no: bool) -> tuple[str, ...]:
                 else ""
             )
         if yes_no and (names := name_spans(right)) and not names[0][0]:
-            right = right[
-                slice(*names[0])
-            ]  # behind a verb the question goes on: "or Bo Day born first?"
+            # behind a verb the question goes on: "or Bo Day born first?"
+            right = right[slice(*names[0])]
         if left and (right[:1].isupper() or right[:1].isdigit()):
             return left, right
     return ()

@@ -240,9 +240,6 @@ def best_spans(
     while len(best) < count and np.isfinite(top := scores.max(initial=-np.inf)):
         first, last = divmod(int(scores.argmax()), len(end))
         best.append((first, last, float(top)))
-        scores[
-            : last + 1, first:
-        ] = (
-            -np.inf
-        )  # what begins before this span's end and ends after its start overlaps it
+        # what begins before this span's end and ends after its start overlaps it
+        scores[: last + 1, first:] = -np.inf
     return best

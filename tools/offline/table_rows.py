@@ -344,9 +344,8 @@ def _worth_of_columns(
         if column in anchors:
             continue
         stems = _column_stems(column)
-        is_named_by_noun = (
-            bool(asked.noun) and asked.noun <= stems
-        )  # then its words say no type: "child fare"
+        # then its words say no type: "child fare"
+        is_named_by_noun = bool(asked.noun) and asked.noun <= stems
         if not is_named_by_noun and not fits(asked.text, cell):
             continue
         shared = stems & (asked.stems | asked.measured)

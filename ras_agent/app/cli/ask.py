@@ -135,9 +135,8 @@ def ask(options: AskOptions) -> None:
         typer.echo(inert_json(trace.to_json()))
     elif options.quiet:
         typer.echo(inert_lines(trace.answer))
-    if (
-        options.quiet and trace.outcome == "failed" and trace.failures
-    ):  # nothing on screen has said why
+    # nothing on screen has said why
+    if options.quiet and trace.outcome == "failed" and trace.failures:
         typer.echo(f"ras-agent: {inert(trace.failures[-1].message)}", err=True)
     _save_trace(trace, targets)
     console.print(summary(trace, targets), style="dim", soft_wrap=True)

@@ -219,9 +219,8 @@ def _requirements() -> list[str]:
 
 def version(package: str) -> str:
     """Return the version of an installed package. Raises ModuleNotFoundError if it is not."""
-    from importlib import (
-        metadata,
-    )  # reads e-mail's modules, which help texts need not wait for
+    # reads e-mail's modules, which help texts need not wait for
+    from importlib import metadata
 
     return metadata.version(package)
 

@@ -114,9 +114,8 @@ class Drawing:
             case Answered(answer, _, grounded):
                 self._draw_answer(answer, grounded)
             case Failed(failure) if failure.role == "answerer":
-                self._late.append(
-                    failure
-                )  # printed after the answer, whose line may be unfinished
+                # printed after the answer, whose line may be unfinished
+                self._late.append(failure)
             case Failed(failure):
                 self._draw_failure(failure)
 
@@ -149,9 +148,8 @@ class Drawing:
 
     def _draw_hits(self, hop: int, subquery: str, hits: Sequence[Hit]) -> None:
         self._passages.update((hit.passage.id, hit.passage) for hit in hits)
-        if (
-            hop != self._hop
-        ):  # no plan came first: a single-shot run, or IRCoT, whose thought is the sub-query
+        # no plan came first: a single-shot run, or IRCoT, whose thought is the sub-query
+        if hop != self._hop:
             self._draw_hop(
                 hop, Text(inert(subquery), "italic" if self._thought else "bold")
             )

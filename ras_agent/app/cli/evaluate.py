@@ -131,9 +131,8 @@ class RunOptions(Options):
         """Return the settings of the runs, which wait for no person's decision. Raises BadParameter for two corpora."""
         if self.corpus and "index" in self.flags:
             raise typer.BadParameter("give --corpus or --index, not both")
-        return self.settings.model_copy(
-            update={"review": None}
-        )  # a file that serves `ask` too may name reviews
+        # a file that serves `ask` too may name reviews
+        return self.settings.model_copy(update={"review": None})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -368,9 +368,8 @@ def _draw(
 
     def name_of(passage_id: str) -> str:
         about = passage(passage_id)
-        if (
-            about is None or not about.title
-        ):  # the index may have lost it since the graph was built
+        # the index may have lost it since the graph was built
+        if about is None or not about.title:
             return passage_id
         return (
             about.title if about.page is None else f"{about.title}, page {about.page}"

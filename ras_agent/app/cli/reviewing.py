@@ -100,10 +100,8 @@ def _show(review: Review, console: Console) -> None:
         titles, above = dict(review.passages), ("", "")
         for number, (fact, quote) in enumerate(review.facts, start=1):
             passage = fact.sources[0].passage_id
-            if above != (
-                passage,
-                quote,
-            ):  # several facts of one sentence follow each other
+            # several facts of one sentence follow each other
+            if above != (passage, quote):
                 read_in = f"{inert(titles.get(passage, passage))}: “{inert(quote, limit=_LONGEST_QUOTE)}”"
                 hang(console, Text(), Text(read_in, "dim"), MARGIN)
             above = passage, quote

@@ -110,9 +110,8 @@ def rollout(options: RolloutOptions) -> None:
             "the planner of a rollout is the policy: give its address, --policy URL#MODEL"
         )
     environment = dict(os.environ)
-    key = (
-        environment.get("AGL_KEY") or environment.get("VLLM_API_KEY") or ""
-    )  # OPENAI_API_KEY is for another server
+    # OPENAI_API_KEY is for another server
+    key = environment.get("AGL_KEY") or environment.get("VLLM_API_KEY") or ""
     policy = (
         Policy.at(options.policy, key)
         if options.policy

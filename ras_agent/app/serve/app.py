@@ -96,10 +96,8 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
         # without sessions there is nothing to listen to (GET) or to end (DELETE)
         tools = OverHTTP(tools_over(service))
         app.router.routes.append(Route(TOOLS, tools, methods=["POST"]))
-    for raised in (
-        RequestValidationError,
-        HTTPException,
-    ):  # the guard answers all others
+    # the guard answers all others
+    for raised in (RequestValidationError, HTTPException):
         app.add_exception_handler(raised, _answer_error)
     origins = tuple(
         filter(

@@ -60,9 +60,8 @@ class ApartRequest(Request):
     async def form(self, **limits: Any) -> FormData:  # type: ignore[override]
         """Return the body as a form. It is received first, then parsed: a caller's forms one at a time."""
         with SpooledTemporaryFile(_IN_MEMORY) as file:
-            received = UploadFile(
-                cast(Any, file)
-            )  # it writes in a thread what goes to the disk
+            # it writes in a thread what goes to the disk
+            received = UploadFile(cast(Any, file))
             async for piece in self.stream():
                 await received.write(piece)
             await received.seek(0)

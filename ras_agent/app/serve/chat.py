@@ -172,9 +172,8 @@ class _Completion:
             elif isinstance(event, AnswerToken):
                 written += event.text
                 text, finish = self._cut(written)
-                text = (
-                    text if finish or not hold else text[:-hold]
-                )  # the end may be the beginning of a stop
+                # the end may be the beginning of a stop
+                text = text if finish or not hold else text[:-hold]
                 if len(text) > len(self._sent):
                     yield self._chunk({"content": text[len(self._sent) :]})
                     self._sent = text

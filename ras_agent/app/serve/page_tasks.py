@@ -107,9 +107,8 @@ def reply_to_task(messages: Sequence[Message]) -> str | None:
 
     Where the prompt asks for JSON, the reply is an object with the key that it names, or a list.
     """
-    prompt = messages[-1].text[
-        :LONGEST_QUESTION
-    ]  # more is no question, which would be refused for its length
+    # more is no question, which would be refused for its length
+    prompt = messages[-1].text[:LONGEST_QUESTION]
     instructions = prompt
     if len(messages) == 2 and messages[0].role in ("system", "developer"):
         instructions = f"{messages[0].text[:LONGEST_QUESTION]}\n{prompt}"  # LobeChat has its instruction there

@@ -206,9 +206,8 @@ class RunStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope.setdefault("state", {})[STREAMS] = True
-        async with ending_with_client(
-            self._run, receive
-        ):  # Starlette may notice at the next piece alone
+        # Starlette may notice at the next piece alone
+        async with ending_with_client(self._run, receive):
             await self.stream_response(send)
 
 

@@ -40,9 +40,8 @@ async def run_server(
     with listening(settings.host, settings.port) as listener:
         LOGGER.propagate = False  # some package, as MCP's, sets up the root's handlers at its first warning
         if settings.log is None:
-            log_to(
-                "-", level=logging.WARNING
-            )  # what fails is seen, whether or not there is a log
+            # what fails is seen, whether or not there is a log
+            log_to("-", level=logging.WARNING)
         async with open_service(settings, sample=sample) as service:
             config = uvicorn.Config(
                 create_app(service, access),
@@ -82,9 +81,8 @@ class _Server(uvicorn.Server):
             telling.cancel()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        faulthandler.dump_traceback_later(
-            _END, exit=True
-        )  # it needs no interpreter, and says what hung
+        # it needs no interpreter, and says what hung
+        faulthandler.dump_traceback_later(_END, exit=True)
         super().handle_exit(sig, frame)
 
 

@@ -110,9 +110,8 @@ class Service:
         )
         self._parts, self._checkpointer = parts, checkpointer
         self._prober = prober(checkpointer)
-        self._notes: BaseStore = (
-            parts.store or InMemoryStore()
-        )  # what persons say of threads is kept as threads are
+        # what persons say of threads is kept as threads are
+        self._notes: BaseStore = parts.store or InMemoryStore()
         # an agent for each choice of places where a person decides
         self._agent = lru_cache(None)(
             lambda review: assemble_agent(replace(parts, review=review), checkpointer)

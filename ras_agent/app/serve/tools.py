@@ -29,9 +29,8 @@ from ras_agent.graphs.tool import source_place
 from ras_agent.text.lines import one_line, shown_name
 from ras_agent.text.markup import inert_markup
 
-if TYPE_CHECKING or version("mcp").startswith(
-    "1."
-):  # which LangChain's adapters ask for
+# which LangChain's adapters ask for
+if TYPE_CHECKING or version("mcp").startswith("1."):
     from mcp.server.fastmcp import Context
     from mcp.server.fastmcp import FastMCP as MCPServer
     from mcp.server.fastmcp.exceptions import ToolError

@@ -112,9 +112,8 @@ class _Request(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _has_few_keys(cls, request: Any) -> Any:
-        if (
-            isinstance(request, dict) and len(request) > MOST_KEYS
-        ):  # each unknown one would be an error of its own
+        # each unknown one would be an error of its own
+        if isinstance(request, dict) and len(request) > MOST_KEYS:
             raise ValueError(
                 f"it has {len(request):,} keys, and {MOST_KEYS} are the most"
             )
@@ -224,9 +223,8 @@ class ResumeRequest(_Request):
     @field_validator("decision")
     @classmethod
     def _decides(cls, decision: Any) -> Any:
-        if (
-            decision == {}
-        ):  # LangGraph takes it for no decision, and the run would wait on as if nobody had answered
+        # LangGraph takes it for no decision, and the run would wait on as if nobody had answered
+        if decision == {}:
             raise ValueError(
                 'an empty object decides nothing: give an action, such as {"action": "approve"}'
             )

@@ -65,9 +65,8 @@ def losses(
     vectors = torch.from_numpy(example.vectors).to(device)
     targets = torch.from_numpy(example.targets).to(device)
     logits = _scores(weights, example.graph, vectors, example.start)
-    with torch.autocast(
-        device.type, enabled=False
-    ):  # the losses are sums over all entities
+    # the losses are sums over all entities
+    with torch.autocast(device.type, enabled=False):
         if example.candidates is not None:
             candidates = torch.from_numpy(example.candidates).to(device)
             loss = entity_loss(

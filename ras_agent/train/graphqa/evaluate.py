@@ -75,9 +75,8 @@ def evaluate(
     left: list[Question] = []
 
     async def ask(question: Question) -> Mapping[str, Any]:
-        if (
-            question.id not in replies
-        ):  # questions are asked in their order, one after the other
+        # questions are asked in their order, one after the other
+        if question.id not in replies:
             at_once = left[left.index(question) :][:batch]
             asked = [(other.question, graph_of(other)) for other in at_once]
             for other, reply in zip(at_once, reader.replies(asked, batch), strict=True):

@@ -212,9 +212,8 @@ def write_tables(config: GraphQATablesConfig) -> JSON:
         raise SettingsError(
             "tables are made by one process: give each processor --rows of its own, and an --out"
         )
-    vectors = GraphVectors(
-        resolve_embedder(config.embedder)
-    )  # texts are embedded once for all rows
+    # texts are embedded once for all rows
+    vectors = GraphVectors(resolve_embedder(config.embedder))
     figures: JSON = {
         "benchmark": config.benchmark,
         "data": config.data.name,

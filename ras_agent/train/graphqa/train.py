@@ -188,9 +188,8 @@ def train(
     )
     view = config.view()
     if reader.model.config.encoder or view.top_nodes or view.top_edges:
-        reader.model.vectors.of_texts(
-            _texts(questions)
-        )  # in one go: batches are faster
+        # in one go: batches are faster
+        reader.model.vectors.of_texts(_texts(questions))
     facts: dict[str, Any] = {
         "data": config.data.name,
         "questions": {part: len(of_part) for part, of_part in parts.items()},

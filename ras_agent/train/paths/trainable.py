@@ -33,9 +33,8 @@ class TrainablePathHead(NamedWeights):
             if part.endswith("down"):
                 weights[part] = torch.randn(width, rank) / width**0.5
             else:
-                weights[part] = torch.zeros(
-                    rank, width
-                )  # so that the head starts as the encoder is
+                # so that the head starts as the encoder is
+                weights[part] = torch.zeros(rank, width)
         super().__init__(weights)
         self.register_buffer("vectors", triplets.vectors, persistent=False)
         self._margin = margin

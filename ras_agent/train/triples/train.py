@@ -180,10 +180,8 @@ def _first_model(
         )
     model, tokenizer = load_text_model(config.model)
     if not config.lora:
-        return (
-            model.float(),
-            tokenizer,
-        )  # steps smaller than a bfloat16's last bit would be lost
+        # steps smaller than a bfloat16's last bit would be lost
+        return (model.float(), tokenizer)
     try:
         from peft import LoraConfig, get_peft_model
     except ImportError as error:

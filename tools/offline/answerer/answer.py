@@ -226,9 +226,8 @@ class OfflineAnswerer:
             )
             if end is None:
                 return None
-            named = holds(
-                question, end.sentence.passage.topic
-            )  # then nothing has to lead there
+            # then nothing has to lead there
+            named = holds(question, end.sentence.passage.topic)
             lead = () if named or end.named_by is None else (end.named_by,)
         text, listed = all_of_list(question, end.text, end.sentence)
         grounds = tuple(dict.fromkeys([*lead, *listed]))

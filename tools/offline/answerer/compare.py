@@ -179,9 +179,8 @@ def in_common(
     ]
     if not alike:
         return None
-    several = asked.answer_noun[-1:] and asked.answer_noun[-1].endswith(
-        "s"
-    )  # "occupations"
+    # "occupations"
+    several = asked.answer_noun[-1:] and asked.answer_noun[-1].endswith("s")
     most = 2 * _ANSWERS if several else min(rank for rank, *_ in alike)
     shared = {
         canonical_key(part): (part, grounds)

@@ -29,9 +29,8 @@ _MODALS = word_set("can could will would")
 _DENYING = word_set("not never no")
 _STATEMENTS = english.words("statements")
 _DOUBTING, _BOUNDS = _STATEMENTS["doubting"], _STATEMENTS["bounds"]
-_GOING_ON = word_set(
-    "bc bce jr sr ii iii iv"
-)  # after a name or a figure, of which they make another
+# after a name or a figure, of which they make another
+_GOING_ON = word_set("bc bce jr sr ii iii iv")
 _OPENING = word_set("in on at from during after before since by until")
 _PRONOUNS = word_set("it he she they")
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")

@@ -194,9 +194,8 @@ class _Reader:
                 self.outer = self.listed
                 subject, predicate = self.frame.subject, "is"
             elif not (mark == "," and phrase.name and last.opener and not last.name):
-                subject, predicate = (
-                    self.listed
-                )  # else "his wife, Yoko Ono": the noun before leads to the name
+                # else "his wife, Yoko Ono": the noun before leads to the name
+                subject, predicate = self.listed
         if place:
             self._add(
                 subject, f"{predicate} {phrase.description}".strip(), ", ".join(place)
@@ -244,9 +243,8 @@ class _Reader:
     def _verb(self, group: Chunk) -> None:
         """A verb: of this clause, of the name before it ("X directed by Y"), or of the noun before it."""
         last, mark, frame = self.last, self.mark, self.frame
-        onward = self.preposition != "" or group.text.startswith(
-            "to "
-        )  # "for winning", "to win"
+        # "for winning", "to win"
+        onward = self.preposition != "" or group.text.startswith("to ")
         behind = last is not None and not mark
         if (
             last
@@ -379,9 +377,8 @@ def subject_of(
     ):
         if phrase.opener in _TOPICAL and topic.label:
             kin = ((topic.label, phrase.text, topic.resolved(nominal[1][1].name)),)
-        (first, last), phrase = nominal[
-            1
-        ]  # "Its singer, Ann Lee, was": the name is the subject
+        # "Its singer, Ann Lee, was": the name is the subject
+        (first, last), phrase = nominal[1]
     label, words, facts = _head(phrase, topic)
     joint = next((at for at in range(first + 1, last) if chunks[at].kind == "c"), last)
     rest = chunks[first + 1 : joint]
@@ -497,9 +494,8 @@ def facts_about(
                     rest = rest.removeprefix(f"{name} ")
             if rest != phrase.text:
                 yield subject, predicate, rest
-        for name in (
-            phrase.inner
-        ):  # "a Marvel Comics character" is a character of Marvel Comics
+        # "a Marvel Comics character" is a character of Marvel Comics
+        for name in phrase.inner:
             if not DEMONYM.fullmatch(name):
                 yield (
                     subject,

@@ -105,9 +105,8 @@ def _names(sentence: str, taken: bytearray) -> Iterator[tuple[int, int]]:
     bare = "".join(
         "," if used else char for char, used in zip(sentence, taken, strict=True)
     )
-    bare = _FIXED.sub(
-        lambda match: "," * len(match.group()), bare
-    )  # commas part names and keep the offsets
+    # commas part names and keep the offsets
+    bare = _FIXED.sub(lambda match: "," * len(match.group()), bare)
     first = len(bare) - len(bare.lstrip(" ,\"'“"))
     for start, end in name_spans(bare):
         word, _, rest = bare[start:end].partition(" ")

@@ -40,22 +40,25 @@ class QuestionRecord:
         """Tell whether there is something under `key`."""
         return self.data.get(key) is not None
 
-    def text(self, *keys: str) -> str:
-        """Return the string (or number, as a string) under the first of `keys` that is there."""
-        value = self._first(keys)
+    def text(self, *keys: str, default: str | None = None) -> str:
+        """Return the string (or number, as a string) under the first of `keys` that is there, else the default."""
+        value = self._first(keys, default)
         if isinstance(value, str):
             return value
         if isinstance(value, int | float) and not isinstance(value, bool):
             return _number(value)
         raise self.error(f"{keys[0]!r} should be text, found {value!r:.80}")
 
-    def texts(self, *keys: str) -> tuple[str, ...]:
+    def texts(
+        self, *keys: str, default: Sequence[str] | None = None
+    ) -> tuple[str, ...]:
         """Return the strings (or numbers) under the first of `keys` that is there; a single one counts as a list.
 
         True and false are yes and no. A text that is a list in JSON, as a cell of a table has one, is read as a list;
-        one in Python's form is refused, because nobody says which commas are its own.
+        one in Python's form is refused, because nobody says which commas are its own. default: the texts where no key
+        is there; without a default that is an error.
         """
-        value = self._first(keys)
+        value = self._first(keys, default)
         if isinstance(value, str):
             value = self._listed(value, keys[0])
         if isinstance(value, str | int | float):
@@ -130,10 +133,12 @@ class QuestionRecord:
     def error(self, message: str) -> IngestError:
         return IngestError(f"{self.where}: {message}")
 
-    def _first(self, keys: tuple[str, ...]) -> Any:
+    def _first(self, keys: tuple[str, ...], default: Any = None) -> Any:
         for key in keys:
             if (value := self.data.get(key)) is not None:
                 return value
+        if default is not None:
+            return default
         found = [str(key) if key in self else f"{key} (empty)" for key in self.data]
         raise self.error(
             f"no key {' or '.join(map(repr, keys))}; found {', '.join(found)}"

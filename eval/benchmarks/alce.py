@@ -56,7 +56,7 @@ def _read_eli5(record: QuestionRecord) -> Question:
     else:
         contexts = given_passages(record, "docs", "ctxs")
     return Question(
-        id=record.text("id") if "id" in record else str(record.number),
+        id=record.text("id", default=str(record.number)),
         question=record.text("question").replace("--T--", "").strip(),
         answers=record.texts("answer", "answers"),
         contexts=contexts,

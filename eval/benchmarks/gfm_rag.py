@@ -12,36 +12,17 @@ def _read(record: QuestionRecord) -> Question:
 
     The nodes that it starts from, where somebody has linked it, are its metadata `start_nodes`: names by type of node.
     """
-    targets = record.data.get("target_nodes")
-    if targets:
-        documents = record.inside(targets, "target_nodes")
-    else:
-        documents = QuestionRecord({}, record.where)
-    if "supporting_documents" in record:
-        supporting = record.texts("supporting_documents")
-    else:
-        if "document" in documents:
-            supporting = documents.texts("document")
-        else:
-            supporting = ()
-    if "answer" in record:
-        answers = record.texts("answer")
-    else:
-        answers = ()
-    if "answer_aliases" in record:
-        aliases = record.texts("answer_aliases")
-    else:
-        aliases = ()
-    if "start_nodes" in record:
-        starts = record.inside(record.data["start_nodes"], "start_nodes")
-    else:
-        starts = None
-    if starts:
-        nodes = {kind: list(starts.texts(kind)) for kind in starts.data}
-    else:
-        nodes = {}
+    targets = record.data.get("target_nodes") or {}
+    documents = record.inside(targets, "target_nodes")
+    supporting = record.texts(
+        "supporting_documents", default=documents.texts("document", default=())
+    )
+    answers = record.texts("answer", default=())
+    aliases = record.texts("answer_aliases", default=())
+    starts = record.inside(record.data.get("start_nodes") or {}, "start_nodes")
+    nodes = {kind: list(starts.texts(kind)) for kind in starts.data}
     return Question(
-        id=record.text("id") if "id" in record else str(record.number),
+        id=record.text("id", default=str(record.number)),
         question=record.text("question"),
         answers=tuple(dict.fromkeys((*answers, *aliases))),
         supporting=tuple(dict.fromkeys(supporting)),

@@ -45,7 +45,7 @@ def _read_explanation(record: QuestionRecord) -> Question:
         )
     graph = TextualGraph.from_triples(parse_explanation(record.text("graph"), record))
     return Question(
-        id=record.text("id") if "id" in record else str(record.number),
+        id=record.text("id", default=str(record.number)),
         question=f"Argument 1: {record.text('arg1')}\nArgument 2: {record.text('arg2')}\n"
         "Does the second argument support or counter the first?",
         answers=(label,),
@@ -62,10 +62,7 @@ def scene_graph(record: QuestionRecord) -> TextualGraph:
     edges = []
     for identity, place in places.items():
         thing = record.inside(objects.data[identity], f"object {identity}")
-        if "attributes" in thing:
-            attributes = thing.texts("attributes")
-        else:
-            attributes = ()
+        attributes = thing.texts("attributes", default=())
         box = ", ".join(thing.text(side) for side in ("x", "y", "w", "h"))
         parts = [
             f"name: {thing.text('name')}",

@@ -16,10 +16,7 @@ from ras_agent.records import Passage
 
 def _read(record: QuestionRecord) -> Question:
     """Return a question; its evidence, sentences of the text where the record has some, is in metadata as `facts`."""
-    if "evidence" in record:
-        evidence = record.texts("evidence")
-    else:
-        evidence = ()
+    evidence = record.texts("evidence", default=())
     return Question(
         id=record.text("id"),
         question=record.text("question"),

@@ -55,7 +55,7 @@ def titled_sentences_question(record: QuestionRecord) -> Question:
         answers=tuple(answers),
         supporting=tuple(dict.fromkeys(str(title) for title, _ in gold)),
         by_title=True,
-        type=record.text("type") if "type" in record else "",
+        type=record.text("type", default=""),
         contexts=passages,
         metadata=metadata,
     )

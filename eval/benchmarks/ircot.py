@@ -23,7 +23,7 @@ def _read(record: QuestionRecord) -> Question:
             for passage in contexts
             if passage.title.split(" (")[0] in thought
         ),
-        type=record.text("dataset") if "dataset" in record else "",
+        type=record.text("dataset", default=""),
         contexts=contexts,
         metadata={"thought": thought},
     )

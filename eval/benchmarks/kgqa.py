@@ -40,26 +40,15 @@ def kgqa_question(record: QuestionRecord) -> Question:
     `answer` counts where there is one, as published scores use it; `a_entity` lists the answers that are in the graph,
     `graph` its [head, relation, tail] triples.
     """
-    if "a_entity" in record:
-        entities = record.texts("a_entity")
-    else:
-        entities = ()
-    if "answer" in record or "answers" in record:
-        answers = record.texts("answer", "answers")
-    else:
-        answers = entities
-    if "graph" in record:
-        graph = TextualGraph.from_triples(record.triples("graph"))
-    else:
-        graph = TextualGraph()
+    entities = record.texts("a_entity", default=())
+    answers = record.texts("answer", "answers", default=entities)
+    graph = _graph_of(record)
     return Question(
-        id=record.text("id") if "id" in record else str(record.number),
+        id=record.text("id", default=str(record.number)),
         question=record.text("question"),
         answers=tuple(dict.fromkeys(answers)),
         metadata={
-            "question_entities": list(record.texts("q_entity"))
-            if "q_entity" in record
-            else [],
+            "question_entities": list(record.texts("q_entity", default=())),
             "answer_entities": list(entities),
             "graph": graph.to_dict(),
         },
@@ -102,16 +91,11 @@ def cwq_question(record: QuestionRecord) -> Question:
     else:
         answers = []
     aliases = {
-        answer.text("answer"): list(answer.texts("aliases"))
-        if "aliases" in answer
-        else []
+        answer.text("answer"): list(answer.texts("aliases", default=()))
         for answer in answers
         if "answer" in answer
     }
-    if "compositionality_type" in record:
-        kind = record.text("compositionality_type")
-    else:
-        kind = ""
+    kind = record.text("compositionality_type", default="")
     return _official(
         record,
         record.text("ID"),
@@ -162,7 +146,7 @@ def grailqa_question(record: QuestionRecord) -> Question:
         record.text("question"),
         [answer.text("entity_name", "answer_argument") for answer in answers],
         starts,
-        record.text("level") if "level" in record else "",
+        record.text("level", default=""),
         triples=triples,
     )
 
@@ -174,10 +158,8 @@ def webquestions_question(record: QuestionRecord) -> Question:
     """
     if "targetValue" not in record:
         return kgqa_question(record)
-    if "url" in record:
-        page = record.text("url").rpartition("/")[2].replace("_", " ")
-    else:
-        page = ""
+    address = record.text("url", default="")
+    page = address.rpartition("/")[2].replace("_", " ")
     answers = _described(record.text("targetValue"), record)
     return _official(
         record,
@@ -200,6 +182,13 @@ def _described(text: str, record: QuestionRecord) -> list[str]:
     ]
 
 
+def _graph_of(record: QuestionRecord) -> TextualGraph:
+    """Return the graph of a record; empty where it brings none."""
+    if "graph" in record:
+        return TextualGraph.from_triples(record.triples("graph"))
+    return TextualGraph()
+
+
 def _official(
     record: QuestionRecord,
     identity: str,
@@ -210,10 +199,7 @@ def _official(
     **more: object,
 ) -> Question:
     """Return the question of an official record, with the graph that somebody may have put into it."""
-    if "graph" in record:
-        graph = TextualGraph.from_triples(record.triples("graph"))
-    else:
-        graph = TextualGraph()
+    graph = _graph_of(record)
     known: Mapping[str, object] = {
         "question_entities": list(dict.fromkeys(starts)),
         "graph": graph.to_dict(),

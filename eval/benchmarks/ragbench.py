@@ -35,7 +35,7 @@ def _read(record: QuestionRecord) -> Question:
             )
         relevant.add(int(number))
     return Question(
-        id=record.text("id") if "id" in record else str(record.number),
+        id=record.text("id", default=str(record.number)),
         question=record.text("question"),
         answers=(),
         supporting=tuple(

@@ -50,11 +50,9 @@ def _read(record: QuestionRecord) -> Question:
             raise record.error(
                 f"the answer {text!r} is not at character {start} of its context"
             )
-    passage = context_passage(
-        record.text("title") if "title" in record else "", context
-    )
+    passage = context_passage(record.text("title", default=""), context)
     return Question(
-        id=record.text("id") if "id" in record else str(record.number),
+        id=record.text("id", default=str(record.number)),
         question=record.text("question"),
         answers=tuple(text for text, _ in places),
         supporting=(passage.id,),

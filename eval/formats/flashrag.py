@@ -43,21 +43,15 @@ def read_question(record: QuestionRecord) -> Question:
         named = inside.inside(facts, "supporting_facts")
     else:
         named = inside
-    if named is not inside:
-        key = "title"
-    else:
-        key = "supporting_titles"
-    if key in named:
-        titles = named.texts(key)
-    else:
-        titles = ()
+    key = "supporting_titles" if named is inside else "title"
+    titles = named.texts(key, default=())
     # [title, sentence] pairs, as HotpotQA's own files have them
     if isinstance(facts, list):
         titles = tuple(
             str(pair[0]) for pair in facts if isinstance(pair, list) and pair
         )
     return Question(
-        id=record.text("id") if "id" in record else str(record.number),
+        id=record.text("id", default=str(record.number)),
         question=text,
         answers=answers,
         supporting=inside.texts("supporting_ids")

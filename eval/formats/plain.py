@@ -65,7 +65,7 @@ def plain_question(record: QuestionRecord) -> Question:
         answers=record.texts("answers"),
         supporting=record.texts(gold) if gold in record else (),
         by_title=not by_id,
-        type=record.text("type") if "type" in record else "",
+        type=record.text("type", default=""),
         contexts=tuple(map(_context, record.objects("contexts")))
         if "contexts" in record
         else (),
@@ -124,10 +124,7 @@ def _check_graph(record: QuestionRecord, graph: QuestionRecord) -> None:
 
 
 def _context(record: QuestionRecord) -> Passage:
-    if "title" in record:
-        title = record.text("title")
-    else:
-        title = ""
+    title = record.text("title", default="")
     text = record.text("text")
     if "id" in record:
         return Passage(record.text("id"), text, title)
@@ -145,7 +142,7 @@ def plain_passage(record: QuestionRecord) -> Sequence[Passage]:
         Passage(
             record.text("id"),
             record.text("text"),
-            record.text("title") if "title" in record else "",
+            record.text("title", default=""),
         )
     ]
 

@@ -170,7 +170,7 @@ def _moments(result: Result, traced: bool) -> Iterator[_Moment]:
     steps = {step["hop"]: step for step in trace.get("steps", ())}
     plans = {plan["hop"]: plan for plan in trace.get("plans", ())}
     facts = {fact["id"]: f"({fact['subject']} | {fact['predicate']} | {fact['object']})"
-             for fact in trace.get("graph", {}).get("facts", (),)}  # fmt: skip
+             for fact in trace.get("graph", {}).get("facts", ())}  # fmt: skip
     for hop in sorted(steps.keys() | plans.keys()):
         if plan := plans.get(hop):
             words = plan["subquery"] or plan["action"]

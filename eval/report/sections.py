@@ -70,13 +70,13 @@ def body(report: Report) -> Html:
     )
     return join(
         [
-            el("a", "To the questions", href="#questions", class_="skip",),
+            el("a", "To the questions", href="#questions", class_="skip"),
             _header(report),
             el("nav", links, aria_label="Sections"),
             el(
                 "main",
                 *(
-                    el("section", el("h2", title, id=f"{name}-h"), content, id=name, aria_labelledby=f"{name}-h",)
+                    el("section", el("h2", title, id=f"{name}-h"), content, id=name, aria_labelledby=f"{name}-h")
                     for name, title, content in visible
                 ),
             ),
@@ -237,7 +237,7 @@ def _differences(report: Report) -> Html:
         else:
             sure = ""
         mean = el("span", el("b", f"{100 * gap.mean:+.1f}", class_=sure), " ",
-                  el("small", f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"), class_="score",)  # fmt: skip
+                  el("small", f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"), class_="score")  # fmt: skip
         rows.append(
             [
                 _run_name(report, numbers[difference.name]),
@@ -504,7 +504,7 @@ def _price_table(report: Report) -> Html:
             tokens.append(f"{sum(getattr(usage, kind) for usage in used):,}")
         calls_cells = [
             el("input", type="number", min=0, step="any", inputmode="decimal", data_model=model, data_kind=kind,
-               aria_label=f"{model}: price of {kind}", value=None if price is None else f"{getattr(price, kind):g}",)
+               aria_label=f"{model}: price of {kind}", value=None if price is None else f"{getattr(price, kind):g}")
             for kind in ("input", "cached", "output")
         ]  # fmt: skip
         rows.append([model, *tokens, *calls_cells])
@@ -532,8 +532,8 @@ def _questions(report: Report) -> Html:
     )
     several = len(report.runs) > 1
     chips = [
-        el("button", el("span", mark, class_=f"v {name}", aria_hidden="true",), f" {name} ", el("small"), type="button",
-           class_="chip", data_verdict=name, aria_pressed="false",)
+        el("button", el("span", mark, class_=f"v {name}", aria_hidden="true"), f" {name} ", el("small"), type="button",
+           class_="chip", data_verdict=name, aria_pressed="false")
         for name, mark in VERDICTS.items()
         if any(run.verdicts[name] for run in report.figures)
     ]  # fmt: skip
@@ -545,19 +545,19 @@ def _questions(report: Report) -> Html:
     for value, text in _ORDERS.items():
         orders.append(el("option", text, value=value))
     controls = [
-        el("input", type="search", id="search", placeholder=_SEARCH, aria_label=_SEARCH,),
-        el("label", "run ", el("select", *picked, id="run"), hidden=not several,),
-        el("div", *chips, class_="chips", role="group", aria_label="Filter by result",),
-        el("label", "type ", el("select", el("option", "all", value=""), *kinds, id="type",), hidden=not types,),
-        el("label", "order ", el("select", *orders, id="order"),),
-        el("label", el("input", type="checkbox", id="disagree",), " runs disagree", hidden=not several,),
+        el("input", type="search", id="search", placeholder=_SEARCH, aria_label=_SEARCH),
+        el("label", "run ", el("select", *picked, id="run"), hidden=not several),
+        el("div", *chips, class_="chips", role="group", aria_label="Filter by result"),
+        el("label", "type ", el("select", el("option", "all", value=""), *kinds, id="type"), hidden=not types),
+        el("label", "order ", el("select", *orders, id="order")),
+        el("label", el("input", type="checkbox", id="disagree"), " runs disagree", hidden=not several),
     ]  # fmt: skip
     return el(
         "div",
-        el("div", el("div", *controls, class_="controls"), el("p", id="count", class_="note", aria_live="polite",),
-           el("ul", id="list", aria_label="Questions",), class_="finder",),
+        el("div", el("div", *controls, class_="controls"), el("p", id="count", class_="note", aria_live="polite"),
+           el("ul", id="list", aria_label="Questions"), class_="finder"),
         el("article", el("p", "Choose a question to see its answers, hops and graph.", class_="note"), id="detail",
-           tabindex=-1, aria_label="The chosen question",),
+           tabindex=-1, aria_label="The chosen question"),
         class_="browser",
     )  # fmt: skip
 

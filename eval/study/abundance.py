@@ -291,7 +291,7 @@ def _show(
     if any(order for order, _ in names):
         label = "The best triples by each order, %"
     body = [[", ".join(filter(None, (f"{100 * row['share']:g} %", row["order"]))),
-             *(_spread(row["scores"].get(metric)) for metric in columns), f"{row['abstained']:.1f}",]
+             *(_spread(row["scores"].get(metric)) for metric in columns), f"{row['abstained']:.1f}"]
             for row in rows]  # fmt: skip
     if evidence == "facts":
         shown_there = "all triples"

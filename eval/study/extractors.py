@@ -54,13 +54,13 @@ def _read(record: QuestionRecord) -> Question:
             triples.append(item)
     usable = replace(record, data={**record.data, "triples": triples})
     return Question(
-        id=record.text("id") if "id" in record else str(record.number),
+        id=record.text("id", default=str(record.number)),
         question=record.text("text"),
         answers=(),
         metadata={
             "triples": usable.triples("triples"),
             "unusable": len(items) - len(triples),
-            "title": record.text("title") if "title" in record else "",
+            "title": record.text("title", default=""),
         },
     )
 
@@ -291,7 +291,7 @@ def _measure_reading(results: Sequence[Result], concurrency: int) -> JSON:
 
 def _gold_table(rows: Mapping[str, JSON]) -> str:
     head = ["extractor", "texts", "triples", *(f"{kind} P / R / F1" for kind in ("exact", "ends", "soft")),
-            "ROUGE-1 / 2 / L", "tokens/s read", "tokens/s written", "errors",]  # fmt: skip
+            "ROUGE-1 / 2 / L", "tokens/s read", "tokens/s written", "errors"]  # fmt: skip
     lines = []
     for extractor, row in rows.items():
         cells = []

@@ -80,7 +80,7 @@ def oracles_design(task: Task, settings: Settings) -> Design:
             )
         )
     show = partial(_show, metrics=extended(task.metrics[:2], "all_recall"), headline=task.benchmark.headline,
-                   left_out=left_out,)  # fmt: skip
+                   left_out=left_out)  # fmt: skip
     scored = task.scored_by(metrics)
     return Design(
         "oracles",

@@ -101,9 +101,9 @@ def _show(
     title = "Gold passages among the first k"
     pictures = {
         "recall.svg": partial(lines, {name: _points(curve, "recall") for name, curve in curves.items()}, "k",
-                              "share found, %", title,),
+                              "share found, %", title),
         "all-recall.svg": partial(lines, {name: _points(curve, "all_recall") for name, curve in curves.items()}, "k",
-                                  "questions with all of them, %", title,),
+                                  "questions with all of them, %", title),
     }  # fmt: skip
     return Shown(table.markdown, {**table.figures, "curves": curves}, pictures)
 

@@ -213,10 +213,9 @@ def read_records(
     path = Path(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = suffixes[-1:] == [".gz"]
+    ending = ""
     if len(suffixes) > packed:
         ending = suffixes[-2 if packed else -1]
-    else:
-        ending = ""
     if not path.is_file():
         raise IngestError(
             f"{path}: {'a folder' if path.is_dir() else 'no such file'}; give a question file"
@@ -286,10 +285,9 @@ def _array(
     elif isinstance(data, dict) and not under:
         data = _rows_of(data)
     if not isinstance(data, list):
+        expectation = "an array of objects"
         if under:
             expectation = f"an array, or an object with one under {under!r}"
-        else:
-            expectation = "an array of objects"
         raise IngestError(
             f"{path}: expected {expectation}, found {type(data).__name__}"
         )

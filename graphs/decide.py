@@ -135,10 +135,9 @@ def _first_plan(
         return replace(plan, subquery=question)
     if plan.action == "no_retrieval" and from_memory:
         return plan
+    why = "nothing has been found yet that could be sufficient"
     if plan.action == "no_retrieval":
         why = "the planner wants no retrieval, but an answer has to rest on evidence (from_memory is off)"
-    else:
-        why = "nothing has been found yet that could be sufficient"
     reason = f" ({plan.reason})" if plan.reason else ""
     return Plan(
         "subq",

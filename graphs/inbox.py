@@ -104,10 +104,9 @@ def _rejection(decision: Mapping[str, Any], review: Review) -> object:
 
 def _edit(decision: Mapping[str, Any], review: Review) -> object:
     request = decision.get("edited_action") or decision.get("args") or {}
+    args = None
     if isinstance(request, Mapping):
         args = request.get("args")
-    else:
-        args = None
     if not isinstance(args, Mapping):
         raise ReviewError(
             f"decision: an edit needs the edited values under args, got {request!r:.80}"

@@ -49,14 +49,12 @@ class Records:
         dumped = dict(
             zip(map(id, triples), self._record_of(triples) or (), strict=False)
         )
+        known = None
         if earlier:
             known = self._record_of(earlier["facts"])
-        else:
-            known = None
+        same = 0
         if known is not None and entries[: len(known)] == known:
             same = len(known)
-        else:
-            same = 0
         facts = earlier["facts"][:same] if earlier else []
         facts += [
             data

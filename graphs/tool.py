@@ -144,10 +144,9 @@ def _source(citation: JSON) -> str:
     place = source_place(citation.get("file"), citation.get("page"))
     file = f" ({place})" if place else ""
     quote = one_line(citation.get("quote", ""))
+    doubt = ""
     if citation.get("supported") is False:
         doubt = " (does not bear the answer)"
-    else:
-        doubt = ""
     return f"[{citation['number']}] {title}{file}{doubt}" + (
         f': "{quote}"' if quote else ""
     )

@@ -180,10 +180,9 @@ def plain_pass(
     initial[torch.from_numpy(start.entities)] = (
         torch.from_numpy(start.weights)[:, None] * query
     )
+    inputs = None
     if relation_states is None:
         inputs = relation_inputs(weights, vectors)
-    else:
-        inputs = None
     everyone = np.arange(graph.entities)
     state = initial
     for layer in range(layer_count(weights)):

@@ -351,10 +351,9 @@ def _peak_mb() -> float:
     """Return the peak memory of this process in MB."""
     import resource
 
+    unit = 1024
     if sys.platform == "darwin":
         unit = 1
-    else:
-        unit = 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 

@@ -44,9 +44,8 @@ class BenchRow:
 
     @property
     def met(self) -> bool:
-        if self.at_least is None:
-            low = 0.0
-        else:
+        low = 0.0
+        if self.at_least is not None:
             low = self.at_least
         if self.at_most is None:
             high = float("inf")
@@ -112,9 +111,8 @@ def bench_table(
                 f"{row.name}: {row.ratio:.3g} times {row.peer} is {row.worsening(earlier):.0%} worse than the "
                 f"{earlier:.3g} of the last runs."
             )
-        if earlier is None:
-            shown = ""
-        else:
+        shown = ""
+        if earlier is not None:
             shown = f"{earlier:.3g}"
         cells = (
             row.name,

@@ -119,10 +119,9 @@ def grailqa_question(record: QuestionRecord) -> Question:
         answers = record.objects("answer")
     else:
         answers = []
+    query = None
     if "graph_query" in record:
         query = record.inside(record.data["graph_query"], "graph_query")
-    else:
-        query = None
     if query:
         nodes = {node.text("nid"): node for node in query.objects("nodes")}
     else:

@@ -13,10 +13,9 @@ def _read(record: QuestionRecord) -> Question:
     """Return the question of an official record (Question, QuestionId, Answer), of a hub's, or of a flat one."""
     aliases: tuple[str, ...]
     if "Answer" in record or isinstance(record.data.get("answer"), dict):
+        key = "answer"
         if "Answer" in record:
             key = "Answer"
-        else:
-            key = "answer"
         answer = record.inside(record.data[key], key)
         aliases = (answer.text("Value", "value"), *answer.texts("Aliases", "aliases"))
     else:

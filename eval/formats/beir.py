@@ -118,10 +118,9 @@ def read_passages(record: QuestionRecord) -> Sequence[Passage]:
                 metadata[key] = value
     else:
         metadata = {}
+    title = ""
     if record.data.get("title"):
         title = record.text("title")
-    else:
-        title = ""
     return [Passage(record.text("_id"), record.text("text"), title, metadata=metadata)]
 
 

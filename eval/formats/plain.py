@@ -42,10 +42,9 @@ def plain_question(record: QuestionRecord) -> Question:
     """
     record = _completed(record)
     by_id = "supporting_ids" in record
+    gold = "supporting_titles"
     if by_id:
         gold = "supporting_ids"
-    else:
-        gold = "supporting_titles"
     metadata = {}
     for key, value in record.data.items():
         if key not in _OWN and value is not None:

@@ -49,10 +49,9 @@ def contained_set_score(predicted: Sequence[str], gold: Iterable[str]) -> SetSco
     """
     answers = [normalise_answer(answer) for answer in gold]
     joined_text = normalise_answer(" ".join(predicted))
+    count = 0
     if predicted:
         count = sum(answer in joined_text for answer in answers)
-    else:
-        count = 0
     return _set_score(min(count, len(predicted)), len(predicted), count, len(answers))
 
 
@@ -155,13 +154,11 @@ def _keys(answers: Iterable[str]) -> dict[str, None]:
 
 
 def _set_score(right: int, predicted: int, hits: int, gold: int) -> SetScore:
+    precision = 0.0
     if predicted:
         precision = right / predicted
-    else:
-        precision = 0.0
+    recall = 0.0
     if gold:
         recall = hits / gold
-    else:
-        recall = 0.0
     both = precision + recall
     return SetScore(precision, recall, 2 * precision * recall / both if both else 0.0)

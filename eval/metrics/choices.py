@@ -82,10 +82,9 @@ def chosen_class(answer: str, classes: Iterable[str]) -> str:
     """
     by_key = {name.casefold(): name for name in classes}
     pattern = "|".join(sorted(map(re.escape, by_key), key=len, reverse=True))
+    match = None
     if by_key:
         match = re.search(pattern, answer, re.IGNORECASE)
-    else:
-        match = None
     if match:
         return by_key[match[0].casefold()]
     return ""

@@ -59,14 +59,12 @@ def soft_triple_score(
             taken_found.add(i)
             taken_wanted.add(j)
             total -= worth
+    precision = 0.0
     if predictions:
         precision = total / len(predictions)
-    else:
-        precision = 0.0
+    recall = 0.0
     if references:
         recall = total / len(references)
-    else:
-        recall = 0.0
     both = precision + recall
     return SetScore(precision, recall, 2 * precision * recall / both if both else 0.0)
 

@@ -199,10 +199,9 @@ def metric_names() -> tuple[str, ...]:
     _own_names()
     listed: set[str] = set()
     for name in registry.names("metric"):
+        cutoff = "none"
         if isinstance(plugin := registry.PLUGINS["metric"].get(name), Metric):
             cutoff = plugin.cutoff
-        else:
-            cutoff = "none"
         listed |= (
             {name}
             if cutoff == "none"

@@ -195,10 +195,9 @@ def _moments(result: Result, traced: bool) -> Iterator[_Moment]:
             tuple(result.retrieved),
             {name: name for name in result.retrieved},
         )
+    wrong = ""
     if result.error:
         wrong = f"error: {result.error.get('message', '')}"
-    else:
-        wrong = ""
     answer = wrong or ("abstained" if result.abstained else result.answer)
     yield _Moment(
         "answer", max(steps, default=0), (answer, result.abstained), {answer: answer}
@@ -225,8 +224,7 @@ def _told(moment: _Moment | None, other: _Moment | None, step: StepName) -> str:
         if len(moment.texts) == len(theirs):
             return "the same in another order"
         return "only some of those"
+    more = ""
     if len(own) > _SHOWN:
         more = f" and {len(own) - _SHOWN} more"
-    else:
-        more = ""
     return f"{', '.join(own[:_SHOWN])}{more}"

@@ -70,10 +70,9 @@ def cost_text(cost: Cost, calls: int) -> str:
     """Return the cost, or the reason why it is unknown."""
     if not calls:
         return "no model calls"
+    missing = ""
     if cost.unpriced:
         missing = f"unknown: no price for {', '.join(cost.unpriced)}"
-    else:
-        missing = ""
     if cost.unpriced and not cost.total:
         return missing
     return money(cost.total) + (f" and {missing}" if missing else "")

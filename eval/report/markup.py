@@ -61,17 +61,13 @@ def table(
             if cell is None or (isinstance(cell, Html) and cell.startswith("<th")):
                 elements.append(cell or Html(""))
                 continue
-            if number == 0:
+            name = tag
+            scope = None
+            if tag == "th":
+                scope = "col"
+            elif number == 0:
                 name = "th"
-            else:
-                name = tag
-            if name == "th":
-                if tag == "th":
-                    scope = "col"
-                else:
-                    scope = "row"
-            else:
-                scope = None
+                scope = "row"
             elements.append(
                 el(name, cell, class_=None if number < texts else "figure", scope=scope)
             )

@@ -209,10 +209,9 @@ def _verdicts(report: Report) -> Html:
         else:
             name_ = Html("")
         bars.append(el("li", name_, bar, el("ul", *labels)))
+    note = ""
     if report.metric:
         note = f"Right: {report.metric} of at least 50 %, or no answer where there is none to give."
-    else:
-        note = ""
     return el(
         "div",
         el("ul", *bars, class_="verdicts"),
@@ -232,10 +231,9 @@ def _differences(report: Report) -> Html:
     rows = []
     for difference in report.differences:
         gap = difference.comparison.difference
+        sure = ""
         if gap.low > 0 or gap.high < 0:
             sure = "sure"
-        else:
-            sure = ""
         mean = el("span", el("b", f"{100 * gap.mean:+.1f}", class_=sure), " ",
                   el("small", f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"), class_="score")  # fmt: skip
         rows.append(
@@ -273,10 +271,9 @@ def _kinds(report: Report) -> Html:
         rows: list[list[str | Html | None]] = []
         for name, groups in sorted(by_name.items(), key=lambda item: _natural(item[0])):
             for place, (number, group) in enumerate(groups):
+                spans = None
                 if place == 0:
                     spans = el("th", name, rowspan=len(groups), scope="rowgroup")
-                else:
-                    spans = None
                 if several:
                     run_cell = [_run_name(report, number)]
                 else:

@@ -224,10 +224,9 @@ def remote_questions(
         if place:
             caches[name] = place
     settings = Settings.model_validate({**agent["settings"], **caches})
+    corpus = None
     if task["corpus"]:
         corpus = Path(task["corpus"])
-    else:
-        corpus = None
     # bad records were reported where the questions come from
     loaded = load_task(**{**task, "corpus": corpus}, settings=settings, strict=False)
     answer = REMOTE_MAKERS[agent["make"]](loaded, settings)

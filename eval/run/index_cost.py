@@ -161,10 +161,9 @@ def _passages_of(
         if name in corpus:
             passages.append(corpus[name])
     if result.retrieved and not passages:
+        key = "ids"
         if by_title:
             key = "titles"
-        else:
-            key = "ids"
         raise RunError(
             f"question {result.id} read {result.retrieved[0]!r}, which is not among the {key} of this corpus; "
             "give the corpus that the run searched"

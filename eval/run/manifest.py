@@ -214,10 +214,9 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _text(values: Mapping[str, Any], key: str) -> str:
+    text = "absent"
     if key in values:
         text = json.dumps(values[key], ensure_ascii=False)
-    else:
-        text = "absent"
     if len(text) <= 80:
         return text
     return f"{text[:79]}…"

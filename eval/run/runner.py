@@ -85,19 +85,17 @@ def question_work(
         try:
             if failed:
                 raise failed
+            trace = None
             if traces:
                 trace = _trace_of(output, mode, roles or {})
-            else:
-                trace = None
             result = result_of(question, output, seconds=seconds, trace=trace)
         except Exception as error:
             result = failed_result(question, error, seconds=seconds)
         result = replace(result, queued=queueing.seconds)
         try:
             return replace(result, scores=dict(scorer(question, output)))
-        except (
-            Exception
-        ) as error:  # a user's own metric must not cost the answers of the others
+        # a user's own metric must not cost the answers of the others
+        except Exception as error:
             return replace(result, error=result.error or error_dict(error))
 
     return work

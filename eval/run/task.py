@@ -105,10 +105,7 @@ def load_task(
     """
     instructed = benchmark(name).instructed(instruction)
     skipped: list[IngestError] = []
-    if strict:
-        on_bad = None
-    else:
-        on_bad = skipped.append
+    on_bad = None if strict else skipped.append
     rows: tuple[JSON, ...] = ()
     if isinstance(data, str | Path):
         data = Path(data)
@@ -119,8 +116,6 @@ def load_task(
         data = Path("rows")
     if corpus is not None:
         corpus = corpus_file(corpus)
-    else:
-        corpus = None
     questions = everything[first - 1 :][:limit]
     if not questions:
         raise SettingsError(

@@ -58,10 +58,9 @@ def right_answers(results: Sequence[Result], metric: str, cost: Cost) -> RightAn
     verdicts = [verdict(result, metric) for result in results]
     count = verdicts.count("right")
     tokens = sum(result.tokens for result in results)
+    paid = None
     if tokens and not cost.unpriced:
         paid = cost.total
-    else:
-        paid = None
     return RightAnswers(
         by=metric,
         count=count,

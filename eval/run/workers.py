@@ -76,10 +76,9 @@ class WorkerPlan:
                     "how many workers share the requests a minute? give --workers"
                 )
             return settings.model_copy(update=update)
+        count = 1
         if self.remote:
             count = self.workers or os.cpu_count() or 1
-        else:
-            count = 1
         update |= {
             name: max(1, rate // count)
             for name, rate in rates.items()

@@ -59,10 +59,9 @@ def abundance_design(
     in `shuffles` random orders or in `orders` (ras_agent.tools.graph_tokens.fact_orders). evidence: what the answerer
     sees next to the remaining triples. Raises UnknownName for an unknown order.
     """
+    layout = "evidence"
     if evidence == "facts":
         layout = "chain"
-    else:
-        layout = "evidence"
     settings = settings.model_copy(update={"layout": layout})
     traces = cache(lambda: _traces(out))
     shares = tuple(sorted(set(shares))) or SHARES
@@ -293,10 +292,9 @@ def _show(
     body = [[", ".join(filter(None, (f"{100 * row['share']:g} %", row["order"]))),
              *(_spread(row["scores"].get(metric)) for metric in columns), f"{row['abstained']:.1f}"]
             for row in rows]  # fmt: skip
+    shown_there = "all triples and passages"
     if evidence == "facts":
         shown_there = "all triples"
-    else:
-        shown_there = "all triples and passages"
     body.append(
         [
             f"{FULL} ({shown_there})",

@@ -102,10 +102,9 @@ def asked_anyway(
 
     def make(task: Task, settings: Settings) -> AnswerQuestion:
         changed = change(parts(task, settings, asks_anyway=True))
+        inputs = None
         if seeded:
             inputs = partial(agent_inputs, task, changed.graph)
-        else:
-            inputs = None
         return graph_answerer(assemble_agent(changed), inputs)
 
     return make

@@ -177,10 +177,9 @@ def extractors_design(
         concurrency=concurrency,
         metrics=extended(task.metrics[:2], "answer_in_facts") if task else (),
     )
+    headline = "triple_soft_f1"
     if task:
         headline = task.benchmark.headline
-    else:
-        headline = "triple_soft_f1"
     return Design(
         "extractors", tuple(runs), show, headline, next(iter(within.values()), "")
     )

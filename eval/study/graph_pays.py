@@ -196,10 +196,9 @@ def rows_of(
     tried = sum(name in walking for name in runs)
     rows = []
     for row in compared(runs, metrics, headline, base):
+        held = None
         if row.name in walking:
             held = row.difference
-        else:
-            held = None
         p = None
         if held:
             p = min(1.0, tried * held.permutation_p)
@@ -223,10 +222,9 @@ def spent_by(results: Sequence[Result], prices: Prices | None = None) -> Spent:
     """Return what a question of a run cost in the mean; its seconds are the median, which no stalled call changes."""
     tokens = [result.tokens for result in results]
     total = cost_of_results(results, prices or Prices())
+    known = None
     if any(tokens) and not total.unpriced:
         known = total.total / len(results)
-    else:
-        known = None
     alone = all(result.at_once == 1 for result in results)
     return Spent(
         median(result.seconds for result in results), fmean(tokens), known, alone
@@ -295,10 +293,9 @@ def _price(row: GraphRow, base: GraphRow) -> str:
     if unit == "seconds" and not (row.spent.alone and base.spent.alone):
         return ""
     more = row.spent.of(unit) - base.spent.of(unit)
+    points = 0.0
     if row.difference:
         points = 100 * row.difference.difference.mean
-    else:
-        points = 0.0
     if points <= 0 or more <= 0:
         return f", for {_amount(abs(more), unit)} {'more' if more > 0 else 'less'} a question"
     return f", for {_amount(more, unit)} more a question, {_amount(more / points, unit)} a point"

@@ -159,10 +159,9 @@ def _row(
         for result in sorted(results, key=lambda result: result.id)
         if headline in result.scores
     }
+    gap = None
     if own_scores.keys() & base_scores.keys():
         gap = compare(own_scores, base_scores)
-    else:
-        gap = None
     return RunRow(
         name,
         len(results),
@@ -285,10 +284,9 @@ def heat_map(table: ScoreMatrix, title: str = "") -> str:
                     color="#fff" if dark and high > low else "#111",
                 )
         columns = [_short(name) for name in table.columns]
+        rotation = 0
         if max(map(len, columns), default=0) > 14:
             rotation = 20
-        else:
-            rotation = 0
         axes.set_xticks(
             range(len(columns)),
             columns,
@@ -314,10 +312,9 @@ def lines(
         for number, (name, points) in enumerate(series.items()):
             colour = _COLOURS[number % len(_COLOURS)]
             xs = [point[0] for point in points]
+            marker = ""
             if len(xs) <= 12:
                 marker = MARKERS[number % len(MARKERS)]
-            else:
-                marker = ""
             axes.plot(
                 xs,
                 [100 * point[1] for point in points],

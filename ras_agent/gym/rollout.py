@@ -264,10 +264,9 @@ def _scored(
             f"no reward: {out['failures'][-1]['message'] if out['failures'] else 'no model replied'}"
         )
     for failure in out["failures"]:
+        error = None
         if failure["role"] == "planner":
             error = _ERROR.match(failure["message"])
-        else:
-            error = None
         if error and error[1] != ParseError.__name__:
             raise ModelCallError(
                 f"no reward: the policy failed at hop {failure['hop']}: {failure['message']}"

@@ -268,7 +268,7 @@ function writeAnswer(writing) {
 function writeVerdict() {
   const { trace } = now;
   const { right, correct } = now.verdict ?? {};
-  $("verdict").hidden = !trace.stop_reason || Boolean(trace.failed) || now.running !== null; // nobody judges an error
+  $("verdict").hidden = !trace.stop_reason || Boolean(trace.failed) || trace.abstained || now.running !== null; // nobody judges an error, nor "I don't know"
   if ($("verdict").hidden || $("verdict").contains(document.activeElement)) return; // who types there goes on typing
   const say = async (body) => {
     try {

@@ -114,10 +114,9 @@ def _goes_on(text: str, start: int, match: re.Match[str]) -> bool:
     # only a bare full stop can belong to an abbreviation, and abbreviations are short
     end = match.end("mark")
     bare = match.group().rstrip("*_") == "."
+    alone = None
     if bare:
         alone = _STANDS_ALONE.search(text, max(start, end - 24), end)
-    else:
-        alone = None
     if alone is None or not word:
         return False
     if _INITIALS.match(alone[1]):

@@ -286,10 +286,9 @@ def _with_unit(match: re.Match[str], about: bool) -> Quantity | None:
     if digits:
         digits_before, _, fraction = digits.replace(",", "").partition(".")
         # the last digit given: 0.01 for "3.25", 100 for "1,200"; numbers below 100 are seldom rounded
+        zeros = 0
         if int(digits_before) >= 100:
             zeros = len(digits_before) - len(digits_before.rstrip("0"))
-        else:
-            zeros = 0
         precision *= 10.0 ** (-len(fraction) if fraction else zeros)
     if about:
         precision = max(precision, amount / 5)

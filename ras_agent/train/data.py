@@ -17,7 +17,7 @@ from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.question import Question, context_passage, union_of_contexts
 from ras_agent.eval.question_file import OnBad, read_records
 from ras_agent.records import Passage
-from ras_agent.text.canonical import canonical_key
+from ras_agent.text.overlap import holds
 
 _FILES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "hotpotqa": (
@@ -108,12 +108,7 @@ def passages_in(path: Path) -> list[Passage]:
 
 def names_any(text: str, names: Iterable[str]) -> bool:
     """Tell whether a text holds one of some names as whole words, however they are written."""
-    padded = f" {canonical_key(text)} "
-    for name in names:
-        key = canonical_key(name)
-        if key and f" {key} " in padded:
-            return True
-    return False
+    return any(holds(text, name) for name in names)
 
 
 def digest(examples: Iterable[object]) -> str:

@@ -119,14 +119,11 @@ def clozes(
             if len(answers) == per_passage:
                 break
             others = mentions.get(passage.title)
+            other = None
+            subject = plain(passage.title)
             if others and rng.random() < two_hop:
                 other = rng.choice(others)
-            else:
-                other = None
-            if other:
                 subject = _description(passage.title, other.sentence, kinds)
-            else:
-                subject = plain(passage.title)
             question = _question(
                 sentence, start, end, plain(passage.title), subject, kinds, rng
             )
@@ -168,13 +165,12 @@ def plain(title: str) -> str:
 def _kind(passage: Passage) -> _TitleKind | None:
     head = passage.text[:300]
     match = _KIND.search(_PARENTHESIS.sub("", head))
-    if match:
-        words = _KIND_ENDS.sub("", match[1]).split()
-    else:
-        words = []
-    if words:
-        return _TitleKind(tuple(words), _LIFE_DATES.search(head) is not None)
-    return None
+    if match is None:
+        return None
+    words = _KIND_ENDS.sub("", match[1]).split()
+    if not words:
+        return None
+    return _TitleKind(tuple(words), _LIFE_DATES.search(head) is not None)
 
 
 def _mentions(passages: Sequence[Passage]) -> Mapping[str, list[_Mention]]:
@@ -238,9 +234,7 @@ def _nearest_clause(before: str, after: str) -> tuple[str, str]:
     """Return the words between the commas around the answer; more of the sentence if they are too few to ask about."""
     clause_before = _COMMA.split(before)[-1]
     clause_after = _COMMA.split(after)[0]
-    if len(clause_before.split()) > 2:
-        clause_before = clause_before
-    else:
+    if len(clause_before.split()) <= 2:
         clause_before = before
     if len(f"{clause_before} {clause_after}".split()) >= 4:
         return (clause_before, clause_after)

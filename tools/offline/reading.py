@@ -119,9 +119,7 @@ class Sentence:
 
     def begins_with(self, words: Set[str]) -> bool:
         """Tell whether its first word is one of these."""
-        for token in self.tokens[:1]:
-            return token.word in words
-        return False
+        return bool(self.tokens) and self.tokens[0].word in words
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:

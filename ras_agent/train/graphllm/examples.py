@@ -15,7 +15,7 @@ from ras_agent.marks import NUMBER
 from ras_agent.prompts import Turn, fact_line
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import EvidenceLayout, Step, Triple
-from ras_agent.text.overlap import support
+from ras_agent.text.overlap import holds, support
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import answer_part
 from ras_agent.tools.answer.llm import LLMAnswerer
@@ -26,7 +26,6 @@ from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 from ras_agent.tools.graph_tokens.features import Fact, GraphVectors
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm import LLMPlanner
-from ras_agent.train.data import names_any
 from ras_agent.train.subq import SubqSample
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -181,7 +180,7 @@ def _citations(
     }
     holding = []
     for fact in facts:
-        in_ends = names_any(fact.subject, [answer]) or names_any(fact.object, [answer])
+        in_ends = holds(fact.subject, answer) or holds(fact.object, answer)
         if in_ends and fact_line(fact) in numbers:
             holding.append(fact)
     holding.sort(

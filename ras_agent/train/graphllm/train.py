@@ -117,10 +117,9 @@ def train(config: GraphLLMTrainingConfig) -> FitResult:
     model = start.model
     model.config = replace(model.config, layout=cast(EvidenceLayout, config.layout))
     prompts = config.prompts or INSTRUCTIONS[config.instructions]
+    pruner = None
     if config.prune_facts:
         pruner = FactPruner(fact_order(config.prune_facts), config.prune_to)
-    else:
-        pruner = None
     maker = ExampleMaker(
         model.window,
         model.config.layout,

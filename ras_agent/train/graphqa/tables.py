@@ -276,10 +276,9 @@ def _as_markdown(figures: JSON, config: GraphQATablesConfig) -> str:
 def _cell(scores: Sequence[float]) -> str:
     if not scores:
         return ""
+    spread = ""
     if len(scores) > 1:
         spread = f" ± {stdev(scores):.3f}"
-    else:
-        spread = ""
     return f"{fmean(scores):.3f}{spread}"
 
 

@@ -160,10 +160,9 @@ def new_reader(start: Start, config: GraphQATrainingConfig) -> GraphReader:
     from ras_agent.tools.graph_tokens.graph_reader import GraphPrompts, GraphReader
 
     model = start.model
+    aligner = None
     if config.aligner and config.n_seed:
         aligner = GraphAligner.load(config.aligner)
-    else:
-        aligner = None
     return GraphReader(
         model, GraphPrompts(config.view(), model.vectors, model.count_tokens, aligner)
     )

@@ -121,10 +121,9 @@ def _sample(
     *,
     added: bool = False,
 ) -> SubqSample:
+    name = "answer"
     if kind == "plan":
         name = f"plan-{len(steps)}"
-    else:
-        name = "answer"
     return SubqSample(
         id=f"{item.source}/{item.question.id}/{name}",
         source=item.source,

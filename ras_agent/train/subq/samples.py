@@ -155,10 +155,9 @@ def read_samples(path: str | Path, split: Split | None = None) -> list[SubqSampl
         if split in (None, sample.split):
             samples.append(sample)
     if not samples:
+        kind = "sample"
         if split:
             kind = f"{split} sample"
-        else:
-            kind = "sample"
         place = QuestionRecord({}, str(path))
         raise place.error(
             f"holds no {kind}; make the file with `python -m ras_agent.train.subq.build`"
@@ -202,9 +201,8 @@ def _contradiction(sample: SubqSample) -> str:
         return f"'target' is none of 'answers': {sample.target!r:.80}"
     plan = plan_of(sample.target)
     if plan is None or plan.action != sample.label:
-        if plan is None:
-            action = "none"
-        else:
+        action = "none"
+        if plan is not None:
             action = plan.action
         return f"'label' is {sample.label!r}, but 'target' states {action}: {sample.target!r:.80}"
     return ""

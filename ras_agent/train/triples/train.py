@@ -186,10 +186,9 @@ def _first_model(
         from peft import LoraConfig, get_peft_model
     except ImportError as error:
         raise MissingExtra("a LoRA adapter", "llm") from error
+    task = "CAUSAL_LM"
     if model.config.is_encoder_decoder:
         task = "SEQ_2_SEQ_LM"
-    else:
-        task = "CAUSAL_LM"
     options = LoraConfig(
         task_type=task, r=config.lora, lora_alpha=2 * config.lora, lora_dropout=0.05
     )

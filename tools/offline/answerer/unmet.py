@@ -48,15 +48,13 @@ def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:
             return True
     if _has_no_name_of(question, words) or _is_only_listed(question, grounds):
         return True
-    if _says_the_opposite(question, text) or _denies_what_is_asked(question, text):
+    if _says_the_opposite(question, text) or _denies_otherwise(question, text):
         return True
     return _is_role_of_another(question, text)
 
 
 def _says_the_opposite(question: str, text: str) -> bool:
-    """Tell whether a text has "first" where the question has "last", and not that, or denies nothing as that does."""
-    if denies(question) and not denies(text):
-        return True
+    """Tell whether a text has "first" where the question has "last", and not that."""
     told = _roots(text)
     opposites: set[str] = set()
     for word in _roots(question) - told:
@@ -64,10 +62,13 @@ def _says_the_opposite(question: str, text: str) -> bool:
     return not opposites.isdisjoint(told)
 
 
-def _denies_what_is_asked(question: str, text: str) -> bool:
-    """Tell whether a text has a word of the question only with a denial: "did not attend", "was never the owner"."""
+def _denies_otherwise(question: str, text: str) -> bool:
+    """Tell whether only one of question and text denies.
+
+    A text denies where it has a word of the question only so: "did not attend", "was never the owner".
+    """
     if denies(question):
-        return False
+        return not denies(text)
     asked = stem_set(question)
     tokens = tokens_of(text)
     denied: set[str] = set()

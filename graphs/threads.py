@@ -88,7 +88,9 @@ class ThreadNotes:
             one for one in outputs["citations"] if one.get("supported") is not False
         ]
         cited = tuple(dict.fromkeys(citation["passage_id"] for citation in bearing))
-        verdict = Verdict(outputs["question"], outputs["answer"], right, correct, cited)
+        # "I don't know" may be right, and is no answer
+        answer = "" if outputs.get("abstained") else outputs["answer"]
+        verdict = Verdict(outputs["question"], answer, right, correct, cited)
         return replace(self, verdicts={**self.verdicts, verdict.question: verdict})
 
 

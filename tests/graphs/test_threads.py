@@ -156,3 +156,5 @@ def test_an_answer_is_judged_again_in_place_of_the_first_time() -> None:
         "Where was Bell born?", "Boston", False, "Edinburgh", ("bell", "leith")
     )
     assert notes == ThreadNotes("Bell", {"Where was Bell born?": verdict})
+    notes = notes.judged(out | {"abstained": True}, right=True)
+    assert notes.verdicts["Where was Bell born?"].row() is None

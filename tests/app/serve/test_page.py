@@ -638,6 +638,9 @@ def test_what_a_reader_says_of_an_answer_becomes_a_question_of_an_evaluation(
         own,
         "document.querySelector('#verdict').innerText.includes('with the right answer')",
     )
+    ask(own, "Who is the mayor of Atlantis?")
+    until(own, "now.trace.abstained && !now.running")
+    assert own.ask("document.querySelector('#verdict').hidden")
     written = cli(
         "threads",
         "export",

@@ -239,7 +239,7 @@ def _context_of_item(record: QuestionRecord, item: object, place: str) -> Passag
     if isinstance(item, str):
         return context_passage("", item)
     inner = record.inside(item, place)
-    title = next((inner.text(key) for key in ("title", "wikipage") if key in inner), "")
+    title = inner.text("title", "wikipage", default="")
     more = {}
     for key in ("id", "score", "is_supporting", "isgold"):
         if key in inner:

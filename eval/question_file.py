@@ -40,6 +40,11 @@ class QuestionRecord:
         """Tell whether there is something under `key`."""
         return self.data.get(key) is not None
 
+    @property
+    def identity(self) -> str:
+        """The record's id; its number where it has none."""
+        return self.text("id", default=str(self.number))
+
     def text(self, *keys: str, default: str | None = None) -> str:
         """Return the string (or number, as a string) under the first of `keys` that is there, else the default."""
         value = self._first(keys, default)

@@ -29,9 +29,7 @@ def _read_asqa(record: QuestionRecord) -> Question:
         readings = record.objects("qa_pairs")
     else:
         readings = []
-    identity = next(
-        (record.text(key) for key in ("sample_id", "id") if key in record), ""
-    )
+    identity = record.text("sample_id", "id", default="")
     return Question(
         id=identity or str(record.number),
         question=record.text("question", "ambiguous_question"),
@@ -56,7 +54,7 @@ def _read_eli5(record: QuestionRecord) -> Question:
     else:
         contexts = given_passages(record, "docs", "ctxs")
     return Question(
-        id=record.text("id", default=str(record.number)),
+        id=record.identity,
         question=record.text("question").replace("--T--", "").strip(),
         answers=record.texts("answer", "answers"),
         contexts=contexts,

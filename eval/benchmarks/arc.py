@@ -26,7 +26,7 @@ def _read(record: QuestionRecord) -> Question:
         )
     stem = inner.text("stem", "question")
     return Question(
-        id=record.text("id", default=str(record.number)),
+        id=record.identity,
         question="\n".join(
             [stem, *(f"{label}. {text}" for label, text in options.items())]
         ),

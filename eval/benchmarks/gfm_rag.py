@@ -22,7 +22,7 @@ def _read(record: QuestionRecord) -> Question:
     starts = record.inside(record.data.get("start_nodes") or {}, "start_nodes")
     nodes = {kind: list(starts.texts(kind)) for kind in starts.data}
     return Question(
-        id=record.text("id", default=str(record.number)),
+        id=record.identity,
         question=record.text("question"),
         answers=tuple(dict.fromkeys((*answers, *aliases))),
         supporting=tuple(dict.fromkeys(supporting)),

@@ -45,7 +45,7 @@ def _read_explanation(record: QuestionRecord) -> Question:
         )
     graph = TextualGraph.from_triples(parse_explanation(record.text("graph"), record))
     return Question(
-        id=record.text("id", default=str(record.number)),
+        id=record.identity,
         question=f"Argument 1: {record.text('arg1')}\nArgument 2: {record.text('arg2')}\n"
         "Does the second argument support or counter the first?",
         answers=(label,),
@@ -94,12 +94,8 @@ def _read_scene(graphs: Mapping[str, TextualGraph], record: QuestionRecord) -> Q
         raise record.error(
             f"there is no scene graph of image {image!r}; put its file into the questions' folder"
         )
-    identity = next(
-        (record.text(key) for key in ("q_id", "question_id", KEY) if key in record), ""
-    )
-    full = next(
-        (record.text(key) for key in ("fullAnswer", "full_answer") if key in record), ""
-    )
+    identity = record.text("q_id", "question_id", KEY, default="")
+    full = record.text("fullAnswer", "full_answer", default="")
     return Question(
         id=identity or str(record.number),
         question=record.text("question"),

@@ -44,7 +44,7 @@ def kgqa_question(record: QuestionRecord) -> Question:
     answers = record.texts("answer", "answers", default=entities)
     graph = _graph_of(record)
     return Question(
-        id=record.text("id", default=str(record.number)),
+        id=record.identity,
         question=record.text("question"),
         answers=tuple(dict.fromkeys(answers)),
         metadata={

@@ -20,7 +20,7 @@ def _read(record: QuestionRecord) -> Question:
     """
     evidence = record.objects("evidence_list")
     return Question(
-        id=record.text("id", default=str(record.number)),
+        id=record.identity,
         question=record.text("question", "query"),
         answers=(record.text("answer"),),
         supporting=tuple(dict.fromkeys(part.text("title") for part in evidence)),

@@ -11,7 +11,7 @@ def _read(record: QuestionRecord) -> Question:
     """Return the question of a record with `question`, `answers` and `ctxs`; those marked `isgold` support it."""
     contexts = given_passages(record, "ctxs")
     return Question(
-        id=record.text("id", default=str(record.number)),
+        id=record.identity,
         question=record.text("question"),
         answers=record.texts("answers"),
         supporting=tuple(

@@ -32,7 +32,7 @@ def _read(record: QuestionRecord) -> Question:
         path = _path(record)
         start = [path[0][0]]
     return Question(
-        id=record.text("id", default=str(record.number)),
+        id=record.identity,
         question=record.text("question").strip(),
         answers=answers,
         type=f"{len(path)}hop",

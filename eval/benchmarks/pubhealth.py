@@ -38,9 +38,7 @@ def _read(record: QuestionRecord) -> Question | None:
             f"expected a label true or false, found {', '.join(labels) or 'none'}"
         )
     verdict = verdicts.pop()
-    claim_id = next(
-        (record.text(key) for key in ("claim_id", "id") if key in record), ""
-    )
+    claim_id = record.text("claim_id", "id", default="")
     return Question(
         id=claim_id or str(record.number),
         question=record.text("claim", "question"),

@@ -35,7 +35,7 @@ def _read(record: QuestionRecord) -> Question:
             )
         relevant.add(int(number))
     return Question(
-        id=record.text("id", default=str(record.number)),
+        id=record.identity,
         question=record.text("question"),
         answers=(),
         supporting=tuple(

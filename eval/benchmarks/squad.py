@@ -52,7 +52,7 @@ def _read(record: QuestionRecord) -> Question:
             )
     passage = context_passage(record.text("title", default=""), context)
     return Question(
-        id=record.text("id", default=str(record.number)),
+        id=record.identity,
         question=record.text("question"),
         answers=tuple(text for text, _ in places),
         supporting=(passage.id,),

@@ -51,7 +51,7 @@ def read_question(record: QuestionRecord) -> Question:
             str(pair[0]) for pair in facts if isinstance(pair, list) and pair
         )
     return Question(
-        id=record.text("id", default=str(record.number)),
+        id=record.identity,
         question=text,
         answers=answers,
         supporting=inside.texts("supporting_ids")

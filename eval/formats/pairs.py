@@ -29,7 +29,7 @@ def langsmith_question(record: QuestionRecord) -> Question:
     outputs = record.inside(record.data.get("outputs") or {}, "outputs")
     question = _said(inputs, "user", _ASKED)
     return Question(
-        id=_id(record),
+        id=record.identity,
         question=question,
         answers=_expected(outputs, _EXPECTED),
         metadata=_metadata(record),
@@ -39,7 +39,7 @@ def langsmith_question(record: QuestionRecord) -> Question:
 def inspect_question(record: QuestionRecord) -> Question:
     """Return the question of a sample with `input` and `target`; where it has `choices`, the target is their letter."""
     question = Question(
-        id=_id(record),
+        id=record.identity,
         question=_said(record, "user", ["input"]),
         answers=_expected(record, ["target"]),
         metadata=_metadata(record),
@@ -57,7 +57,7 @@ def deepeval_question(record: QuestionRecord) -> Question:
             passage = context_passage("", text)
             contexts[passage.id] = passage
     return Question(
-        id=_id(record),
+        id=record.identity,
         question=record.text("input"),
         answers=_expected(record, ["expected_output"]),
         supporting=tuple(contexts),
@@ -81,12 +81,6 @@ def _with_choices(question: Question, record: QuestionRecord) -> Question:
     known["choices"] = choices
     known["label"] = labels[0] if len(labels) == 1 else ""
     return replace(question, question=text, answers=tuple(answers), metadata=known)
-
-
-def _id(record: QuestionRecord) -> str:
-    if "id" in record:
-        return record.text("id")
-    return str(record.number)
 
 
 def _metadata(record: QuestionRecord) -> Mapping[str, Any]:

@@ -62,7 +62,7 @@ def read_question(record: QuestionRecord) -> Question:
         if key not in _READ | _OUTCOME and value is not None:
             metadata[key] = value
     return Question(
-        id=record.text("id", default=str(record.number)),
+        id=record.identity,
         question=record.text("user_input"),
         answers=references,
         supporting=ids or tuple(dict.fromkeys(passage.id for passage in contexts)),

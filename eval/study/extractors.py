@@ -54,7 +54,7 @@ def _read(record: QuestionRecord) -> Question:
             triples.append(item)
     usable = replace(record, data={**record.data, "triples": triples})
     return Question(
-        id=record.text("id", default=str(record.number)),
+        id=record.identity,
         question=record.text("text"),
         answers=(),
         metadata={

@@ -36,16 +36,19 @@ def describe(
     model: type[Settings] = Settings, work: Work | None = None
 ) -> dict[str, Setting]:
     """Return the settings of a class by name, in order; with `work`, only those that it uses."""
-    return {
-        setting.name: setting
-        for setting in _settings(model)
-        if work is None or work in setting.work
-    }
+    described = {}
+    for setting in _settings(model):
+        if work is None or work in setting.work:
+            described[setting.name] = setting
+    return described
 
 
 @cache
 def _settings(model: type[Settings]) -> tuple[Setting, ...]:
-    return tuple(_setting(name, info) for name, info in model.model_fields.items())
+    settings = []
+    for name, info in model.model_fields.items():
+        settings.append(_setting(name, info))
+    return tuple(settings)
 
 
 def _setting(name: str, info: FieldInfo) -> Setting:
@@ -60,7 +63,8 @@ def _setting(name: str, info: FieldInfo) -> Setting:
     repeated = get_origin(read_as) is dict
     choices: tuple[str, ...] = ()
     if get_origin(read_as) is Literal:
-        choices = tuple(map(str, get_args(read_as)))
+        values = get_args(read_as)
+        choices = tuple(map(str, values))
     if choices or repeated:
         read_as = str
     return Setting(
@@ -79,10 +83,9 @@ def _setting(name: str, info: FieldInfo) -> Setting:
 
 def _without_none(annotation: Any) -> Any:
     """Return the X of `X | None`, of `Annotated[X, ...]` and of `X | Y`."""
-    kind = get_origin(annotation)
-    parts = get_args(annotation)
-    if kind is Annotated:
-        return _without_none(parts[0])
-    if kind in (Union, UnionType):
-        return _without_none(next(part for part in parts if part is not NoneType))
-    return annotation
+    if get_origin(annotation) not in (Annotated, Union, UnionType):
+        return annotation
+    for part in get_args(annotation):
+        if part is not NoneType:
+            return _without_none(part)
+    return NoneType

@@ -63,9 +63,9 @@ def load_settings(
     layers: dict[str, Mapping[str, Any]] = {}
     if config:
         layers[str(config)] = from_file(config, model)
-    layers["environment"] = from_environment(
-        os.environ if environment is None else environment
-    )
+    if environment is None:
+        environment = os.environ
+    layers["environment"] = from_environment(environment)
     layers["flags"] = given(flags)
     values: dict[str, Any] = {}
     places: dict[str, str] = {}
@@ -89,7 +89,9 @@ def load_settings(
 
 def given(flags: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the flags that have a value."""
-    return {key: value for key, value in (flags or {}).items() if value is not None}
+    if flags is None:
+        return {}
+    return {key: value for key, value in flags.items() if value is not None}
 
 
 def _refuse_shown_secrets(flags: Mapping[str, Any]) -> None:
@@ -129,10 +131,8 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the settings in the environment; an empty variable counts as not set."""
     settings: dict[str, str] = {}
     for name, value in environment.items():
-        if (
-            name.startswith(PREFIX)
-            and name not in (CONFIG_VARIABLE, TOKEN_VARIABLE)
-            and value
-        ):
-            settings[name.removeprefix(PREFIX).lower()] = value
+        is_setting = name not in (CONFIG_VARIABLE, TOKEN_VARIABLE)
+        if value and is_setting and name.startswith(PREFIX):
+            key = name.removeprefix(PREFIX)
+            settings[key.lower()] = value
     return settings

@@ -132,10 +132,9 @@ def _of_published_record(record: QuestionRecord) -> SubqQuestion:
         searches.append(item.text("sub_query"))
     if not documents:
         raise record.error("'sub_queries' has none with a document")
-    identity = str(record.number)
-    if "id" in record:
-        identity = record.text("id")
-    question = Question(identity, record.text("question"), (record.text("answer"),))
+    question = Question(
+        record.identity, record.text("question"), (record.text("answer"),)
+    )
     return SubqQuestion("hotpotqa-subq", question, tuple(documents), tuple(searches))
 
 

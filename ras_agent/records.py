@@ -412,6 +412,15 @@ class Step(Record):
         )
 
 
+def passages_found(steps: Iterable[Step]) -> tuple[Passage, ...]:
+    """Return the passages that steps have found, each once, in the order of the searches."""
+    by_id: dict[str, Passage] = {}
+    for step in steps:
+        for hit in step.hits:
+            by_id[hit.passage.id] = hit.passage
+    return tuple(by_id.values())
+
+
 @dataclass(frozen=True)
 class Citation(Record):
     """Points an answer to its evidence: characters `start` to `end` of a passage, and the facts read there."""

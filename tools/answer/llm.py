@@ -287,11 +287,8 @@ class LLMAnswerer:
     ) -> Dialogue[Reply]:
         """Ask again, since a reply could not be read; about an answer that is not allowed, in a conversation."""
         if problem.startswith(str(UNKNOWN)):
-            return (
-                yield repair(
-                    *asked, self._by_need.repair, problem, self._by_need.example
-                )
-            )
+            again = repair(*asked, self._by_need.repair, problem, self._by_need.example)
+            return (yield again)
         _, reply = yield from self._by_need.again(
             self._chat, asking, asked, problem, render
         )
@@ -325,9 +322,8 @@ class LLMAnswerer:
         if abstains(part):
             if self._may_abstain:
                 return Answer(I_DO_NOT_KNOW, abstained=True), ""
-            return Answer(
-                part
-            ), f"{UNKNOWN} is no answer. {self._on_evidence.abstention}"
+            problem = f"{UNKNOWN} is no answer. {self._on_evidence.abstention}"
+            return Answer(part), problem
         cited = read_citations(part, evidence.passage_ids())
         if not bare_words(cited.bare) or self._is_echo(cited.bare, question, evidence):
             return _no_answer("the model's reply held no answer"), "it holds no answer"

@@ -18,7 +18,7 @@ from ras_agent.tools.chat.call import Model, Reply, Request
 from ras_agent.tools.chat.deadline import Deadline
 from ras_agent.tools.chat.endings import LENGTH
 from ras_agent.tools.chat.names import sampling_parameters
-from ras_agent.tools.chat.replay import check_recorded, miss_of
+from ras_agent.tools.chat.replay import miss_of
 from ras_agent.tools.chat.runnables import our_model
 from ras_agent.tools.chat.sizes import Sizes
 from ras_agent.tools.chat.window import estimate_turns
@@ -50,8 +50,6 @@ class Cached:
         replay: whether a request without a reply there is a ReplayMiss, and no model is asked.
         believes_sizes: whether a refusal of a long prompt is asked again, as a user set the window.
         """
-        if replay:
-            check_recorded(place)
         self._model = model
         self._asked = asked
         self._sizes = sizes

@@ -29,11 +29,7 @@ _READ = 1000  # characters of a complaint; some servers send the whole request b
 _LEAST_LIMIT = 16  # tokens; a smaller number in a complaint is no limit of a reply
 _BY_THE_REQUEST = frozenset((400, 402, 422, 500, 501))
 # a class of LangChain's that knows no such option
-_BY_THE_MODEL = (
-    TypeError,
-    ValueError,
-    NotImplementedError,
-)
+_BY_THE_MODEL = (TypeError, ValueError, NotImplementedError)
 _REFUSES = re.compile(
     r"\bnot\b|n't\b|un(?:supported|recogni[sz]ed|known|available)|expected|extra|invalid|illegal|\bmust\b|should|\bonly\b"
     r"|cannot|remove|fail(?:ed|s)? to|deprecated|forbidden|disabled|incompatible|range|between|greater|less|strictly"
@@ -77,19 +73,21 @@ _SYSTEM = (
     r"even index|first message\b.{0,40}\buser\b|only user\b.{0,30}\bassistant\b",
 )
 _FIELDS = (
-    *(
-        "temperature",
-        "top_p",
-        "top_k",
-        "min_p",
-        "seed",
-        "presence_penalty",
-        "frequency_penalty",
-        "repetition_penalty",
-    ),
-    *("reasoning_effort", "chat_template_kwargs"),
-    *("tool_choice", "parallel_tool_calls", "logprobs"),
-    *("continue_final_message", "add_generation_prompt"),
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "repetition_penalty",
+    "reasoning_effort",
+    "chat_template_kwargs",
+    "tool_choice",
+    "parallel_tool_calls",
+    "logprobs",
+    "continue_final_message",
+    "add_generation_prompt",
 )
 # the fields that hold a reply to a form; complaints are about what is in them, too
 _FORMS = {
@@ -100,10 +98,7 @@ _FORMS = {
 }
 _OWN_FIELDS = ("stop", *_FIELDS, *_FORMS)
 # where a model of LangChain's holds further fields of its requests
-_MORE = (
-    "model_kwargs",
-    "extra_body",
-)
+_MORE = ("model_kwargs", "extra_body")
 _LIMIT = re.compile(
     r"max(?:imum)?[_ -]?(?:(?:new|output|completion)[_ -]?)?tokens|num_predict",
     re.IGNORECASE,

@@ -100,12 +100,11 @@ def changed(
     update: dict[str, Any] = {}
     if _is(thing, "RunnableBindingBase"):
         update["kwargs"] = bound(thing.kwargs)
+    fields = getattr(type(thing), "model_fields", {})
     for name in _PLACES:
-        value = (
-            getattr(thing, name, None)
-            if name in getattr(type(thing), "model_fields", {})
-            else None
-        )
+        if name not in fields:
+            continue
+        value = getattr(thing, name, None)
         if isinstance(value, Mapping):
             update[name] = {
                 key: changed(one, change, bound) for key, one in value.items()
@@ -128,16 +127,17 @@ def described(
         return dict(describe(thing))
     inner = [described(one, describe) for one in _inner(thing)]
     if _is(thing, "RunnableBindingBase"):
+        about = inner[0]
         arguments = dict(getattr(thing, "kwargs", None) or {})
-        return inner[0] | (
-            {"bound": [_digest(arguments), *inner[0].get("bound", ())]}
-            if arguments
-            else {}
-        )
+        if arguments:
+            about["bound"] = [_digest(arguments), *about.get("bound", ())]
+        return about
     if _is(thing, "_ConfigurableModel", "DynamicRunnable") and inner:
         return inner[0]
-    about: dict[str, Any] = {"class": type(thing).__name__}
-    return about | ({"inner": inner} if inner else {"is": _digest(thing)})
+    name = type(thing).__name__
+    if inner:
+        return {"class": name, "inner": inner}
+    return {"class": name, "is": _digest(thing)}
 
 
 # where LangChain's wrappers hold what they wrap: bindings and retries; fallbacks; chains; configurable fields
@@ -179,15 +179,13 @@ def _configured(thing: Any) -> tuple[Any, ...]:
 
 
 def _listed(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return ()
     if isinstance(value, Mapping):
-        value = tuple(value.values())
-    return (
-        tuple(value)
-        if isinstance(value, (list, tuple))
-        else ()
-        if value is None
-        else (value,)
-    )
+        return tuple(value.values())
+    if isinstance(value, (list, tuple)):
+        return tuple(value)
+    return (value,)
 
 
 def class_names(thing: object) -> frozenset[str]:

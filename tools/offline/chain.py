@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ras_agent.records import Span, Step
+from ras_agent.records import Span, Step, passages_found
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name, name_spans
 from ras_agent.text.overlap import holds
@@ -425,5 +425,5 @@ def _each_once(found: Sequence[Found]) -> list[Found]:
 
 def passages_of(steps: Sequence[Step]) -> dict[str, ReadPassage]:
     """Return what the steps have found, by id, in order."""
-    found = {hit.passage.id: hit.passage for step in steps for hit in step.hits}
-    return {passage.id: passage for passage in read(list(found.values())[:MOST_READ])}
+    found = passages_found(steps)
+    return {passage.id: passage for passage in read(found[:MOST_READ])}

@@ -180,18 +180,19 @@ _ACTION_KEYS = (
     "response",
 )
 _SEARCH_KEYS = (
-    *(
-        "subq",
-        "sub_q",
-        "subquery",
-        "sub_query",
-        "subquestion",
-        "sub_question",
-        "query",
-        "next_query",
-        "next_question",
-    ),
-    *("search", "search_query", "search_question", "action_input"),
+    "subq",
+    "sub_q",
+    "subquery",
+    "sub_query",
+    "subquestion",
+    "sub_question",
+    "query",
+    "next_query",
+    "next_question",
+    "search",
+    "search_query",
+    "search_question",
+    "action_input",
 )
 _TEXT_KEYS = ("question", "text", "content", "input", "value")
 _REASON_KEYS = ("reason", "thought", "reasoning")

@@ -24,7 +24,14 @@ from ras_agent.prompts.fit import Evidence, fit, fit_version
 from ras_agent.prompts.templates import examples_in
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
-from ras_agent.records import EvidenceLayout, Passage, Plan, Step, Triple
+from ras_agent.records import (
+    EvidenceLayout,
+    Passage,
+    Plan,
+    Step,
+    Triple,
+    passages_found,
+)
 from ras_agent.text.unusable import copies
 from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
@@ -198,10 +205,7 @@ class _History:
     def passages(self) -> tuple[Passage, ...]:
         if self.layout != "chain-of-text":
             return ()
-        by_id = {
-            hit.passage.id: hit.passage for step in self.steps for hit in step.hits
-        }
-        return tuple(by_id.values())
+        return passages_found(self.steps)
 
     @cached_property
     def times(self) -> Counter[str]:

@@ -16,7 +16,7 @@ from ras_agent.marks import ANSWER_TAGS, SEARCH_TAGS
 from ras_agent.prompts import ToolCall, Turn, as_data, load, task_block
 from ras_agent.protocols import Planner
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage, Plan, Step
+from ras_agent.records import Passage, Plan, Step, passages_found
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.dialogue import Dialogue, fitted
@@ -107,10 +107,7 @@ class LLMToolPlanner(ChatPlanner):
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Dialogue[Plan]:
         """Ask for calls of tools until one is a search, or the end."""
-        passages_by_id = {
-            hit.passage.id: hit.passage for step in steps for hit in step.hits
-        }
-        passages = tuple(passages_by_id.values())
+        passages = passages_found(steps)
         transcript = self._so_far(question, graph, steps, passages)
         looks: list[_Move] = []
 

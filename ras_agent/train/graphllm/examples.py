@@ -14,7 +14,7 @@ from ras_agent.graph_batch import GraphFeatures
 from ras_agent.marks import NUMBER
 from ras_agent.prompts import Turn, fact_line
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import EvidenceLayout, Step, Triple
+from ras_agent.records import EvidenceLayout, Step, Triple, passages_found
 from ras_agent.text.overlap import holds, support
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import answer_part
@@ -137,11 +137,7 @@ class ExampleMaker:
         if sample.kind == "plan":
             request = _first(self._planner.dialogue(sample.question, graph, steps))
         else:
-            passages = tuple(
-                {
-                    hit.passage.id: hit.passage for step in steps for hit in step.hits
-                }.values()
-            )
+            passages = passages_found(steps)
             request = _first(
                 self._answerer._dialogue(sample.question, graph, passages, steps)
             )

@@ -82,8 +82,10 @@ def reason_in(message: Any) -> str:
     if isinstance(feedback, Mapping) and feedback.get("block_reason"):
         reasons.append("blocked")
     said = next(filter(None, map(_name_of, reasons)), "")
-    once = _TWICE.fullmatch(said)
-    return once[1] if once and kind_of(said) is None else said
+    twice = _TWICE.fullmatch(said)
+    if twice and kind_of(said) is None:
+        return twice[1]
+    return said
 
 
 def _name_of(reason: object) -> str:
@@ -95,13 +97,19 @@ def _name_of(reason: object) -> str:
 
 def refusal_in(message: Any) -> str:
     """Return the words in which a model refused to reply, where they are told apart from a reply; "" for none."""
-    refusal = (getattr(message, "additional_kwargs", None) or {}).get(REFUSAL)
+    more = getattr(message, "additional_kwargs", None) or {}
+    refusal = more.get(REFUSAL)
     if isinstance(refusal, str) and refusal:
         return refusal
     content = getattr(message, "content", None)
-    blocks = content if isinstance(content, list) else []
-    refusals = (block.get(REFUSAL) for block in blocks if isinstance(block, Mapping))
-    return " ".join(text for text in refusals if isinstance(text, str))
+    if not isinstance(content, list):
+        return ""
+    refusals = []
+    for block in content:
+        said = block.get(REFUSAL) if isinstance(block, Mapping) else None
+        if isinstance(said, str):
+            refusals.append(said)
+    return " ".join(refusals)
 
 
 def shortfall(reason: str, refusal: str = "") -> str:

@@ -239,7 +239,8 @@ def _profile(name: str) -> Any:
 def _without_refused_zero(model: Any) -> Any:
     """Return a model without its temperature 0 where LangChain knows that it takes none, and would refuse it."""
     profile = getattr(model, "profile", None) or {}
-    if getattr(model, "temperature", None) == 0 and profile.get("temperature") is False:
+    is_zero = getattr(model, "temperature", None) == 0
+    if is_zero and profile.get("temperature") is False:
         return model.model_copy(update={"temperature": None})
     return model
 

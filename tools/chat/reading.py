@@ -44,7 +44,11 @@ def reply_in(message: Any, seconds: float, model: Any) -> Reply:
     if kind == "replaced":
         refusal = refusal or text
         text = ""
-    ending = {"whole": "", "cut off": LENGTH}.get(kind or "", reason)
+    ending = reason
+    if kind == "whole":
+        ending = ""
+    elif kind == "cut off":
+        ending = LENGTH
     repeated = repeated_at(text)
     if repeated is not None:
         text = text[:repeated]
@@ -95,7 +99,10 @@ def _calls_of(message: Any) -> tuple[list[ToolCall], list[ToolCall]]:
     read = getattr(message, "tool_calls", None) or ()
     unread = getattr(message, "invalid_tool_calls", None) or ()
     more = getattr(message, "additional_kwargs", None) or {}
-    said = {"tool_calls": [*read, *unread], "function_call": more.get("function_call")}
+    said = {
+        "tool_calls": [*read, *unread],
+        "function_call": more.get("function_call"),
+    }
     return calls_in_message(said)
 
 
@@ -121,4 +128,6 @@ def bounded(text: str) -> str:
 
 def _count(value: object) -> int:
     """Return a number of tokens; 0 for another value, as servers of all kinds fill these fields."""
-    return value if isinstance(value, int) and value > 0 else 0
+    if isinstance(value, int) and value > 0:
+        return value
+    return 0

@@ -39,11 +39,10 @@ def check_recorded(place: object) -> None:
 def miss_of(slot: ReplySlot, place: str | Path | Address | None) -> ReplayMiss:
     """Return the error for a request, that of `slot`, without a reply in the cache at `place`."""
     request: JSON = json.loads(slot.request)
-    asks = f"{request['role'] or 'a call'} asks at hop {request['hop']}"
+    asks = f"{request['role'] or 'call'} asks at hop {request['hop']}"
     remedy = "without --replay the model is asked, and its reply recorded"
-    nearest = nearest_request(
-        request, ReplyCache(place).recordings() if place is not None else ()
-    )
+    recorded = [] if place is None else ReplyCache(place).recordings()
+    nearest = nearest_request(request, recorded)
     if nearest is None:
         return ReplayMiss(
             f"replay: {place} holds no replies, so none to what the {asks}; {remedy}"
@@ -64,9 +63,11 @@ def nearest_request(request: JSON, recorded: Iterable[JSON]) -> JSON | None:
 
     def likeness(other: JSON) -> tuple[bool, bool, float]:
         theirs = _words(other)
+        shared = (words & theirs).total()
+        both = words.total() + theirs.total()
         same_role = other.get("role") == request["role"]
-        shared = 2 * (words & theirs).total() / ((words.total() + theirs.total()) or 1)
-        return same_role, same_role and other.get("hop") == request["hop"], shared
+        same_hop = same_role and other.get("hop") == request["hop"]
+        return same_role, same_hop, 2 * shared / max(both, 1)
 
     return max(recorded, key=likeness, default=None)
 

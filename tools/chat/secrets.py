@@ -119,11 +119,11 @@ class HeldSecrets:
         joined: list[tuple[int, int]] = []
         for start in range(len(letters)):
             for length in self._lengths:
-                part = letters[start : start + length]
-                if part not in self._parts:
+                end = start + length
+                if letters[start:end] not in self._parts or end > len(letters):
                     continue
                 first = places[start]
-                behind = places[start + len(part) - 1] + 1
+                behind = places[end - 1] + 1
                 if joined and first < joined[-1][1]:
                     first, until = joined.pop()
                     behind = max(until, behind)
@@ -170,9 +170,9 @@ def _in_base64(secret: str) -> Iterator[str]:
     data = secret.encode()
     for shift, skipped in enumerate(_BEFORE):
         encoded = b64encode(b"\0" * shift + data).decode()
-        whole = encoded.rstrip("=")
-        is_open = whole != encoded  # the last character depends on the next byte
-        form = whole[skipped : len(whole) - is_open]
+        form = encoded[skipped:].rstrip("=")
+        if encoded.endswith("="):  # the last character depends on the next byte
+            form = form[:-1]
         yield form
         yield form.replace("+", "-").replace("/", "_")
 
@@ -213,7 +213,8 @@ def secrets_of(model: object) -> HeldSecrets:
 def _secrets(model: object) -> Iterator[str]:
     for one in chat_models_in(model) or (model,):
         for name in URL_ATTRIBUTES:
-            for address in BETWEEN_URLS.split(str(getattr(one, name, None) or "")):
+            stated = str(getattr(one, name, None) or "")
+            for address in BETWEEN_URLS.split(stated):
                 yield from _in_address(address)
         for value in getattr(one, "__dict__", {}).values():
             yield from _revealed(value)
@@ -248,5 +249,8 @@ def _revealed(value: object) -> Iterator[str]:
 
 
 def _header_values(headers: object) -> Iterator[str]:
-    if isinstance(headers, Mapping):
-        yield from filter(lambda value: isinstance(value, str), headers.values())
+    if not isinstance(headers, Mapping):
+        return
+    for value in headers.values():
+        if isinstance(value, str):
+            yield value

@@ -50,13 +50,18 @@ class Sizes:
     @property
     def window(self) -> int:
         """Return the tokens of a prompt and its reply together, as far as is known by now."""
-        return min(self._stated, self.learnt.tokens or self._stated)
+        learnt = self.learnt.tokens
+        if not learnt:
+            return self._stated
+        return min(self._stated, learnt)
 
     @property
     def evidence_tokens(self) -> int:
         """Return the most tokens of passages and facts that a prompt shows."""
+        if self._evidence:
+            return self._evidence
         parameters = self._parameters or self.learnt.parameters or 0.0
-        return self._evidence or usual_evidence(self.window, parameters)
+        return usual_evidence(self.window, parameters)
 
     @property
     def wants_parameters(self) -> bool:
@@ -84,8 +89,10 @@ class Sizes:
         left = current_ledger().tokens_left()
         if left == inf:
             return room
-        reply = min(max_tokens or USUAL_REPLY, int(left) // share)
-        return min(room, int(left) - reply)
+        tokens = int(left)
+        wanted = max_tokens or USUAL_REPLY
+        reply = min(wanted, tokens // share)
+        return min(room, tokens - reply)
 
     def limit(self, request: Request) -> int | None:
         """Return the tokens that the reply to a request may have: `max_tokens`, or as many as the prompt leaves.
@@ -98,17 +105,20 @@ class Sizes:
             return longest
         if self._thinks_aloud:
             wanted = max(wanted, self.for_thoughts)
-        room = self.window - to_ask_again(self.window)
+        window = self.window
+        room = window - to_ask_again(window)
         if not fit_into(request.turns, room - wanted):
             left = room - estimate_turns(request.turns)
-            wanted = min(wanted, max(left, self.window // REPLY_SHARE))
-        return min(wanted, longest or wanted)
+            least = window // REPLY_SHARE
+            wanted = min(wanted, max(left, least))
+        if longest is None:
+            return wanted
+        return min(wanted, longest)
 
     def with_room_for_thoughts(self, request: Request) -> Request:
         """Return a request whose reply may be as long as thoughts and a reply are together."""
-        return replace(
-            request, max_tokens=max(request.max_tokens or 0, self.for_thoughts)
-        )
+        wanted = request.max_tokens or 0
+        return replace(request, max_tokens=max(wanted, self.for_thoughts))
 
     @property
     def may_think_unmarked(self) -> bool:

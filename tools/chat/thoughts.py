@@ -39,7 +39,9 @@ def spoken_span(reply: str) -> tuple[int, int]:
     if begins:
         start = begins.end()
     ends = _TURN_ENDS.search(reply, start, end)
-    return start, ends.start() if ends else end
+    if ends:
+        end = ends.start()
+    return start, end
 
 
 def after_thoughts(reply: str) -> str:
@@ -57,7 +59,9 @@ def is_thinking(reply: str) -> bool:
 def has_unmarked_thoughts(reply: str) -> bool:
     """Return whether a reply closes thoughts that it did not open, as where the chat template opens them."""
     for marks, opening, closing in _THOUGHTS:
-        closes = closing.search(reply) if marks.closes_alone else None
+        if not marks.closes_alone:
+            continue
+        closes = closing.search(reply)
         if closes and not opening.search(reply, 0, closes.start()):
             return True
     return False
@@ -65,7 +69,9 @@ def has_unmarked_thoughts(reply: str) -> bool:
 
 def _span_after_thoughts(reply: str) -> tuple[int, int]:
     start = max(_thought_ends(reply), default=0)
-    return start, min(_thought_beginnings(reply, start), default=len(reply))
+    beginnings = _thought_beginnings(reply, start)
+    end = min(beginnings, default=len(reply))
+    return start, end
 
 
 def _thought_ends(reply: str) -> Iterator[int]:
@@ -82,6 +88,8 @@ def _thought_ends(reply: str) -> Iterator[int]:
 def _thought_beginnings(reply: str, start: int) -> Iterator[int]:
     """Yield where each kind of thoughts that nothing closes begins, from `start` on."""
     for marks, opening, _ in _THOUGHTS:
-        begins = opening.search(reply, start) if marks.stays_open else None
+        if not marks.stays_open:
+            continue
+        begins = opening.search(reply, start)
         if begins:
             yield begins.start()

@@ -171,7 +171,8 @@ class DialoguePlanner(ChatPlanner):
         elif row.rendering == "continued":
             roles = [turn.role for turn in turns]
             first = roles.index("assistant") if "assistant" in roles else len(turns)
-            prefix = row.opening + "".join(turn.text for turn in turns[first:])
+            said = [turn.text for turn in turns[first:]]
+            prefix = "".join([row.opening, *said])
             turns = turns[:first]
             if prefix:
                 turns += (Turn("assistant", prefix),)

@@ -121,7 +121,9 @@ def argument_of(tool: Tool, arguments: Mapping[str, object]) -> str:
         if arguments.get(key) is not None:
             return argument_text(arguments[key])
     texts = [value for value in arguments.values() if isinstance(value, str)]
-    return argument_text(texts[0]) if len(texts) == 1 else ""
+    if len(texts) != 1:
+        return ""
+    return argument_text(texts[0])
 
 
 def argument_text(value: object) -> str:

@@ -77,12 +77,12 @@ class TripleCache:
         """Store a passage's facts. extractor, title: for a human reader of the cache."""
         facts = []
         for fact in cached.triples:
-            spans = [
-                [source.start, source.end, source.extractor]
-                for source in fact.sources[:1]
-            ]
-            facts.append([fact.subject, fact.predicate, fact.object, *spans])
-        value = {"facts": facts, "calls": [call.to_dict() for call in cached.calls]}
+            written_fact: list[Any] = [fact.subject, fact.predicate, fact.object]
+            for source in fact.sources[:1]:
+                written_fact.append([source.start, source.end, source.extractor])
+            facts.append(written_fact)
+        calls = [call.to_dict() for call in cached.calls]
+        value = {"facts": facts, "calls": calls}
         written = encodable(json.dumps(value, ensure_ascii=False))
         self._stored.put(key, written.encode(), encodable(f"{extractor} {title}"))
 

@@ -37,9 +37,7 @@ _LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]{2,}|\d{2,}")
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 _FIRST_MARK, _LAST_MARK = 0x300, 0x1E94A
 # soft hyphens, joiners and marks of direction stand inside words and are not seen
-_UNSEEN = dict.fromkeys(
-    (0xAD, 0x34F, 0x61C, *range(0x200B, 0x2010), *range(0x2060, 0x2065), 0xFEFF)
-)
+_UNSEEN = re.compile("[\u00ad\u034f\u061c\u200b-\u200f\u2060-\u2064\ufeff]")
 # letters that are written in several ways: Cyrillic yo and stressed vowels; Arabic alefs, carriers of hamza, final yeh
 # and teh, Persian kaf and yeh; points of Hebrew, vowel signs and stretching of Arabic are left out
 _POINTS = (
@@ -118,11 +116,12 @@ def _words(text: str) -> list[str]:
     """Return case-folded words; runs of unspaced script as pairs of characters, a run of one as itself."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
-    text = normal_form("NFKC", text.translate(_UNSEEN)).casefold().translate(_VARIANTS)
-    if not _BEYOND_LATIN.search(
-        text
-    ):  # a dash or an accent in Latin text: no need for the slower pattern
+    seen = _UNSEEN.sub("", text)
+    text = normal_form("NFKC", seen).casefold()
+    # a dash or an accent in Latin text: no variants, and no need for the slower pattern
+    if not _BEYOND_LATIN.search(text):
         return _LATIN_WORD.findall(text)
+    text = text.translate(_VARIANTS)
     found: list[str] = []
     for word in _word().findall(text):
         if len(word) > 2 and _unspaced().match(word):
@@ -138,7 +137,7 @@ def _without_accents(word: str) -> str:
     >>> _without_accents("łódź")
     'lodz'
     """
-    if _BEYOND_GREEK.search(word):
+    if word.isascii() or _BEYOND_GREEK.search(word):
         return word
     plain = normal_form("NFKD", word.translate(_LATIN_VARIANTS))
     return "".join(letter for letter in plain if not unicodedata.combining(letter))

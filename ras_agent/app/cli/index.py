@@ -189,14 +189,13 @@ def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
     with progress_bar(
         console, *columns, file="looking for files", passages=0
     ) as update:
+        width = console.width // 3  # asked once: a file may have a million records
 
         def on_progress(now: Progress) -> None:
             # the search structures are built at the very end
-            file = (
-                inert(now.file, limit=console.width // 3)
-                if now.bytes_read < now.bytes_total
-                else "building"
-            )
+            file = "building"
+            if now.bytes_read < now.bytes_total:
+                file = inert(now.file, limit=width)
             update(
                 total=now.bytes_total,
                 completed=now.bytes_read,

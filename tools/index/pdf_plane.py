@@ -26,15 +26,10 @@ def holds(box: Box, x: float, y: float) -> bool:
 def times(first: Matrix, second: Matrix) -> Matrix:
     """Return the matrix that does what the first does, then what the second does."""
     a, b, c, d, e, f = first
-    g, h, i, j, k, m = second
-    return (
-        a * g + b * i,
-        a * h + b * j,
-        c * g + d * i,
-        c * h + d * j,
-        e * g + f * i + k,
-        e * h + f * j + m,
-    )
+    across = _turned(second, a, b)
+    up = _turned(second, c, d)
+    origin = place_of(second, e, f)
+    return (*across, *up, *origin)
 
 
 def moved(x: float, y: float) -> Matrix:
@@ -44,9 +39,15 @@ def moved(x: float, y: float) -> Matrix:
 
 def place_of(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
     """Return where on its page a place is that a matrix moves."""
-    a, b, c, d, e, f = matrix
-    across = a * x + c * y + e
-    up = b * x + d * y + f
+    across, up = _turned(matrix, x, y)
+    return (across + matrix[4], up + matrix[5])
+
+
+def _turned(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
+    """Return what a matrix makes of a step, which its origin does not move."""
+    a, b, c, d, _, _ = matrix
+    across = a * x + c * y
+    up = b * x + d * y
     return (across, up)
 
 

@@ -13,8 +13,7 @@ from ras_agent.text.standing import fact_text
 STATED = "facts"
 """The metadata key under which a passage lists its own facts, each [subject, predicate, object, place]."""
 
-
-_KEYS = (
+FACT_KEYS = (
     ("subject", "head", "s"),
     ("predicate", "relation", "p"),
     ("object", "tail", "o"),
@@ -49,7 +48,7 @@ def _parts_of(item: object) -> list[str] | None:
     """Return the texts of a fact, and of its place if it names one; None for what is no fact."""
     if isinstance(item, Mapping):
         held = [
-            next((item[key] for key in keys if key in item), None) for keys in _KEYS
+            next((item[key] for key in keys if key in item), None) for keys in FACT_KEYS
         ]
         if item.get("place"):
             held.append(item["place"])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from base64 import b64encode
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from ras_agent.calling import in_thread
+from ras_agent.calling import StillRunning, call
 from ras_agent.errors import RasError
 from ras_agent.tools.index.text_files import Converted, FileContent, NotText, OnRead
 
@@ -70,8 +69,8 @@ def _described(model: str, kind: str, data: bytes) -> str:
     try:
         chat = _model(model)
         message = HumanMessage(parts)
-        reply = in_thread(lambda: asyncio.run(_asked(chat, message))).result()
-    except TimeoutError as error:
+        reply = call(chat, "invoke", [message], within=_SECONDS)
+    except (StillRunning, TimeoutError) as error:
         raise NotText(
             f"--vision gave no description within {_SECONDS:.0f} s; index again"
         ) from error
@@ -88,10 +87,6 @@ def _described(model: str, kind: str, data: bytes) -> str:
             "--vision described nothing: the model gave no text; take one that sees pictures"
         )
     return text
-
-
-async def _asked(chat: Any, message: Any) -> Any:
-    return await asyncio.wait_for(chat.ainvoke([message]), _SECONDS)
 
 
 @cache

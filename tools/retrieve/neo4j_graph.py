@@ -105,22 +105,18 @@ class Neo4jGraph:
     ) -> None:
         """Add a node by its name, and once the facts of its values."""
         entity, labels, properties = node
-        name = ""
-        others = {}
-        for key, text in texts_of(properties).items():
-            if key in self._names:
-                name = name or text
-            elif len(text) <= _LONGEST:
-                others[key] = text
-        place = self._place(entity)
-        if not with_values:
-            if entity not in graph.labels:
-                graph.add_node(entity, {"name": name}, place)
-            return
-        if entity in known:
+        texts = texts_of(properties)
+        if entity not in graph.labels:
+            names = [texts.get(key, "") for key in self._names]
+            graph.labels[entity] = next(filter(str.strip, names), entity)
+        if not with_values or entity in known:
             return
         known.add(entity)
-        graph.add_node(entity, {"name": name, **others}, place)
+        place = self._place(entity)
+        for key, text in texts.items():
+            is_name = key in self._names
+            if not is_name and text.strip() and len(text) <= _LONGEST:
+                graph.add_value(entity, key, text, place)
         for label in labels:
             graph.add_value(entity, "is a", label, place)
 

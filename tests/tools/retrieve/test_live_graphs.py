@@ -134,7 +134,8 @@ def test_an_agent_answers_from_an_endpoint(sparql: str) -> None:
 
 NODES = {
     "4:x:0": (["Person"], {"name": "Ada Finn", "born": 1950, "vector": [0.5] * 999}),
-    "4:x:1": (["Company"], {"name": "Acme"}),
+    # the first name of an address counts, not the first that a node has
+    "4:x:1": (["Company"], {"title": "Acme plc", "name": "Acme"}),
 }
 
 

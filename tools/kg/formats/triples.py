@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 
 from ras_agent.errors import IngestError, MissingExtra
 from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.stated_facts import FACT_KEYS
 from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
 from ras_agent.tools.kg.formats.graph_files import (
     read_csv,
@@ -29,12 +30,7 @@ from ras_agent.tools.kg.formats.named import (
     placed,
 )
 
-_ROLES = (
-    ("head", "subject", "s"),
-    ("relation", "predicate", "p"),
-    ("tail", "object", "o"),
-)
-_HEADERS = {frozenset(name) for name in zip(*_ROLES, strict=True)}
+_HEADERS = {frozenset(names) for names in zip(*FACT_KEYS, strict=True)}
 
 _TERM = r"<([^<>\"{}|^`\x00-\x20]*)>|(_:[^\s<>\".]+(?:\.+[^\s<>\".]+)*)"
 _LITERAL = (
@@ -242,7 +238,7 @@ def _fields(record: Any) -> list[str] | None:
     if isinstance(record, Mapping):
         record = [
             next((record[name] for name in names if name in record), None)
-            for names in _ROLES
+            for names in FACT_KEYS
         ]
     texts = (
         isinstance(record, list)

@@ -32,7 +32,7 @@ def _read(record: QuestionRecord) -> Question:
 def _passages(record: QuestionRecord) -> list[Passage]:
     """Return the passages of a text, cut as `ras-agent index` cuts a document."""
     from ras_agent.tools.index.chunk import passages_of
-    from ras_agent.tools.index.load import Document
+    from ras_agent.tools.index.documents import Document
 
     name = record.text("corpus_name")
     return list(passages_of(Document(name, record.text("context"), name)))

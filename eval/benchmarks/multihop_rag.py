@@ -44,7 +44,7 @@ def _about(record: QuestionRecord) -> dict[str, str]:
 def _passage(record: QuestionRecord) -> list[Passage]:
     """Return the passages of an article of corpus.json, cut as `ras-agent index` cuts a document."""
     from ras_agent.tools.index.chunk import passages_of
-    from ras_agent.tools.index.load import Document
+    from ras_agent.tools.index.documents import Document
 
     identity = record.text("url", "title")
     return list(

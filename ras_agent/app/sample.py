@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ras_agent.records import Passage
 from ras_agent.tools.index.chunk import passages_of
-from ras_agent.tools.index.load import Document, load
+from ras_agent.tools.index.documents import Document
+from ras_agent.tools.index.load import load
 
 
 @contextmanager

@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from ras_agent.tools.index.load import Document, Skipped, load
+from ras_agent.tools.index.documents import Document, Skipped
+from ras_agent.tools.index.load import load
 from ras_agent.tools.index.text_files import HeldFile
 from tests.faults.attack import Attack
 from tests.tools.index.test_conversions import docx, epub

@@ -6,7 +6,8 @@ import pytest
 
 from lab.ordinary.__main__ import KINDS, SETS, QuestionSet, mark, precision_and_recall
 from ras_agent.eval.metrics import holds
-from ras_agent.tools.index.load import SUFFIXES, Document, load
+from ras_agent.tools.index.documents import Document
+from ras_agent.tools.index.load import SUFFIXES, load
 
 
 def _texts(chosen: QuestionSet) -> dict[str, str]:

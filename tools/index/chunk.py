@@ -14,7 +14,7 @@ from typing import Any, Self
 from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.sentences import sentence_spans
-from ras_agent.tools.index.load import Document
+from ras_agent.tools.index.documents import Document
 from ras_agent.tools.index.markdown import Outline, headings_of
 from ras_agent.tools.index.stated_facts import STATED, metadata_of_pieces
 from ras_agent.tools.index.text_tables import (

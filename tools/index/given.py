@@ -14,8 +14,9 @@ from ras_agent.errors import IngestError
 from ras_agent.records import Passage
 from ras_agent.text.titles import file_title
 from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking, passages_of
+from ras_agent.tools.index.documents import Document, Skipped
 from ras_agent.tools.index.find_files import find_files
-from ras_agent.tools.index.load import SUFFIXES, Document, Skipped, load
+from ras_agent.tools.index.load import SUFFIXES, load
 from ras_agent.tools.index.stated_facts import STATED, read_facts
 
 if TYPE_CHECKING:

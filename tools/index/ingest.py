@@ -26,6 +26,7 @@ from ras_agent.records import Passage
 from ras_agent.text.languages import ENGLISH
 from ras_agent.tools.index.apart import FILE_SECONDS, Apart
 from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking, passages_of
+from ras_agent.tools.index.documents import Document, Skipped
 from ras_agent.tools.index.fields import (
     ALL_FILES,
     TEXT,
@@ -46,7 +47,7 @@ from ras_agent.tools.index.identity import (
 )
 from ras_agent.tools.index.journal import Journal, JournalFile, open_journal
 from ras_agent.tools.index.language import check_language
-from ras_agent.tools.index.load import SUFFIXES, Convert, Document, Skipped, load
+from ras_agent.tools.index.load import SUFFIXES, Convert, load
 from ras_agent.tools.index.ocr import with_ocr
 from ras_agent.tools.index.snapshot import read_state
 from ras_agent.tools.index.store import PassageIndex, database_at

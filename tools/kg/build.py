@@ -18,8 +18,8 @@ from ras_agent.errors import IngestError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Failure, Passage
 from ras_agent.tools.embed.embedders import resolve_embedder
+from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.journal import open_journal
-from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.passages import hash_of, hashes
 from ras_agent.tools.index.stated_facts import stated_facts

@@ -11,7 +11,7 @@ from ras_agent.records import Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.titles import bare_title
 from ras_agent.tools.index.chunk import piece_number
-from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.stated_facts import (
     STATED,
     mentions,

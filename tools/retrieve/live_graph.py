@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ras_agent.records import Hit, Passage
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.link import phrases_of, query_mentions

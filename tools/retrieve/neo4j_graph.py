@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit, urlunsplit
 from ras_agent.errors import MissingExtra, SearchError
 from ras_agent.protocols import Retriever
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.kg.formats.graph_files import NodesAndEdges, texts_of
 from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.retrieve.live_graph import MOST_FACTS, LiveGraph

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from ras_agent.errors import SearchError
 from ras_agent.protocols import Retriever
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.formats.triples import (
     ALSO_LABELS,

@@ -10,8 +10,8 @@ from ras_agent.address import Address, place_of
 from ras_agent.errors import IndexMismatch, IngestError
 from ras_agent.records import Passage
 from ras_agent.text.languages import ENGLISH, NO_LANGUAGE
+from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.language import language_of
-from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.stated_facts import STATED
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import (

@@ -28,8 +28,8 @@ from ras_agent.settings import Settings
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ras_agent.tools.index.documents import Skipped
     from ras_agent.tools.index.ingest import IngestReport, Progress
-    from ras_agent.tools.index.load import Skipped
 
 _NAMED = 3
 

@@ -28,10 +28,11 @@ from ras_agent.settings import Settings
 from ras_agent.tools.index.apart import UPLOAD_SECONDS, Apart
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.conversions import CONVERTERS
+from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.fields import Fields
 from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.ingest import dry_run, ingest, upload_label
-from ras_agent.tools.index.load import SUFFIXES, Skipped
+from ras_agent.tools.index.load import SUFFIXES
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.text_files import HeldFile, NotText
 from ras_agent.tools.index.uploads import name_in_part, upload_part, upload_path

@@ -14,7 +14,7 @@ from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
 from ras_agent.eval.study.oracles import decomposed
 from ras_agent.records import Passage
 from ras_agent.text.words import content_words, stem
-from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.stated_facts import STATED, mentions
 from ras_agent.tools.kg.formats.openie import load_openie
 from ras_agent.train.data import questions_and_corpus

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.tools.index.chunk import Chunking, chunk_spans, passages_of
-from ras_agent.tools.index.load import Document
+from ras_agent.tools.index.documents import Document
 from tests.messages import says
 
 TEXT = "Bell was born in Edinburgh. He moved to Canada. He patented the telephone. It made him rich."

@@ -12,7 +12,8 @@ import pytest
 
 from ras_agent.tools.index import archives, conversions
 from ras_agent.tools.index.conversions import convert
-from ras_agent.tools.index.load import Document, Skipped, load
+from ras_agent.tools.index.documents import Document, Skipped
+from ras_agent.tools.index.load import load
 from ras_agent.tools.index.text_files import Converted, NotText
 from tests.messages import says
 

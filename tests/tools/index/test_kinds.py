@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from ras_agent.tools.index.documents import Document, Skipped
 from ras_agent.tools.index.ingest import ingest
-from ras_agent.tools.index.load import Document, Skipped, load
+from ras_agent.tools.index.load import load
 from ras_agent.tools.index.ocr import with_ocr
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tags import without_tags

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ras_agent.tools.index.documents import Document, Skipped
 from ras_agent.tools.index.fields import USUAL_FIELDS, Fields
 from ras_agent.tools.index.find_files import SourceFile, find_files
-from ras_agent.tools.index.load import Document, Skipped, load
+from ras_agent.tools.index.load import load
 from ras_agent.tools.index.markdown import first_heading, front_matter
 from ras_agent.tools.index.text_files import CONVERT
 from tests.messages import says

@@ -11,7 +11,8 @@ import pytest
 
 from ras_agent.tools.index.apart import Apart
 from ras_agent.tools.index.conversions import convert
-from ras_agent.tools.index.load import Document, Skipped, load
+from ras_agent.tools.index.documents import Document, Skipped
+from ras_agent.tools.index.load import load
 from ras_agent.tools.index.text_files import Converted, HeldFile, NotText
 from tests.tools.index.test_conversions import archive, docx, epub
 from tests.tools.index.test_load import pdf

@@ -8,7 +8,7 @@ import pytest
 
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.chunk import Chunking, passages_of
-from ras_agent.tools.index.load import Document
+from ras_agent.tools.index.documents import Document
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.passage_facts import knowledge_passages

@@ -8,7 +8,8 @@ from ras_agent.graphs.validate import valid_citations
 from ras_agent.prompts.data import passage_block
 from ras_agent.records import Answer, Citation
 from ras_agent.tools.index.chunk import Chunking, passages_of
-from ras_agent.tools.index.load import Document, load
+from ras_agent.tools.index.documents import Document
+from ras_agent.tools.index.load import load
 from ras_agent.tools.index.markdown import front_matter, headings_of
 from ras_agent.tools.index.passages import indexed_text
 from ras_agent.tools.index.stated_facts import stated_facts

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ras_agent.errors import IngestError
 from ras_agent.records import Passage, Source, Triple
-from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.formats.export import (
     write_graphml,

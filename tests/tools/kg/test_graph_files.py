@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ras_agent.errors import IngestError
-from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.stated_facts import STATED
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import add_triples

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.errors import IngestError
-from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.formats.triples import (
     Statement,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ras_agent.tools.index.chunk import passages_of
-from ras_agent.tools.index.load import Document
+from ras_agent.tools.index.documents import Document
 from ras_agent.tools.offline.reading import read
 from ras_agent.tools.offline.table_rows import look_up
 

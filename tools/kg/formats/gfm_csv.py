@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from ras_agent.errors import IngestError
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.kg.assemble import EQUIVALENT
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.other_nodes import (

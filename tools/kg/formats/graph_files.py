@@ -11,7 +11,7 @@ from typing import Any
 from xml.parsers import expat
 
 from ras_agent.errors import IngestError
-from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.tables import Rows
 from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
 from ras_agent.tools.kg.formats.named import Edge, PlacedTriple, named_facts, placed

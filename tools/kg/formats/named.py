@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.documents import Skipped
 
 ALSO_CALLED = "is also called"
 """The relation of an entity to another name of it."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.standing import fact_text
-from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
 from ras_agent.tools.kg.passage_facts import PassageFacts
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from ras_agent.errors import IngestError, MissingExtra
-from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.stated_facts import FACT_KEYS
 from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
 from ras_agent.tools.kg.formats.graph_files import (

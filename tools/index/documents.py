@@ -1,0 +1,53 @@
+"""Documents that files hold, and reports of what was not loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Holds a text exactly as its file does.
+
+    id: its own, unique in its file. place: where it was read, for messages ("notes/a.jsonl line 3"). pages: for paged
+    files, the offset in `text` where each page begins. record: whether it is a record that came with its id, and so
+    perhaps one passage of a corpus that was cut already.
+    """
+
+    id: str
+    text: str
+    title: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    place: str = ""
+    pages: tuple[int, ...] = ()
+    record: bool = False
+    is_markdown: bool = field(default=False, compare=False)
+    """Whether lines of its text that look like headings are headings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Reports a file or record that was not loaded.
+
+    error: whether it should have been; False for what is empty or no kind of file that is loaded here.
+    hides: the path of a file or folder that could not be looked at, so that nobody knows whether it still exists.
+    """
+
+    place: str
+    reason: str
+    error: bool = True
+    hides: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
+
+
+def dated(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata with a `date`, where it has one under another usual name."""
+    about = dict(metadata)
+    for name in ("published_at", "published", "pubdate", "publication_date"):
+        if name in about:
+            about.setdefault("date", about[name])
+    return about

@@ -1,0 +1,369 @@
+"""Records to documents: JSON, JSON Lines, tables with a header, sheets of workbooks."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from ras_agent.tools.index.documents import Document, Skipped, dated
+from ras_agent.tools.index.fields import USUAL_FIELDS, Fields
+from ras_agent.tools.index.plain_kinds import flat
+from ras_agent.tools.index.stated_facts import STATED, read_facts
+from ras_agent.tools.index.tables import Rows
+from ras_agent.tools.index.text_files import (
+    FileContent,
+    OnRead,
+    SheetRow,
+    not_unicode,
+    parse_line,
+    read_lines,
+    read_text,
+)
+from ras_agent.tools.index.text_tables import TABLE, key_of, record_of
+
+_PART = re.compile(" sheet | line | record ")
+"""Begins the part of a place behind its file."""
+
+
+def of_sheets(
+    rows: Sequence[SheetRow], fields: Fields, label: str
+) -> Iterator[Document | Skipped]:
+    """Yield a document for each row of a workbook; the first row of a sheet that has several cells is its header."""
+    columns: list[str] = []
+    sheet = ""
+    for row in rows:
+        place = f"{label} sheet {row.sheet} row {row.number}"
+        if row.sheet != sheet:
+            sheet = row.sheet
+            columns = []
+        cells = list(row.cells)
+        filled = list(filter(None, cells))
+        if columns:
+            name = f"{label}:{sheet}:{row.number}"
+            yield from _from_row(cells, columns, fields, name, place)
+        elif len(filled) > 1 or len(cells) == 1:
+            columns = _usual_names(_distinct(cells), fields)
+            if problem := _header_problem(columns, fields, label):
+                yield Skipped(place, f"the header {problem}")
+                return
+        else:
+            reason = f"stands above the header, and is left out: {filled[0]!r:.80}"
+            yield Skipped(place, reason, error=False)
+
+
+def _distinct(columns: list[str]) -> list[str]:
+    """Return the names of columns, those that come again with the number of theirs."""
+    names: list[str] = []
+    for number, column in enumerate(columns, start=1):
+        name = column or "column"
+        if not column or name in names:
+            name = f"{name} ({number})"
+        names.append(name)
+    return names
+
+
+def load_json(
+    path: FileContent, label: str, fields: Fields, on_read: OnRead
+) -> Iterator[Document | Skipped]:
+    """Yield a document for each object of a list, also of the only list that an object holds, else for the object."""
+    text = read_text(path, on_read)
+    try:
+        value = parse_line(text)
+    except ValueError as error:
+        yield Skipped(label, str(error))
+        return
+    if isinstance(value, dict):
+        inner = list(value.values())
+        holds_list = len(inner) == 1 and isinstance(inner[0], list)
+        value = inner[0] if holds_list else [value]
+    if not isinstance(value, list):
+        yield Skipped(
+            label, f"expected a list of objects or an object, got {value!r:.60}"
+        )
+        return
+    for number, record in enumerate(value, start=1):
+        place = f"{label} record {number}"
+        if isinstance(record, dict) and fields.text not in record:
+            values = flat(record)
+            said = any(map(str.strip, values.values()))
+            if fields.text != USUAL_FIELDS.text or not said:
+                remedy = _remedy(label, "text")
+                yield Skipped(
+                    place, f"no key {fields.text!r}, and no value to read; {remedy}"
+                )
+                continue
+            record = _with_all_columns(values, fields, place)
+        yield from _from_value(record, fields, label, number, place)
+
+
+def load_jsonl(
+    path: FileContent, label: str, fields: Fields, on_read: OnRead
+) -> Iterator[Document | Skipped]:
+    """Yield a document for each line that is not blank; a bad line is skipped alone.
+
+    A line may hold a list of records; a file that is one list over several lines is read as a whole.
+    """
+    lines = read_lines(path, on_read)
+    first = next(lines, "")
+    if first.strip() == "[":
+        yield from _from_array(first + "".join(lines), fields, label)
+        return
+    for number, line in enumerate(chain([first], lines), start=1):
+        if line.strip():
+            yield from _from_line(line.strip(), fields, label, number)
+
+
+def _from_array(text: str, fields: Fields, label: str) -> Iterator[Document | Skipped]:
+    if reason := not_unicode(text):
+        yield Skipped(label, reason)
+        return
+    try:
+        records = parse_line(text)
+    except ValueError as error:
+        yield Skipped(label, str(error))
+        return
+    for number, record in enumerate(records, start=1):
+        yield from _from_value(
+            record, fields, label, number, f"{label} record {number}"
+        )
+
+
+def _from_line(
+    line: str, fields: Fields, label: str, number: int
+) -> Iterator[Document | Skipped]:
+    place = f"{label} line {number}"
+    if reason := not_unicode(line):
+        yield Skipped(place, reason)
+        return
+    try:
+        value = parse_line(line)
+    except ValueError as error:
+        yield Skipped(place, str(error))
+        return
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(item, dict) for item in value)
+    ):
+        for item_number, item in enumerate(value, start=1):
+            yield from _from_value(
+                item,
+                fields,
+                label,
+                f"{number}.{item_number}",
+                f"{place} record {item_number}",
+            )
+        return
+    yield from _from_value(value, fields, label, number, place)
+
+
+def _from_value(
+    record: object, fields: Fields, label: str, number: int | str, place: str
+) -> Iterator[Document | Skipped]:
+    if not isinstance(record, dict):
+        yield Skipped(
+            place, f'expected an object such as {{"text": "..."}}, got {record!r:.60}'
+        )
+        return
+    # an escape such as \ud800 is JSON, but no character
+    if reason := not_unicode(json.dumps(record, ensure_ascii=False)):
+        yield Skipped(place, reason)
+        return
+    yield from _from_record(record, fields, f"{label}:{number}", place, "key")
+
+
+def load_csv(
+    path: FileContent, label: str, fields: Fields, on_read: OnRead
+) -> Iterator[Document | Skipped]:
+    """Yield a document for each row; a bad row is skipped alone."""
+    rows = iter(Rows(read_lines(path, on_read), is_tsv=path.suffix.lower() == ".tsv"))
+    line, head = next(rows, (1, []))
+    columns = head if isinstance(head, list) else []
+    if isinstance(head, csv.Error):
+        yield Skipped(f"{label} line {line}", f"the header is not CSV: {head}")
+        return
+    if reason := not_unicode("\n".join(columns)):
+        yield Skipped(f"{label} line {line}", reason)
+        return
+    columns = _usual_names(columns, fields)
+    if problem := _header_problem(columns, fields, label):
+        yield Skipped(f"{label} line {line}", f"the header {problem}")
+        return
+    for line, row in rows:
+        if isinstance(row, csv.Error):
+            yield Skipped(f"{label} line {line}", f"not CSV: {row}")
+        elif row:
+            yield from _from_row(
+                row, columns, fields, f"{label}:{line}", f"{label} line {line}"
+            )
+
+
+def _usual_names(columns: list[str], fields: Fields) -> list[str]:
+    """Return the columns, in which one called "Text " has the name that is looked for where none has it exactly."""
+    wanted = {
+        name.casefold(): name
+        for name in (fields.text, fields.title, fields.id)
+        if name and name not in columns
+    }
+    return [wanted.pop(column.strip().casefold(), column) for column in columns]
+
+
+def _header_problem(columns: list[str], fields: Fields, label: str) -> str:
+    there = ", ".join(map(repr, columns)) or "nothing"
+    if fields.text not in columns and fields.text != USUAL_FIELDS.text:
+        return f"has no column {fields.text!r}, but {there}; {_remedy(label, 'text')}"
+    if not any(map(str.strip, columns)):
+        return (
+            f"names no column, but {there}; give each column a name in the first line"
+        )
+    return (
+        f"repeats a column: {there}; rename one"
+        if len(set(columns)) < len(columns)
+        else ""
+    )
+
+
+def _from_row(
+    row: list[str], columns: list[str], fields: Fields, name: str, place: str
+) -> Iterator[Document | Skipped]:
+    """Yield the document of a table's row. name: its id, if no column has one."""
+    if reason := not_unicode("\n".join(row)):
+        yield Skipped(place, reason)
+    elif len(row) != len(columns):
+        yield Skipped(
+            place, f"expected {len(columns)} columns, got {len(row)}: {row!r:.80}"
+        )
+    else:
+        record = dict(zip(columns, row, strict=True))
+        if fields.text not in record:
+            record = _with_all_columns(record, fields, place)
+        yield from _from_record(record, fields, name, place, "column")
+
+
+def _with_all_columns(
+    row: dict[str, str], fields: Fields, place: str
+) -> dict[str, Any]:
+    """Return a row of a table without a column of text, with one that says them all, and with the facts that it states.
+
+    What it is about is its title; without one, what its first column says that neither counts the rows nor names them.
+    """
+    columns = [column.strip() for column in row]
+    cells = [value.strip() for value in row.values()]
+    said = []
+    for column, cell in zip(columns, cells, strict=True):
+        if cell:
+            said.append(f"{column}: {cell}")
+    record: dict[str, Any] = dict(row)
+    record[fields.text] = "; ".join(said)
+    key = _key_column(columns, fields)
+    about = record_of(columns, cells, [key])
+    if about is None:
+        return record
+    record.setdefault(fields.title, about.key)
+    facts = about.facts(place)
+    if facts:
+        file = re.split(" line | record | row ", place)[0]
+        record[STATED] = facts
+        record[TABLE] = {"place": file, "key": about.key_column}
+    return record
+
+
+def _key_column(columns: list[str], fields: Fields) -> int:
+    """Return the number of the column that says what a row is about."""
+    if fields.title in columns:
+        return columns.index(fields.title)
+    named = [column for column in columns if column != fields.id]
+    if not named:
+        return 0
+    first = key_of(named, [])[0]
+    return columns.index(named[first])
+
+
+def _from_record(
+    record: Mapping[str, Any], fields: Fields, name: str, place: str, what: str
+) -> Iterator[Document | Skipped]:
+    """Yield a record's document, and a Skipped for each of its facts that is none.
+
+    name: the id of a record without one. what: "key" or "column", for messages.
+    """
+    document = _document_of(record, fields, name, place, what)
+    if (
+        isinstance(document, Skipped)
+        or STATED not in document.metadata
+        or what == "column"
+    ):
+        yield document
+        return
+    facts, problems = read_facts(document.metadata[STATED], place)
+    others = {key: value for key, value in document.metadata.items() if key != STATED}
+    yield replace(document, metadata={**others, STATED: facts} if facts else others)
+    for problem in problems:
+        yield Skipped(place, problem)
+
+
+def _document_of(
+    record: Mapping[str, Any], fields: Fields, given_name: str, place: str, what: str
+) -> Document | Skipped:
+    label = _PART.split(place)[0]
+    for role, name, usual in (
+        ("text", fields.text, None),
+        ("title", fields.title, USUAL_FIELDS.title),
+        ("id", fields.id, USUAL_FIELDS.id),
+    ):
+        if name is not None and name != usual and name not in record:
+            there = ", ".join(map(repr, record)) or "nothing"
+            return Skipped(
+                place, f"no {what} {name!r}, it has {there}; {_remedy(label, role)}"
+            )
+
+    text = record[fields.text]
+    title = record.get(fields.title)
+    own = record.get(fields.id) if fields.id else None
+    if (
+        isinstance(own, float) and own.is_integer()
+    ):  # as pandas writes the ids of a column with gaps
+        own = int(own)
+    if not isinstance(text, str):
+        return Skipped(
+            place,
+            f"{what} {fields.text!r} must hold a text, got {_kind(text)}: {text!r:.60}",
+        )
+    if not text.strip():
+        return Skipped(place, f"{what} {fields.text!r} is empty", error=False)
+    if title is not None and not isinstance(title, str | int | float):
+        return Skipped(
+            place,
+            f"{what} {fields.title!r} must hold a text, got {_kind(title)}: {title!r:.60}",
+        )
+    if own is not None and (
+        isinstance(own, bool) or not isinstance(own, str | int) or not str(own).strip()
+    ):
+        return Skipped(
+            place,
+            f"{what} {fields.id!r} must hold a name or a whole number, got {own!r:.60}",
+        )
+    own_fields = (fields.text, fields.title, fields.id)
+    return Document(
+        id=given_name if own is None else str(own),
+        text=text,
+        title="" if title is None else str(title),
+        metadata=dated(
+            {key: value for key, value in record.items() if key not in own_fields}
+        ),
+        place=place,
+        record=own is not None,
+    )
+
+
+def _remedy(label: str, role: str) -> str:
+    suffix = label.rpartition("/")[2].rpartition(".")[2]
+    return f"name the right one with --fields {role}=NAME, or with --fields '*.{suffix}:{role}=NAME' for such files alone"
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}"

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ras_agent.tools.index.documents import Document, Skipped
+from ras_agent.tools.index.fields import Fields
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.load import load
 from ras_agent.tools.index.ocr import with_ocr
@@ -523,7 +524,7 @@ def test_pages_begin_where_they_did_without_hidden_characters() -> None:
     assert seen == ("One.Two.", (0, 4), 1)
 
 
-def test_times_of_a_workbook_are_as_they_are_shown() -> None:
+def test_times_of_a_workbook_are_as_they_are_shown_and_a_wrong_column_is_said() -> None:
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     book.active.append(["Name", "At", "Takes"])
@@ -533,3 +534,5 @@ def test_times_of_a_workbook_are_as_they_are_shown() -> None:
     (row,) = load(HeldFile("a.xlsx", data.getvalue()))
     assert isinstance(row, Document)
     assert row.text == "Name: Ferry; At: 09:30; Takes: 26:00:00"
+    (problem,) = load(HeldFile("a.xlsx", data.getvalue()), "", Fields(id="Port"))
+    assert str(problem).endswith("'*.xlsx:id=NAME' for such files alone")

@@ -123,8 +123,11 @@ class _Choices:
         settings = arguments.get("settings") or Settings()
         chosen: dict[str, Any] = {name: getattr(settings, name) for name in _CHOSEN}
         for name, value in arguments.items():
-            is_blank = value is None or (value == "" and name != "review")
-            if name in cls.__dataclass_fields__ and not is_blank:
+            # an empty review is a choice: nowhere
+            is_blank = isinstance(value, str) and value == "" and name != "review"
+            if value is None or is_blank:
+                continue
+            if name in cls.__dataclass_fields__:
                 chosen[name] = value
         chosen["settings"] = settings
         chosen["names_retriever"] = (

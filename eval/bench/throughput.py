@@ -345,7 +345,7 @@ def report(measures: Sequence[Throughput]) -> str:
             if (measure.client, measure.concurrency, measure.processes) == way:
                 rows.append(measure)
         ratios = [row.ratio for row in rows]
-        (client, concurrency, processes) = way
+        client, concurrency, processes = way
         name = f"concurrency {concurrency}{f', {processes} processes' if processes else ''}"
         if client == "streams":
             name = f"bare streams, {name}"

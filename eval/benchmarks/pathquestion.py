@@ -47,18 +47,10 @@ def _read(record: QuestionRecord) -> Question:
 
 def _answers(text: str) -> tuple[str, ...]:
     """Return the answers of "answer(answer1/answer2/)": the first, then the others."""
-    first, bracket, rest = text.strip().partition("(")
-    if bracket:
-        others = rest.removesuffix(")").split("/")
-    else:
-        others = []
-    return tuple(
-        dict.fromkeys(
-            name
-            for name in (first.strip(), *(other.strip() for other in others))
-            if name
-        )
-    )
+    first, _, rest = text.strip().partition("(")
+    others = rest.removesuffix(")").split("/")
+    names = map(str.strip, (first, *others))
+    return tuple(dict.fromkeys(filter(None, names)))
 
 
 def _path(record: QuestionRecord) -> list[list[str]]:

@@ -38,11 +38,9 @@ def rows(path: Path, on_bad: OnBad | None = None) -> Iterator[QuestionRecord]:
     """
     if path.name in _QUERIES:
         judgements = _split(path.parent / _JUDGED)
-    else:
-        judgements = path
-    if path.name in _QUERIES:
         queries = path
     else:
+        judgements = path
         queries = _queries(path.parent.parent)
     grades = read_judgements(judgements)
     for record in read_records(queries, on_bad=on_bad):
@@ -111,13 +109,11 @@ def read_question(record: QuestionRecord) -> Question:
 def read_passages(record: QuestionRecord) -> Sequence[Passage]:
     """Return the one passage of a record with `_id`, `text` and `title`; metadata that are text or numbers are kept."""
     given: Any = record.data.get("metadata")
+    metadata = {}
     if isinstance(given, dict):
-        metadata = {}
         for key, value in given.items():
             if value is not None:
                 metadata[key] = value
-    else:
-        metadata = {}
     title = ""
     if record.data.get("title"):
         title = record.text("title")

@@ -48,10 +48,8 @@ class Outcome:
     @classmethod
     def from_output(cls, out: Mapping[str, Any]) -> Self:
         """Return the outcome in an agent's output, or in a trace's `to_dict()`."""
-        if out.get("graph"):
-            facts = out.get("graph", {}).get("facts", ())
-        else:
-            facts = ()
+        graph = out.get("graph") or {}
+        facts = graph.get("facts", ())
         return cls(
             answer=out["answer"],
             abstained=bool(out.get("abstained")),

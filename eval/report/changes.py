@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 from ras_agent.eval.report.figures import Run, Versus, comparisons
 from ras_agent.eval.report.markdown import difference_text, markdown_table
 from ras_agent.eval.run.result import Result
+from ras_agent.records import JSON
 
 StepName = Literal["plan", "hits", "facts", "answer"]
 STEPS: tuple[StepName, ...] = ("plan", "hits", "facts", "answer")
@@ -142,10 +143,7 @@ def changes_markdown(found: Changes, *, most: int = 0) -> str:
                 rows,
             )
         )
-    if most:
-        shown = found.changed[:most]
-    else:
-        shown = found.changed
+    shown = found.changed[: most or None]
     parts += [
         f"{one.id}: {_place(one)}\n    {found.there}: {one.there}\n    {found.here}: {one.here}"
         for one in shown
@@ -163,10 +161,9 @@ def _place(change: Change) -> str:
 
 def _moments(result: Result, traced: bool) -> Iterator[_Moment]:
     """Yield the steps of a question, as its trace has them; if not `traced`, what was found and answered."""
-    if traced:
-        trace = result.trace or {}
-    else:
-        trace = {}
+    trace: JSON = {}
+    if traced and result.trace:
+        trace = result.trace
     steps = {step["hop"]: step for step in trace.get("steps", ())}
     plans = {plan["hop"]: plan for plan in trace.get("plans", ())}
     facts = {fact["id"]: f"({fact['subject']} | {fact['predicate']} | {fact['object']})"

@@ -123,11 +123,8 @@ def _warnings(report: Report) -> Iterable[Html]:
                 class_="warning",
             )
         if errors := figures.verdicts["error"]:
-            if errors == 1:
-                count = f"{errors} question ended"
-            else:
-                count = f"{errors} questions ended"
-            yield el("p", f"{run.name}: {count} in an error.", class_="warning")
+            count = "1 question" if errors == 1 else f"{errors} questions"
+            yield el("p", f"{run.name}: {count} ended in an error.", class_="warning")
 
 
 def _scores(report: Report) -> Html:

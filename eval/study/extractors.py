@@ -195,7 +195,7 @@ def _label(path: Path, labels: Mapping[str, object]) -> str:
     number = 2
     while label in labels:
         label = f"{path.stem} ({number})"
-        number = number + 1
+        number += 1
     return label
 
 

@@ -132,13 +132,10 @@ def _named_roles(planned: bool, retrieval: bool, within: str) -> dict[str, str]:
 def _oracles(
     planned: bool, retrieval: bool, within: str, task: Task
 ) -> Callable[[AgentParts, Question], AgentParts]:
-    if retrieval:
-        by_title = {question.by_title for question in task.questions}
-    else:
-        by_title = set()
     corpus = {}
-    for key in by_title:
-        corpus[key] = by_name(task.index.passages, key)
+    if retrieval:
+        for key in {question.by_title for question in task.questions}:
+            corpus[key] = by_name(task.index.passages, key)
 
     def change(roles: AgentParts, question: Question) -> AgentParts:
         if planned:

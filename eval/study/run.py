@@ -164,7 +164,7 @@ def folder_names(names: Mapping[str, Any] | Sequence[str]) -> dict[str, str]:
         number = 2
         while folder.lower() in used:  # some file systems do not tell cases apart
             folder = f"{plain}-{number}"
-            number = number + 1
+            number += 1
         used.add(folder.lower())
         names_of[name] = folder
     return names_of

@@ -76,12 +76,10 @@ def retrieval_samples(
             item, len(steps), split, kind, label, history, target, added=added
         )
 
+    samples = []
     if begins:
-        samples = [
-            sample("plan", "subq", f"{SUBQ} {as_subquery(begins)}", (), added=True)
-        ]
-    else:
-        samples = []
+        target = f"{SUBQ} {as_subquery(begins)}"
+        samples.append(sample("plan", "subq", target, (), added=True))
     for step in rest:
         samples.append(sample("plan", "subq", f"{SUBQ} {step.subquery}", history))
         history.append(step)

@@ -82,10 +82,9 @@ class SubqSample:
         graph = QuestionGraph()
         steps = list[Step]()
         for hop, step in enumerate(self.steps, start=1):
+            place = ""  # of several passages, the file does not say which
             if len(step.passages) == 1:
-                place = step.passages[0].id  # of several, the file does not say which
-            else:
-                place = ""
+                place = step.passages[0].id
             triples = [
                 Triple(*fact, (Source(place, hop=hop, subquery=step.subquery),))
                 for fact in step.triples

@@ -82,11 +82,10 @@ class Cached:
 
     async def _known(self, request: Request, slot: ReplySlot) -> Reply | None:
         """Return a cached reply. Raises PromptTooLong if the server refused the prompt when it was asked."""
-        found = (
-            slot.get(_replayed)
-            if slot.is_local
-            else await asyncio.to_thread(slot.get, _replayed)
-        )
+        if slot.is_local:
+            found = slot.get(_replayed)
+        else:
+            found = await asyncio.to_thread(slot.get, _replayed)
         if not isinstance(found, int):
             return found
         if self._believes_sizes:  # the server may have another window by now

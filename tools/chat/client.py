@@ -118,12 +118,10 @@ class Chat:
             settings.evidence_tokens,
         )
         self._server = our_model(model)
-        own_retries = (
-            RetryPolicy(attempts=1, patience=0.0)
-            if retries_itself(model)
-            else RetryPolicy()
-        )
-        self.policy = settings.retry or own_retries
+        usual = RetryPolicy()
+        if retries_itself(model):
+            usual = RetryPolicy(attempts=1, patience=0.0)
+        self.policy = settings.retry or usual
         self.a_try = settings.timeout or inf
         self._accepted = Accepted(model, self.name, self.sizes, settings.request.body)
         self._asked = Metered(self._kept(self._tried()), self.sizes, self.name)

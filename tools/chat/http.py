@@ -120,12 +120,10 @@ class Endpoint:
     @classmethod
     def with_key(cls, url: str, key: str, **more: str) -> Endpoint:
         """Return the endpoint that is sent `key`; where its address holds a user's name, that is sent instead."""
-        own = (
-            {}
-            if "@" in urlsplit(url).netloc or not key
-            else {"Authorization": f"Bearer {key}"}
-        )
-        return cls(url, own | more)
+        names_user = "@" in urlsplit(url).netloc
+        if names_user or not key:
+            return cls(url, more)
+        return cls(url, {"Authorization": f"Bearer {key}"} | more)
 
     async def about(self, model: str) -> Mapping[str, Any]:
         """Return what the server's list says of a model; {} for nothing. It is asked once in a process.
@@ -240,12 +238,11 @@ class Endpoint:
         import aiohttp
 
         session = await _session()
-        # lone surrogates, which no request can hold, become question marks
-        data = (
-            None
-            if body is None
-            else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        )
+        data = None
+        if body is not None:
+            written = json.dumps(body, ensure_ascii=False)
+            # lone surrogates, which no request can hold, become question marks
+            data = written.encode("utf-8", "replace")
         try:
             async with session.request(
                 method,
@@ -282,11 +279,10 @@ class Endpoint:
         except (aiohttp.ClientError, OSError) as error:
             # as all of asyncio's; this client's says more than is told
             if isinstance(error, TimeoutError):
-                raise TimeoutError(
-                    f"no whole reply within {seconds:g} seconds"
-                    if seconds
-                    else str(error)
-                ) from error
+                message = str(error)
+                if seconds:
+                    message = f"no whole reply within {seconds:g} seconds"
+                raise TimeoutError(message) from error
             # what the system or the TLS library said, in place of the client's words around it
             reason = getattr(error, "certificate_error", None) or getattr(
                 error, "os_error", None
@@ -330,12 +326,11 @@ class Endpoint:
         from urllib.request import getproxies, proxy_bypass
 
         parts = urlsplit(self.url)
+        host = parts.netloc.rpartition("@")[2]
+        if proxy_bypass(host):
+            return None
         proxies = getproxies()
-        return (
-            None
-            if proxy_bypass(parts.netloc.rpartition("@")[2])
-            else proxies.get(parts.scheme, proxies.get("all"))
-        )
+        return proxies.get(parts.scheme, proxies.get("all"))
 
 
 def _shown(url: str) -> str:

@@ -166,11 +166,8 @@ class LLMPlanner(ChatPlanner):
         try:
             return ended(read(reply, request.turns), steps)
         except ParseError:
-            row = (
-                dialect_of_reply(reply.text, reply.truncated)
-                if self._finds_dialect
-                else None
-            )
+            if self._finds_dialect:
+                row = dialect_of_reply(reply.text, reply.truncated)
         if row is not None:
             current_ledger().note(
                 f"the planner's model writes {row.name}: set dialect={row.name} to spare a call"

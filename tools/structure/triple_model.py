@@ -308,11 +308,9 @@ class TransformersWriter:
         model, tokenizer = load_text_model(name)
         device = "cuda" if torch.cuda.is_available() else "cpu"
         # a processor computes bfloat16 slowly; a graphics processor that can, twice as fast
-        kind = (
-            torch.bfloat16
-            if device == "cuda" and torch.cuda.is_bf16_supported()
-            else torch.float32
-        )
+        kind = torch.float32
+        if device == "cuda" and torch.cuda.is_bf16_supported():
+            kind = torch.bfloat16
         return cls(model.to(device, kind), tokenizer, prompts_dir, source_tokens)
 
     @property

@@ -42,7 +42,7 @@ _MADE_BY = re.compile(rf"was ({'|'.join(_MAKERS)}) by")
 _OF_OFFICE = re.compile(rf"the (?:{'|'.join(_OFFICES)}) of (?P<of>[^?]+)\?")
 _PLACE = re.compile(r"\b(city|town|village|river)\b")
 _BORN = "was born in"
-# of how many passages facts are read
+# from how many passages questions are made, and answered
 _PASSAGES = 300
 _MOST = 4  # questions
 _TRIED = 12  # questions that are asked to find these
@@ -53,7 +53,8 @@ def questions_about(passages: Sequence[Passage]) -> list[str]:
     """Return questions that facts of a collection's first passages answer, each about something that its text names."""
     facts = []
     extractor = find("extractor", "offline")()
-    for passage in passages[:_PASSAGES]:
+    first = passages[:_PASSAGES]
+    for passage in first:
         heading, _, text = passage.text.partition("\n")
         if (
             not text or heading.strip("# ") != passage.title
@@ -67,7 +68,7 @@ def questions_about(passages: Sequence[Passage]) -> list[str]:
         ]
     answered: list[str] = []
     for question in example_questions(facts, _TRIED):
-        if len(answered) < _MOST and is_answered(question, passages):
+        if len(answered) < _MOST and is_answered(question, first):
             answered.append(question)
     return answered
 

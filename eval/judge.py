@@ -50,9 +50,8 @@ _COVERED = """Which of these statements does the answer make, in whatever words?
 Reply with a line for each: its number, a colon, and yes or no."""
 _COVERED_FORM = "a line for each statement: its number, a colon, and yes or no"
 _EQUIVALENT = frozenset("BCE")
-_ALONE = (
-    r"(?![\w'’])(?!\s+[a-z])"  # behind a letter that is no article and begins no word
-)
+# behind a letter that is no article and begins no word
+_ALONE = r"(?![\w'’])(?!\s+[a-z])"
 _SAID = (
     "answer|verdict|relation|option|letter|choice|judge?ment|grade|category|conclusion"
 )

@@ -14,9 +14,8 @@ from ras_agent.arrays import Doubles
 _Key = TypeVar("_Key", bound=Hashable)
 _Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 _PRIOR = 0.5  # questions that say that scores vary as right and wrong do
-_CELLS = (
-    4_000_000  # drawn at once, so that a large question set does not fill the memory
-)
+# drawn at once, so that a large question set does not fill the memory
+_CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,8 @@ _FRAME = re.compile(
     r"^(?:(?:is|was|are|were|be|been|being|has|have|had) )+(?=\w)| (?:in|on|at|around|about|circa)$"
 )
 
-_MOST_VALUES = (
-    50  # dates or quantities of one subject; a predicate with more takes several
-)
+# dates or quantities of one subject; a predicate with more takes several
+_MOST_VALUES = 50
 
 
 def conflicts_of(facts: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:

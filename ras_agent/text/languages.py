@@ -134,9 +134,8 @@ _SCRIPTS = (
     ("hindi", re.compile(r"[\u0900-\u097f]")),
     ("thai", re.compile(r"[\u0e00-\u0e7f]")),
 )
-_SIGNS = (
-    0.5  # an English word among foreign letters stands for a sentence around a name
-)
+# an English word among foreign letters stands for a sentence around a name
+_SIGNS = 0.5
 _LETTERS_OF_A_WORD = 20
 
 

@@ -58,9 +58,8 @@ _LEAST_ENGLISH = 0.04  # of all words; those with capitals may be of an English 
 _ENGLISH_PREDICATE = _ENGLISH_ONLY | word_set("is was are of in on at born")
 _LEAST_LETTERS = 4  # of a word without figures, for its first letters to say something
 _SHARE_OF_LETTERS = 0.6
-_LEAST_INSIDE = (
-    5  # letters of an English word that may be inside another: "keeper" in "goalkeeper"
-)
+# letters of an English word that may be inside another: "keeper" in "goalkeeper"
+_LEAST_INSIDE = 5
 _FOREIGN_WORD = re.compile(
     r"(?<!\w)[^\W\d_A-Z]*[\u00df-\u02af\u0370-\U0010ffff][^\W\d_]*"
 )  # in small letters, no name

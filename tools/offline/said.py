@@ -34,9 +34,8 @@ _HEADING = re.compile(
     re.MULTILINE,
 )
 _ITEM = re.compile(ITEM)
-_LEAST_SHARED = (
-    0.4  # of the question's words that the passage and the sentence have to have
-)
+# of the question's words that the passage and the sentence have to have
+_LEAST_SHARED = 0.4
 _ASKED_ALIKE = 0.6  # of the question's words that a sentence has to have to bear on it, or a question to be the same
 _MOST = 4  # sentences of a summary
 _FEWEST_WORDS = 4  # of a sentence that says something

@@ -39,9 +39,8 @@ from ras_agent.tools.index.uploads import name_in_part, upload_part, upload_path
 from ras_agent.tools.kg.index import KGIndex
 
 _CHANGE_SECONDS = 600.0
-_LONGEST_NAME = (
-    200  # bytes: a document is called by it, and is removed by an address of a server
-)
+# bytes: a document is called by it, and is removed by an address of a server
+_LONGEST_NAME = 200
 
 
 class Documents:

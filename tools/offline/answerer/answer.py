@@ -74,9 +74,8 @@ OF_CHAINS, OF_WHOLES, OF_VERDICTS = (
 )
 OF_ROWS = 0.9
 """The confidence of a cell of a table."""
-_FARTHEST = (
-    9.0  # margin, either way, beyond which one bears an answer as well as another
-)
+# margin, either way, beyond which one bears an answer as well as another
+_FARTHEST = 9.0
 _OF_ANOTHER = 0.4  # of an answer whose proof lacks a figure or a name of the question
 _IN_ITS_WORDS = 0.95  # of what a sentence says in the question's words
 _AGAINST_ITS_VALUES = 0.25  # of a yes to a name or a figure that the sentence lacks, or of a no where it lacks none

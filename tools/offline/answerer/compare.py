@@ -51,9 +51,8 @@ _BELONGS = re.compile(
 _FIRST_YEAR = 100  # a day without its year orders nothing
 _FAR = 0.12  # nearness up to which no number is counted
 _ALIKE = 0.75  # share of common words from which a title is a name's
-_IN_PASSING = (
-    0.1  # what a name in the first words of a passage counts beside one in a title
-)
+# what a name in the first words of a passage counts beside one in a title
+_IN_PASSING = 0.1
 _READ = 6  # sentences of a side that are read
 # of a logistic curve of how likely something holds of a side: what a verdict's log-odds weigh, and the share of the
 # question's words that its passage has

@@ -80,12 +80,10 @@ class _Reader:
     def _reset(self) -> None:
         self.preposition = ""
         self.last: NounPhrase | None = None  # the noun phrase read last in this clause
-        self.listed: tuple[str, str] | None = (
-            None  # subject and predicate that a list goes on with
-        )
-        self.outer: tuple[str, str] | None = (
-            None  # what `listed` was before an apposition
-        )
+        # subject and predicate that a list goes on with
+        self.listed: tuple[str, str] | None = None
+        # what `listed` was before an apposition
+        self.outer: tuple[str, str] | None = None
         self.mark = ""  # "," or "and" since the last phrase
 
     def step(self, at: int, *, clauses: bool = True) -> int:

@@ -256,7 +256,7 @@ def _worded(
         return dict.fromkeys(cited, borne)
     if not _is_chosen(question, claim.text):
         return _supporting(question, held, evidence)
-    asked = _keys(_names_asked(question))
+    asked = _keys_asked(question)
     support: dict[int, bool | None] = {}
     for number, one in cited.items():
         support[number] = None if one.names & asked else False
@@ -269,7 +269,15 @@ def _words_asked(question: str, writing: Writing) -> Words:
 
 
 @lru_cache(maxsize=4)
-def _names_asked(question: str) -> tuple[str, ...]:
+def _keys_asked(question: str) -> frozenset[str]:
+    return _keys(names_in(question))
+
+
+@lru_cache(maxsize=4)
+def _choices(question: str) -> tuple[str, ...]:
+    """Return the names in a question that asks to choose."""
+    if not _OR.search(question):
+        return ()
     return tuple(names_in(question))
 
 
@@ -279,9 +287,7 @@ def _keys(names: Iterable[str]) -> frozenset[str]:
 
 def _is_chosen(question: str, claim: str) -> bool:
     """Return whether a claim chooses one of the things that a question names, which any sentence about it names too."""
-    if not _OR.search(question):
-        return False
-    return any(holds(claim, name) for name in _names_asked(question))
+    return any(holds(claim, name) for name in _choices(question))
 
 
 def _own_terms(question: str, claim: str, writing: Writing) -> list[Term]:
@@ -367,7 +373,7 @@ def _supporting(
     for number, own in parts.items():
         if own and not any(own < other for other in parts.values()):
             support[number] = True
-    asked = _keys(_names_asked(question))
+    asked = _keys_asked(question)
     reached = set(support)
     while reached:
         bridges = (

@@ -85,9 +85,10 @@ def exchanges_in(messages: Sequence[BaseMessage], question: str) -> list[Exchang
                 answer = ""
             else:
                 answer = message.text.strip()
+            # the last who speaks concludes
             exchanges[-1] = Exchange(
                 data.get("question") or exchanges[-1].question, answer
-            )  # the last who speaks concludes
+            )
     return exchanges[-MAX_TURNS:]
 
 

@@ -98,9 +98,8 @@ def _scene(
             **box,
             "relations": [],
         }
-    for number in range(
-        1, len(things)
-    ):  # each name is there once, so that a question means one object
+    # each name is there once, so that a question means one object
+    for number in range(1, len(things)):
         other = rng.randrange(number)
         relation = {"name": rng.choice(_RELATIONS), "object": str(other)}
         objects[str(number)]["relations"].append(relation)

@@ -80,9 +80,8 @@ def evaluate(
     if not questions:
         raise ValueError("there are no questions to score")
     finder = finder_of(questions[0])
-    _asked(
-        finder, questions[0]
-    )  # what is loaded and prepared once is no question's time
+    # what is loaded and prepared once is no question's time
+    _asked(finder, questions[0])
     scores: list[_QuestionScore] = []
     answers: list[list[Future[Generated]]] = [[] for _ in readers]
     with ThreadPoolExecutor(at_once) as pool:

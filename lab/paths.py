@@ -362,9 +362,8 @@ def _earlier(
             row = json.loads(line)
         except ValueError:
             continue
-        if (
-            row["asked"] == asked
-        ):  # with other options or another file it is another score
+        # with other options or another file it is another score
+        if row["asked"] == asked:
             score = row["score"]
             modules = {
                 part: ModuleScore(**score[part])

@@ -30,9 +30,8 @@ STOPS = (f"\n<{PASSAGE_FENCE}>", f"\n<{FACTS_FENCE}>")
 _ASKED = "A person has looked at this run so far, and asks you to consider:"
 
 
-@cached_if_short(
-    4096
-)  # a fact's fields and a passage's title come back in every prompt of a run
+# a fact's fields and a passage's title come back in every prompt of a run
+@cached_if_short(4096)
 def as_line(text: str) -> str:
     """Return `text` as data on one line."""
     line = " ".join(text.split())

@@ -185,9 +185,8 @@ async def _in_shared_thread(work: Callable[..., T], *args: Any) -> T:
         return await asyncio.to_thread(_ended, work, *args)
 
     def run() -> T:
-        with noted(
-            waiting=-1, working=1
-        ):  # until the thread has ended: then the event loop is waited for
+        # until the thread has ended: then the event loop is waited for
+        with noted(waiting=-1, working=1):
             return _ended(work, *args)
 
     with noted(waiting=1):
@@ -257,9 +256,8 @@ class Turns:
         finally:
             self._at_work -= 1
             now = _work_done()
-            cost = min(
-                now - self._work_done, _MOST_GROWTH * self._cost
-            )  # it may have been other work
+            # it may have been other work
+            cost = min(now - self._work_done, _MOST_GROWTH * self._cost)
             self._cost, self._work_done = 0.9 * self._cost + 0.1 * cost, now
 
 

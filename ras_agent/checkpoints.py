@@ -190,9 +190,8 @@ def prober(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
 def _private(path: str) -> str:
     """Return the path of a file of SQLite. A new one, and the logs beside it, can be read by their owner alone."""
     if path != ":memory:":
-        with suppress(
-            OSError
-        ):  # SQLite says what is wrong with one that cannot be made, or is there
+        # SQLite says what is wrong with one that cannot be made, or is there
+        with suppress(OSError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     return path
 

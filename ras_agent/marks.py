@@ -48,9 +48,8 @@ _IN_LINE = r"[^\S\n]"  # white space that ends no line
 _UNSEEN = "\x00-\x08\x0e-\x1f\xad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufeff"  # a reader sees nothing there
 
 
-@dataclass(
-    frozen=True, slots=True, eq=False
-)  # compared and hashed by identity, for the table is hashed for each text
+# compared and hashed by identity, for the table is hashed for each text
+@dataclass(frozen=True, slots=True, eq=False)
 class Mark:
     """A text that parsers, renderers or models give a meaning, such as `[SUBQ]`.
 
@@ -408,9 +407,8 @@ THOUGHT_MARKS: Final = (
     ThoughtMarks(r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Command A
     ThoughtMarks(r"<\|channel>\s*+thought", r"<channel\|>(?!\s*+\Z)"),  # Gemma 4
     ThoughtMarks(r"<\|inner_prefix\|>", r"<\|inner_suffix\|>"),  # Apertus
-    ThoughtMarks(
-        r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"
-    ),  # Sky-T1, OpenThinker
+    # Sky-T1, OpenThinker
+    ThoughtMarks(r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),
     ThoughtMarks(r"<\|im_start\|>\s*+think\b", r"<\|im_start\|>\s*+answer\b"),  # s1
     ThoughtMarks(GRANITE_THOUGHT.live, GRANITE_RESPONSE.live, closes_alone=False),
     ThoughtMarks(
@@ -565,9 +563,8 @@ def as_data(text: str) -> str:
     """
     characters = set(text)
     for swapped, pattern, swap in _rules(MARKS):
-        if not characters.isdisjoint(
-            swapped
-        ):  # mostly they are, and this is cheaper than the pattern
+        # mostly they are, and this is cheaper than the pattern
+        if not characters.isdisjoint(swapped):
             inert = pattern.sub(swap, text)
             if inert != text:
                 text, characters = inert, set(inert)

@@ -23,9 +23,8 @@ from typing import (
     get_type_hints,
 )
 
-from typing_extensions import (
-    TypedDict,
-)  # typing's own will do for pydantic from Python 3.12
+# typing's own will do for pydantic from Python 3.12
+from typing_extensions import TypedDict
 
 _Record = TypeVar("_Record")
 _Convert = Callable[[Any], Any]

@@ -145,9 +145,10 @@ def scripted_model() -> Callable[..., Any]:
     A reply is a text, an exception to raise, or a pair (text in the prompt, reply) that may be used many times; the
     reply of a pair may be a function of the prompt. The prompts it was sent, each turn "role: text", are in `prompts`.
     """
+    # here, for it takes most of a second
     from langchain_core.language_models.chat_models import (
         BaseChatModel,
-    )  # here, for it takes most of a second
+    )
     from langchain_core.messages import AIMessage, BaseMessage
     from langchain_core.outputs import ChatGeneration, ChatResult
 
@@ -398,9 +399,8 @@ class Browser:
             + b"\0"
         )
         while (answer := self._read()).get("id") != self._number:
-            self.events.append(
-                answer
-            )  # or what a test before this one has not waited for
+            # or what a test before this one has not waited for
+            self.events.append(answer)
         return answer
 
     def open(self, url: str) -> None:
@@ -451,9 +451,8 @@ class Browser:
                 if frames()
                 else {"error": "no frame yet"}
             )
-            if (
-                "error" not in answer
-            ):  # else the frame was about to be filled or to be replaced: look again
+            # else the frame was about to be filled or to be replaced: look again
+            if "error" not in answer:
                 break
         assert "exceptionDetails" not in answer["result"], answer
         return answer["result"]["result"].get("value")

@@ -242,9 +242,8 @@ async def test_a_run_is_taken_to_cost_what_the_last_ones_did_and_other_work_coun
         async with turns.turn():
             pass
         costs.append(turns._cost)
-    assert costs == pytest.approx(
-        [0.9 * 0.03 + 0.1 * 0.01, 1.3 * 0.028], rel=1e-9
-    )  # sums of a few floats
+    # sums of a few floats
+    assert costs == pytest.approx([0.9 * 0.03 + 0.1 * 0.01, 1.3 * 0.028], rel=1e-9)
 
 
 async def test_threads_are_given_back_when_the_work_ends_and_not_before() -> None:

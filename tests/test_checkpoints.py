@@ -31,9 +31,8 @@ from ras_agent.records import (
 )
 from tests.messages import says
 
-ROOT = str(
-    Path(__file__).resolve().parent.parent
-)  # for the tests' own modules, in other processes
+# for the tests' own modules, in other processes
+ROOT = str(Path(__file__).resolve().parent.parent)
 
 THREAD = {"configurable": {"thread_id": "t1"}}
 
@@ -270,9 +269,8 @@ def test_nothing_in_the_file_is_pickled_or_names_a_class(tmp_path):
 def test_a_step_in_a_file_is_not_waited_for_until_it_is_on_the_disk(tmp_path):
     with open_checkpointer(f"sqlite:{tmp_path / 'runs.sqlite'}") as saver:
         assert saver.conn.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert saver.conn.execute("PRAGMA synchronous").fetchone() == (
-            1,
-        )  # NORMAL: the log's end is synchronised
+        # NORMAL: the log's end is synchronised
+        assert saver.conn.execute("PRAGMA synchronous").fetchone() == (1,)
 
 
 def test_a_question_takes_little_room(tmp_path):
@@ -299,9 +297,8 @@ def test_a_question_takes_little_room(tmp_path):
             "select sum(length(checkpoint)) from checkpoints"
         ).fetchone()
         (written,) = file.execute("select sum(length(value)) from writes").fetchone()
-    assert (
-        stored + written < 150_000
-    )  # it was 1,500,000 uncompressed, with a hop's facts kept after it
+    # it was 1,500,000 uncompressed, with a hop's facts kept after it
+    assert stored + written < 150_000
 
 
 def test_what_was_stored_without_compression_is_read(tmp_path, expected, thread):

@@ -68,9 +68,8 @@ def here(
     monkeypatch.setattr(LOGGER, "handlers", [*LOGGER.handlers])
     monkeypatch.setattr(LOGGER, "level", LOGGER.level)
     yield tmp_path / "here"
-    if (
-        "opentelemetry.instrumentation.langchain" in sys.modules
-    ):  # a page has set it up for the whole process
+    # a page has set it up for the whole process
+    if "opentelemetry.instrumentation.langchain" in sys.modules:
         stop_tracing()
 
 
@@ -112,9 +111,8 @@ def test_a_how_to_runs_as_it_is_shown(
 @pytest.mark.parametrize("page", HOWTOS, ids=lambda page: page.stem)
 def test_a_how_to_is_short(page: Path) -> None:
     lines = page.read_text("utf-8").splitlines()
-    rows = [
-        line for line in lines if line.startswith("|")
-    ]  # a table is looked up, not read
+    # a table is looked up, not read
+    rows = [line for line in lines if line.startswith("|")]
     assert len(lines) - len(rows) <= 90
 
 

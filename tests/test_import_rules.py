@@ -147,13 +147,14 @@ def test_every_folder_is_in_a_list() -> None:
         for name in _sources()
         if _is_package(name.partition(".")[0])
     }
+    # of the core
     assert tops - set(LAYERS) == {
         "page",
         "question_graph",
         "settings",
         "testing",
         "text",
-    }  # of the core
+    }
     assert {_part(name) for name in _sources()} - {
         ""
     } == FOUNDATIONS | STAGES | ON_STAGES

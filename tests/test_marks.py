@@ -221,10 +221,11 @@ def test_data_keeps_every_character_but_the_outer_ones_of_marks(text: str) -> No
         "[]<>: \n\t\r\f\v［］【】〔〕＜＞{|｜(（→：◁▷",
         "‹›‹›∶\xa0\xa0\xa0\xa0\xa0\xa0‹›‹›‹›‹›❴∣∣❨❨⇾∶‹›",
     )
+    # of words that are marks where they stand alone on a line
     letters = (
         "SsſNAa",
         "ЅѕѕΝАа",
-    )  # of words that are marks where they stand alone on a line
+    )
     assert swapped <= {*zip(*outer, strict=True), *zip(*letters, strict=True)}
 
 

@@ -103,9 +103,8 @@ def test_a_package_that_is_installed_meanwhile_is_found(
 
 
 def test_installed_packages_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "sys.path", ["", *sys.path]
-    )  # a search path that was not read before
+    # a search path that was not read before
+    monkeypatch.setattr("sys.path", ["", *sys.path])
     read = Mock(side_effect=metadata.entry_points)
     monkeypatch.setattr(metadata, "entry_points", read)
     for kind in ("planner", "answerer", "retriever"):

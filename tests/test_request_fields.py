@@ -207,9 +207,8 @@ def test_a_file_of_the_working_folder_names_no_variable_whose_value_is_sent(
         SettingsError, match=r"names variables of the environment \(OPENAI_API_KEY\)"
     ):
         refuse_keys(file, unnamed_destinations(file, None, {}), {})
-    refuse_keys(
-        file, unnamed_destinations(file, file, {}), {}
-    )  # the user named the file
+    # the user named the file
+    refuse_keys(file, unnamed_destinations(file, file, {}), {})
 
 
 def test_a_secret_on_the_command_line_is_refused() -> None:

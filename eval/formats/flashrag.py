@@ -150,9 +150,8 @@ FLASHRAG = registered(
         title="FlashRAG's questions, corpora and results",
         question=Look.of("question", "golden_answers"),
         read_question=read_question,
-        passage=Look.of(
-            "id", "contents", without=("text",)
-        ),  # with a text it is a plain one
+        # with a text it is a plain one
+        passage=Look.of("id", "contents", without=("text",)),
         read_passages=read_passages,
         write_results=_write,
     )

@@ -139,9 +139,7 @@ def plain_passage(record: QuestionRecord) -> Sequence[Passage]:
             )
     return [
         Passage(
-            record.text("id"),
-            record.text("text"),
-            record.text("title", default=""),
+            record.text("id"), record.text("text"), record.text("title", default="")
         )
     ]
 

@@ -178,9 +178,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SettingsError(f"--pseudo has to be at least 0, got {options.pseudo}")
     for name in names:
         passages, labelled = SETS[name](options.data)
-        titled = any(
-            passage.title for passage in passages
-        )  # pseudo questions name titles
+        # pseudo questions name titles
+        titled = any(passage.title for passage in passages)
         kg = write_set(
             options.out / name,
             passages,

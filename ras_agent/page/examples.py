@@ -56,9 +56,8 @@ def questions_about(passages: Sequence[Passage]) -> list[str]:
     first = passages[:_PASSAGES]
     for passage in first:
         heading, _, text = passage.text.partition("\n")
-        if (
-            not text or heading.strip("# ") != passage.title
-        ):  # a heading is no name of what its text is about
+        # a heading is no name of what its text is about
+        if not text or heading.strip("# ") != passage.title:
             text = passage.text
         text = text.casefold()
         facts += [

@@ -60,12 +60,12 @@ _LEAST_LETTERS = 4  # of a word without figures, for its first letters to say so
 _SHARE_OF_LETTERS = 0.6
 # letters of an English word that may be inside another: "keeper" in "goalkeeper"
 _LEAST_INSIDE = 5
+# in small letters, no name
 _FOREIGN_WORD = re.compile(
     r"(?<!\w)[^\W\d_A-Z]*[\u00df-\u02af\u0370-\U0010ffff][^\W\d_]*"
-)  # in small letters, no name
-_ROUND = re.compile(
-    r"#\d{2,}000"
-)  # which may be a number of thousands or millions in words of any language
+)
+# which may be a number of thousands or millions in words of any language
+_ROUND = re.compile(r"#\d{2,}000")
 _LARGE = re.compile(r"#\d{3}")  # written in digits, in whatever language
 _NATIVE_NUMBERS = re.compile(
     "[〇零一二三四五六七八九十百千萬万]{2}|昭和|平成|令和|大正|明治"

@@ -194,10 +194,11 @@ def test_servers_that_variables_name_are_asked_and_their_passwords_not_shown(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     for name, url in (
+        # where it answers with its log
         (
             "OPENAI_BASE_URL",
             f"{scripted_llm.base_url}/#",
-        ),  # where it answers with its log
+        ),
         ("OLLAMA_HOST", "127.0.0.1:9"),
         ("VLLM_BASE_URL", "http://me:secret@localhost:9/v1"),
     ):

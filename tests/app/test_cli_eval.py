@@ -325,9 +325,8 @@ def test_a_model_that_refuses_ends_the_run_at_its_first_call_with_a_remedy(
     )  # fmt: skip
     assert done.exit_code == 1
     assert done.stderr.count("check the API key") == 1
-    assert (
-        len(scripted_llm.requests()) <= 5
-    )  # those of one hop's passages, which were under way
+    # those of one hop's passages, which were under way
+    assert len(scripted_llm.requests()) <= 5
 
 
 def test_a_run_is_replayed_from_the_replies_of_another_and_a_miss_ends_it(

@@ -115,9 +115,8 @@ def test_a_run_of_trec_has_its_judgements_beside_it(
     done = cli("eval", "jsonl", "--data", beir, *arguments, "--out", tmp_path / "run")
     assert done.exit_code == 0, done.output
     scores = json.loads((tmp_path / "run/summary.json").read_text())["scores"]
-    assert scores["ndcg@10"]["mean"] == pytest.approx(
-        2 / (2 + 1 / log2(3))
-    )  # the passage of grade 1 was not found
+    # the passage of grade 1 was not found
+    assert scores["ndcg@10"]["mean"] == pytest.approx(2 / (2 + 1 / log2(3)))
     cli("export", tmp_path / "run", "--to", "trec", "--out", tmp_path / "run.trec")
     assert (tmp_path / "run.trec").read_text() == "q1 Q0 d1 1 1 run\n"
     assert (tmp_path / "run.trec.qrels").read_text() == "q1 0 d1 2\nq1 0 d9 1\n"
@@ -235,9 +234,10 @@ def test_what_a_planner_was_sent_and_replied_is_exported_to_train_on(
         in rows[0]["prompt"][-1]["content"]
     )
     assert [row["hop"] for row in rows] == [1, 2, 3]
+    # RAS's first search
     assert (
         rows[0]["plan"]["subquery"] == "Where was the inventor of the telephone born?"
-    )  # RAS's first search
+    )
     assert rows[1]["plan"]["subquery"] == "Where was Alexander Graham Bell born?"
     assert (rows[0]["scores"]["f1"], rows[0]["provenance"]["run"]) == (1.0, str(run))
 

@@ -122,9 +122,8 @@ def test_a_block_of_the_page_runs_as_it_is_shown(
     )
     code = _block_of(package)
     names = {"agent": agent, "ask": agent.as_function()}
-    if (
-        package == "deepagents"
-    ):  # it asks OpenAI by a protocol that the loopback server does not speak
+    # it asks OpenAI by a protocol that the loopback server does not speak
+    if package == "deepagents":
         code = code.replace('"openai:gpt-4o-mini"', "model")
         names["model"] = pytest.importorskip("langchain_openai").ChatOpenAI(
             model="m", use_responses_api=False

@@ -335,9 +335,8 @@ def test_verifiers_intercepts_one_branch(
     rollout, trace = asyncio.run(play())
     assert rollout.reward == 1.0
     assert trace.num_turns == 3
-    assert (
-        len(trace.branches) == 1
-    )  # a message that came back otherwise would have begun another
+    # a message that came back otherwise would have begun another
+    assert len(trace.branches) == 1
 
 
 if find_spec("agentlightning") is None:

@@ -127,9 +127,8 @@ def test_a_student_plans_as_its_teacher_after_trl_has_trained_it_on_exported_cal
         )
         assert said.endswith("11 calls of 4 questions\n")
         with serving(engine, student) as before:
-            evaluate(
-                before.spec, "before", "--max-seconds", "5", ends=3
-            )  # random weights end no reply
+            # random weights end no reply
+            evaluate(before.spec, "before", "--max-seconds", "5", ends=3)
         data = ("--dataset_name", tmp_path / "sft", "--output_dir", trained)
         _run(
             "trl",

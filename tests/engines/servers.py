@@ -23,9 +23,8 @@ NAME = "learnt"
 
 _UP_WITHIN = 900.0  # seconds; vLLM takes 40 of a processor
 _ANSWERS = build_opener(ProxyHandler({}))
-_PATIENCE = (
-    threading.Event()
-)  # nobody sets it: waiting for it is how to look again a little later
+# nobody sets it: waiting for it is how to look again a little later
+_PATIENCE = threading.Event()
 
 
 @dataclass(frozen=True)
@@ -67,9 +66,8 @@ class Server:
     ) -> Self:
         """Start a server, which is not waited for."""
         port = port or _free_port()
-        place = Path(
-            tempfile.mkdtemp(prefix=f"{engine.name}-")
-        )  # Python would import what lies where it starts
+        # Python would import what lies where it starts
+        place = Path(tempfile.mkdtemp(prefix=f"{engine.name}-"))
         log = place / "log"
         environment = {
             **os.environ,

@@ -178,9 +178,8 @@ def test_an_engine_that_is_killed_and_comes_back_is_waited_for(
 ) -> None:
     """All questions are asked four times at once of an engine that is killed under them and started again."""
     questions = [question for question in SEARCHES for _ in range(4)]
-    agent = agents(server.spec, patience=600.0)[
-        "ras"
-    ]  # on a busy machine vLLM takes longer than the usual 120 s
+    # on a busy machine vLLM takes longer than the usual 120 s
+    agent = agents(server.spec, patience=600.0)["ras"]
     agent.invoke({"question": questions[0]})  # it has answered before
     moves, killed = threading.Semaphore(0), threading.Event()
 

@@ -284,9 +284,8 @@ def test_replies_in_bulk_are_those_of_the_graph_llm_here(
     wanted = here.generate(prompts, graphs, max_new_tokens=16)
     assert [one.input_tokens for one in made] == [one.input_tokens for one in wanted]
     same = [one.text == other.text for one, other in zip(made, wanted, strict=True)]
-    assert (
-        same.count(False) <= 3
-    )  # near ties, and characters that the limit cuts in two
+    # near ties, and characters that the limit cuts in two
+    assert same.count(False) <= 3
 
 
 @pytest.mark.needs("vectors")

@@ -104,20 +104,20 @@ def test_intervals_of_partly_right_answers_cover_95_percent(n: int) -> None:
     assert 0.93 <= fmean(one.low <= mean <= one.high for one in found) <= 0.97
 
 
-@pytest.mark.parametrize(
-    "n", [10, 40, 150]
-)  # of fewer, what a sample does not show decides
+# of fewer, what a sample does not show decides
+@pytest.mark.parametrize("n", [10, 40, 150])
 @pytest.mark.parametrize(
     ("values", "weights", "most"),
     [
         ([0.0, 1.0, -1.0], [0.5, 0.3, 0.2], 0.985),
         ([0.0, 0.5, -0.25, 1.0], [0.5, 0.2, 0.2, 0.1], 0.985),
         ([0.1, -0.1, 0.3, 0.0], [0.4, 0.3, 0.2, 0.1], 0.985),
+        # of six questions hardly one differs
         (
             [0.0, 1.0, -1.0],
             [0.85, 0.1, 0.05],
             1.0,
-        ),  # of six questions hardly one differs
+        ),
     ],
 )
 def test_intervals_of_paired_differences_cover_95_percent(
@@ -179,9 +179,8 @@ def test_few_questions_are_swapped_in_every_way() -> None:
         abs(sum(s * d for s, d in zip(signs, differences, strict=True)))
         for signs in product((1, -1), repeat=5)
     ]
-    observed = abs(
-        sum(differences)
-    )  # 1.6; only 1.8 and 1.6 itself are as far from nought, each with both signs
+    # 1.6; only 1.8 and 1.6 itself are as far from nought, each with both signs
+    observed = abs(sum(differences))
     assert sum(found >= observed - 1e-9 for found in sums) / 32 == 0.25
     assert paired_permutation(a, b) == 0.25
 
@@ -220,9 +219,8 @@ def test_runs_are_compared_on_the_questions_they_share() -> None:
     )
     assert (found.n, found.only_a, found.only_b) == (2, 1, 2)
     assert found.difference.mean == 0.5
-    assert (
-        found.permutation_p == 1.0
-    )  # one question differs: both of its swaps are as extreme
+    # one question differs: both of its swaps are as extreme
+    assert found.permutation_p == 1.0
 
 
 def test_runs_of_different_sets_are_not_compared() -> None:
@@ -252,9 +250,8 @@ def test_a_bootstrap_p_value_has_both_tails(better: bool) -> None:
         if better
         else paired_bootstrap(b, a, samples=20_000)
     )
-    assert found.p_value == pytest.approx(
-        0.0727, abs=0.008
-    )  # twice P(X <= 20) for 40 draws of which 65 % are better
+    # twice P(X <= 20) for 40 draws of which 65 % are better
+    assert found.p_value == pytest.approx(0.0727, abs=0.008)
 
 
 @pytest.mark.parametrize("better", [True, False])

@@ -250,9 +250,8 @@ class Server:
                 ).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with suppress(
-            OSError, UnicodeDecodeError
-        ):  # the second for a client that speaks TLS
+        # the second for a client that speaks TLS
+        with suppress(OSError, UnicodeDecodeError):
             if self._context is not None:
                 connection = self._context.wrap_socket(connection, server_side=True)
             with connection, connection.makefile("rb") as file:

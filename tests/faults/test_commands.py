@@ -177,9 +177,8 @@ def test_full_disks(attack: Attack, folder: Path, scripted_llm: Any, name: str) 
         ]
 
         def work(arguments: list[object] = arguments, room: int = room) -> None:
-            resource.setrlimit(
-                resource.RLIMIT_FSIZE, (room, room)
-            )  # as a disk with so much room a file
+            # as a disk with so much room a file
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
             ended = command(*arguments)
             assert in_words(ended), (
                 f"{ended.exit_code} {ended.stderr[-300:]} {ended.exception!r}"

@@ -143,9 +143,8 @@ DAMAGES: dict[str, Damage] = {
     "removed": lambda path, random: path.unlink(),
     "another file": _another,
     "a folder": _replaced(Path.mkdir),
-    "unreadable": _replaced(
-        lambda path: path.symlink_to(path.name)
-    ),  # root may read what nobody else may
+    # root may read what nobody else may
+    "unreadable": _replaced(lambda path: path.symlink_to(path.name)),
 }
 ANYWHERE: dict[str, Damage] = {
     "a byte changed": _changed_byte,
@@ -161,9 +160,8 @@ def _found(name: str) -> Callable[[Path], Any]:
         opened = PassageIndex.open(index)
         hits = retriever_over(opened, name).retrieve(QUERY, 4)
         opened.close()
-        return [
-            (hit.passage, round(hit.score, 5)) for hit in hits
-        ]  # a healed segment may add in another order
+        # a healed segment may add in another order
+        return [(hit.passage, round(hit.score, 5)) for hit in hits]
 
     return search
 
@@ -215,9 +213,8 @@ WRITING = {"index": _updated, "kg build": _built, "kg delete": _deleted}
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hash_embedder: Any) -> Path:
     """A folder of an index with vectors and a graph, `docs` that have changed since, and copies to work on."""
     monkeypatch.setattr(embedders, "_embedder_of", lambda name: hash_embedder)
-    monkeypatch.setattr(
-        os, "fsync", lambda handle: None
-    )  # thousands of them would take minutes
+    # thousands of them would take minutes
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
     monkeypatch.setattr(segment, "SAVED_FROM", 2)
     connect = SqliteDatabase._connect
 
@@ -472,9 +469,8 @@ def test_searching_large_files(
     """A damaged large file, of which a search compares the size alone: any result, or an error of ours."""
     monkeypatch.setattr(array_file, "SMALL", 0)
     for file, damage, copy in _tries(attack, folder):
-        for use, search in (
-            READING.items() if file.name != "vectors" else ()
-        ):  # FAISS reads its own files
+        # FAISS reads its own files
+        for use, search in READING.items() if file.name != "vectors" else ():
             wrong = ""
             try:
                 search(copy)

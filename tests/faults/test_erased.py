@@ -47,10 +47,11 @@ from tests.faults.attack import Attack
 from tests.faults.interruptions import Ended, run
 
 SECRET = "The door of Quuxworth | opens with | Hunterzz"
+# of a person's edits
 WORDS = (
     "Wobblemere | of | persons",
     "Zanderfeld | and | Quillonby",
-)  # of a person's edits
+)
 OLD, NEW = (
     "The old gate | is named | Vexillology",
     "The new gate | is named | River Gate",
@@ -360,9 +361,8 @@ def _traces(texts: Sequence[str]) -> list[bytes]:
         for word in name.split()
         if len(word) > 7
     ]
-    indexed = [
-        f"{'secret' if text == SECRET else 'old'}. {text}" for text in texts
-    ]  # a file's name is its title
+    # a file's name is its title
+    indexed = [f"{'secret' if text == SECRET else 'old'}. {text}" for text in texts]
     hashes = [hash_of(text).to_bytes(8, "little") for text in indexed]
     terms = Tokeniser().terms(" ".join(word.decode() for word in words))
     hashes += [

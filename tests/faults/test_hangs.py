@@ -86,11 +86,12 @@ class Traffic:
         good = told.status_code == 200
         with self.lock:
             self.requests += 1
+            # the model was asked, and did not answer in time
             if told.status_code in (
                 409,
                 502,
                 503,
-            ):  # the model was asked, and did not answer in time
+            ):
                 self.refused += 1
             elif not good:
                 self.wrong.append(f"{kind}: {told.status_code} {told.text[:200]}")
@@ -155,9 +156,8 @@ def test_random_stalls(
         process, url = stack.enter_context(
             _process(*options, sample=False, VLLM_BASE_URL=urls["model"])
         )
-        assert (
-            process.stderr
-        )  # read, or what it says of each stall would fill the pipe, and hang it
+        # read, or what it says of each stall would fill the pipe, and hang it
+        assert process.stderr
         threading.Thread(target=process.stderr.read, daemon=True).start()
         traffic = Traffic(url)
         client = stack.enter_context(

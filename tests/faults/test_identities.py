@@ -54,9 +54,8 @@ class Walk:
                     for name, text in records.items()
                 )
             )
-        stamp = 1_700_000_000_000_000_000 + next(
-            self.numbers
-        )  # no two files have one time
+        # no two files have one time
+        stamp = 1_700_000_000_000_000_000 + next(self.numbers)
         os.utime(path, ns=(stamp, stamp))
         self.texts[path] = texts
 

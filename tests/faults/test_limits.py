@@ -102,9 +102,8 @@ def blocked(role: Role, method: str, how: str, end: threading.Event) -> Role:
             emit(AnswerToken("and "))
 
     def holds(*args: Any, **options: Any) -> None:
-        re.match(
-            r"(a+)+$", "a" * 25 + "b"
-        )  # nothing else runs meanwhile: a second or two
+        # nothing else runs meanwhile: a second or two
+        re.match(r"(a+)+$", "a" * 25 + "b")
 
     async def awaits(*args: Any, **options: Any) -> None:
         await asyncio.sleep(8)
@@ -156,9 +155,8 @@ def test_a_role_that_takes_its_time(attack: Attack, how: str) -> None:
             seconds = time.monotonic() - began
             end.set()
             told = f"{how} {kind} {'async' if asynchronous else 'sync'}: {out['stop_reason']}, {seconds:.1f} s"
-            one_step = (
-                8.0 if how == "holds" else 0.0
-            )  # which cannot be ended, and is named
+            # which cannot be ended, and is named
+            one_step = 8.0 if how == "holds" else 0.0
             attack.expect(
                 seconds < 0.5 + LATE + one_step + (0.8 if kind == "answerer" else 0.0),
                 told,
@@ -285,9 +283,8 @@ def test_many_runs_at_once(attack: Attack) -> None:
 @pytest.fixture
 def alarm() -> Iterator[Callable[[float], None]]:
     """alarm(seconds): Ctrl-C after so long."""
-    usual = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # ignored in a process that a shell put behind
+    # ignored in a process that a shell put behind
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
     before = signal.signal(
         signal.SIGALRM, lambda number, frame: _thread.interrupt_main()
     )

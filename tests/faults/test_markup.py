@@ -35,11 +35,12 @@ PIECES += [
     "    ",
 ]
 SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):.", re.DOTALL | re.IGNORECASE)
+# what Markdown's own elements have
 OURS = {
     "a": {"href", "title"},
     "ol": {"start"},
     "code": {"class"},
-}  # what Markdown's own elements have
+}
 
 
 class _Loads(HTMLParser):
@@ -78,9 +79,8 @@ def _loads(page: str) -> list[str]:
 def test_markup_of_an_answer(attack: Attack) -> None:
     """Texts of pieces of markup, shown as Markdown and as HTML: nothing loads or runs, streams begin as they end"""
     markdown = MarkdownIt("commonmark", {"html": True}).enable("table")
-    markdown.validateLink = lambda address: (
-        True
-    )  # of a renderer that leaves it to the text
+    # of a renderer that leaves it to the text
+    markdown.validateLink = lambda address: True
     for _ in attack.times(50_000):
         text = "".join(attack.random.choices(PIECES, k=attack.random.randint(1, 25)))
         inert, start = inert_markup(text), markup_start(text)

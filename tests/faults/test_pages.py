@@ -242,9 +242,8 @@ def test_markup_in_what_the_live_page_is_sent(
 ) -> None:
     """markup and scripts in question, plan, passages, facts, stored graph, answer and errors of the served page"""
     index = tmp_path / "evil.index"
-    texts = [
-        evil.replace("\x00", "").replace("\ud800", "") for evil in PAYLOADS
-    ]  # what an index and HTTP can hold
+    # what an index and HTTP can hold
+    texts = [evil.replace("\x00", "").replace("\ud800", "") for evil in PAYLOADS]
     passages = []
     for number, evil in enumerate(texts):
         stated = [

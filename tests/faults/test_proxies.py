@@ -165,9 +165,8 @@ def test_callers_who_send_nothing_or_headers_without_end(
         with client.stream(
             "POST", "/v1/chat/completions", json={**CHAT, "stream": True}
         ) as answer:
-            first = next(
-                answer.iter_text()
-            )  # the run behind it hangs: a proxy that waits for its end sends nothing
+            # the run behind it hangs: a proxy that waits for its end sends nothing
+            first = next(answer.iter_text())
         attack.expect(first.startswith("data: "), f"{name}: {first}")
         left = _left_open(silent)
         attack.expect(

@@ -170,9 +170,8 @@ def _agent(graph: str, model: Any, retriever: Any = None, **options: Any) -> Any
 
 def _pieces(kind: str, dice: random.Random, prompt: str) -> str:
     proper = dice.choice(PROPER[role_of(prompt)])
-    if (
-        kind == "proper" or dice.random() < 0.3
-    ):  # so that a run comes to its later roles
+    # so that a run comes to its later roles
+    if kind == "proper" or dice.random() < 0.3:
         return proper
     return "".join(dice.choice(KINDS[kind]) for _ in range(dice.randint(0, 12)))
 
@@ -231,10 +230,11 @@ def _problem(out: dict[str, Any]) -> str:
 
 # ---- facts between noise
 
+# what is before a closed thought is part of it
 THOUGHTS = (
     "<think>hm</think>",
     "(S> a | P> b | O> c)</think>",
-)  # what is before a closed thought is part of it
+)
 FORMS = (
     "(S> {} | P> {} | O> {})",
     '["{}", "{}", "{}"]',

@@ -662,10 +662,11 @@ needs_proc = pytest.mark.skipif(
 def test_requests_that_are_much_work(attack: Attack) -> None:
     """Bodies that are much work, two at once: refused, or a title at most, and others wait for less than a second"""
     with (
+        # which shares no interpreter with those who ask
         _process() as (
             process,
             address,
-        ),  # which shares no interpreter with those who ask
+        ),
         _watched(process, address) as waits,
         ThreadPoolExecutor(2) as pool,
         _client(address) as client,

@@ -66,9 +66,8 @@ def test_one_long_line(attack: Attack, tmp_path: Path, suffix: str) -> None:
     path.write_text(text)
 
     def work() -> None:
-        before = (
-            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-        )  # of the process that was forked
+        # of the process that was forked
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
         ingest([path], tmp_path / "index")
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10) - before
         assert grown < 800 * MEGABYTES, f"{grown // MEGABYTES} MB"

@@ -94,9 +94,8 @@ def _prepared(
 
     def answering(reply: str) -> Callable[[str], str]:
         def answer(prompt: str) -> str:
-            os.write(
-                log, (json.dumps(prompt) + "\n").encode()
-            )  # survives the process that asked
+            # survives the process that asked
+            os.write(log, (json.dumps(prompt) + "\n").encode())
             return reply
 
         return answer

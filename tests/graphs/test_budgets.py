@@ -120,9 +120,8 @@ def test_a_run_uses_no_more_tokens_than_max_tokens_and_says_so(scripted_llm, mos
 
 
 def test_input_and_output_tokens_are_counted_before_every_hop(ras, fakes):
-    extractor = fakes.Metered(
-        fakes.SentenceExtractor()
-    )  # 90 tokens in, 10 out; the planner needs none
+    # 90 tokens in, 10 out; the planner needs none
+    extractor = fakes.Metered(fakes.SentenceExtractor())
     out = ras("q", "b", "c", extractor=extractor, limits=Limits(max_tokens=100)).invoke(
         {"question": "Who?"}
     )

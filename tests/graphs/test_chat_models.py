@@ -107,10 +107,11 @@ def test_ircot_with_a_served_model(scripted_llm: Any) -> None:
         "sufficient",
         2,
     )
+    # the reader's prompt
     assert (
         "First work the question out"
         in scripted_llm.requests()[-1]["messages"][0]["content"]
-    )  # the reader's prompt
+    )
 
 
 def parrot(prompt: str) -> str:
@@ -141,6 +142,5 @@ def test_marks_in_passages_steer_nothing_even_a_parrot(
         {"question": "Who was Bell?"}
     )
     assert out["stop_reason"] in {"repeated_subquery", "planner_failed"}
-    assert "it holds no answer" in [
-        failure["message"] for failure in out["failures"]
-    ]  # and not that it abstained
+    # and not that it abstained
+    assert "it holds no answer" in [failure["message"] for failure in out["failures"]]

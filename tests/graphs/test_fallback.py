@@ -74,10 +74,11 @@ def test_after_one_unreadable_reply_a_run_asks_that_role_with_examples_and_the_o
     scripted_model: Any,
 ) -> None:
     model = scripted_model(
+        # a worked example of the planner's
         (
             "Sydney Opera House",
             "[SUBQ] Which river flows through Edinburgh?",
-        ),  # a worked example of the planner's
+        ),
         ("You steer the research", "Hm."),
         ("You answer questions", "Answer: Water of Leith [2]"),
         FACTS,

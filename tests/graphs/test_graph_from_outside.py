@@ -207,9 +207,8 @@ def test_a_study_takes_its_parts_away(
     hops = {name: result["hops"] for name, result in results.items()}
     # the graph reads no facts: its full loop shows passages already, and no run shows them beside triples
     assert hops == {"full-loop": 2, "no-planning": 1, "no-retrieval": 0}
-    assert (
-        results["no-planning"]["trace"]["graph"]["facts"] == []
-    )  # as the full loop reads none
+    # as the full loop reads none
+    assert results["no-planning"]["trace"]["graph"]["facts"] == []
     assert (
         "Not run: no text-to-triples: the graph 'think-act' reads no triples" in shown
     )

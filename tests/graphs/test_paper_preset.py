@@ -107,9 +107,8 @@ def test_eq_8_the_answer_is_made_from_every_subquery_with_all_its_facts_and_the_
         .replace(INVENTED, f"[2] {INVENTED}")
         .replace(FLOWS, f"[3] {FLOWS}")
     )
-    assert (
-        data(answerer[0]).replace("\n\n", "\n") == numbered
-    )  # a task would stand in front of the question
+    # a task would stand in front of the question
+    assert data(answerer[0]).replace("\n\n", "\n") == numbered
     assert fragment("answer-from-chain") in answerer[0]
     assert "<passage>\n" not in answerer[0]
 

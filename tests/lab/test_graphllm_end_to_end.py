@@ -90,9 +90,8 @@ def test_the_commands_of_the_page_lead_from_questions_to_cited_answers(
 ) -> None:
     questions = [_question(*one) for one in PEOPLE.items()]
     _write(tmp_path / "DATA/musique_train200/questions.jsonl", questions)
-    _write(
-        tmp_path / "DATA/musique/questions.jsonl", questions[:2]
-    )  # seen in training, to be right
+    # seen in training, to be right
+    _write(tmp_path / "DATA/musique/questions.jsonl", questions[:2])
     passages = [
         {"id": f"{number}-{place}", "title": at["title"], "text": at["paragraph_text"]}
         for number, question in enumerate(questions)
@@ -126,6 +125,7 @@ def test_the_commands_of_the_page_lead_from_questions_to_cited_answers(
                 monkeypatch,
             )
         assert server.requests
+    # by id: a run writes its results in the order in which they end
     local, remote = (
         {
             row["id"]: row
@@ -135,7 +135,7 @@ def test_the_commands_of_the_page_lead_from_questions_to_cited_answers(
             )
         }
         for name in ("graphllm", "graphllm-served")
-    )  # by id: a run writes its results in the order in which they end
+    )
     answers = {name: row["answer"] for name, row in local.items()}
     assert answers == {name: row["answer"] for name, row in remote.items()}
     assert len(answers) == 2
@@ -159,7 +159,6 @@ def _run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         sys, "argv", [module, *words[3:], *SMALLER.get(module, "").split()]
     )
-    monkeypatch.delitem(
-        sys.modules, module, raising=False
-    )  # in a process of its own nothing has imported it before
+    # in a process of its own nothing has imported it before
+    monkeypatch.delitem(sys.modules, module, raising=False)
     runpy.run_module(module, run_name="__main__")

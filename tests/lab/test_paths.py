@@ -165,9 +165,8 @@ def test_an_instance_with_a_line_is_not_run_again(
         "ppr>shortest>bm25"
     ]
     main([*command(tmp_path), "--instances", "0", "--longest", "2"])
-    assert (
-        "ppr>shortest>random: " in capsys.readouterr().out
-    )  # with other options it is another score
+    # with other options it is another score
+    assert "ppr>shortest>random: " in capsys.readouterr().out
 
 
 OWN = (

@@ -74,9 +74,8 @@ def test_arrow_keys_lead_to_every_entity(page: Browser) -> None:
             ]
     assert len(there) == page.ask("document.querySelectorAll('.node').length") == 6
     assert page.ask("document.querySelectorAll('#graph [tabindex=\"0\"]').length") == 1
-    assert (
-        page.ask("document.querySelectorAll('.edge:not(.off)').length") == 5
-    )  # the hop is as it was
+    # the hop is as it was
+    assert page.ask("document.querySelectorAll('.edge:not(.off)').length") == 5
 
 
 def test_enter_leads_into_an_entity_s_facts_and_escape_back_and_out(

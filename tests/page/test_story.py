@@ -223,12 +223,13 @@ def test_a_phone_shows_the_evidence_before_the_graph_and_a_graph_that_can_be_rea
         tops = "['#evidence', '#stage', '#steps'].map((id) => document.querySelector(id).getBoundingClientRect().top)"
         assert browser.ask(tops) == sorted(browser.ask(tops))
         assert browser.ask("document.documentElement.scrollWidth") == 390
+        # of 30
         assert (
             browser.ask(
                 "document.querySelector('.node rect').getBoundingClientRect().height"
             )
             > 18
-        )  # of 30
+        )
     finally:
         browser.send("Emulation.clearDeviceMetricsOverride")
 

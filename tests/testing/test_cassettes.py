@@ -114,9 +114,8 @@ def test_the_fixture_records_on_request_and_replays_else(
     pytester.makeconftest('pytest_plugins = ["ras_agent.testing.plugin"]')
     pytester.makepyfile(test_answers=TEST.format(spec=scripted_llm.spec))
     options = ("-p", "no:cacheprovider")
-    pytester.runpytest_inprocess(*options).assert_outcomes(
-        errors=1
-    )  # nothing is recorded unasked
+    # nothing is recorded unasked
+    pytester.runpytest_inprocess(*options).assert_outcomes(errors=1)
     assert scripted_llm.requests() == []
     pytester.runpytest_inprocess("--record", *options).assert_outcomes(passed=1)
     assert (pytester.path / "cassettes" / "test_answers" / "test_bell.jsonl").is_file()

@@ -53,9 +53,8 @@ def test_a_plain_sample_has_its_corpus_next_to_it(tmp_path: Path) -> None:
         {"id": "p7", "title": "Fell Mill", "text": "On the Ardle."},
     )
     found = training_set("hotpotqa", tmp_path)
-    assert [passage.id for passage in found.gold(found.questions[0])] == [
-        "p7"
-    ]  # the other title is not in the corpus
+    # the other title is not in the corpus
+    assert [passage.id for passage in found.gold(found.questions[0])] == ["p7"]
 
 
 def test_a_missing_set_names_the_files_that_it_may_be_in(tmp_path: Path) -> None:

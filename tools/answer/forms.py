@@ -33,14 +33,7 @@ _ANSWER = re.compile(rf"{ANSWER.live}|{ANSWER_HEADING.live}", FLAGS)
 _OPENING_TAG = re.compile(rf"<({'|'.join(WRAPPING_TAGS)})(?:\s[^<>]*+)?+>", FLAGS)
 _CLOSING_TAG = re.compile(rf"</(?:{'|'.join(WRAPPING_TAGS)})\s*+>", FLAGS)
 # the others may hold a whole reply
-_ANSWER_TAGS = (
-    "answer",
-    "finalanswer",
-    "shortanswer",
-    "answertext",
-    "ans",
-    "final",
-)
+_ANSWER_TAGS = ("answer", "finalanswer", "shortanswer", "answertext", "ans", "final")
 _LABEL_AGAIN = re.compile(
     rf"\A(?:[\s*_`]*+(?:{INLINE_ANSWER.live}|(?:final|short)\s++answer\s*+:|"
     r"(?:response|final|result|output|reply)\s*+[:：]|"

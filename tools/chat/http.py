@@ -40,14 +40,7 @@ MOST_BYTES_OF_VECTORS = 8 * MOST_BYTES
 
 _LIST_WITHIN = 10.0  # seconds
 # what servers have for a finish reason in pieces before the last
-_NOT_ENDED = (
-    None,
-    "",
-    "null",
-    "none",
-    False,
-    0,
-)
+_NOT_ENDED = (None, "", "null", "none", False, 0)
 _NOT_FOUND = 404
 _VERSION = re.compile(r"/v\d")
 # the end of an address that somebody has copied whole

@@ -99,10 +99,7 @@ def _calls_of(message: Any) -> tuple[list[ToolCall], list[ToolCall]]:
     read = getattr(message, "tool_calls", None) or ()
     unread = getattr(message, "invalid_tool_calls", None) or ()
     more = getattr(message, "additional_kwargs", None) or {}
-    said = {
-        "tool_calls": [*read, *unread],
-        "function_call": more.get("function_call"),
-    }
+    said = {"tool_calls": [*read, *unread], "function_call": more.get("function_call")}
     return calls_in_message(said)
 
 

@@ -202,11 +202,7 @@ def _address(chain: list[BaseException]) -> str:
                 address = error.request.url  # type: ignore[attr-defined]
             url = urlsplit(str(address))
             port = f":{url.port}" if url.port else ""
-        except (
-            AttributeError,
-            RuntimeError,
-            ValueError,
-        ):
+        except (AttributeError, RuntimeError, ValueError):
             # httpx raises RuntimeError where it has no request
             continue
         if url.hostname:

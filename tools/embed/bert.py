@@ -84,9 +84,8 @@ class _Layer:
             parts = qkv[:, group.columns].reshape(shape).transpose(0, 3, 1, 2, 4)
             # (3, B, heads, 32, T), copied, so that its strides are those of only this text
             query, key, value = np.ascontiguousarray(parts)
-            weights = (
-                query.swapaxes(-1, -2) @ key
-            )  # (B, heads, T, T); the scale is folded into the query's map
+            # (B, heads, T, T); the scale is folded into the query's map
+            weights = query.swapaxes(-1, -2) @ key
             weights -= weights.max(axis=-1, keepdims=True)
             np.exp(weights, out=weights)
             weights /= weights.sum(axis=-1, keepdims=True)
@@ -131,9 +130,8 @@ class Bert:
         size = sum(lengths)
         margin = self.margin
         columns = -(-size // _TILE) * _TILE
-        if (
-            size < 2 * _TILE
-        ):  # such a product has no ends; a single question is read in half the time
+        # such a product has no ends; a single question is read in half the time
+        if size < 2 * _TILE:
             margin = 0
             columns = max(size, _TILE)
         words, places = words_and_places(self.words, panel)

@@ -52,12 +52,10 @@ class _Layer(NamedTuple):
         context = torch.empty_like(half)
         for group in groups:
             shape = (group.texts, group.length, 3, HEADS, WIDTH // HEADS)
-            query, key, value = (
-                qkv[group.columns].view(shape).permute(2, 0, 3, 1, 4)
-            )  # (3, B, heads, T, 32)
-            weights = torch.softmax(
-                query @ key.transpose(-1, -2), dim=-1
-            )  # (B, heads, T, T)
+            # (3, B, heads, T, 32)
+            query, key, value = qkv[group.columns].view(shape).permute(2, 0, 3, 1, 4)
+            # (B, heads, T, T)
+            weights = torch.softmax(query @ key.transpose(-1, -2), dim=-1)
             of_group = (weights @ value).transpose(1, 2)
             context[group.columns] = of_group.reshape(-1, WIDTH)
         attended = linear(context, *self.attended)

@@ -185,9 +185,8 @@ class SentenceTransformerEmbedder:
     def _encode(self, method: str, texts: list[str]) -> Floats:
         if self._model is None:
             self._model = _load(self._path)
-        encode = getattr(
-            self._model, method, self._model.encode
-        )  # before version 5 there is only `encode`
+        # before version 5 there is only `encode`
+        encode = getattr(self._model, method, self._model.encode)
         vectors = encode(
             list(map(encodable, texts)),
             batch_size=self._batch_size,

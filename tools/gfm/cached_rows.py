@@ -47,9 +47,8 @@ class CachedRows:
         blocks = torch.split(
             self.values, max(1, _NUMBERS_AT_ONCE // max(1, self.values.shape[1]))
         )
-        return torch.cat(
-            [block.abs().amax(dim=1) for block in blocks]
-        )  # four times as fast as torch's norm
+        # four times as fast as torch's norm
+        return torch.cat([block.abs().amax(dim=1) for block in blocks])
 
     def write(self, begin: int, rows: Tensor) -> None:
         """Write float32 `rows` (rows, d) to those from number `begin` on."""

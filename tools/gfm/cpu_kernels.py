@@ -29,11 +29,8 @@ T = TypeVar("T")
 ROWS_AT_ONCE = 1024  # a block of rows of width 512 is 2 MB and stays in the cache
 _FEW_ROWS = 256  # one thread does so many as fast as two
 _SETTING = Lock()
-_REORDERED_SUMS = {
-    "reassoc",
-    "nsz",
-    "contract",
-}  # not "nnan": what is not a number stays so
+# not "nnan": what is not a number stays so
+_REORDERED_SUMS = {"reassoc", "nsz", "contract"}
 
 
 @lru_cache(maxsize=1)

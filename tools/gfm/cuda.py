@@ -99,11 +99,12 @@ class DeviceGFM:
             vectors = torch.from_numpy(
                 np.ascontiguousarray(questions, dtype=np.float32)
             ).to(self.device)
+            # (B, d)
             queries = linear(
                 vectors,
                 self.weights["question_mlp.weight"],
                 self.weights["question_mlp.bias"],
-            )  # (B, d)
+            )
             for begin in range(0, len(starts), batch):
                 some = slice(begin, begin + batch)
                 scores[some] = self._batch_scores(queries[some], starts[some])
@@ -212,8 +213,7 @@ def bytes_needed(weights: Mapping[str, Tensor], graph: GFMGraph) -> int:
     weight_numbers = sum(tensor.numel() for tensor in weights.values())
     lasting = layer_count(weights) * graph.relations * width + weight_numbers
     states = 2 * graph.entities * width
-    messages = int(
-        np.diff(graph.indptr).max(initial=0)
-    )  # of the entity with most, which are never cut
+    # of the entity with most, which are never cut
+    messages = int(np.diff(graph.indptr).max(initial=0))
     block = 8 * max(ROWS_PER_BLOCK, messages) * width
     return int(4 * (lasting + states + block) + 24 * (graph.messages + graph.entities))

@@ -108,9 +108,8 @@ class GFMGraph:
             (tail, head) if message_target == "head" else (head, tail)
         )
         relations = np.concatenate((relation, relation + len(vectors)))
-        order = np.lexsort(
-            (relations, target * entities + source)
-        )  # two sorts in place of three
+        # two sorts in place of three
+        order = np.lexsort((relations, target * entities + source))
         indptr = np.zeros(entities + 1, dtype=np.int64)
         np.cumsum(np.bincount(target, minlength=entities), out=indptr[1:])
         return cls(indptr, source[order], relations[order], vectors, inverse)

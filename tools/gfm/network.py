@@ -131,9 +131,10 @@ def plain_scores(
     """
     from torch.nn.functional import linear
 
+    # (B, d)
     query = linear(
         questions, weights["question_mlp.weight"], weights["question_mlp.bias"]
-    )  # (B, d)
+    )
     # entities first: an entity's states of all questions are adjacent, and are gathered and added up as one row
     initial = start.t()[..., None] * query  # (N, B, d)
     state = last_states(weights, graph, initial, relation_states, message_weights)

@@ -190,9 +190,10 @@ def plain_reasoner_scores(
     import torch
     from torch.nn.functional import linear
 
+    # (B, d)
     query = linear(
         questions, weights["question_mlp.weight"], weights["question_mlp.bias"]
-    )  # (B, d)
+    )
     node = linear(nodes, weights["ent_mlp.weight"], weights["ent_mlp.bias"])[
         :, None
     ].expand(-1, len(query), -1)
@@ -201,9 +202,8 @@ def plain_reasoner_scores(
         "early_fuse_mlp",
         torch.cat((start.t()[..., None] * query, node), dim=-1),
     )
-    state = last_states(
-        weights, graph, initial, relation_states, message_weights
-    )  # (N, B, d)
+    # (N, B, d)
+    state = last_states(weights, graph, initial, relation_states, message_weights)
     features = torch.cat((state, query.expand_as(state), node), dim=-1)
     return _two_layers(weights, "predict_mlp", features).squeeze(-1).t()
 

@@ -101,9 +101,8 @@ class GraphLLMChat(BaseChatModel):
         """Reply to messages. graph: the facts of each sub-query. stop: not supported, the model ends its replies."""
         turns, features = self._inputs(messages, graph)
         seconds = self._seconds()
-        with (
-            self._lock
-        ):  # a model that generates in two threads at once would need the memory twice
+        # a model that generates in two threads at once would need the memory twice
+        with self._lock:
             (reply,) = self.graph_llm.generate(
                 [turns],
                 [features],

@@ -175,9 +175,8 @@ class MessagePassing(nn.Module):
         """Return the nodes' states, shape (N, width)."""
         if not len(batch.nodes):
             states = batch.nodes.new_zeros(0, self.width)
-            for norm in (
-                self.norms
-            ):  # the other processes wait for this one's part in the statistics
+            # the other processes wait for this one's part in the statistics
+            for norm in self.norms:
                 states = norm(states)
             return states
         states = batch.nodes

@@ -165,9 +165,8 @@ class GraphLLM(nn.Module):
         self.language_model = language_model
         self.tokenizer = tokenizer
         self.vectors = GraphVectors(resolve_embedder(config.embedder))
-        width = language_model.get_input_embeddings().weight.shape[
-            1
-        ]  # an adapter's layer says it no other way
+        # an adapter's layer says it no other way
+        width = language_model.get_input_embeddings().weight.shape[1]
         self.graph_tokens: GraphTokens | TrainedTokens
         if config.encoder is None:
             self.graph_tokens = TrainedTokens(config.graph_tokens, width)

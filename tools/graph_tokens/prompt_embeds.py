@@ -15,11 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_DTYPES = (
-    torch.float32,
-    torch.bfloat16,
-    torch.float16,
-)  # vLLM before 0.22 refuses all others
+# vLLM before 0.22 refuses all others
+_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def encoded(vectors: Tensor) -> str:

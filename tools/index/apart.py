@@ -83,9 +83,8 @@ class Apart:
             return path.converted
         if self._process is None:
             self._process = _started()
-            self._end = finalize(
-                self, self._process.kill
-            )  # where this program ends within the block, too
+            # where this program ends within the block, too
+            self._end = finalize(self, self._process.kill)
         process = self._process
         until = monotonic() + self._seconds if self._each else self._until
         seconds = max(until - monotonic(), 0)

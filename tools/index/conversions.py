@@ -95,12 +95,10 @@ def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
         import_module(library)
     except ImportError as error:
         raise MissingExtra(f"reading {kind} files", extra) from error
-    logging.getLogger("pypdf").setLevel(
-        logging.ERROR
-    )  # it warns about every oddity of a file it can read
-    logging.getLogger("bs4.dammit").setLevel(
-        logging.ERROR
-    )  # guesses at encodings are no news
+    # it warns about every oddity of a file it can read
+    logging.getLogger("pypdf").setLevel(logging.ERROR)
+    # guesses at encodings are no news
+    logging.getLogger("bs4.dammit").setLevel(logging.ERROR)
     data = path.read_bytes()
     on_read(len(data))
     if not data.strip():

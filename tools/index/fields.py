@@ -71,9 +71,8 @@ class RememberedFields:
                 if pattern not in self._given
             }
             rules = {**self._given, **known}
-            if (
-                ALL_FILES in rules
-            ):  # whatever came first, it is for the files that no other pattern fits
+            # whatever came first, it is for the files that no other pattern fits
+            if ALL_FILES in rules:
                 rules[ALL_FILES] = rules.pop(ALL_FILES)
             self._journal.put_fields(
                 root,

@@ -218,9 +218,8 @@ def _unknown_kind(suffix: str, suffixes: Collection[str]) -> str:
 
 
 def _last_part(path: Path) -> str:
-    return name_of(
-        Path(os.path.abspath(path)).name
-    )  # `.` and `..` have names of their own
+    # `.` and `..` have names of their own
+    return name_of(Path(os.path.abspath(path)).name)
 
 
 def _join(first: str, second: str) -> str:

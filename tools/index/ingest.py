@@ -54,7 +54,7 @@ from ras_agent.tools.index.store import PassageIndex, database_at
 from ras_agent.tools.index.text_files import path_of
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.uploads import uploaded_as
-from ras_agent.tools.index.vision import PICTURES, with_vision
+from ras_agent.tools.index.vision import PICTURES, Vision, with_vision
 
 # Passages of the first batch, and of the largest: a batch grows and shrinks until it takes a few seconds to write, so
 # that little is done twice after a kill, whether embedding runs at ten passages a second or at ten thousand.
@@ -180,6 +180,7 @@ def ingest(
         raise IngestError("there is no file to index in the folders named")
 
     given = read_metadata(metadata or {})
+    sees = Vision(vision) if vision else None
     if strict:
         with _journal(place) as journal:
             _IngestRun(
@@ -190,7 +191,7 @@ def ingest(
                 given,
                 strict=True,
                 ocr=ocr,
-                vision=vision,
+                vision=sees,
             ).take(found, prune=prune, forget=forget)
     if known or not found:
         index = PassageIndex.open(place, embedder)
@@ -212,7 +213,7 @@ def ingest(
                 given,
                 strict=strict,
                 ocr=ocr,
-                vision=vision,
+                vision=sees,
                 on_progress=on_progress,
             )
             report = run.take(found, prune=prune, forget=forget)
@@ -283,7 +284,7 @@ class _IngestRun:
         *,
         strict: bool = False,
         ocr: Sequence[str] = (),
-        vision: str = "",
+        vision: Vision | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
         self._ocr = ocr

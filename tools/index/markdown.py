@@ -27,9 +27,8 @@ _ZERO_WIDTH = "\u200b\u2060\ufeff\u00ad"
 _SETEXT = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
 _PLAIN = re.compile(r" {0,3}[^\s#>*+|`~-].*")
 
-_LONGEST_FRONT = (
-    1 << 14
-)  # characters; longer ones are read line by line, since YAML's reader is slow
+# characters; longer ones are read line by line, since YAML's reader is slow
+_LONGEST_FRONT = 1 << 14
 _BLANKS = "\r\n\t \ufeff"
 _DEEPEST = 20  # levels of lists in lists
 

@@ -107,10 +107,8 @@ def _reason_to_leave_out(
     if tag.name in _STRUCK:
         return "struck out"
     about = tag.attrs
-    if not about or tag.name in (
-        "html",
-        "body",
-    ):  # some pages hide all of themselves until they are complete
+    # some pages hide all of themselves until they are complete
+    if not about or tag.name in ("html", "body"):
         return None
     style = str(about.get("style", ""))
     if is_struck(style):

@@ -91,9 +91,8 @@ def find_rows(column: Hashes, wanted: Hashes) -> Ints:
     rows_of_values = np.full(len(values), -1, dtype=np.int64)
     if len(values):
         at = np.searchsorted(values, column).clip(max=len(values) - 1)
-        rows = np.flatnonzero(values[at] == column)[
-            ::-1
-        ]  # backwards, so that the first row is written last
+        # backwards, so that the first row is written last
+        rows = np.flatnonzero(values[at] == column)[::-1]
         rows_of_values[at[rows]] = rows
     return rows_of_values[inverse]
 
@@ -106,9 +105,8 @@ def passage_line(passage: Passage) -> bytes:
         raise ValueError(
             f"passage {passage.id!r}: its metadata is not JSON: {error}"
         ) from error
-    return line.encode(
-        "utf-8", "surrogatepass"
-    )  # text may hold lone surrogates, which plain UTF-8 cannot
+    # text may hold lone surrogates, which plain UTF-8 cannot
+    return line.encode("utf-8", "surrogatepass")
 
 
 def row_of(

@@ -324,9 +324,8 @@ def _document_of(
     text = record[fields.text]
     title = record.get(fields.title)
     own = record.get(fields.id) if fields.id else None
-    if (
-        isinstance(own, float) and own.is_integer()
-    ):  # as pandas writes the ids of a column with gaps
+    # as pandas writes the ids of a column with gaps
+    if isinstance(own, float) and own.is_integer():
         own = int(own)
     if not isinstance(text, str):
         return Skipped(

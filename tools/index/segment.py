@@ -334,9 +334,8 @@ def clear_away(cache: Path, keep: Iterable[Segment]) -> None:
     names = {one.folder.name for one in keep if one.folder is not None}
     for path in cache.iterdir() if cache.is_dir() else ():
         if path.name not in names:
-            shutil.rmtree(
-                path, ignore_errors=True
-            )  # in use, where files in use cannot be deleted: the next write
+            # in use, where files in use cannot be deleted: the next write
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _check(

@@ -101,9 +101,8 @@ class Names:
             for cell, passage in zip(
                 missing, read_passages(self._database, missing), strict=True
             ):
-                if (
-                    passage is not None
-                ):  # another may yet be written to that cell, by a transaction under way
+                # another may yet be written to that cell, by a transaction under way
+                if passage is not None:
                     self._by_cell[cell] = {
                         "id": passage.id,
                         "document_id": passage.document_id,

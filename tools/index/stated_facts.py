@@ -139,9 +139,8 @@ def pieces_about(fact: Sequence[str], texts: Sequence[str]) -> list[int]:
 def mentions(text: str, name: str) -> bool:
     """Return whether a text holds a name, whatever its case and articles."""
     key = canonical_key(name)
-    return (
-        holds(text, name) if key.isascii() else key in canonical_key(text)
-    )  # scripts without spaces between words
+    # scripts without spaces between words
+    return holds(text, name) if key.isascii() else key in canonical_key(text)
 
 
 def _listed(metadata: Mapping[str, Any]) -> Sequence[Any] | None:

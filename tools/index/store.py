@@ -289,9 +289,8 @@ class PassageIndex:
         writing = self.database.is_writing()
         if self._rollbacks != self.database.rollbacks:
             self._rollbacks = self.database.rollbacks
-            self.snapshot = (
-                self._committed
-            )  # without what a transaction wrote that was taken back
+            # without what a transaction wrote that was taken back
+            self.snapshot = self._committed
             self._committed.names.forget()
         now = take_snapshot(
             self.database, self.cache, self.snapshot if writing else self._committed
@@ -377,9 +376,8 @@ class PassageIndex:
                 dead = max(len(now.dead), erased_rows(connection, self.database))
             if wasteful or dead > max(_COMPACT_FROM, len(now)):
                 self._compact()
-            with (
-                self.database.writing() as connection
-            ):  # one writer at a time, in the cache too
+            # one writer at a time, in the cache too
+            with self.database.writing() as connection:
                 self._tidy(connection)
             make.keep_graph(self.database, self.cache)
             if (remains := self._remains()) and self.database.sweep():
@@ -414,9 +412,8 @@ class PassageIndex:
             inside = self.database.is_writing()
             with self.database.writing() as connection:
                 if not inside:
-                    self.snapshot = (
-                        self._committed
-                    )  # without what a transaction wrote that was taken back
+                    # without what a transaction wrote that was taken back
+                    self.snapshot = self._committed
                 before = self._take()
                 changes = change(connection, before)
                 if changes.replaced or changes.deleted:

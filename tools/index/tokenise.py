@@ -19,18 +19,16 @@ from ras_agent.text.normal_form import normal_form
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _LATIN_WORD = re.compile(r"[^\W_]+")
 _BEYOND_LATIN = re.compile("[\u0300-\u1fff\u2c00-\U0010ffff]")
-_BEYOND_GREEK = re.compile(
-    "[\u0400-\u1dff\u2c00-\U0010ffff]"
-)  # Latin and Greek letters lose their accents
+# Latin and Greek letters lose their accents
+_BEYOND_GREEK = re.compile("[\u0400-\u1dff\u2c00-\U0010ffff]")
 # What parts thousands, as in 1,000 and 1'000; a point does so in most languages, and parts decimals in English. The
 # patterns begin with what is rare, since every text is searched for them.
 _OF_THOUSANDS = r"(?=\d{3}(?!\d))(?<=\d.)(?<!\d{4}.)"
 _THOUSANDS = re.compile("[,'’\u00a0\u2009\u202f]" + _OF_THOUSANDS)
 _THOUSANDS_OR_POINT = re.compile("[.,'’\u00a0\u2009\u202f]" + _OF_THOUSANDS)
 _POINT_LETTER_POINT = re.compile(r"\.[^\W\d_]\.")
-_POINTED_LETTERS = re.compile(
-    r"(?<![\w.])(?:[^\W\d_]\.){2,}(?:[^\W\d_](?!\w))?"
-)  # U.S., U.S.A
+# U.S., U.S.A
+_POINTED_LETTERS = re.compile(r"(?<![\w.])(?:[^\W\d_]\.){2,}(?:[^\W\d_](?!\w))?")
 _LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]{2,}|\d{2,}")
 # Scripts written without spaces between words (and Hangul, whose particles cling to their nouns): no dictionary is
 # at hand, so a run of them is indexed as overlapping pairs of characters.
@@ -81,12 +79,8 @@ _VARIANTS: dict[int, int | None] = {**_LETTER_VARIANTS, **_DIGIT_VARIANTS}
 _LATIN_VARIANTS = str.maketrans(
     {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}
 )
-_TAILS = (
-    "s",
-    "ll",
-    "re",
-    "ve",
-)  # what is left of "Bell's", "we'll", "they're", "we've"
+# what is left of "Bell's", "we'll", "they're", "we've"
+_TAILS = ("s", "ll", "re", "ve")
 _CACHE_SIZE = 1 << 20
 _LONGEST_CACHED = 100  # characters of a word
 

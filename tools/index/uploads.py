@@ -95,9 +95,8 @@ def read_upload(database: Database, path: Path) -> bytes | None:
     with database.reading() as connection:
         row = connection.execute(query, (os.fsencode(path),)).fetchone()
     if row is None:
-        database.check(
-            ("uploads",)
-        )  # a page of another table may lie in this one's place, and have no such row
+        # a page of another table may lie in this one's place, and have no such row
+        database.check(("uploads",))
         return None
     return _checked(database, *row)
 

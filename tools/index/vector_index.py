@@ -280,9 +280,8 @@ def empty_index(shape: tuple[int, ...], settings: VectorSettings) -> Any:
         )
         index.hnsw.efConstruction = index.hnsw.efSearch = settings.effort
     elif settings.kind == "ivf" and count >= _LEAST_FOR_LISTS:
-        lists = min(
-            settings.lists or int(count**0.5), count // 39
-        )  # FAISS wants 39 vectors a list to train
+        # FAISS wants 39 vectors a list to train
+        lists = min(settings.lists or int(count**0.5), count // 39)
         index = faiss.IndexIVFFlat(
             faiss.IndexFlatIP(dimension), dimension, lists, faiss.METRIC_INNER_PRODUCT
         )

@@ -5,10 +5,12 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable
 from functools import cache
+from hashlib import sha256
 from typing import Any
 
 from ras_agent.calling import StillRunning, call
 from ras_agent.errors import RasError
+from ras_agent.recent import RecentResults
 from ras_agent.tools.index.text_files import Converted, FileContent, NotText, OnRead
 
 PICTURES = {
@@ -28,10 +30,27 @@ _WISH = (
 )
 
 
+class Vision:
+    """Chat model that describes pictures, such as openai:gpt-4o-mini; each once, where a strict run reads it twice."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self.name = model.partition(":")[2]
+        self._recent = RecentResults[str, str](1000)
+
+    def describe(self, kind: str, data: bytes) -> str:
+        """Return the text of a picture of the type `kind`. Raises NotText, which shows no key."""
+        key = sha256(data).hexdigest()
+        (text,) = self._recent.of(
+            [key], lambda _: [_described(self._model, kind, data)]
+        )
+        return text
+
+
 def with_vision(
-    model: str, convert: Callable[[FileContent, OnRead], Converted]
+    vision: Vision, convert: Callable[[FileContent, OnRead], Converted]
 ) -> Callable[[FileContent, OnRead], Converted]:
-    """Return a conversion that has pictures described by a chat model that sees, such as openai:gpt-4o-mini.
+    """Return a conversion that has pictures described.
 
     The conversion raises NotText for a file that is no picture or too large, and where the model gives no text.
     """
@@ -47,8 +66,8 @@ def with_vision(
             raise NotText(f"is no picture of the kind {suffix}; save it again as one")
         if len(data) > _LARGEST:
             raise NotText(f"has more than {_LARGEST // 2**20} MB; save it smaller")
-        text = _described(model, kind, data)
-        return Converted(text, metadata={"vision": model.partition(":")[2]})
+        text = vision.describe(kind, data)
+        return Converted(text, metadata={"vision": vision.name})
 
     return read
 

@@ -101,9 +101,8 @@ class StringTable(Sequence[str]):
             np.empty(starts[-1], dtype=np.uint8),
             self.starts[:-1][numbers] - starts[:-1],
         )
-        for first in range(
-            0, len(numbers), _AT_ONCE
-        ):  # the places of all bytes at once would take eight times as much
+        # the places of all bytes at once would take eight times as much
+        for first in range(0, len(numbers), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)
             begin, end = starts[first], starts[: first + _AT_ONCE + 1][-1]
             text[begin:end] = self.text[

@@ -316,9 +316,8 @@ class _Names:
         order = _ascending(strings)
         ascending = [strings[number] for number in order.tolist()]
         other = np.fromiter(map(ne, ascending, ascending[1:]), np.int64)
-        self._key_of = np.zeros(
-            len(order), dtype=np.int64
-        )  # the place of a name's key among the distinct ones
+        # the place of a name's key among the distinct ones
+        self._key_of = np.zeros(len(order), dtype=np.int64)
         self._key_of[order[1:]] = np.cumsum(other)
 
     def numbered(self, used: Ints) -> _Numbered:
@@ -344,9 +343,8 @@ class _Names:
 
 def _ascending(strings: list[bytes]) -> Ints:
     """Return the numbers of strings in their order."""
-    if all(
-        map(le, strings, strings[1:])
-    ):  # as a database gives them: three times as fast as sorting them again
+    # as a database gives them: three times as fast as sorting them again
+    if all(map(le, strings, strings[1:])):
         return np.arange(len(strings))
     return np.array(
         sorted(range(len(strings)), key=strings.__getitem__), dtype=np.int64

@@ -82,9 +82,8 @@ def add_triples(
         places[file.name] = str(file.resolve())
         loaded = load_triples(regular_file(file), file.name, paths)
         triples: list[PlacedTriple] = usable(loaded, skipped)
-        is_of_names = (
-            not skipped and len(paths) > 1
-        )  # a table of nodes that names the ends of other files' facts
+        # a table of nodes that names the ends of other files' facts
+        is_of_names = not skipped and len(paths) > 1
         if not triples and not is_of_names:
             raise IngestError(
                 f"{file} holds no triple{f': {skipped[-1]}' if skipped else ''}"

@@ -169,16 +169,14 @@ def cells_of(lists: NearLists) -> Cells:
 
 def capped(cells: Cells, size: int, longest: int) -> NearLists:
     """Return lists for `size` entities, each of the `longest` nearest, ties by number; repeated cells count once."""
-    _, first = np.unique(
-        cells.rows * max(size, 1) + cells.columns, return_index=True
-    )  # also sorts them
+    # also sorts them
+    _, first = np.unique(cells.rows * max(size, 1) + cells.columns, return_index=True)
     cells = cells.at(first)
     nearest = np.lexsort((cells.columns, -cells.cosines, cells.rows))
     starts = np.searchsorted(cells.rows, cells.rows)
     keep = np.empty(len(nearest), dtype=bool)
-    keep[nearest] = (
-        np.arange(len(nearest)) - starts < longest
-    )  # rows keep their places among the nearest
+    # rows keep their places among the nearest
+    keep[nearest] = np.arange(len(nearest)) - starts < longest
     cells = cells.at(np.flatnonzero(keep))
     return SparseRows.sorted(cells.rows, cells.columns, cells.cosines, (size, size))
 
@@ -199,9 +197,8 @@ def _kept(found: Iterable[Cells], size: int, longest: int) -> NearLists:
     for cells in found:
         held.append(cells.both_ways())
         count += 2 * len(cells.rows)
-        if (
-            count > limit
-        ):  # cutting early loses nothing: what is not among the nearest so far is not at the end
+        # cutting early loses nothing: what is not among the nearest so far is not at the end
+        if count > limit:
             held = [cells_of(capped(Cells.joined(held), size, longest))]
             count = len(held[0].rows)
             limit = max(_HELD, 2 * count)

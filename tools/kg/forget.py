@@ -36,9 +36,8 @@ def forget_passages(connection: Connection, database: Database, table: Table) ->
     documents = set(table["document"].tolist())
     erase_origins(connection, database, lambda name: hash_of(name) in documents)
     read = passages_read(connection)
-    moved = read.numbers[
-        ~np.isin(read.cells, table["cell"])
-    ]  # what is in its cell has its text
+    # what is in its cell has its text
+    moved = read.numbers[~np.isin(read.cells, table["cell"])]
     known = records(connection, database, moved.tolist())
     names = list(known)
     rows = find_rows(

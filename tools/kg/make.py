@@ -257,9 +257,8 @@ def _vectors_of(
     missing = np.flatnonzero(~known).tolist()
     for at in missing:
         first.setdefault(names[at], at)
-    left = sorted(
-        first.values(), key=lambda at: len(names[at])
-    )  # texts of one length share a batch: less padding
+    # texts of one length share a batch: less padding
+    left = sorted(first.values(), key=lambda at: len(names[at]))
     if left:
         vectors[left] = embed([names[at] for at in left], numbers[left].tolist())
         for at in missing:

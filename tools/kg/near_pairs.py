@@ -79,9 +79,8 @@ class _Comparison(NamedTuple):
         )
 
     def block(self, numbers: Ints) -> Floats:
-        return np.asarray(
-            self.bounds[numbers], dtype=np.float32
-        )  # a block at a time, since all are large
+        # a block at a time, since all are large
+        return np.asarray(self.bounds[numbers], dtype=np.float32)
 
     def cells(self, rows: Ints, columns: Ints, block: Floats) -> Cells:
         """Return the pairs of a row and a column whose cosine, in whole steps, reaches the threshold.

@@ -32,9 +32,10 @@ def walk_matrix(graph: KGIndex, *, equivalence: float = 1.0) -> csr_matrix:
     real = (edges[:, 0] != edges[:, 2]) & (weights > 0)
     heads, tails, weights = edges[real, 0], edges[real, 2], weights[real]
     ends = np.concatenate([heads, tails]), np.concatenate([tails, heads])
+    # adds up what is repeated
     return csr_matrix(
         (np.tile(weights, 2), ends), shape=(count, count), dtype=np.float32
-    )  # adds up what is repeated
+    )
 
 
 class PageRank:

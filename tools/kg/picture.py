@@ -15,9 +15,8 @@ from ras_agent.tools.kg.index import KGIndex
 
 _INSIDE, _ACROSS, _WIDER = 1.0, 0.1, 1.5
 _ITERATIONS = 100  # of the forces
-_GOLDEN_ANGLE = np.pi * (
-    3 - 5**0.5
-)  # turns by which no two points fall into one direction
+# turns by which no two points fall into one direction
+_GOLDEN_ANGLE = np.pi * (3 - 5**0.5)
 _PICTURE = "the picture of a knowledge graph"
 _NAMED = 6  # passages that the panel of an entity names
 

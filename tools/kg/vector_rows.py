@@ -18,10 +18,8 @@ from ras_agent.tools.kg.arrays import Vectors
 from ras_agent.tools.store.database import Connection, Database
 
 _NEAR = np.dtype([("name", "<i4"), ("cosine", "<f4")])
-_AT_ONCE, _MANY = (
-    500,
-    5000,
-)  # parameters of one statement; from how many on all rows are read
+# parameters of one statement; from how many on all rows are read
+_AT_ONCE, _MANY = (500, 5000)
 
 
 class Numbered(NamedTuple):
@@ -167,10 +165,8 @@ def _marks(lists: NearNames) -> npt.NDArray[np.uint64]:
     mixed = lists.others.astype(np.uint64) << np.uint64(32) | lists.cosines.view(
         np.uint32
     ).astype(np.uint64)
-    for shift, factor in (
-        (30, 0xBF58476D1CE4E5B9),
-        (27, 0x94D049BB133111EB),
-    ):  # splitmix64
+    # splitmix64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
     marks: npt.NDArray[np.uint64] = sums[lists.starts[1:]] - sums[lists.starts[:-1]]

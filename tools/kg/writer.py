@@ -113,9 +113,8 @@ class KGWriter:
                 for passage, cell in zip(
                     passages.take(some), table["cell"][some].tolist(), strict=True
                 ):
-                    if (
-                        passage is not None
-                    ):  # else it was erased meanwhile, with its facts
+                    # else it was erased meanwhile, with its facts
+                    if passage is not None:
                         cell_of[passage.id] = cell
                         yield passage
 
@@ -314,9 +313,8 @@ class KGWriter:
             if now is None or now.changes != state.changes:
                 return False
             try:
-                if (
-                    lacking := made.names_without_number()
-                ):  # names in edits, and the equivalence relation's
+                # names in edits, and the equivalence relation's
+                if lacking := made.names_without_number():
                     self._names.take(connection, now.changes)
                     made = made.numbered(self._names.of(connection, lacking))
                 facts.erase_superseded(connection)

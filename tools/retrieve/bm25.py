@@ -61,9 +61,8 @@ def bm25(
     if tokeniser is None and parameters is None:
         return BM25Retriever(snapshot.passages, snapshot.bm25(), snapshot.tokeniser)
     return BM25Retriever.from_passages(
-        tuple(
-            snapshot.passages
-        ),  # without those that were erased since: rows are those of the matrix
+        # without those that were erased since: rows are those of the matrix
+        tuple(snapshot.passages),
         tokeniser=tokeniser or snapshot.tokeniser,
         parameters=parameters or snapshot.manifest.bm25,
     )

@@ -514,9 +514,8 @@ def gfm(
         half_products=half_products,
         tolerance=tolerance,
     )
-    assert (
-        linked.embedder is not None
-    )  # messages_of has checked that the graph holds vectors
+    # messages_of has checked that the graph holds vectors
+    assert linked.embedder is not None
     return GFMRetriever(
         index.snapshot.passages,
         linked.graph,

@@ -118,9 +118,8 @@ class LangChainRetriever:
 
         self.name = type(retriever).__name__
         self._retriever = retriever
-        self._takes_k = isinstance(
-            retriever, VectorStoreRetriever
-        )  # others return as many as they were configured to
+        # others return as many as they were configured to
+        self._takes_k = isinstance(retriever, VectorStoreRetriever)
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits, in the retriever's order.

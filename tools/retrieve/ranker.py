@@ -137,9 +137,8 @@ class ExplainedRetriever(RankedRetriever):
             second = explained(self.filtered(restriction), self._paths)
             return second.retrieve(query, k)
         best = super().retrieve(query, k, restriction)
-        if (
-            restriction or not self._paths
-        ):  # reasons may hold facts of passages that the filter leaves out
+        # reasons may hold facts of passages that the filter leaves out
+        if restriction or not self._paths:
             return best
         reasons = self.why(query, [hit.passage.id for hit in best])
         explained_hits = []

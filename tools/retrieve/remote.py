@@ -73,9 +73,8 @@ def post(
     address: RemoteAddress, body: bytes, headers: Mapping[str, str], url: str = ""
 ) -> Any:
     """Post a body and return the JSON that comes back. Raises SearchError, which names the address and a remedy."""
-    request = Request(
-        url or address.url, body, {**address.headers, **headers}
-    )  # http and https alone
+    # http and https alone
+    request = Request(url or address.url, body, {**address.headers, **headers})
     opener = build_opener(_NoRedirects)
     where = address.shown
     try:
@@ -143,6 +142,8 @@ def _refused(error: HTTPError, where: str) -> SearchError:
         remedy = f"give the address that it leads to, {error.headers.get('Location', 'which it does not name')}"
     elif error.code == 404:
         remedy = "correct the path of the address"
+    elif error.code in (429, 503):
+        remedy = "it is busy or takes fewer queries: ask again later"
     else:
         remedy = "see its log"
     return SearchError(

@@ -27,12 +27,10 @@ FIRST = 40
 # chosen on training sets
 _REST = 0.6
 _NAMED = 0.3
-_BELOW = np.float32(
-    1 - 1e-5
-)  # a passage that comes later scores less, however much it gains
-_ERASED = Passage(
-    "", ""
-)  # stands for a passage that was deleted after the first ranking: it names nothing
+# a passage that comes later scores less, however much it gains
+_BELOW = np.float32(1 - 1e-5)
+# stands for a passage that was deleted after the first ranking: it names nothing
+_ERASED = Passage("", "")
 
 
 class Reranker:

@@ -64,16 +64,14 @@ class LiveRetriever:
 
     def _forget(self) -> None:
         self._lock = Lock()
-        self._indexes: OrderedDict[str, PassageIndex] = (
-            OrderedDict()
-        )  # a view of the index for each commit
+        # a view of the index for each commit
+        self._indexes: OrderedDict[str, PassageIndex] = OrderedDict()
         self._last_seen: dict[
             str, float
         ] = {}  # when each commit was last known to be the last one
         self._views: OrderedDict[tuple[str, Filter], _Lazy[CommitView]] = OrderedDict()
-        self._runs: OrderedDict[Filter, int] = (
-            OrderedDict()
-        )  # that began with each of the last filters
+        # that began with each of the last filters
+        self._runs: OrderedDict[Filter, int] = OrderedDict()
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits of the last commit. Raises ValueError for a blank query or k < 1, and FilterError."""
@@ -234,9 +232,8 @@ class Search:
         except ErasedPassage:
             if view is None:
                 raise
-            return await Search(self).aretrieve(
-                query, k
-            )  # the last commit does not have it
+            # the last commit does not have it
+            return await Search(self).aretrieve(query, k)
         self._check(hits, view)
         return hits
 

@@ -77,9 +77,8 @@ def writer_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
         with file:
             _lock(file, wait)
             try:
-                if not _is_at(
-                    file, path
-                ):  # who had it before has deleted it: others would lock another file
+                # who had it before has deleted it: others would lock another file
+                if not _is_at(file, path):
                     continue
                 yield
                 return

@@ -147,9 +147,8 @@ class PostgresDatabase:
                 return
             try:
                 with self._lent() as connection, connection.transaction():
-                    connection.execute(
-                        "SET LOCAL lock_timeout TO DEFAULT"
-                    )  # writers wait for one another
+                    # writers wait for one another
+                    connection.execute("SET LOCAL lock_timeout TO DEFAULT")
                     key = f"write {self.address.schema}"
                     connection.execute(
                         "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,)
@@ -278,9 +277,8 @@ class PostgresDatabase:
             raise
 
     def _opened(self) -> ConnectionPool[Connection[Any]]:
-        if (
-            self._process != os.getpid()
-        ):  # the connections of a parent process must not be used here
+        # the connections of a parent process must not be used here
+        if self._process != os.getpid():
             self._process, self._pool, self._lock = os.getpid(), None, Lock()
         known = self._pool
         if known is not None and known.get_stats().get("pool_size"):

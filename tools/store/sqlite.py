@@ -429,9 +429,8 @@ class SqliteDatabase:
 def _before_fork() -> None:
     """Close connections: SQLite in a child would believe in the locks of its parent, and lose what it writes."""
     for database in list(_IN_FILES):
-        if database._lock.acquire(
-            blocking=False
-        ):  # else another thread writes, whose connection cannot be closed
+        # else another thread writes, whose connection cannot be closed
+        if database._lock.acquire(blocking=False):
             try:
                 if not database._depth:
                     database.close()
@@ -466,10 +465,8 @@ def make_file(folder: Path, statements: list[tuple[str, tuple[object, ...]]]) ->
         ) from error
     with fresh.open("rb+") as file:
         os.fsync(file.fileno())
-    for left in (
-        "wal",
-        "shm",
-    ):  # a log of a file that is gone would be read into this one
+    # a log of a file that is gone would be read into this one
+    for left in ("wal", "shm"):
         (folder / f"{FILE}-{left}").unlink(missing_ok=True)
     os.replace(fresh, folder / FILE)
     sync_folder(folder)

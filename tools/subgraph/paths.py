@@ -127,9 +127,8 @@ def shortest(
     sources = [start for start in dict.fromkeys(starts) if start in inside]
     away = []
     for start in sources:
-        row = dijkstra(
-            adjacency, unweighted=True, indices=inside[start]
-        )  # infinite where no path leads
+        # infinite where no path leads
+        row = dijkstra(adjacency, unweighted=True, indices=inside[start])
         away.append(dict(zip(inside, row.tolist(), strict=True)))
     # level by level and not start by start, so that the limit cuts the longest
     levels = [[Path((start,))] for start in sources]
@@ -190,9 +189,8 @@ def beam(
             )
             front = [grown[place] for place in best(means, limits.width)]
             candidates += [(total / len(path), path) for total, path in front]
-    candidates.sort(
-        key=lambda candidate: -candidate[0]
-    )  # stable: the shorter first among equals
+    # stable: the shorter first among equals
+    candidates.sort(key=lambda candidate: -candidate[0])
     paths = [path for _, path in candidates[: limits.most]]
     return Filtered(
         tuple(paths), truncated=len(candidates) > limits.most, failures=tuple(failures)

@@ -55,9 +55,8 @@ class Cluster:
         started_here = self.address in (None, "local") and not os.environ.get(
             "RAY_ADDRESS"
         )
-        if (
-            started_here and "ray" not in sys.modules
-        ):  # Ray reads it when it is imported
+        # Ray reads it when it is imported
+        if started_here and "ray" not in sys.modules:
             os.environ.setdefault(_AUTHENTICATION, "token")
         ray = ray_library()
         ours = not ray.is_initialized()

@@ -99,9 +99,8 @@ async def run_all(
             ExceptionGroup
         ) as several:  # of one cause, such as a full disk: the first says it
             first = several.exceptions[0]
-        if (
-            first is not None
-        ):  # raised out here, so that it is not the cause of its own group
+        # raised out here, so that it is not the cause of its own group
+        if first is not None:
             raise first
 
 
@@ -127,9 +126,8 @@ def results_in_order(
                 continue
             oldest, future = under_way.popleft()
             result = future.result()
-            under_way.append(
-                (item, loop.submit(item))
-            )  # first, so that no worker waits while the caller is busy
+            # first, so that no worker waits while the caller is busy
+            under_way.append((item, loop.submit(item)))
             yield oldest, result
         while under_way:
             oldest, future = under_way.popleft()
@@ -149,9 +147,8 @@ class _PoolThread:
         self._opened: Future[tuple[asyncio.AbstractEventLoop, Work, asyncio.Event]] = (
             Future()
         )
-        self._thread = threading.Thread(
-            target=self._run, daemon=True
-        )  # not to outlive a second Ctrl-C
+        # not to outlive a second Ctrl-C
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         self._loop, self._work, self._stop = self._opened.result()
 
@@ -177,9 +174,8 @@ class _PoolThread:
 
     async def _hold_open(self) -> None:
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
-        loop.set_default_executor(
-            ThreadPoolExecutor(self._concurrency)
-        )  # for roles that are not asynchronous
+        # for roles that are not asynchronous
+        loop.set_default_executor(ThreadPoolExecutor(self._concurrency))
         async with self._pool.opened(self._concurrency) as work:
             self._opened.set_result((loop, work, stop))
             await stop.wait()

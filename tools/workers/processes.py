@@ -59,9 +59,8 @@ class _Worker:
     """Connection to one process from the event loop that hands out items."""
 
     def __init__(self, spec: WorkSpec) -> None:
-        context = get_context(
-            "spawn"
-        )  # a fork would copy locks that threads of this process hold
+        # a fork would copy locks that threads of this process hold
+        context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_live, args=(theirs, spec), daemon=True)
         self._process.start()
@@ -133,9 +132,8 @@ class _Worker:
 
 def _live(pipe: Connection, spec: WorkSpec) -> None:
     """Run a worker from its start to its end."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C is for the process that hands out
+    # Ctrl-C is for the process that hands out
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(EOFError, ConnectionError):  # that process is gone
         try:
             work = spec.build()

@@ -49,9 +49,8 @@ class ActorCache:
         return value
 
     def put(self, key: str, value: bytes, about: str = "") -> None:
-        self._ray.get(
-            self._actor.put.remote(key, value, about)
-        )  # on the disk before anybody goes on
+        # on the disk before anybody goes on
+        self._ray.get(self._actor.put.remote(key, value, about))
 
     def entries(self) -> Sequence[tuple[str, bytes]]:
         stored: Sequence[tuple[str, bytes]] = self._ray.get(

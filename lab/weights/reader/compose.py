@@ -26,9 +26,8 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.offline.chain import asking_for
 from ras_agent.train.data import training_set
 
-_NO_NAMES = frozenset(
-    {"kind", "type", "year"}
-)  # what is asked for by these nouns has no name
+# what is asked for by these nouns has no name
+_NO_NAMES = frozenset({"kind", "type", "year"})
 _LONGEST = 14  # words of a description
 _MOST_OF_A_NAME = 6  # questions that may ask about one name
 

@@ -445,9 +445,8 @@ def _holds(thing: Thing, prop: _Property) -> bool | None:
             else False
         )
     if prop.people:
-        near = (
-            _BRITISH & set(thing.peoples) and prop.people in _BRITISH
-        )  # who is English is British
+        # who is English is British
+        near = _BRITISH & set(thing.peoples) and prop.people in _BRITISH
         told = thing.peoples and prop.people not in thing.passage.text and not near
         truths.append(True if prop.people in thing.peoples else False if told else None)
     if prop.place:

@@ -141,9 +141,8 @@ def sentence_verdicts(
     """
     for whole in texts:
         text = _BRACKETS.sub("", whole)
-        ends = {
-            end for _, end in sentence_spans(text)
-        }  # the stop of "directed by Alan J. Pakula" is no end
+        # the stop of "directed by Alan J. Pakula" is no end
+        ends = {end for _, end in sentence_spans(text)}
         found = [
             one
             for one in _SENTENCE.finditer(text)

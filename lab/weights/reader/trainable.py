@@ -94,9 +94,10 @@ class TrainableReader(nn.Module):
         of_text = torch.tensor([bool(row.text) for row in rows], device=hidden.device)[
             :, None, None
         ]
+        # (R, T, 2)
         logits = torch.where(
             of_text, self.heads["spans"](hidden), self.heads["descriptions"](hidden)
-        )  # (R, T, 2)
+        )
         blank = ~allowed.to(hidden.device)[:, :, None]
         likelihood = logits.masked_fill(blank, -torch.inf).log_softmax(1)
         ends = gold.to(hidden.device)  # (R, G, 2)

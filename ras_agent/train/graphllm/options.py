@@ -31,10 +31,11 @@ _RANGES = {
 class GraphLLMOptions(FitConfig):
     """Options of a GraphLLM and of its training. Raises SettingsError for what means nothing."""
 
+    # which may be a folder
     CIRCUMSTANCES: ClassVar[tuple[str, ...]] = (
         *FitConfig.CIRCUMSTANCES,
         "language_model",
-    )  # which may be a folder
+    )
 
     out: Path
     """The folder to write; the same command goes on in it."""

@@ -242,9 +242,8 @@ def test_an_uploaded_file_is_given_back_as_it_was_sent(
     assert _upload(client, ("Übersicht 1.md", sent)).status_code == 200
     reply = client.get("/api/documents/file", params={"id": "Übersicht 1.md"})
     assert (reply.status_code, reply.content) == (200, sent)
-    assert (
-        reply.headers["content-type"] == "application/octet-stream"
-    )  # no page runs what somebody has uploaded
+    # no page runs what somebody has uploaded
+    assert reply.headers["content-type"] == "application/octet-stream"
     assert (
         reply.headers["content-disposition"]
         == "attachment; filename*=UTF-8''%C3%9Cbersicht%201.md"

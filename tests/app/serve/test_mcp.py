@@ -46,9 +46,8 @@ async def over_http(url: str, token: str = "") -> AsyncIterator[ClientSession]:
 
 async def _call(session: ClientSession, tool: str, **arguments: Any) -> Any:
     result = await session.call_tool(tool, arguments)
-    told = result.model_dump(
-        by_alias=True
-    )  # versions of the package have names of their own for the protocol's
+    # versions of the package have names of their own for the protocol's
+    told = result.model_dump(by_alias=True)
     assert not told["isError"], told["content"]
     return told["structuredContent"]
 

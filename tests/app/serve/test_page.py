@@ -306,9 +306,8 @@ def test_the_stored_graph_is_drawn_around_an_entity_found_by_its_beginning(
             browser.ask("document.querySelector('.node.asked').dataset.node")
             == "edinburgh"
         )
-        assert (
-            browser.ask("document.activeElement.id") == "entity"
-        )  # who types a name may go on
+        # who types a name may go on
+        assert browser.ask("document.activeElement.id") == "entity"
         click(browser, "#details [data-show]")
         until(browser, "document.querySelector('#details mark')")
         assert text(browser, "#details .source") == "bell.md"
@@ -455,9 +454,8 @@ def test_the_page_is_read_out_pressed_and_seen_by_everybody(
     said = browser.ask("said")
     assert said[0] == "Working …"
     assert said[-1] == "Answer: Water of Leith"
-    assert (
-        len(said) <= 2 + 2 * 3 + 1
-    )  # three hops, a search and a reading each, and "Answering"
+    # three hops, a search and a reading each, and "Answering"
+    assert len(said) <= 2 + 2 * 3 + 1
     found = told(browser)
     assert ("heading", QUESTION) in found
     assert {
@@ -469,9 +467,10 @@ def test_the_page_is_read_out_pressed_and_seen_by_everybody(
         "button",
         "Telephone first practical telephone was patented by Alexander Graham Bell",
     ) in found
+    # in the graph
     assert any(
         role == "button" and name.startswith("Water of Leith, ") for role, name in found
-    )  # in the graph
+    )
     assert (
         browser.ask("document.querySelectorAll('#graph [tabindex=\"0\"]').length") == 1
     )
@@ -630,9 +629,8 @@ def test_what_a_reader_says_of_an_answer_becomes_a_question_of_an_evaluation(
     click(own, "#verdict button:nth-of-type(2)")
     until(own, "document.querySelector('#verdict form')")
     own.ask("document.querySelector('#verdict input').value = 'In Edinburgh, Scotland'")
-    own.send(
-        "Runtime.evaluate", expression="drawGraph(true)", awaitPromise=True
-    )  # it may come while somebody types
+    # it may come while somebody types
+    own.send("Runtime.evaluate", expression="drawGraph(true)", awaitPromise=True)
     own.ask("document.querySelector('#verdict form').requestSubmit()")
     until(
         own,
@@ -673,9 +671,10 @@ def test_a_fact_of_the_stored_graph_is_corrected_on_the_page(own: Browser) -> No
     until(own, "document.querySelector('.correct')")
     own.ask("document.querySelectorAll('.correct input')[2].value = 'Leith'")
     own.ask("now.stored.trace.passages = {}")
+    # or while somebody types
     own.send(
         "Runtime.evaluate", expression="fetchPassages(view.chosen)", awaitPromise=True
-    )  # or while somebody types
+    )
     own.ask("document.querySelector('.correct').requestSubmit()")
     until(
         own,

@@ -112,9 +112,8 @@ def test_a_run_whose_client_leaves_ends_with_its_model_call_and_goes_on_later(
         pass
     state = client.get("/api/threads/paused").json()
     assert (state["running"], state["finished"], state["answer"]) == (False, False, "")
-    assert (
-        len(scripted_llm.requests()) < 10
-    )  # nobody called on after the client had left
+    # nobody called on after the client had left
+    assert len(scripted_llm.requests()) < 10
 
     scripted_llm.script(
         {"when": "You steer", "reply": "[SUBQ] Where was Bell born?"},
@@ -248,9 +247,8 @@ def test_a_run_that_was_killed_before_a_node_s_checkpoint_goes_on(
     served: Served, tmp_path: Path
 ) -> None:
     settings = Settings(checkpoint=f"sqlite:{tmp_path / 'threads.sqlite'}")
-    thread: Any = {
-        "configurable": {"thread_id": "/killed"}
-    }  # as the server names a thread of nobody in particular
+    # as the server names a thread of nobody in particular
+    thread: Any = {"configurable": {"thread_id": "/killed"}}
     with open_checkpointer(settings.checkpoint) as checkpointer:
         put, done = checkpointer.put, []
 

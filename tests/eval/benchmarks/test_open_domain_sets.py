@@ -320,9 +320,8 @@ def test_asqa_has_its_annotators_answers_and_the_readings(tmp_path: Path) -> Non
         questions[0], Outcome("Tam Orr ran Fell Mill.", passages=(Passage("p", "x"),))
     )
     assert scores["answer_coverage"] == 0.5
-    assert scores["rouge_lsum"] == pytest.approx(
-        2 / 3
-    )  # 5 words of 5 and of 10: P 1, R 1/2
+    # 5 words of 5 and of 10: P 1, R 1/2
+    assert scores["rouge_lsum"] == pytest.approx(2 / 3)
 
 
 def test_eli5_answers_from_five_fixed_passages(tmp_path: Path) -> None:

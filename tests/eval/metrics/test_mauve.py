@@ -144,9 +144,8 @@ def test_a_texts_vector_is_its_last_state_whatever_it_is_batched_with(
                 .hidden_states[-1][0, -1]
                 .numpy()
             )
-    assert (
-        np.abs(features(TEXTS * 3, folder) - np.stack(alone)).max() < 1e-5
-    )  # batches differ in the last bits
+    # batches differ in the last bits
+    assert np.abs(features(TEXTS * 3, folder) - np.stack(alone)).max() < 1e-5
 
 
 def test_vectors_are_those_of_the_package(tiny_gpt2: Path) -> None:

@@ -55,9 +55,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     )
     monkeypatch.syspath_prepend(site)
     monkeypatch.delitem(sys.modules, "brief_metric", raising=False)
-    assert (
-        "brief" in metric_names()
-    )  # the built-in ones are registered now, and stay when the table is put back
+    # the built-in ones are registered now, and stay when the table is put back
+    assert "brief" in metric_names()
     monkeypatch.setitem(registry.PLUGINS, "metric", dict(registry.PLUGINS["metric"]))
     paths = tmp_path / "questions.jsonl", tmp_path / "passages.jsonl"
     for path, rows in zip(paths, (QUESTIONS, PASSAGES), strict=True):
@@ -107,9 +106,8 @@ def test_a_metric_of_another_package_is_named_in_eval_and_reported(
     page = tmp_path / "report.html"
     table = _run("report", run, "--out", page, "--markdown", "-")
     assert "| run | n | brief | em | errors |" in table
-    assert (
-        "Right: brief of at least 50 %" in page.read_text()
-    )  # `decides` puts it before em
+    # `decides` puts it before em
+    assert "Right: brief of at least 50 %" in page.read_text()
 
 
 def test_a_metric_of_another_package_is_named_in_a_study(

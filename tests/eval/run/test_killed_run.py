@@ -149,9 +149,8 @@ def test_a_killed_run_is_finished_without_asking_anything_twice(
     # away from this folder: Ray puts the driver's own on its workers' path, where it would hide the package
     started: Any = {"env": {**os.environ, "NO_PROXY": "127.0.0.1"}, "cwd": tmp_path}
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with (
-        serving() as model
-    ):  # the unbroken run takes this process alone, whatever engine the broken one has
+    # the unbroken run takes this process alone, whatever engine the broken one has
+    with serving() as model:
         whole = CliRunner().invoke(
             build_program(), _arguments(files, model, tmp_path / "whole", 1, engine)
         )

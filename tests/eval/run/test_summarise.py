@@ -131,9 +131,8 @@ def test_the_surest_answers_are_scored_by_themselves() -> None:
         _result("a", 0.0, confidence=0.1),
         _result("b", 1.0, confidence=0.9),
         _result("c", 0.5, confidence=0.5),
-        _result(
-            "d", 0.0, confidence=0.7, abstained=True
-        ),  # left unsaid, so it comes last
+        # left unsaid, so it comes last
+        _result("d", 0.0, confidence=0.7, abstained=True),
         _result("e", 0.5, confidence=0.4),
     ]
     assert summarise(results)["at_coverage"] == {

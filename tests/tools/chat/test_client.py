@@ -345,9 +345,8 @@ def test_a_model_that_refuses_a_temperature_is_asked_without_one(
             else chat.complete(request)
         )
         assert reply.text == "Bell"
-        assert (
-            as_chat(scripted_llm.spec, settings).complete(request).replayed
-        )  # also by one who did not learn of it
+        # also by one who did not learn of it
+        assert as_chat(scripted_llm.spec, settings).complete(request).replayed
     assert [request.get("temperature") for request in scripted_llm.requests()] == [
         0.0,
         None,

@@ -115,9 +115,8 @@ def test_a_secret_header_is_sent_and_stands_in_no_key_and_no_message(
     }
     chat.complete(ASKED)
     assert b"swordfish" not in cache.read_bytes()
-    monkeypatch.setenv(
-        "GATEWAY_KEY", "swordfish-3"
-    )  # a key that was replaced changes no reply
+    # a key that was replaced changes no reply
+    monkeypatch.setenv("GATEWAY_KEY", "swordfish-3")
     assert chat_of(scripted_llm.spec, **settings).complete(ASKED).replayed
     with pytest.raises(ModelCallError) as told:
         chat.complete(Request((Turn("user", "Where?"),)))
@@ -200,10 +199,11 @@ def test_a_class_that_has_another_name_for_a_field_gets_it_by_that(
     )
     model = build_chat_model("ollama:m", timeout=6.0, request=request)
     assert (model.reasoning, model.seed) == ("low", 7)
+    # ten calls may be before it
     assert model.client_kwargs == {
         "timeout": 60.0,
         "headers": {"x-team": "a"},
-    }  # ten calls may be before it
+    }
 
 
 def test_the_fields_of_two_roles_are_those_of_each(scripted_llm: Any) -> None:

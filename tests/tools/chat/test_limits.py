@@ -242,9 +242,8 @@ async def test_a_slow_call_that_later_ones_overtook_changes_nothing(
 
     async def overtaken() -> None:
         async with limited.hold(1):
-            monkeypatch.setattr(
-                "ras_agent.tools.chat.limits._TOGETHER", -1.0
-            )  # as if it came a second later
+            # as if it came a second later
+            monkeypatch.setattr("ras_agent.tools.chat.limits._TOGETHER", -1.0)
             async with limited.hold(1):
                 pass
             raise TryTimedOut
@@ -325,9 +324,8 @@ async def test_a_call_that_waits_for_its_next_try_is_told_that_the_server_is_sil
         await time_out_before(task)
     with pytest.raises(ServerSilent):
         await task
-    assert await starts(limited, Clock(lambda: 7.0), 1) == [
-        7.0
-    ]  # it has given back no slot that it never had
+    # it has given back no slot that it never had
+    assert await starts(limited, Clock(lambda: 7.0), 1) == [7.0]
 
 
 async def test_a_reply_of_any_kind_is_a_sign_of_life() -> None:

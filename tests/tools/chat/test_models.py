@@ -86,9 +86,8 @@ def test_an_address_without_scheme_or_model_is_an_error(spec: str) -> None:
 def test_a_missing_provider_package_gives_the_install_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(
-        sys.modules, "langchain_anthropic", None
-    )  # as if it were not installed
+    # as if it were not installed
+    monkeypatch.setitem(sys.modules, "langchain_anthropic", None)
     with pytest.raises(
         MissingExtra,
         match=says("'anthropic'", "need a package", "pip install langchain-anthropic"),

@@ -98,9 +98,8 @@ class Served:
             for event in reply or ():
                 await response.write(f"data: {json.dumps(event)}\n\n".encode())
             self.asked.set()
-            if reply is None or not reply[-1].get(
-                "usage"
-            ):  # goes on for as long as somebody listens
+            # goes on for as long as somebody listens
+            if reply is None or not reply[-1].get("usage"):
                 await asyncio.sleep(60)
             await response.write(b"data: [DONE]\n\n")
             return response

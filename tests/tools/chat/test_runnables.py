@@ -104,10 +104,11 @@ def test_another_librarys_runnable_that_binds_tools_plays_a_model(
         resolve_planner(model).plan("Who?", QuestionGraph(), ()).subquery
         == "Where was Bell born?"
     )
+    # it may look into messages
     assert [message.type for message in model.inputs[0]] == [
         "system",
         "human",
-    ]  # it may look into messages
+    ]
     assert with_tools(model, [{"name": "search"}]).tools == [{"name": "search"}]
 
 
@@ -238,9 +239,8 @@ def test_a_model_with_retries_of_its_own_is_tried_once(
     with pytest.raises(ModelCallError, match="failed after 1 try"):
         as_chat(model).complete(REQUEST)
     assert len(scripted_llm.requests()) == 1
-    with pytest.raises(
-        ModelCallError, match="failed after 3 tries"
-    ):  # the caller's own wish
+    # the caller's own wish
+    with pytest.raises(ModelCallError, match="failed after 3 tries"):
         as_chat(model, settings).complete(REQUEST)
 
 

@@ -265,9 +265,8 @@ def test_langchain_knows_the_windows_of_openais_models(
     models = [build_chat_model(f"openai:{name}") for name in ("gpt-4o", "gpt-4")]
     assert as_chat(models[1]).sizes.window == 8192
     assert as_chat(models[1], ChatSettings(context_window=4096)).sizes.window == 4096
-    assert (
-        as_chat(models[0].with_fallbacks(models[1:])).sizes.window == 8192
-    )  # the smallest counts
+    # the smallest counts
+    assert as_chat(models[0].with_fallbacks(models[1:])).sizes.window == 8192
     assert as_chat("vllm:http://127.0.0.1:9/v1#unheard-of").sizes.window == 32_768
 
 
@@ -330,9 +329,8 @@ async def test_a_replayed_run_takes_the_same_prompts_without_a_server(
         {"reply": "yes"},
     )
     for replay in ("first", "again", "in a coroutine"):
-        monkeypatch.setattr(
-            "ras_agent.tools.chat.window._windows", {}
-        )  # as in another process
+        # as in another process
+        monkeypatch.setattr("ras_agent.tools.chat.window._windows", {})
         chat = as_chat(scripted_llm.spec, settings)
         asked = first_that_is_taken(chat)
         reply = (

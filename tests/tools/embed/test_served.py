@@ -82,9 +82,8 @@ def test_an_index_is_made_and_searched_with_a_server_s_vectors(
         spec,
         24,
     )  # type: ignore[union-attr]
-    assert (
-        len(scripted_llm.requests()) == asked
-    )  # the width is remembered, and nothing is asked before a query
+    # the width is remembered, and nothing is asked before a query
+    assert len(scripted_llm.requests()) == asked
     assert [
         hit.passage.id
         for hit in retriever_over(index, "dense").retrieve("the deep blue sea", 2)

@@ -45,9 +45,8 @@ def test_relation_states_are_those_of_the_plain_network(
     inputs = relation_inputs(weights, torch.from_numpy(both))
     for layer, states in enumerate(cache.relation_states):
         expected = project_relations(weights, layer, inputs)
-        assert (
-            float((states.values - expected).abs().max()) < 1e-5
-        )  # sums in another order
+        # sums in another order
+        assert float((states.values - expected).abs().max()) < 1e-5
     for rows, deviation in zip(cache.pre_norm, cache.deviation, strict=True):
         assert torch.allclose(deviation, deviation_of(rows.values), rtol=1e-4)
 

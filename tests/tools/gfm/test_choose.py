@@ -82,9 +82,8 @@ def test_a_device_that_fills_up_is_left_for_the_cpu(
     with pytest.warns(RuntimeWarning, match=says("moves to the CPU", "out of memory")):
         after = network.scores(VECTORS, start)
     np.testing.assert_allclose(after, before, atol=1e-4)  # another order of sums
-    np.testing.assert_array_equal(
-        network.scores(VECTORS, start), after
-    )  # without another try there
+    # without another try there
+    np.testing.assert_array_equal(network.scores(VECTORS, start), after)
 
 
 def test_an_explanation_that_a_device_has_no_room_for_is_made_on_the_cpu(

@@ -134,9 +134,8 @@ def test_any_graph_gets_the_plain_networks_scores(
             for count in (1, 3, 30)
         ],
     }
-    cache_bytes = int(
-        rng.integers(0, 150_000)
-    )  # at random, from nothing but relation states to everything
+    # at random, from nothing but relation states to everything
+    cache_bytes = int(rng.integers(0, 150_000))
     assert (
         np.abs(
             _fast(case, half_cache=half, cache_bytes=cache_bytes) - _plain(case)
@@ -170,9 +169,8 @@ def test_the_cache_stays_within_its_bytes() -> None:
         cache = FastGFM(
             case["weights"], case["graph"], cache_bytes=cache_bytes, half_cache=False
         ).cache
-        assert (
-            relation_states <= cache.bytes <= cache_bytes + 200
-        )  # rows that all entities share are not counted
+        # rows that all entities share are not counted
+        assert relation_states <= cache.bytes <= cache_bytes + 200
         assert cache.score_hidden is None
 
 
@@ -266,9 +264,8 @@ def test_nothing_is_left_out_when_nothing_is_negligible() -> None:
 def test_scores_are_the_same_in_several_blocks_of_rows(
     monkeypatch: pytest.MonkeyPatch, cache_bytes: int, half: bool
 ) -> None:
-    monkeypatch.setattr(
-        cpu, "NUMBERS_AT_ONCE", 16 * 1000
-    )  # 1,000 rows of width 16: three blocks of 3,000 entities
+    # 1,000 rows of width 16: three blocks of 3,000 entities
+    monkeypatch.setattr(cpu, "NUMBERS_AT_ONCE", 16 * 1000)
     case = _case()
     # 2,999 and 500 start in different blocks, and out of order
     assert case["starts"][2].entities.tolist() == [2999, 0, 500]

@@ -24,9 +24,8 @@ def test_a_function_is_compiled(reorder: bool) -> None:
 def test_a_function_is_compiled_where_no_folder_can_be_written_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        caching.CacheImpl, "_locator_classes", []
-    )  # numba finds no place
+    # numba finds no place
+    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
     numbers = np.array([1.0, 3.0])
     compile_loop(_doubled)(numbers)
     assert numbers.tolist() == [2, 6]

@@ -55,9 +55,8 @@ def test_a_node_without_messages_has_one_logit_in_any_graph(
         _tensors(small["weights"]),
         torch.from_numpy(small["questions"]),
     )
-    graph = GFMGraph.from_edges(
-        41, small["facts"], small["vectors"], small["inverse"]
-    )  # node 40 is in no fact
+    # node 40 is in no fact
+    graph = GFMGraph.from_edges(41, small["facts"], small["vectors"], small["inverse"])
     start = torch.cat((torch.from_numpy(small["start"]), torch.zeros(3, 1)), dim=1)
     expected = plain_scores(weights, GraphTensors.of(graph), questions, start)[:, 40]
     torch.testing.assert_close(isolated_scores(weights, questions), expected)

@@ -147,11 +147,12 @@ def test_a_score_matters_if_its_probability_can_move_by_more_than_the_tolerance(
 def test_a_score_matters_if_it_can_get_among_the_fifty_best() -> None:
     background = [-9.0, -8.5, -8.5, -9.0, *[-8.0] * 49, -8.1]  # the fiftieth has -8.1
     assert _worth(background, [0.35, 0.45, 0.8], 0.01) == [2]
+    # among fifty all are
     assert _worth(background[:50], [0.0, 0.0, 0.0], 0.01) == [
         1,
         2,
         3,
-    ]  # among fifty all are
+    ]
 
 
 def test_a_score_that_can_tie_with_the_fiftieth_matters() -> None:
@@ -162,9 +163,8 @@ def test_a_score_that_can_tie_with_the_fiftieth_matters() -> None:
 @given(st.integers(0, 2**32 - 1), st.integers(1, 120) | st.just(2000))
 def test_the_fiftieth_of_any_order_is_the_mark(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
-    background = rng.normal(-12, 1, count).astype(
-        np.float32
-    )  # no probability moves by much
+    # no probability moves by much
+    background = rng.normal(-12, 1, count).astype(np.float32)
     possible = rng.uniform(0, 0.5, count)
     found = worth_scoring(
         np.arange(count), np.empty(0, dtype=np.int64), background, possible, 0.5
@@ -216,11 +216,12 @@ def test_the_bounds_of_a_layer_are_its_largest_factors(small: dict[str, Any]) ->
         np.testing.assert_allclose(
             bound.state_gain, 1 + of_state / deviation, rtol=1e-4
         )
+    # all entities are alike at the first layer
     assert [len(bound.update_gain) for bound in bounds] == [
         1,
         40,
         40,
-    ]  # all entities are alike at the first layer
+    ]
 
 
 def _bounds(relation_states: Any, pre_norm: Any) -> list[LayerBound]:

@@ -296,9 +296,8 @@ def test_a_graph_that_is_like_its_text_has_a_cosine_of_one(hash_embedder: Any) -
     with torch.no_grad():
         states, batch = aligner(graphs)
         own = pool(states, batch).numpy()
-    assert aligner.likeness(graphs, own).tolist() == pytest.approx(
-        [1.0, 1.0], abs=1e-5
-    )  # single precision
+    # single precision
+    assert aligner.likeness(graphs, own).tolist() == pytest.approx([1.0, 1.0], abs=1e-5)
     assert aligner.likeness(graphs, own[::-1].copy())[0] < 0.999
 
 

@@ -132,9 +132,8 @@ def test_batches_are_the_replies_of_the_model_here(
     assert len({one.text for one in made}) > 1
     assert batches.generate([], []) == []
     base = str(folder / "language_model") if tuning == "full" else str(tiny_llm)
-    layers = (
-        ["q_proj", "v_proj"] if tuning == "lora" else None
-    )  # vLLM's engine ends where word vectors are adapted
+    # vLLM's engine ends where word vectors are adapted
+    layers = ["q_proj", "v_proj"] if tuning == "lora" else None
     assert LLM.made == [
         {
             "model": base,

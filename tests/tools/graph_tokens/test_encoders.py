@@ -182,9 +182,8 @@ def test_running_statistics_lead_five_deviations_away_from_the_batchs_and_to_a_t
     for _ in range(20):
         norm(torch.tensor([[-1.0], [1.0]]))
     narrow = norm(torch.tensor([[-0.01], [0.01]]))
-    assert narrow.flatten().tolist() == pytest.approx(
-        [-1 / 3, 1 / 3], rel=0.06
-    )  # for its variance and the epsilon
+    # for its variance and the epsilon
+    assert narrow.flatten().tolist() == pytest.approx([-1 / 3, 1 / 3], rel=0.06)
     assert norm(torch.tensor([[899.0], [901.0]])).mean().item() == pytest.approx(5)
 
 

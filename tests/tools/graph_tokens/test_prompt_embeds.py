@@ -115,9 +115,8 @@ def _models() -> dict[str, Callable[[], Any]]:
         "gpt2": lambda: GPT2LMHeadModel(
             GPT2Config(vocab_size=50, n_embd=32, n_layer=1, n_head=2)
         ),
-        "gemma3": lambda: Gemma3ForCausalLM(
-            Gemma3TextConfig(**small)
-        ),  # scales its word vectors
+        # scales its word vectors
+        "gemma3": lambda: Gemma3ForCausalLM(Gemma3TextConfig(**small)),
     }
 
 

@@ -72,9 +72,8 @@ def test_planner_and_answerer_hand_over_text_and_graph(folder: Path) -> None:
         _asked(answerer, GRAPH, PASSAGES, STEPS),
     ):
         assert request.graph == GRAPH.by_subquery(STEPS)
-        assert (
-            request.turns[-1].text.count(str(BELL)) == 2
-        )  # in the layout of its training, at each search
+        # in the layout of its training, at each search
+        assert request.turns[-1].text.count(str(BELL)) == 2
         assert "<passage>" not in request.turns[-1].text
     assert role_name(planner) == role_name(answerer) == f"graphllm:{folder}"
 

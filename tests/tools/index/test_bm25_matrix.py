@@ -106,9 +106,10 @@ def test_passages_in_parts_and_in_another_order_score_as_at_once() -> None:
     )
     expected = build_matrix([TEXTS[3], TEXTS[0], TEXTS[2]], PLAIN)
     for terms in (["fish"], ["blue", "it"], ["one"], ["fish", "fish", "sky"]):
+        # float32
         assert matrix.scores(terms).tolist() == pytest.approx(
             expected.scores(terms).tolist(), abs=1e-6
-        )  # float32
+        )
         assert matrix.having(terms[0]).tolist() == expected.having(terms[0]).tolist()
     part, whole = matrix.of_rows(np.array([0, 2])), expected.scores(["blue", "it"])
     assert part.scores(["blue", "it"]).tolist() == pytest.approx(

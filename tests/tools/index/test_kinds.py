@@ -27,7 +27,7 @@ from ras_agent.tools.index.text_files import (
     NotText,
     OnRead,
 )
-from ras_agent.tools.index.vision import with_vision
+from ras_agent.tools.index.vision import Vision, with_vision
 
 RST = """=====
 Sonar
@@ -436,6 +436,19 @@ def test_pictures_are_described_by_a_model_of_the_user_s(
     )
 
 
+def test_a_strict_run_has_each_picture_described_once(
+    tmp_path: Path, scripted_llm: Any
+) -> None:
+    (tmp_path / "sign.png").write_bytes(PNG)
+    scripted_llm.script({"reply": "A sign: Quay 7 is closed."})
+    place = tmp_path / "i"
+    ingest([tmp_path / "sign.png"], place, vision=scripted_llm.spec, strict=True)
+    assert [one.text for one in PassageIndex.open(place).passages] == [
+        "A sign: Quay 7 is closed."
+    ]
+    assert len(scripted_llm.requests()) == 1
+
+
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
@@ -451,7 +464,7 @@ def test_a_model_that_describes_nothing_is_reported_without_the_key(
 ) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "sk-secret-key-1")
     scripted_llm.script({**entry, "repeat": True})
-    read = with_vision(scripted_llm.spec, lambda path, on_read: Converted(""))
+    read = with_vision(Vision(scripted_llm.spec), lambda path, on_read: Converted(""))
     with pytest.raises(NotText, match=reason) as refused:
         read(HeldFile("a.png", PNG), lambda _: None)
     assert "sk-secret-key-1" not in str(refused.value)

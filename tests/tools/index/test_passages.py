@@ -242,10 +242,11 @@ def test_nothing_of_an_erased_row_is_in_the_file_once_its_log_is_empty(
     database: SqliteDatabase, tmp_path: Path
 ) -> None:
     with database.writing() as connection:
+        # of several pages
         insert(
             connection,
             [row(Passage("long", "Quinquereme " * 2000, document_id="Nineveh"), 3)],
-        )  # of several pages
+        )
     with database.writing() as connection:
         erase(connection, [0, 3], 7)
         erase_vectors(connection, [8])

@@ -83,9 +83,8 @@ class Model:
         ]
         for name in left_over:
             del self.passages[name]
-        self.passages |= {
-            passage.id: passage for passage in batch
-        }  # a replacement keeps its place
+        # a replacement keeps its place
+        self.passages |= {passage.id: passage for passage in batch}
 
     def delete(self, documents: list[str]) -> None:
         gone = {*documents} - {""}
@@ -127,9 +126,8 @@ class Written:
                 self.model.delete(documents)
                 self.index.delete_documents(documents)
             case ("reopen",):
-                self.batch = (
-                    ExitStack()
-                )  # as if the process had been killed within a batch
+                # as if the process had been killed within a batch
+                self.batch = ExitStack()
                 self.index = PassageIndex.open(self.folder, self.embedder)
             case ("begin a batch",):
                 self.batch.close()
@@ -183,9 +181,8 @@ def compare(index: PassageIndex, expected: PassageIndex) -> None:
         query = np.full(64, 1 / 8, dtype=np.float32)
         numbers, products = index.snapshot.vectors().search(query, 5)
         same, at_once = expected.snapshot.vectors().search(query, 5)
-        np.testing.assert_allclose(
-            products, at_once, atol=1e-5
-        )  # float32, in parts and at once
+        # float32, in parts and at once
+        np.testing.assert_allclose(products, at_once, atol=1e-5)
         assert numbers.tolist() == same.tolist()
 
 

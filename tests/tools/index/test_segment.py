@@ -135,10 +135,11 @@ def test_saved_and_opened_it_is_the_same(saved: Segment, tmp_path: Path) -> None
     ]
     assert not one.columns["cell"].flags.owndata  # mapped, not read
     numbers, products = one.vectors(FLAT, never).search(vector(26), 1)
+    # float32
     assert (numbers.tolist(), products.tolist()) == (
         [2],
         [pytest.approx(1, abs=1e-6)],
-    )  # float32
+    )
     assert {path for path, problem in check_saved(tmp_path) if not problem} == {
         tmp_path / "cells-4-9" / name for name in ("arrays", "vectors")
     }
@@ -201,10 +202,11 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(
         else:
             assert opened is not None
             numbers, products = opened.vectors(FLAT, read).search(vector(26), 1)
+            # float32
             assert (numbers.tolist(), products.tolist()) == (
                 [2],
                 [pytest.approx(1, abs=1e-6)],
-            )  # float32
+            )
         path.write_bytes(whole)
     check(load(tmp_path, 4, 9))
 

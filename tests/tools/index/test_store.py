@@ -261,9 +261,8 @@ def test_reopened_it_is_the_same(tmp_path: Path, hash_embedder: Any) -> None:
             for one in (index, again)
         )
         assert after == before
-    assert (
-        hash_embedder.texts == ["Edinburgh city"] * 4
-    )  # dense and hybrid, each before and after: no passage
+    # dense and hybrid, each before and after: no passage
+    assert hash_embedder.texts == ["Edinburgh city"] * 4
 
 
 @saving
@@ -701,9 +700,8 @@ def check_healed(folder: Path, embedder: Any) -> None:
     assert found(index, "Leith") == ["leith#0"]
     best = retriever_over(index, "dense").retrieve(indexed_text(BELL), 2)
     assert [hit.passage for hit in best] == [BELL, LEITH]
-    assert best[0].score == pytest.approx(
-        1, abs=1e-6
-    )  # the direction of the same text, in float32
+    # the direction of the same text, in float32
+    assert best[0].score == pytest.approx(1, abs=1e-6)
     assert embedder.texts == [indexed_text(BELL)]  # the query: no passage
     assert index.add([TOKYO]).added == 1
     assert found(PassageIndex.open(folder, embedder), "Bell city") == [
@@ -747,9 +745,8 @@ def test_a_write_that_joins_a_damaged_segment_makes_it_anew(
     for passage in (BELL, LEITH, TOKYO):
         (best,) = retriever_over(again, "dense").retrieve(indexed_text(passage), 1)
         assert best.passage == passage
-        assert best.score == pytest.approx(
-            1, abs=1e-6
-        )  # the direction of the same text, in float32
+        # the direction of the same text, in float32
+        assert best.score == pytest.approx(1, abs=1e-6)
         assert found(again, passage.title)[0] == passage.id
 
 
@@ -777,9 +774,8 @@ def test_a_segment_that_another_process_made_anew_loses_what_is_deleted_and_noth
     index.add(many(8))
     index.delete_document("doc1")
     shutil.rmtree(tmp_path / "index" / "cache")
-    other = PassageIndex.open(
-        tmp_path / "index"
-    )  # its segment has no slot for what was deleted before
+    # its segment has no slot for what was deleted before
+    other = PassageIndex.open(tmp_path / "index")
     other.finish()
     assert segments_in(tmp_path / "index") == ["cells-0-8"]
     index.delete_document("doc4")
@@ -903,9 +899,8 @@ def test_a_transaction_after_one_that_was_taken_back_has_nothing_of_it(
     index.add([BELL])
     take_back(index, add=[LEITH, TOKYO], delete="bell")
     with index.database.writing():
-        index.add(
-            [BELL_2, Passage("new", "A bell rang.")]
-        )  # as many, in the same cells
+        # as many, in the same cells
+        index.add([BELL_2, Passage("new", "A bell rang.")])
         index.delete_document("nothing")
     index.committed()
     index.finish()
@@ -944,9 +939,8 @@ def test_a_killed_deletion_ends_when_called_again(
         with pytest.raises(Killed):
             index.delete_document("bell")
     reopened = PassageIndex.open(tmp_path / "index", hash_embedder)
-    assert ids(reopened) == [
-        "leith#0"
-    ]  # nobody finds it, whatever is left to overwrite
+    # nobody finds it, whatever is left to overwrite
+    assert ids(reopened) == ["leith#0"]
     assert not reopened.is_finished()
     if again == "the same":
         assert reopened.delete_document("bell") == Changes()
@@ -1064,9 +1058,8 @@ def test_a_segment_is_on_the_disk_before_it_has_its_name(
         f"{fresh}/vectors",
         fresh,
     }
-    assert (
-        disk_order[named - 1] == fresh
-    )  # the names of the files in it come after the files
+    # the names of the files in it come after the files
+    assert disk_order[named - 1] == fresh
     assert disk_order[named + 1 :] == [cache]
 
 
@@ -1320,9 +1313,8 @@ def test_a_deleted_documents_text_and_vectors_are_gone_from_every_file(
     sizes: str,
 ) -> None:
     monkeypatch.setattr(segment, "SAVED_FROM", saved_from)
-    long = (
-        "".join(f"secret{n} " for n in range(2000)) if sizes == "long" else ""
-    )  # more than a page of the database
+    # more than a page of the database
+    long = "".join(f"secret{n} " for n in range(2000)) if sizes == "long" else ""
     gone = replace(BELL, text=f"{BELL.text} {long}", metadata={"team": "Quaternary"})
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add([LEITH, gone, TOKYO])
@@ -1399,11 +1391,12 @@ def test_a_text_that_replaces_itself_keeps_its_vector(
     assert retriever_over(again, "dense").retrieve(indexed_text(BELL), 1)[
         0
     ].score == pytest.approx(1, abs=1e-6)
+    # the last: the query
     assert hash_embedder.texts == [
         indexed_text(BELL),
         indexed_text(LEITH),
         indexed_text(BELL),
-    ]  # the last: the query
+    ]
 
 
 def test_compaction_takes_out_the_rows_of_what_was_erased_and_keeps_hits_and_order(
@@ -1417,18 +1410,16 @@ def test_compaction_takes_out_the_rows_of_what_was_erased_and_keeps_hits_and_ord
     index.add(many(8))
     index.upsert([Passage("6", "word6 was replaced in the city", document_id="doc6")])
     epoch, commit = index.snapshot.state.epoch, index.commit
-    index.delete_documents(
-        ["doc0", "doc3", "doc4"]
-    )  # four rows are dead, and five passages live
+    # four rows are dead, and five passages live
+    index.delete_documents(["doc0", "doc3", "doc4"])
     assert rows_of(tmp_path / "index", "SELECT count(*) FROM passages") == [(9,)]
     names = ["1", "2", "5", "6", "7"]
     for document, left in (("doc1", names[1:]), ("doc7", names[1:4])):
         index.delete_document(document)
         for one in (index, PassageIndex.open(tmp_path / "index", hash_embedder)):
             assert ids(one) == left
-            assert found(one, "city") == [name for name in left if name != "6"] + [
-                "6"
-            ]  # the longest passage
+            # the longest passage
+            assert found(one, "city") == [name for name in left if name != "6"] + ["6"]
             assert found(one, "word5 of the city", "dense")[0] == "5"
             assert {*found(one, "word0 word1 word3 word4")} <= set(left)
     # the fifth death was one more than the passages that were left, the sixth is the first since

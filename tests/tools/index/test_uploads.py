@@ -97,10 +97,11 @@ def test_bytes_that_were_replaced_are_to_be_swept_from_every_file(index: Path) -
 def test_an_upload_whose_bytes_are_missing_is_damaged(index: Path) -> None:
     ingest([sent("z.txt", MILL)], index)
     opened = PassageIndex.open(index)
+    # which checks no references
     with (
         closing(sqlite3.connect(index / "index.sqlite")) as file,
         file,
-    ):  # which checks no references
+    ):
         file.execute("DELETE FROM upload_data")
     with pytest.raises(IndexMismatch, match=says("damaged", "uploaded file 1")):
         opened.uploaded("z.txt")

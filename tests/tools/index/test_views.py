@@ -301,9 +301,8 @@ def test_vectors_of_a_view_are_found_as_an_index_of_them_alone_finds_them(
         hit.passage.id
         for hit in retriever_over(index, "dense").retrieve("word3 word9", 7, filter)
     ] == wanted  # type: ignore[call-arg]
-    monkeypatch.setattr(
-        "ras_agent.tools.index.snapshot._FEW", 0
-    )  # as for a large part, which is not copied
+    # as for a large part, which is not copied
+    monkeypatch.setattr("ras_agent.tools.index.snapshot._FEW", 0)
     found = retriever_over(index.within(filter), "dense").retrieve("word3 word9", 7)
     assert all(Filter.of(filter).matches(hit.passage) for hit in found)
     if kind != "hnsw":

@@ -422,10 +422,11 @@ def test_edits_about_a_text_go_when_it_is_deleted_and_others_stay(index: Path) -
 def test_edits_about_a_text_go_when_it_is_forgotten_or_replaced(index: Path) -> None:
     _edit_everything(index)
     ingest([], index, forget=["docs/leith.txt"])
+    # Edinburgh, merged into, is named no more
     assert [edit.kind for edit in edits_of(index)] == [
         "replace",
         "add",
-    ]  # Edinburgh, merged into, is named no more
+    ]
     (index.parent / "docs" / "bell.txt").write_text("Nobody | lives in | Nowhere")
     ingest([index.parent / "docs"], index)
     build(index)

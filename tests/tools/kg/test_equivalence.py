@@ -102,9 +102,8 @@ def test_blocks_of_products_find_what_all_pairs_hold(
     signs = np.where(random.random((count, 16)) < 0.1, -1, 1) * np.repeat(
         random.choice([-1, 1], (count, 2)), 8, axis=1
     )
-    vectors = (signs / 4).astype(
-        np.float32
-    )  # unit vectors whose products are exact, with many ties
+    # unit vectors whose products are exact, with many ties
+    vectors = (signs / 4).astype(np.float32)
     cosines = vectors @ vectors.T
     expected = []
     for row in range(count):
@@ -198,9 +197,8 @@ def test_shortened_vectors_rule_no_pair_out(
         for cells in near_pairs.all_pairs(vectors, classes, fresh, 0.8)
         for pair in zip(cells.rows.tolist(), cells.columns.tolist(), strict=True)
     )
-    near = np.round(vectors @ vectors.T * 1024) >= np.round(
-        0.8 * 1024
-    )  # in the steps in which cosines are compared
+    # in the steps in which cosines are compared
+    near = np.round(vectors @ vectors.T * 1024) >= np.round(0.8 * 1024)
     rows, columns = np.nonzero(np.triu(near, 1))
     touched = np.isin(rows, fresh) | np.isin(columns, fresh)
     assert len(found) > 100

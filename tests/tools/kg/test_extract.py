@@ -129,9 +129,8 @@ def test_no_more_calls_are_under_way_than_asked_for_and_no_more_passages_taken()
     None
 ):
     taken: list[str] = []
-    both = threading.Barrier(
-        2, timeout=30
-    )  # broken unless two calls are under way at once
+    # broken unless two calls are under way at once
+    both = threading.Barrier(2, timeout=30)
 
     class Pair:
         name = "pair"

@@ -229,10 +229,11 @@ def test_an_index_in_memory_has_a_graph_too(hash_embedder: Any) -> None:
     assert KGIndex.open(index).fingerprint == written.fingerprint
     index.delete_documents(["none"])
     index.upsert([Passage("leith", "Another text.")])
+    # nobody knows of which text the facts were
     assert list(KGIndex.open(index).documents) == [
         "bell",
         "leith",
-    ]  # nobody knows of which text the facts were
+    ]
 
 
 def test_a_part_has_the_equivalences_of_its_own_names_alone() -> None:

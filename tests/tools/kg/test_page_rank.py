@@ -129,9 +129,10 @@ def test_an_equivalence_weighs_its_cosine_times_what_it_is_given() -> None:
     graph = KGIndex.in_memory(
         [PassageFacts("p", (Triple("river", "r", "stream"),))], Near()
     )
+    # stored in 16 bits
     assert walk_matrix(graph, equivalence=0.5).toarray().max() == pytest.approx(
         1.45, abs=1e-3
-    )  # stored in 16 bits
+    )
 
 
 def test_where_equivalences_do_not_count_a_walk_stays_at_an_entity_that_has_nothing_else() -> (

@@ -233,10 +233,11 @@ def test_a_screen_reader_finds_the_graph_and_an_entity_s_facts(
     assert {name for role, name in found if role == "button"} >= {
         f"spoke {letter}" for letter in "abcde"
     }
+    # search and choice
     assert (
         browser.ask("document.querySelectorAll('[aria-live], [role=status]').length")
         == 2
-    )  # search and choice
+    )
 
 
 @pytest.mark.parametrize("dark", [False, True])

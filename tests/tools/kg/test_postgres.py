@@ -149,9 +149,8 @@ def test_one_process_at_a_time_writes_the_graph(place: Path | Address) -> None:
     ):
         build_graph(place)
     with open_writer(place):
-        PassageIndex.open(place).add(
-            [Passage("tay", "The Tay flows through Perth.")]
-        )  # passages may be added meanwhile
+        # passages may be added meanwhile
+        PassageIndex.open(place).add([Passage("tay", "The Tay flows through Perth.")])
     assert build_graph(place).read == 3
 
 

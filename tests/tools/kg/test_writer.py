@@ -195,9 +195,8 @@ def test_only_new_names_are_embedded(tmp_path: Path, hash_embedder: Any) -> None
 def test_near_names_that_stay_keep_their_nearest_when_others_are_added(
     tmp_path: Path,
 ) -> None:
-    near = Passage(
-        "ring", "Tin | makes | Ring\nOak | makes | Rings"
-    )  # the last name, and one before it
+    # the last name, and one before it
+    near = Passage("ring", "Tin | makes | Ring\nOak | makes | Rings")
     build(tmp_path / "twice", [near], embedder=Letters())
     graph = build(tmp_path / "twice", [near, BELL], embedder=Letters())
     pairs = {
@@ -415,9 +414,8 @@ def test_vectors_of_deleted_names_are_gone_where_a_first_build_was_killed(
     assert files_with(tmp_path, b"telephone") == files_with(tmp_path, vector) == []
     embedded = len(hash_embedder.texts)
     build(tmp_path, [LEITH], embedder=hash_embedder)
-    assert hash_embedder.texts[embedded:] == [
-        "equivalent"
-    ]  # no passage names it; all other vectors were stored
+    # no passage names it; all other vectors were stored
+    assert hash_embedder.texts[embedded:] == ["equivalent"]
 
 
 def files_with(folder: Path, content: bytes) -> list[str]:

@@ -99,9 +99,8 @@ def _asked(
 def test_a_dialect_drives_the_loop_and_the_answerer_answers(
     scripted_llm: Any, name: str, layout: Any
 ) -> None:
-    layout = layout or (
-        "dialogue" if name == "ras" else None
-    )  # its own dialect has another prompt elsewhere
+    # its own dialect has another prompt elsewhere
+    layout = layout or ("dialogue" if name == "ras" else None)
     out, requests = _asked(scripted_llm, name, layout=layout)
     assert len(requests) == 3
     assert [step["subquery"] for step in out["steps"]][1] in SEARCHES[name][1]
@@ -177,9 +176,8 @@ def test_corag_reads_what_was_found_and_lists_it(scripted_llm: Any) -> None:
         {"reply": "Edinburgh"},
         {"reply": "Which river flows through Edinburgh?"},
         {"reply": "Water of Leith"},
-        {
-            "reply": "Where was Bell born?"
-        },  # it never stops by itself: a search that it repeats is its end
+        # it never stops by itself: a search that it repeats is its end
+        {"reply": "Where was Bell born?"},
     )
     out = _agent(scripted_llm, dialect="corag").invoke({"question": QUESTION})
     assert [step["subquery"] for step in out["steps"]] == [
@@ -303,9 +301,8 @@ def test_a_hop_that_another_planned_is_shown_as_the_models_own(
 def test_a_models_name_tells_its_dialect(scripted_llm: Any) -> None:
     named = scripted_llm.spec.replace("#scripted", "#Search-R1-7B")
     assert isinstance(resolve_planner(named), DialoguePlanner)
-    assert isinstance(
-        resolve_planner(named, RoleOptions(dialect="ras")), LLMPlanner
-    )  # unless it is set
+    # unless it is set
+    assert isinstance(resolve_planner(named, RoleOptions(dialect="ras")), LLMPlanner)
     assert isinstance(resolve_planner(scripted_llm.spec), LLMPlanner)
 
 

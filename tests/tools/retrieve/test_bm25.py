@@ -125,7 +125,6 @@ def test_the_ranking_is_that_of_rank_bm25(
         assert sorted(mine.rows.tolist()) == sorted(theirs.rows.tolist())
         by_row, their_by_row = np.argsort(mine.rows), np.argsort(theirs.rows)
         gap = theirs.scores[their_by_row] - np.float32(scale) * mine.scores[by_row]
-        constant = (
-            gap[:1] if parameters.method == "bm25+" else 0
-        )  # bm25+ gives every passage something for every term
+        # bm25+ gives every passage something for every term
+        constant = gap[:1] if parameters.method == "bm25+" else 0
         np.testing.assert_allclose(gap, np.zeros_like(gap) + constant, atol=1e-4)

@@ -33,12 +33,13 @@ def test_a_query_is_embedded_once_and_remembered(hash_embedder: Any) -> None:
     hash_embedder.texts.clear()
     for query in ("sea", "sea", "bell", "sea", "telephone", "bell"):
         retriever.retrieve(query)
+    # the oldest of three was forgotten
     assert hash_embedder.texts == [
         "sea",
         "bell",
         "telephone",
         "bell",
-    ]  # the oldest of three was forgotten
+    ]
 
 
 def test_an_embedder_with_a_method_for_queries_is_asked_by_it(

@@ -37,9 +37,8 @@ def test_documents_add_up_what_their_entities_weigh(
 
 
 def test_twenty_entities_count_by_default() -> None:
-    each = np.arange(
-        25
-    )  # entity n is in document n alone, and is less likely than the one before it
+    # entity n is in document n alone, and is less likely than the one before it
+    each = np.arange(25)
     scores = document_scores(1 / (2.0 + each), SparseRows.counted(each, each, (25, 25)))
     assert scores.tolist() == [1] * 20 + [0] * 5
 
@@ -71,9 +70,8 @@ def test_what_no_document_names_takes_a_place_among_the_best_and_adds_nothing() 
 
 
 def test_entities_that_are_all_but_certain_keep_their_order() -> None:
-    logits = np.array(
-        [18.0, 20.0, 0.0, 19.0]
-    )  # probabilities that differ by less than 2e-8
+    # probabilities that differ by less than 2e-8
+    logits = np.array([18.0, 20.0, 0.0, 19.0])
     probabilities = 1 / (1 + np.exp(-logits))
     assert document_scores(
         probabilities, MENTIONS, DocumentRanker(top=1, weight="one")

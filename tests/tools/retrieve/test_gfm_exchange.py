@@ -370,9 +370,8 @@ def test_what_a_deleted_document_alone_named_leaves_the_imported_edges_too(
     assert index.document_ids() == tuple(DOCUMENTS)
     graph = delete_documents(tmp_path / "i", "Beatles").graph
     assert "beatles" not in set(graph.entities)
-    assert {"wirral", "river  mersey"} < set(
-        graph.entities
-    )  # one never was in a document, one still is
+    # one never was in a document, one still is
+    assert {"wirral", "river  mersey"} < set(graph.entities)
     assert not [
         path
         for path in (tmp_path / "i").rglob("*")

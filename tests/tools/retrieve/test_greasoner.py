@@ -87,9 +87,8 @@ def test_relations_have_a_text_each_way_and_mentions_are_one_of_them() -> None:
 
 
 def test_a_mention_is_a_message_from_the_document_to_the_entity_and_back() -> None:
-    graph = KGIndex.in_memory(
-        FACTS[:1]
-    )  # entities Bell 0, Edinburgh 1; the document is node 2
+    # entities Bell 0, Edinburgh 1; the document is node 2
+    graph = KGIndex.in_memory(FACTS[:1])
     vectors = np.zeros((3, 4), dtype=np.float32)
     messages = messages_of_nodes(graph, vectors, vectors)
     found = sorted(
@@ -113,18 +112,18 @@ def test_a_query_starts_from_what_it_names_and_from_the_nearest_documents(
     assert _retriever(index, reasoner_folder, nearest=0).start(
         QUESTION
     ).entities.tolist() == [0]
-    assert (
-        len(_retriever(index, reasoner_folder).start(QUESTION).entities) == 4
-    )  # three documents are all there are
+    # three documents are all there are
+    assert len(_retriever(index, reasoner_folder).start(QUESTION).entities) == 4
 
 
 def test_equal_documents_are_start_nodes_together(
     hash_embedder: Any, reasoner_folder: Folder
 ) -> None:
+    # copies
     passages = [
         Passage(f"twin-{number}", "Edinburgh is a city.", "Edinburgh")
         for number in (2, 0, 1)
-    ]  # copies
+    ]
     graph = KGIndex.in_memory(
         PassageFacts(one.id, (Triple("Edinburgh", "is", "a city"),)) for one in passages
     )

@@ -193,6 +193,7 @@ def test_neo4j_gives_the_facts_next_to_what_a_question_names(
             "answered 302 (Found): give the address that it leads to, http://elsewhere.example/sparql",
         ),
         ((404, b""), "404 (Not Found): correct the path of the address"),
+        ((503, b""), "503 (Service Unavailable): it is busy or takes fewer queries"),
         ((500, b"broken"), "500 (broken): see its log"),
         ((200, b"<html>"), "not JSON (<html>): give the address of its queries"),
         ((200, b"[7]"), "give the address of its endpoint"),

@@ -108,9 +108,8 @@ def test_a_run_that_meets_what_was_erased_meanwhile_goes_on_with_the_last_commit
         ["head"],
         ["other"],
     ]
-    assert [failure["detail"] for failure in out["failures"]] == [
-        NEW.text
-    ]  # another text of an id that was read
+    # another text of an id that was read
+    assert [failure["detail"] for failure in out["failures"]] == [NEW.text]
 
 
 def test_an_earlier_commit_is_forgotten_after_a_while_and_what_was_erased_with_it(

@@ -38,9 +38,8 @@ def test_the_k_best_of_scores_that_all_differ(
 ) -> None:
     random = np.random.default_rng(seed)
     places = random.permutation(size)
-    scores = ((places + 1) / size * (random.random(size) <= share)).astype(
-        np.float32
-    )  # some of them are 0
+    # some of them are 0
+    scores = ((places + 1) / size * (random.random(size) <= share)).astype(np.float32)
     ranked = sorted(np.flatnonzero(scores).tolist(), key=lambda row: -scores[row])[:k]
     found = top_k(scores, k)
     assert found.rows.tolist() == ranked

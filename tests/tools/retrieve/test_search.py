@@ -157,9 +157,8 @@ def test_filters_that_come_once_cost_a_filter_that_comes_back_no_retriever(
             retriever.at("", Filter.of([{"n": 3}, {"id": next(fresh)}]))
         commit = retriever.at("", X).commit
         retriever.at(commit, X)  # a later search of the run
-    assert (
-        made.count(6) == 2
-    )  # for its first run, and for the second, with which it had come back
+    # for its first run, and for the second, with which it had come back
+    assert made.count(6) == 2
 
 
 def test_it_remembers_four_commits() -> None:

@@ -128,9 +128,8 @@ def test_a_writer_whose_lock_file_was_deleted_while_it_waited_locks_the_one_that
         number = os.fstat(file.fileno()).st_ino  # type: ignore[attr-defined]
         (unlocked if way == fcntl.LOCK_UN else locked).append(number)
         if len(locked) == 1 and path.exists() and way != fcntl.LOCK_UN:
-            path.rename(
-                tmp_path / "deleted"
-            )  # keeps its number, which a new file may otherwise get
+            # keeps its number, which a new file may otherwise get
+            path.rename(tmp_path / "deleted")
             if made_anew:
                 path.touch()
         flock(file, way)

@@ -231,9 +231,8 @@ def test_batches_hold_texts_of_like_length_up_to_their_tokens() -> None:
         [3, 2],
         [4, 0, 5],
     ]
-    assert batches_of_like_length([500], decoding) == [
-        [0]
-    ]  # a text too long for a batch is one
+    # a text too long for a batch is one
+    assert batches_of_like_length([500], decoding) == [[0]]
     assert batches_of_like_length(
         [15, 15, 15], Decoding(beams=2, target_tokens=10, batch_tokens=100)
     ) == [[0, 1], [2]]

@@ -80,10 +80,11 @@ def test_a_walk_goes_on_with_the_chance_of_the_damping() -> None:
     line = Graph.from_triples(
         [(str(number), "next", str(number + 1)) for number in range(9)]
     )
+    # one step, and back
     assert rwr(line, [0], Extraction(damping=0.0)).nodes.tolist() == [
         0,
         1,
-    ]  # one step, and back
+    ]
     assert rwr(line, [0], Extraction(damping=0.99)).nodes.tolist() == list(range(10))
 
 
@@ -92,9 +93,10 @@ def test_every_start_has_its_walks_of_so_many_steps_at_most() -> None:
     assert len(rwr(star(40), [0], one_step).nodes) == 2
     assert len(rwr(star(40), [0, 1], one_step).nodes) == 3
     assert len(rwr(star(3), [0], Extraction(walks=64, steps=1)).nodes) == 4
+    # there and back
     assert (
         len(rwr(star(40), [0], Extraction(walks=1, steps=2, damping=0.99)).nodes) == 2
-    )  # there and back
+    )
 
 
 def test_walks_are_of_the_seed() -> None:
@@ -102,11 +104,12 @@ def test_walks_are_of_the_seed() -> None:
         rwr(star(1000), [0], Extraction(walks=1, steps=1, seed=seed)).nodes.tolist()
         for seed in range(3)
     ]
+    # Random(0), Random(1) and Random(2) choose these of 1,000
     assert ends == [
         [0, 865],
         [0, 138],
         [0, 979],
-    ]  # Random(0), Random(1) and Random(2) choose these of 1,000
+    ]
 
 
 def test_what_walks_visit_most_is_taken() -> None:

@@ -30,9 +30,8 @@ EDGES = st.lists(
     st.tuples(st.integers(0, 6), st.integers(0, 1), st.integers(0, 6)).filter(
         lambda e: e[0] != e[2]
     ),
-    unique_by=lambda edge: frozenset(
-        (edge[0], edge[2])
-    ),  # networkx tells paths by their nodes
+    # networkx tells paths by their nodes
+    unique_by=lambda edge: frozenset((edge[0], edge[2])),
     min_size=1,
     max_size=12,
 )

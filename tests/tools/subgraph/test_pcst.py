@@ -231,10 +231,11 @@ def test_prizes_of_ties_as_published() -> None:
     )
     assert made.cost == 0.5
     low = prizes_of(np.array([1.0]), np.full(10, 0.5), nodes=1, edges=5, published=True)
+    # one edge is always worth it
     assert (low.edges[0], low.cost) == (
         pytest.approx(0.1),
         pytest.approx(0.1 * 0.995),
-    )  # one edge is always worth it
+    )
 
 
 def test_a_finder_takes_ties_as_published(family: Graph) -> None:

@@ -27,9 +27,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(autouse=True)
 def workers_find_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        sys, "path", [*sys.path, str(ROOT)]
-    )  # a spawned worker takes over the path of its parent
+    # a spawned worker takes over the path of its parent
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])
 
 
 SCRIPT = """

@@ -135,16 +135,18 @@ FACTS = [
 @pytest.mark.parametrize(
     ("starts", "answers", "text"),
     [
+        # a path
         (
             ["Ada"],
             ["kent"],
             "Ada mother Anna. Anna born in Kent. The answer is kent.",
-        ),  # a path
+        ),
+        # facts that name it
         (
             [],
             ["Charles"],
             "Ada friend Charles. The answer is Charles.",
-        ),  # facts that name it
+        ),
         (
             ["Ada"],
             ["blue"],

@@ -187,18 +187,18 @@ def test_another_fact_of_the_same_two_stays_in_the_graph(hash_embedder: Any) -> 
 
 
 def test_no_number_of_documents_is_the_whole_graph(hash_embedder: Any) -> None:
-    apart = UnstatedEdge(
-        "Forth", "flows through", "Scotland"
-    )  # which no document states
+    # which no document states
+    apart = UnstatedEdge("Forth", "flows through", "Scotland")
     graph = KGIndex.in_memory(
         [_stated("bell", ("Bell", "invented", "It"))], hash_embedder, edges=[apart]
     )
     sets = [_set(graph, _asked(graph, ["Bell"], "bell"))]
     completion = completion_example(sets, 1, 0, 2, np.random.default_rng(0))
+    # the fact that is asked for is out
     assert (completion.graph.entities, completion.graph.messages) == (
         4,
         2,
-    )  # the fact that is asked for is out
+    )
     retrieval = retrieval_example(sets, 1, 0, 1.0, 0.0, np.random.default_rng(0))
     assert (retrieval.graph.entities, retrieval.graph.messages) == (4, 4)
     assert retrieval.targets.sum() == 2

@@ -85,17 +85,17 @@ def test_a_step_reads_some_documents_and_what_is_joined_to_them(folder: Path) ->
     example = reasoner_example([some], 2, 6, np.random.default_rng(0))
     documents = example.nodes[example.documents :]
     assert len(documents) == example.targets.shape[1] == 6
+    # both documents that support each question
     assert example.targets.sum(axis=1).tolist() == [
         2,
         2,
-    ]  # both documents that support each question
+    ]
     # each question starts from the person that it names and from its nearest document
     assert example.start.sum(axis=1).tolist() == [2, 2]
     assert example.start[:, : example.documents].sum() == 2
     whole = reasoner_example([some], 2, 0, np.random.default_rng(0))
-    assert (
-        len(whole.nodes) == len(some.nodes) == 5 * PEOPLE
-    )  # three names and two documents each
+    # three names and two documents each
+    assert len(whole.nodes) == len(some.nodes) == 5 * PEOPLE
     np.testing.assert_array_equal(whole.nodes, some.nodes.astype(np.float32))
 
 
@@ -197,9 +197,8 @@ def test_a_set_to_go_on_from_weights_has_their_instructions(
     write_reasoner_set(index, asked, tmp_path / "set", weights=weights)
     (question,) = ReasonerSet.read(tmp_path / "set").questions
     expected = hash_embedder.embed(["Query: Where was Person 1 born?"])[0]
-    np.testing.assert_allclose(
-        question.vector, expected, atol=1e-3
-    )  # stored in 16 bits
+    # stored in 16 bits
+    np.testing.assert_allclose(question.vector, expected, atol=1e-3)
     result = train(
         ReasonerTrainingConfig(
             sets=(tmp_path / "set",), out=tmp_path / "w", start_from=weights, steps=1
@@ -239,9 +238,8 @@ def test_two_commands_train_the_network_on_questions_of_one_s_own(
         tmp_path / "w",
     )
     answered = cli("ask", "Where was Alexander Graham Bell born?", *asked)
-    assert answered.exit_code in (0, 3), (
-        answered.output
-    )  # 3: the offline answerer abstains
+    # 3: the offline answerer abstains
+    assert answered.exit_code in (0, 3), answered.output
     refused = cli(
         "kg", "train", tmp_path / "set", "--completion", 5, "--out", tmp_path / "v"
     )

@@ -666,9 +666,8 @@ def test_a_training_that_diverges_stops_and_keeps_what_it_saved(
 
 def test_the_loss_of_retrieval_is_alpha_of_eq_11_and_the_rest_of_eq_12() -> None:
     shape = GFMConfig(4, 8, 2, inverse="negated")
-    zeros = {
-        name: torch.zeros(size) for name, size in shape.shapes().items()
-    }  # every logit is 0
+    # every logit is 0
+    zeros = {name: torch.zeros(size) for name, size in shape.shapes().items()}
     edges, relations = (
         np.array([[0, 0, 1], [2, 0, 3]]),
         np.ones((1, 4), dtype=np.float32),

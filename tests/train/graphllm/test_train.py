@@ -393,15 +393,13 @@ def test_planning_can_be_learnt_after_answering(
         "out": config.out.with_name("plan"),
         "start_from": first.out,
     }
-    second = replace(
-        config, **plan, language_model="", rate=0.0
-    )  # at no rate the weights are those it begins with
+    # at no rate the weights are those it begins with
+    second = replace(config, **plan, language_model="", rate=0.0)
     train(second)
     before, after = weights(first.out), weights(second.out)
     assert before.keys() == after.keys()
-    moved = [
-        name for name in before if "running" not in name and "batches" not in name
-    ]  # a batch norm counts on
+    # a batch norm counts on
+    moved = [name for name in before if "running" not in name and "batches" not in name]
     assert all(torch.equal(before[name], after[name]) for name in moved)
     with pytest.raises(SettingsError, match="one of them"):
         replace(second, language_model="tiny")

@@ -94,9 +94,8 @@ def test_a_benchmark_s_file_becomes_a_trained_and_scored_model(
 ) -> None:
     card = train(replace(config, steps=60, clip=1.0, graph_text=False))
     assert card["questions"] == {"train": 20, "validation": 4, "test": 0}
-    assert (
-        card["scores"]["accuracy"]["mean"] == 1.0
-    )  # the graph's token tells which it is, and so do the arguments
+    # the graph's token tells which it is, and so do the arguments
+    assert card["scores"]["accuracy"]["mean"] == 1.0
     assert (
         json.loads((config.out / "test/summary.json").read_text())["scores"]
         == card["scores"]

@@ -199,9 +199,8 @@ def test_an_adapter_is_trained_alone_and_merged(
     changed = {name for name in base if not torch.equal(base[name], tuned[name])}
     assert base.keys() == tuned.keys()
     assert changed
-    assert all(
-        ".q" in name or ".v" in name for name in changed
-    )  # peft adapts queries and values
+    # peft adapts queries and values
+    assert all(".q" in name or ".v" in name for name in changed)
     trained = load_file(tmp_path / "lora" / "training.safetensors")
     assert all("lora_" in name for name in trained if name.startswith("weight:"))
 

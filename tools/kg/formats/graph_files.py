@@ -34,9 +34,8 @@ _EQUIVALENCE = (
     "equivalence"  # edges that an export of ours has, and that a graph works out itself
 )
 _RELATED = "is related to"
-_OWN_KEYS = frozenset(
-    ("node-documents",)
-)  # what an export of ours counts, and says nothing about the world
+# what an export of ours counts, and says nothing about the world
+_OWN_KEYS = frozenset(("node-documents",))
 
 
 @dataclass(slots=True)
@@ -163,9 +162,8 @@ def read_node_link(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
         found = parse_line(text)
     except ValueError as error:
         raise IngestError(f"{path}: {error}") from error
-    if isinstance(found, dict) and isinstance(
-        found.get("elements"), dict
-    ):  # Cytoscape's
+    # Cytoscape's
+    if isinstance(found, dict) and isinstance(found.get("elements"), dict):
         found = found["elements"]
     if not isinstance(found, dict) or not isinstance(found.get("nodes"), list):
         raise IngestError(

@@ -461,11 +461,12 @@ def _head(phrase: NounPhrase, topic: Topic) -> tuple[str, str, tuple[Fact, ...]]
         )
     if not topic.label or phrase.inner:
         return phrase.text, "", ()
+    # "the film"
     return (
         own,
         "" if phrase.opener in _GENERIC and phrase.words == 1 else phrase.text,
         (),
-    )  # "the film"
+    )
 
 
 def facts_about(

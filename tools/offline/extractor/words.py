@@ -160,11 +160,12 @@ def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
     """Return tokens with verbs that only their surroundings give away: "The film reunites Nolan with ..."."""
     for at in range(1, len(tokens) - 1):
         token, before, after = tokens[at], tokens[at - 1].tag, tokens[at + 1]
+        # "and flows into"
         leads = (
             after.low in _AFTER_VERBS
             and before == "c"
             and english.is_third_person(token.low)
-        )  # "and flows into"
+        )
         if (
             token.tag == "N"
             and token.text.endswith("s")

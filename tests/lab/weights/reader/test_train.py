@@ -216,9 +216,8 @@ def test_training_goes_on_from_the_reader_that_it_is_given(data: Path) -> None:
     train(replace(_config(data, rate=0.0), out=start))
     train(_config(data, start_from=start, seed=1, rate=0.0))
     first, last = load_file(start), load_file(_config(data).out)
-    assert all(
-        (first[name] == last[name]).all() for name in first
-    )  # a zero may lose its sign
+    # a zero may lose its sign
+    assert all((first[name] == last[name]).all() for name in first)
 
 
 def _rows() -> list[Row]:
@@ -308,9 +307,8 @@ def test_passages_that_look_right_and_hold_no_answer_are_wrong_examples() -> Non
     assert found.text in {f"{_person(town)}. {_text(town)}" for town in TOWNS[1:]}
     assert hard_negatives([example], texts, [], 0.0, 0) == []
     assert hard_negatives([replace(example, spans=())], texts, [], 1.0, 0) == []
-    assert (
-        hard_negatives([example], texts[:1], [], 1.0, 0) == []
-    )  # its own passage is not wrong
+    # its own passage is not wrong
+    assert hard_negatives([example], texts[:1], [], 1.0, 0) == []
 
 
 @pytest.mark.parametrize(
@@ -343,9 +341,8 @@ def test_a_window_of_a_long_text_holds_the_answer_at_its_place_in_the_row() -> N
             152,
         ]
         starts.add(row.text[0])
-    assert starts == set(
-        range(133, 151)
-    )  # from the window that ends with the answer to the one that begins with it
+    # from the window that ends with the answer to the one that begins with it
+    assert starts == set(range(133, 151))
 
 
 def test_a_text_without_the_answer_points_at_the_first_place() -> None:

@@ -271,9 +271,8 @@ def test_a_verdict_is_that_of_the_surest_passage_and_cites_the_sentence_that_dec
     )
     assert answer.text == "yes"
     assert answer.confidence is not None
-    assert (
-        answer.confidence > 0.9
-    )  # a verdict that the reader takes for likely is right oftener than it says
+    # a verdict that the reader takes for likely is right oftener than it says
+    assert answer.confidence > 0.9
     assert [one.quote for one in answer.citations] == [
         "Alexander Graham Bell was born in Edinburgh."
     ]

@@ -184,10 +184,11 @@ def test_a_plural_asks_for_all_that_two_have_in_common() -> None:
 
 
 def test_where_two_texts_answer_nothing_alike_there_is_nothing_in_common() -> None:
+    # a nationality is no profession
     sailor = (
         "Ben Birch",
         "Ben Birch was an American sailor.",
-    )  # a nationality is no profession
+    )
     assert (
         shared(
             "What profession do Ada Alder and Ben Birch have in common?", ALDER, sailor

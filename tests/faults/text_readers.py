@@ -594,6 +594,7 @@ OWN_TEXTS = {
     "tools.chat.http": "bytes of a server, read line by line",
     "tools.index.identity": "ids that this package wrote",
     "tools.index.snapshot": "names of files",
+    "tools.index.records": "places of records, which this package wrote",
     "tools.kg.equivalence": "names of entities, which are short",
     "tools.subgraph.scorers.graph_vectors": "paths that this package wrote",
     "tools.structure.triple_model": "the options behind a model's name, which the user writes",

@@ -62,7 +62,7 @@ async def test_an_asynchronous_call_goes_through_few_layers_from_the_node_to_the
     await agent.ainvoke({"question": "Where was Alexander Graham Bell born?"})
     assert stacks[-1] == [
         "ras_agent.graphs.node",
-        "ras_agent.tools.plan.llm",
+        "ras_agent.tools.plan.chat_planner",
         "ras_agent.tools.chat.dialogue",
         *HTTP,
     ]

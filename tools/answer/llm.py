@@ -156,7 +156,7 @@ class LLMAnswerer:
         layout shows nothing of it, unless `asks_anyway`.
         Raises ModelCallError if the call fails, BudgetExceeded if the budget forbids it.
         """
-        return converse(self._chat, self._dialogue(question, graph, passages, steps))
+        return converse(self._chat, self.dialogue(question, graph, passages, steps))
 
     async def aanswer(
         self,
@@ -167,10 +167,10 @@ class LLMAnswerer:
     ) -> Answer:
         """Do the same as `answer`, for coroutines."""
         return await aconverse(
-            self._chat, self._dialogue(question, graph, passages, steps)
+            self._chat, self.dialogue(question, graph, passages, steps)
         )
 
-    def _dialogue(
+    def dialogue(
         self,
         question: str,
         graph: QuestionGraph,

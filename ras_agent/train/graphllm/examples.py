@@ -139,7 +139,7 @@ class ExampleMaker:
         else:
             passages = passages_found(steps)
             request = _first(
-                self._answerer._dialogue(sample.question, graph, passages, steps)
+                self._answerer.dialogue(sample.question, graph, passages, steps)
             )
         reply = sample.target
         if sample.kind == "answer" and self._cites and steps:

@@ -135,7 +135,7 @@ def test_worked_examples_have_the_layout_of_the_question(
 ) -> None:
     answerer = LLMAnswerer(scripted_model(), style=style, layout=layout, few_shot=True)
     _, *examples, question = next(
-        answerer._dialogue(QUESTION, GRAPH, PASSAGES, STEPS)
+        answerer.dialogue(QUESTION, GRAPH, PASSAGES, STEPS)
     ).turns
     shown = [turn.text for turn in (*examples[::2], question)]
     assert len(shown) > 1
@@ -161,7 +161,7 @@ def test_worked_examples_have_the_form_of_their_style(
     scripted_model: Any, style: Any, layout: Any
 ) -> None:
     answerer = LLMAnswerer(scripted_model(), style=style, layout=layout, few_shot=True)
-    turns = next(answerer._dialogue(QUESTION, GRAPH, PASSAGES, STEPS)).turns
+    turns = next(answerer.dialogue(QUESTION, GRAPH, PASSAGES, STEPS)).turns
     examples = list(zip(turns[1:-1:2], turns[2:-1:2], strict=True))
     assert examples
     for asked, example in examples:
@@ -605,9 +605,7 @@ def test_hostile_evidence_cannot_leave_its_fence_nor_forge_numbers(
     fact = Triple(text, text, text, (Source("p1"),))
     passage = Passage("p1", text, text)
     request = next(
-        LLMAnswerer(Words(""))._dialogue(
-            question, QuestionGraph((fact,)), [passage], ()
-        )
+        LLMAnswerer(Words("")).dialogue(question, QuestionGraph((fact,)), [passage], ())
     )
     turn = request.turns[-1].text
     assert [

@@ -51,7 +51,7 @@ def folder(graph_llm: Callable[..., Any], tmp_path: Path) -> Path:
 
 
 def _asked(role: Any, *given: Any) -> Request:
-    return next(role._dialogue(QUESTION, *given))
+    return next(role.dialogue(QUESTION, *given))
 
 
 def test_the_graph_of_a_request_has_the_facts_of_each_search_behind_the_given_ones() -> (

@@ -332,7 +332,7 @@ def test_planner_and_answerer_ask_with_the_prompts_and_graphs_of_the_training(
         if sample.kind == "plan":
             dialogue = planner.dialogue(sample.question, graph, steps)
         else:
-            dialogue = answerer._dialogue(sample.question, graph, passages, steps)
+            dialogue = answerer.dialogue(sample.question, graph, passages, steps)
         request = next(dialogue)
         example = maker.example(sample)
         assert request.turns == example.turns

@@ -1,7 +1,8 @@
 """Coverage of the 95 % intervals of means and of paired differences, by simulation: `python -m lab.intervals`.
 
-Populations whose mean is known are drawn by lot: one kind to choose a method by, another kind to report on. Scores are
-drawn from each, and it is counted how often an interval holds the mean.
+Populations whose mean is known are drawn by lot: one kind to choose a method by, another kind to report on, and a third
+that was written down before any interval of it was seen. Scores are drawn from each, and it is counted how often an
+interval holds the mean.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from ras_agent.eval.significance import mean_interval, paired_interval
 QUESTIONS = (6, 10, 40, 150)
 POPULATIONS = 30
 _DRAWN = 500  # by a bootstrap
+_QUESTIONS = 100_000  # of a blind population, which they are
+_BLIND_SEED = 20_261_129
 _SCORES = np.array([0, 0.2, 0.25, 0.33, 0.4, 0.5, 0.57, 0.67, 0.75, 0.8, 0.86, 1.0])
 
 Interval = Callable[[Doubles], tuple[float, float]]
@@ -44,6 +47,60 @@ def reported_on(rng: np.random.Generator) -> Population:
     right = rng.uniform()
     shares[[0, -1]] += (1 - partly) * np.array([1 - right, right])
     return scores, shares
+
+
+def token_f1(easy: Doubles, rng: np.random.Generator) -> Doubles:
+    """Return the token F1 of an answer to each question: words of it, words of the gold answer, words that both have."""
+    gold = rng.integers(1, rng.integers(2, 8), len(easy))
+    extra = rng.geometric(rng.uniform(0.2, 0.9), len(easy)) - 1
+    shared = rng.binomial(gold, easy)
+    return 2 * shared / (shared + extra + gold)
+
+
+def recall_of_few(easy: Doubles, rng: np.random.Generator) -> Doubles:
+    """Return the recall of two to four supporting passages, each of which is found as easily as its question is."""
+    supporting = rng.integers(2, 5, len(easy))
+    return np.asarray(rng.binomial(supporting, easy) / supporting)
+
+
+def reciprocal_rank(easy: Doubles, rng: np.random.Generator) -> Doubles:
+    """Return the reciprocal rank of the first right passage, 0 below the tenth."""
+    rank = rng.geometric(np.clip(easy, 0.02, 1.0))
+    return np.where(rank <= 10, 1 / rank, 0.0)
+
+
+def grade(easy: Doubles, rng: np.random.Generator) -> Doubles:
+    """Return a judge's grade of four quarters, which is off by a quarter as often as not."""
+    off = rng.integers(-1, 2, len(easy))
+    return np.clip(np.rint(4 * easy) + off, 0, 4) / 4
+
+
+def right_or_wrong(easy: Doubles, rng: np.random.Generator) -> Doubles:
+    return (rng.uniform(size=len(easy)) < easy).astype(np.float64)
+
+
+BLIND = (token_f1, recall_of_few, reciprocal_rank, grade, right_or_wrong)
+
+
+def blind(kind: int, rng: np.random.Generator) -> tuple[Population, Population]:
+    """Return the scores of a system, and its differences to a second one, over questions that are hard for both."""
+    score = BLIND[kind % len(BLIND)]
+    mean = rng.uniform(0.05, 0.95)
+    narrow = rng.uniform(0.5, 6)
+    shared = rng.beta(mean * narrow, (1 - mean) * narrow, _QUESTIONS)
+    own = rng.beta(mean * narrow, (1 - mean) * narrow, _QUESTIONS)
+    alike = rng.uniform(0.2, 0.95)
+    second = np.where(rng.uniform(size=_QUESTIONS) < alike, shared, own)
+    state = rng.bit_generator.state
+    scores = score(shared, rng)
+    if rng.uniform() < 0.5:  # both systems are as lucky where a question is as easy
+        rng.bit_generator.state = state
+    return _counted(scores), _counted(scores - score(second, rng))
+
+
+def _counted(values: Doubles) -> Population:
+    distinct, counts = np.unique(np.round(values, 6), return_counts=True)
+    return distinct, counts / len(values)
 
 
 def difference_of(
@@ -105,32 +162,45 @@ def main() -> None:
         default=1000,
         help="samples of each population and number of questions",
     )
-    times = parser.parse_args().times
-    rng = np.random.default_rng(0)
-    bootstrap = percentile_bootstrap(rng)
+    parser.add_argument("--blind", action="store_true", help="only the third kind")
+    arguments = parser.parse_args()
     print(f"| populations | interval | {' | '.join(f'n {n}' for n in QUESTIONS)} |")
     print("| --- | --- |" + " ---: |" * len(QUESTIONS))
-    for draw in (chosen_by, reported_on):
-        means = [draw(rng) for _ in range(POPULATIONS)]
-        differences = [
-            difference_of(draw(rng), draw(rng), rng) for _ in range(POPULATIONS)
-        ]
-        for figure, populations, own in (
-            ("mean", means, own_mean),
-            ("difference", differences, own_difference),
-        ):
-            for name, interval in (("bootstrap", bootstrap), ("ours", own)):
-                cells = []
-                for n in QUESTIONS:
-                    held = [
-                        coverage(one, n, interval, times, rng) for one in populations
-                    ]
-                    low, high = np.percentile(held, [5, 95])
-                    cells.append(f"{np.mean(held):.1f} ({low:.1f} to {high:.1f})")
-                print(
-                    f"| {draw.__name__}, {figure} | {name} | {' | '.join(cells)} |",
-                    flush=True,
-                )
+    rng = np.random.default_rng(0)
+    if not arguments.blind:
+        for draw in (chosen_by, reported_on):
+            means = [draw(rng) for _ in range(POPULATIONS)]
+            differences = [
+                difference_of(draw(rng), draw(rng), rng) for _ in range(POPULATIONS)
+            ]
+            _print_rows(draw.__name__, means, differences, arguments.times, rng)
+    rng = np.random.default_rng(_BLIND_SEED)
+    drawn = [blind(kind, rng) for kind in range(POPULATIONS)]
+    means = [scores for scores, _ in drawn]
+    differences = [apart for _, apart in drawn]
+    _print_rows("blind", means, differences, arguments.times, rng)
+
+
+def _print_rows(
+    kind: str,
+    means: list[Population],
+    differences: list[Population],
+    times: int,
+    rng: np.random.Generator,
+) -> None:
+    """Print the rows of one kind of population: of both figures, by both intervals."""
+    bootstrap = percentile_bootstrap(rng)
+    for figure, populations, own in (
+        ("mean", means, own_mean),
+        ("difference", differences, own_difference),
+    ):
+        for name, interval in (("bootstrap", bootstrap), ("ours", own)):
+            cells = []
+            for n in QUESTIONS:
+                held = [coverage(one, n, interval, times, rng) for one in populations]
+                low, high = np.percentile(held, [5, 95])
+                cells.append(f"{np.mean(held):.1f} ({low:.1f} to {high:.1f})")
+            print(f"| {kind}, {figure} | {name} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

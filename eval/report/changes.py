@@ -1,7 +1,8 @@
 """What changed between two runs of the same questions: at which step of each question they first part.
 
 A question is followed hop by hop: the plan, what the search found, the facts that were read; at its end the answer.
-What comes after the first difference follows from it, and is not compared. Where a run has no trace of a question, both
+What comes after the first difference follows from it, and is not compared, but for whether the answer turned right or
+wrong: such questions stand first. Where a run has no trace of a question, both
 are compared by what was found and answered alone.
 """
 
@@ -15,16 +16,23 @@ from typing import Any, Literal, NamedTuple
 from ras_agent.eval.report.figures import Run, Versus, comparisons
 from ras_agent.eval.report.markdown import difference_text, markdown_table
 from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.verdicts import deciding_metric, verdict
 from ras_agent.records import JSON
 
 StepName = Literal["plan", "hits", "facts", "answer"]
 STEPS: tuple[StepName, ...] = ("plan", "hits", "facts", "answer")
+Turned = Literal["wrong", "right", ""]
+_ORDER: tuple[Turned, ...] = ("wrong", "right", "")
 _SHOWN = 3  # hits or facts of one side of a difference
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """First difference of a question's two runs. hop: 0 where a trace is missing. there, here: what each run has."""
+    """First difference of a question's two runs.
+
+    hop: 0 where a trace is missing. there, here: the text of each run at this step. turned: "wrong" or "right" where
+    the later answer is so and the earlier is not. answers: those of both runs.
+    """
 
     id: str
     question: str
@@ -32,13 +40,16 @@ class Change:
     hop: int
     there: str
     here: str
+    turned: Turned = ""
+    answers: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
     """Differences of a run to another.
 
-    equal: questions alike at each step. only_there, only_here: not in the other, or there with another text.
+    changed: those whose answer turned wrong first, then those that turned right. equal: questions alike at each step.
+    only_there, only_here: not in the other, or there with another text. metric: it decides whether an answer is right.
     """
 
     there: str
@@ -48,6 +59,11 @@ class Changes:
     only_there: int
     only_here: int
     differences: tuple[Versus, ...]
+    metric: str = ""
+
+    def turned(self, to: Turned) -> int:
+        """Count the answers that turned right or wrong."""
+        return sum(change.turned == to for change in self.changed)
 
     @property
     def any(self) -> bool:
@@ -64,15 +80,25 @@ class _Moment(NamedTuple):
     texts: Mapping[str, str]
 
 
-def changes(before: Run, after: Run, metrics: Sequence[str]) -> Changes:
-    """Compare two runs question by question; metrics: whose paired differences are told."""
+def changes(
+    before: Run, after: Run, metrics: Sequence[str], metric: str = ""
+) -> Changes:
+    """Compare two runs question by question.
+
+    metrics: whose paired differences are told. metric: decides whether an answer is right; if empty, one of `metrics`.
+    """
+    metric = metric or deciding_metric(metrics)
     old = before.by_id
     new = after.by_id
     pairs = []
     for name in old:
         if name in new and old[name].question == new[name].question:
             pairs.append((old[name], new[name]))
-    changed = [change for pair in pairs if (change := change_of(*pair))]
+    changed = []
+    for pair in pairs:
+        if change := change_of(*pair):
+            changed.append(replace(change, turned=_turned(*pair, metric)))
+    changed.sort(key=lambda change: _ORDER.index(change.turned))
     asked = {old_result.id for old_result, _ in pairs}
     both = []
     for run in (before, after):
@@ -87,7 +113,20 @@ def changes(before: Run, after: Run, metrics: Sequence[str]) -> Changes:
         len(old) - len(pairs),
         len(new) - len(pairs),
         tuple(comparisons(both, metrics)),
+        metric,
     )
+
+
+def _turned(before: Result, after: Result, metric: str) -> Turned:
+    if not metric:
+        return ""
+    was_right = verdict(before, metric) == "right"
+    is_right = verdict(after, metric) == "right"
+    if was_right == is_right:
+        return ""
+    if is_right:
+        return "right"
+    return "wrong"
 
 
 def change_of(before: Result, after: Result) -> Change | None:
@@ -104,7 +143,13 @@ def change_of(before: Result, after: Result) -> Change | None:
             there = _told(old, new, moment.step)
             here = _told(new, old, moment.step)
             return Change(
-                before.id, before.question, moment.step, moment.hop, there, here
+                id=before.id,
+                question=before.question,
+                step=moment.step,
+                hop=moment.hop,
+                there=there,
+                here=here,
+                answers=(_answer(before), _answer(after)),
             )
     return None
 
@@ -118,7 +163,8 @@ def changes_markdown(found: Changes, *, most: int = 0) -> str:
     only = ((found.only_there, found.there), (found.only_here, found.here))
     apart = "".join(f"; {count} only in {name}" for count, name in only if count)
     parts = [
-        f"{len(found.changed)} of {asked} questions changed from {found.there} to {found.here}{apart}",
+        f"{len(found.changed)} of {asked} questions changed from {found.there} to {found.here}{apart}"
+        f"{_turns(found)}",
         markdown_table(["first change", "questions"], counts),
     ]
     if rows := [
@@ -144,19 +190,35 @@ def changes_markdown(found: Changes, *, most: int = 0) -> str:
             )
         )
     shown = found.changed[: most or None]
-    parts += [
-        f"{one.id}: {_place(one)}\n    {found.there}: {one.there}\n    {found.here}: {one.here}"
-        for one in shown
-    ]
+    parts += [_shown(one, found) for one in shown]
     if left := len(found.changed) - len(shown):
         parts.append(f"{left} more")
     return "\n\n".join(parts) + "\n"
 
 
-def _place(change: Change) -> str:
+def _turns(found: Changes) -> str:
+    """Return how many answers turned wrong and right; "" if no metric can tell."""
+    if not (found.changed and found.metric):
+        return ""
+    wrong = found.turned("wrong")
+    right = found.turned("right")
+    return f"; {wrong} turned wrong and {right} right, by {found.metric}"
+
+
+def _shown(change: Change, found: Changes) -> str:
+    """Return the lines of a change: where it is, and both sides of it."""
+    place = change.step
     if change.hop:
-        return f"{change.step}, hop {change.hop}"
-    return change.step
+        place = f"{place}, hop {change.hop}"
+    if change.turned:
+        place = f"turned {change.turned}; {place}"
+    lines = [f"{change.id}: {place}"]
+    lines.append(f"    {found.there}: {change.there}")
+    lines.append(f"    {found.here}: {change.here}")
+    if change.turned and change.step != "answer":
+        there, here = change.answers
+        lines.append(f"    answers: {there} → {here}")
+    return "\n".join(lines)
 
 
 def _moments(result: Result, traced: bool) -> Iterator[_Moment]:
@@ -192,13 +254,18 @@ def _moments(result: Result, traced: bool) -> Iterator[_Moment]:
             tuple(result.retrieved),
             {name: name for name in result.retrieved},
         )
-    wrong = ""
-    if result.error:
-        wrong = f"error: {result.error.get('message', '')}"
-    answer = wrong or ("abstained" if result.abstained else result.answer)
+    answer = _answer(result)
     yield _Moment(
         "answer", max(steps, default=0), (answer, result.abstained), {answer: answer}
     )
+
+
+def _answer(result: Result) -> str:
+    if result.error:
+        return f"error: {result.error.get('message', '')}"
+    if result.abstained:
+        return "abstained"
+    return result.answer
 
 
 def _told(moment: _Moment | None, other: _Moment | None, step: StepName) -> str:

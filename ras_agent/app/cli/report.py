@@ -127,6 +127,12 @@ class DiffOptions(Options):
     most: Annotated[
         int, typer.Option(min=0, help="Most questions that are listed; 0 for all.")
     ] = 20
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="The metric that decides right or wrong; if not set, em if there is one."
+        ),
+    ] = None
     as_json: AsJSON = False
     exit_code: Annotated[
         bool,
@@ -140,6 +146,7 @@ def diff(options: DiffOptions) -> None:
     """Say which questions changed between two runs, and at which step first.
 
     A step is the plan of a hop, its hits, its facts, or the answer.
+    Answers that turned wrong or right stand first.
     """
     import json
     from dataclasses import asdict
@@ -149,7 +156,11 @@ def diff(options: DiffOptions) -> None:
     from ras_agent.eval.report.figures import metric_names
 
     before, after = load_runs([options.before, options.after])
-    found = changes(before, after, metric_names([before, after]))
+    metrics = metric_names([before, after])
+    metric = options.metric or ""
+    if metric and metric not in metrics:
+        raise UnknownName("metric", metric, metrics)
+    found = changes(before, after, metrics, metric)
     typer.echo(
         json.dumps(asdict(found))
         if options.as_json

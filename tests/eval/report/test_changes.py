@@ -203,7 +203,8 @@ def test_changes_are_counted_listed_and_compared_in_pairs() -> None:
         True,
     )
     assert changes_markdown(found).splitlines() == [
-        "1 of 2 questions changed from old to new; 1 only in old; 1 only in new",
+        "1 of 2 questions changed from old to new; 1 only in old; 1 only in new; "
+        "0 turned wrong and 1 right, by em",
         "",
         "| first change | questions |",
         "| --- | ---: |",
@@ -216,10 +217,31 @@ def test_changes_are_counted_listed_and_compared_in_pairs() -> None:
         "| --- | ---: | ---: | ---: | ---: |",
         "| em | +50.0 (-100.0 to +100.0) | 1.0000 | 1.0000 | 2 |",
         "",
-        "b: answer",
+        "b: turned right; answer",
         "    old: wrong",
         "    new: right",
     ]
+
+
+def test_answers_that_turned_wrong_or_right_stand_first() -> None:
+    old = _run("old", same="x", gain="x", loss="right", held="right", kept="right")
+    new = _run("new", same="y", gain="right", loss="y", held="right", kept="right")
+    later = replace(new.results[-1], retrieved=("z",))
+    found = changes(old, replace(new, results=(*new.results[:-1], later)), ["em"])
+    assert [(one.id, one.turned) for one in found.changed] == [
+        ("loss", "wrong"),
+        ("gain", "right"),
+        ("same", ""),
+        ("kept", ""),
+    ]
+    early = replace(new.results[2], retrieved=("z",))
+    (change,) = changes(old, replace(new, results=(early,)), ["em"]).changed
+    assert change.answers == ("right", "y")
+    assert "    answers: right → y" in changes_markdown(
+        changes(old, replace(new, results=(early,)), ["em"])
+    )
+    # no metric, no verdict
+    assert {one.turned for one in changes(old, new, []).changed} == {""}
 
 
 def test_equal_runs_have_no_changes_and_a_list_is_cut_short() -> None:

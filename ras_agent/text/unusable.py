@@ -44,6 +44,12 @@ _REFUSALS = (
     r"(?:آسف|عذرا|أعتذر)[^\n]{0,60}?(?:لا يمكنني|لا أستطيع)",
 )
 _REFUSES = re.compile("|".join(_REFUSALS))
+# sentences in which a model speaks of itself, also where a refusal is spread over several of them
+_OF_ITSELF = re.compile(
+    r"(?:i(?:['’]?m| am) sorry|sorry(?=[,.!;])|i apologi[sz]e|as an ai|unfortunately, i"
+    rf"|i {_CANNOT}|i do(?: not|n['’]t) know)\b",
+    re.IGNORECASE,
+)
 _OPENING = re.compile(r"\W*")
 # an abstention in words, as models write it; a title such as "I Don't Know" has other capitals
 _NO_EVIDENCE = r"(?:evidence|passages?|facts?|documents?|context|texts?|information)"
@@ -70,6 +76,15 @@ def refuses(text: str) -> bool:
     opening = _OPENING.sub("", text, count=1)
     begun = opening[:1].lower() + opening[1:]
     return _REFUSES.match(begun) is not None
+
+
+def speaks_of_itself(sentence: str) -> bool:
+    """Tell whether a sentence is a model's apology or refusal, and so states nothing of the world.
+
+    >>> speaks_of_itself("I'm sorry."), speaks_of_itself("The Loire is 1,006 km long.")
+    (True, False)
+    """
+    return _OF_ITSELF.match(sentence) is not None or refuses(sentence)
 
 
 def abstains_in_words(text: str) -> bool:

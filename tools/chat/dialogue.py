@@ -13,11 +13,12 @@ from contextvars import copy_context
 from dataclasses import replace
 from typing import TypeVar
 
-from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
+from ras_agent.errors import BudgetExceeded, ModelCallError, ParseError, PromptTooLong
 from ras_agent.prompts import Prompt, Turn
 from ras_agent.text.tokens import cut_to_tokens
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat
+from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.thoughts import (
     has_unmarked_thoughts,
     is_thinking,
@@ -104,6 +105,24 @@ def repair(
         fields["problem"] = problem
     turns = (*request.turns, Turn("assistant", shown), *prompt.fill(**fields))
     return replace(request, turns=turns, on_text=None, tools=(), varied=True)
+
+
+def parsed_twice(
+    asked: tuple[Request, Reply], parse: Callable[[str], P], prompt: Prompt, form: str
+) -> Dialogue[P]:
+    """Return the parsed reply, or that to a second request where `parse` raises ParseError for the first.
+
+    asked: the first request and its reply. prompt: asks again. form: an example of a readable reply.
+    """
+    request, reply = asked
+    try:
+        return parse(reply.text)
+    except ParseError as error:
+        reply = yield repair(request, reply, prompt, str(error), form)
+    try:
+        return parse(reply.text)
+    except ParseError as error:
+        raise ParseError(nothing_in(reply.text, str(error))) from error
 
 
 def converse(chat: Chat, dialogue: Dialogue[T]) -> T:

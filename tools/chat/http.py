@@ -243,7 +243,7 @@ class Endpoint:
                 data=data,
                 headers=self._headers,
                 proxy=self._proxy,
-                ssl=_tls() if url.startswith("https") else True,
+                ssl=trusted() if url.startswith("https") else True,
                 timeout=aiohttp.ClientTimeout(total=seconds),
                 allow_redirects=False,
             ) as response:
@@ -411,8 +411,8 @@ async def _open_session(
 
 
 @cache
-def _tls() -> ssl.SSLContext:
-    """Return who is trusted: what SSL_CERT_FILE or SSL_CERT_DIR name, else the system's certificates and Mozilla's."""
+def trusted() -> ssl.SSLContext:
+    """Return the certificates that are trusted: those of SSL_CERT_FILE or SSL_CERT_DIR, else the system's and Mozilla's."""
     context = ssl.create_default_context()
     if not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
         import certifi

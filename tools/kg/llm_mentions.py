@@ -12,8 +12,7 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.tokens import cut_to_tokens
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, converse, fitted, repair
-from ras_agent.tools.chat.endings import nothing_in
+from ras_agent.tools.chat.dialogue import Dialogue, converse, fitted, parsed_twice
 from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import estimate_turns
 
@@ -55,20 +54,14 @@ class LLMMentions:
                 )
             )
 
-        request, reply = yield from fitted(self._chat, MOST_TOKENS, render)
-        names = listed_names(reply.text, question)
-        if names is None:
-            reply = yield repair(
-                request,
-                reply,
-                self._repair,
-                "it lists nothing that occurs in the question",
-                _FORM,
-            )
-            names = listed_names(reply.text, question)
-        if names is None:
-            raise ParseError(nothing_in(reply.text, "no names"))
-        return names
+        def parse(text: str) -> list[str]:
+            names = listed_names(text, question)
+            if names is None:
+                raise ParseError("no names that occur in the question were found")
+            return names
+
+        asked = yield from fitted(self._chat, MOST_TOKENS, render)
+        return (yield from parsed_twice(asked, parse, self._repair, _FORM))
 
 
 def listed_names(reply: str, question: str) -> list[str] | None:

@@ -12,8 +12,13 @@ from ras_agent.records import Exchange
 from ras_agent.text.loose_json import first_text, is_json, json_objects
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair
-from ras_agent.tools.chat.endings import nothing_in
+from ras_agent.tools.chat.dialogue import (
+    Dialogue,
+    aconverse,
+    converse,
+    fitted,
+    parsed_twice,
+)
 from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.grammar import first_question
@@ -80,16 +85,14 @@ class LLMRewriter:
                 del turns[0]
             return Request(prompt(turns))
 
-        request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
-        standalone = question_in(reply.text, question)
-        if not standalone:
-            reply = yield repair(
-                request, reply, self._repair, "it is no question", _FORM
-            )
-            standalone = question_in(reply.text, question)
-        if not standalone:
-            raise ParseError(nothing_in(reply.text, "no question"))
-        return standalone
+        def parse(text: str) -> str:
+            standalone = question_in(text, question)
+            if not standalone:
+                raise ParseError("no question was found")
+            return standalone
+
+        asked = yield from fitted(self._chat, MAX_TOKENS, render)
+        return (yield from parsed_twice(asked, parse, self._repair, _FORM))
 
 
 def llm_rewriter(model: object, options: RoleOptions) -> LLMRewriter:

@@ -15,10 +15,16 @@ from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.loose_json import first_text, is_json, json_objects
 from ras_agent.text.sentences import sentence_spans
+from ras_agent.text.unusable import speaks_of_itself
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair
-from ras_agent.tools.chat.endings import nothing_in
+from ras_agent.tools.chat.dialogue import (
+    Dialogue,
+    aconverse,
+    converse,
+    fitted,
+    parsed_twice,
+)
 from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.roles import RoleOptions
@@ -34,11 +40,6 @@ _LABEL = re.compile(
 _CHATTER = re.compile(
     r"\A\s*+(?:(?:sure|certainly|of course|okay|ok|great|alright|absolutely)(?:[!,.]\s*+|\s++(?=here)))?+"
     r"(?:(?:here(?:['’]s| is| are)|the next sentence)\b[^\n:]{0,80}+:)?+",
-    re.IGNORECASE,
-)
-_REFUSES = re.compile(
-    r"(?:i['’]?m sorry|i am sorry|sorry(?=[,.!;])|i apologi[sz]e|as an ai|unfortunately, i"
-    r"|i (?:cannot|can['’]?t|can not|could ?n[o'’]t|am unable|am not able|do not know|don['’]t know))\b",
     re.IGNORECASE,
 )
 _KEYS = ("sentence", "next_sentence", "thought", "response", "text")
@@ -111,17 +112,16 @@ class LLMReasoner:
             )
             return Request(prompt(evidence.passages))
 
-        request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
+        asked = yield from fitted(self._chat, MAX_TOKENS, render)
         evidence.note(self._chat.sizes.window)
-        sentence = first_new_sentence(reply.text, thoughts)
-        if not sentence:
-            reply = yield repair(
-                request, reply, self._repair, "it holds no new sentence", _FORM
-            )
-            sentence = first_new_sentence(reply.text, thoughts)
-        if not sentence:
-            raise ParseError(nothing_in(reply.text, "no new sentence"))
-        return sentence
+
+        def parse(text: str) -> str:
+            sentence = first_new_sentence(text, thoughts)
+            if not sentence:
+                raise ParseError("no new sentence was found")
+            return sentence
+
+        return (yield from parsed_twice(asked, parse, self._repair, _FORM))
 
 
 def llm_reasoner(model: object, options: RoleOptions) -> LLMReasoner:
@@ -151,7 +151,7 @@ def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
         # a no-break space stays: it is what keeps a passage's "answer is" from ending the chain (ras_agent.marks)
         spaced = re.sub(r"[ \t\n\r\f\v]+", " ", text[start:end])
         sentence = _LABEL.sub("", spaced.strip(_WRAPPING)).strip(_WRAPPING)
-        if _REFUSES.match(sentence) or canonical_key(sentence) in known:
+        if speaks_of_itself(sentence) or canonical_key(sentence) in known:
             continue
         if any(map(str.isalpha, sentence)):
             return sentence

@@ -10,9 +10,10 @@ from http.client import HTTPException, HTTPResponse
 from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit, urlunsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from ras_agent.errors import SearchError, SettingsError
+from ras_agent.tools.chat.http import trusted
 
 PATIENCE = 30.0
 """How many seconds one query may take."""
@@ -73,9 +74,8 @@ def post(
     address: RemoteAddress, body: bytes, headers: Mapping[str, str], url: str = ""
 ) -> Any:
     """Post a body and return the JSON that comes back. Raises SearchError, which names the address and a remedy."""
-    # http and https alone
     request = Request(url or address.url, body, {**address.headers, **headers})
-    opener = build_opener(_NoRedirects)
+    opener = build_opener(_NoRedirects, HTTPSHandler(context=trusted()))
     where = address.shown
     try:
         with opener.open(request, timeout=PATIENCE) as response:

@@ -17,9 +17,9 @@ from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import FUNCTION_WORDS
-from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat
-from ras_agent.tools.chat.dialogue import Dialogue, P, aconverse, repair
+from ras_agent.tools.chat.dialogue import Dialogue, P, aconverse, parsed_twice
 from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.train.subq.label import as_subquery
 
@@ -103,12 +103,9 @@ class Decomposer:
     def _dialogue(
         self, request: Request, parse: Callable[[str], P], form: str
     ) -> Dialogue[P]:
-        reply: Reply = yield request
-        try:
-            return parse(reply.text)
-        except ParseError as error:
-            reply = yield repair(request, reply, self._repair, str(error), form)
-        return parse(reply.text)
+        reply = yield request
+        asked = (request, reply)
+        return (yield from parsed_twice(asked, parse, self._repair, form))
 
 
 def read_numbers(reply: str, count: int) -> tuple[int, ...]:

@@ -65,7 +65,7 @@ def inspect_solver(task: Task, settings: Settings, model: Any = None) -> Any:
     """Return the agent that `settings` describe as a solver, which leaves its trace in the sample's store."""
     parts = _inspect()
     questions = {question.id: question for question in task.questions}
-    inputs = partial(agent_inputs, task, settings.graph)
+    inputs = partial(agent_inputs, task, settings.loop)
 
     def build() -> Any:
         llm: Any = model or _bridged_model()
@@ -74,12 +74,12 @@ def inspect_solver(task: Task, settings: Settings, model: Any = None) -> Any:
             "settings": settings,
             "task": task.instruction_text,
         }
-        agent = create_agent(settings.graph, llm=llm, **arguments)
+        agent = create_agent(settings.loop, llm=llm, **arguments)
 
         async def solve(state: Any, generate: Callable[..., Any]) -> Any:
             async with parts.agent_bridge():
                 out = await agent.ainvoke(inputs(questions[str(state.sample_id)]))
-            state.store.set(_TRACE, Trace.from_state(out, settings.graph).to_dict())
+            state.store.set(_TRACE, Trace.from_state(out, settings.loop).to_dict())
             state.output = parts.ModelOutput.from_content(
                 model="ras-agent", content=out["answer"]
             )

@@ -44,10 +44,10 @@ def graph_spec(name: str) -> GraphSpec:
 
     Raises UnknownName, or TypeError for a plug-in that is no GraphSpec or whose functions take other arguments.
     """
-    spec = find_a(GraphSpec, "graph", name)
-    check_call("graph", name, spec.assemble, parts=None, checkpointer=None)
+    spec = find_a(GraphSpec, "loop", name)
+    check_call("loop", name, spec.assemble, parts=None, checkpointer=None)
     if callable(spec.planner):
         check_call(
-            "planner of graph", name, spec.planner, spec="", options=DEFAULT_OPTIONS
+            "planner of loop", name, spec.planner, spec="", options=DEFAULT_OPTIONS
         )
     return spec

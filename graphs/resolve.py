@@ -77,7 +77,7 @@ def agent_from_settings(
     settings: Settings, index: AnyIndex, *, task: str = ""
 ) -> Agent:
     """Make the agent that `settings` describe, whichever graph they name, over `index`."""
-    parts = resolve_parts(settings.graph, settings=settings, index=index, task=task)
+    parts = resolve_parts(settings.loop, settings=settings, index=index, task=task)
     return assemble_agent(parts)
 
 
@@ -173,7 +173,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     chosen = _Choices.of(arguments)
     settings = chosen.settings
     if isinstance(chosen.preset, str) and chosen.preset and not spec.presets:
-        raise SettingsError(f"graph {graph!r} takes no preset, got {chosen.preset!r}")
+        raise SettingsError(f"loop {graph!r} takes no preset, got {chosen.preset!r}")
     specs = chosen.roles(spec)
     retriever_spec, index = _retriever_and_index(chosen)
     language = settings.language or ""
@@ -296,7 +296,7 @@ def review_points(
                 ", ".join(other for other in spec.review if other != place) or "none"
             )
             raise ReviewError(
-                f"graph {graph!r} cannot be reviewed at {place}: it {why}; other places: {others}"
+                f"loop {graph!r} cannot be reviewed at {place}: it {why}; other places: {others}"
             )
     return points
 
@@ -321,7 +321,7 @@ def role_specs(settings: Settings) -> dict[str, str]:
     the answerer's sake.
     """
     chosen = _Choices.of({"settings": settings})
-    return cast("dict[str, str]", chosen.roles(graph_spec(settings.graph)))
+    return cast("dict[str, str]", chosen.roles(graph_spec(settings.loop)))
 
 
 def needs_facts(answerer: object) -> bool:

@@ -6,7 +6,7 @@
     retriever                                 a factory over an index: make(index, **options)
     source                                    a retriever without an index, "NAME:ADDRESS": make(address)
     dialect                                   a ras_agent.tools.plan.dialects.Dialect
-    graph                                     a ras_agent.graphs.registry.GraphSpec
+    loop                                      a ras_agent.graphs.registry.GraphSpec
     metric                                    see ras_agent.eval.metrics.registry
     benchmark                                 see ras_agent.eval.benchmarks.registry
     format                                    see ras_agent.eval.formats.registry
@@ -20,6 +20,7 @@ import inspect
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
@@ -69,7 +70,7 @@ PLUGINS: dict[str, dict[str, object]] = {
         "bm25": "ras_agent.tools.retrieve.bm25:bm25",
         "dense": "ras_agent.tools.retrieve.dense:dense",
         "hybrid": "ras_agent.tools.retrieve.mix:hybrid",
-        "graph": "ras_agent.tools.retrieve.mix:graph",
+        "kg-mix": "ras_agent.tools.retrieve.mix:kg_mix",
         "gfm": "ras_agent.tools.retrieve.gfm:gfm",
         "greasoner": "ras_agent.tools.retrieve.greasoner:greasoner",
         "ppr": "ras_agent.tools.retrieve.ppr:ppr",
@@ -81,7 +82,7 @@ PLUGINS: dict[str, dict[str, object]] = {
         "sparql": "ras_agent.tools.retrieve.sparql:sparql_retriever",
         "neo4j": "ras_agent.tools.retrieve.neo4j_graph:neo4j_retriever",
     },
-    "graph": {
+    "loop": {
         "ras": "ras_agent.graphs.ras:RAS",
         "ircot": "ras_agent.graphs.ircot:IRCOT",
         "react": "ras_agent.graphs.react:REACT",
@@ -97,6 +98,10 @@ PLUGINS: dict[str, dict[str, object]] = {
 _JOINED = {"retriever": "ras_agent.tools.retrieve.mix:Mix"}
 """For kinds whose plug-ins can be joined by name: what makes "a+b" of the names a and b."""
 
+_OLD_KINDS = {"graph": "loop"}
+_OLD_NAMES = {("retriever", "graph"): "kg-mix"}
+"""Names of earlier versions, which are still accepted with a notice."""
+
 _BUILT_IN = {kind: frozenset(table) for kind, table in PLUGINS.items()}
 _NAME = re.compile(r"\w[\w.-]*")
 
@@ -107,6 +112,7 @@ def register(kind: str, name: str, plugin: object) -> None:
     A name registered earlier is replaced, so that a notebook's cell can run twice. Raises UnknownName for an unknown
     kind, ValueError for a built-in name or one that is not a plain word.
     """
+    kind = _current_kind(kind)
     table = _table(kind)
     if name in _BUILT_IN[kind]:
         raise ValueError(
@@ -117,6 +123,32 @@ def register(kind: str, name: str, plugin: object) -> None:
             f"a {kind}'s name is a word of letters, digits, '.', '_' and '-', got {name!r}"
         )
     table[name] = plugin
+
+
+def current_name(kind: str, name: str) -> str:
+    """Return the name that a plug-in has today, of each part of "a+b", and warn of an old one."""
+    parts = []
+    for part in name.split("+"):
+        today = _OLD_NAMES.get((kind, part), part)
+        if today != part and part not in _table(kind):
+            warn_of_old_name(f"{kind} {part!r}", today)
+            part = today
+        parts.append(part)
+    return "+".join(parts)
+
+
+def warn_of_old_name(old: str, new: str) -> None:
+    """Warn that a name of earlier versions was given, and name the one to take."""
+    warnings.warn(
+        f"{old} is called {new} now: write {new}", FutureWarning, stacklevel=3
+    )
+
+
+def _current_kind(kind: str) -> str:
+    today = _OLD_KINDS.get(kind, kind)
+    if today != kind:
+        warn_of_old_name(f"the kind of plug-in {kind!r}", today)
+    return today
 
 
 def import_modules_of(package: str) -> None:
@@ -152,27 +184,30 @@ def _changed(folder: str) -> int:
 
 def names(kind: str) -> tuple[str, ...]:
     """List all names of a kind: built in, registered, and installed as entry points."""
-    installed = [entry.name for entry in entry_points(group=f"ras_agent.{kind}")]
+    kind = _current_kind(kind)
+    installed = [entry.name for entry in _installed(kind)]
     return tuple(dict.fromkeys([*_table(kind), *installed]))
 
 
 def is_registered(kind: str, name: str) -> bool:
     """Tell whether a kind has the name, without importing the plug-in; "a+b" is registered where a and b are."""
+    kind = _current_kind(kind)
+    name = current_name(kind, name)
     if kind in _JOINED and "+" in name:
         return all(is_registered(kind, part) for part in name.split("+"))
-    return name in _table(kind) or bool(
-        entry_points(group=f"ras_agent.{kind}", name=name)
-    )
+    return name in _table(kind) or bool(_installed(kind, name=name))
 
 
 def find(kind: str, name: str) -> Any:
     """Return the plug-in of that name. Raises UnknownName, whose message lists the registered ones."""
+    kind = _current_kind(kind)
+    name = current_name(kind, name)
     plugin = _table(kind).get(name)
     if isinstance(plugin, str):
         return _import(plugin)
     if plugin is not None:
         return plugin
-    for entry in entry_points(group=f"ras_agent.{kind}", name=name):
+    for entry in _installed(kind, name=name):
         return entry.load()
     if is_registered(kind, name):
         join = _import(_JOINED[kind])
@@ -192,6 +227,16 @@ def find_a(record: type[_Record], kind: str, name: str) -> _Record:
             f"{kind} {name!r} must be a {record.__module__}.{record.__qualname__}, got {plugin!r:.200}"
         )
     return plugin
+
+
+def _installed(kind: str, **selected: str) -> list[Any]:
+    """Return the entry points of a kind, also those in the group of its old name."""
+    groups = [kind]
+    groups += [old for old, today in _OLD_KINDS.items() if today == kind]
+    found: list[Any] = []
+    for group in groups:
+        found += entry_points(group=f"ras_agent.{group}", **selected)
+    return found
 
 
 def _import(place: str) -> Any:

@@ -67,7 +67,7 @@ def test_what_the_page_adds_from_outside_works_by_its_name(tmp_path: Path) -> No
 
     _run("extending.md", {"passages": PASSAGES})
 
-    settings = Settings(graph="twice", retriever="words+bm25", answerer="offline")
+    settings = Settings(loop="twice", retriever="words+bm25", answerer="offline")
     out = agent_from_settings(settings, PASSAGES).invoke(
         {"question": "Which river is in Bell's birthplace?"}
     )

@@ -218,8 +218,8 @@ def everything(
             json.dumps([{**start, "start_nodes": {"entity": ["Edinburgh"]}}])
         )
         for name, options in (
-            ("ras", ["--graph", "ras"]),
-            ("single", ["--graph", "single-shot"]),
+            ("ras", ["--loop", "ras"]),
+            ("single", ["--loop", "single-shot"]),
         ):
             words = f"ras-agent eval jsonl --data questions.jsonl --corpus corpus.jsonl --limit 2 --out runs/{name}"
             done = run([*words.split(), *options])

@@ -116,3 +116,12 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
     assert not is_registered("answerer", "nobody")
     with pytest.raises(UnknownName, match=r"known: graphllm, llm, offline$"):
         find("answerer", "nobody")
+
+
+def test_plugins_are_found_by_the_names_of_earlier_versions() -> None:
+    with pytest.warns(FutureWarning, match="'graph' is called kg-mix now"):
+        assert find("retriever", "graph") is find("retriever", "kg-mix")
+    with pytest.warns(
+        FutureWarning, match="kind of plug-in 'graph' is called loop now"
+    ):
+        assert find("graph", "ras") is find("loop", "ras")

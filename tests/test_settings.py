@@ -19,7 +19,7 @@ def config(tmp_path: Path) -> Path:
 
 def test_without_anything_the_defaults_are_the_papers() -> None:
     assert load_settings(None, {}) == Settings()
-    assert (Settings().max_hops, Settings().k, Settings().graph) == (5, 5, "ras")
+    assert (Settings().max_hops, Settings().k, Settings().loop) == (5, 5, "ras")
 
 
 def test_flags_win_over_the_environment_and_the_environment_over_the_file(
@@ -107,8 +107,8 @@ def test_a_wrong_variable_is_named(environment: dict[str, str], message: str) ->
             "'dialect': unknown dialect 'r2'; known: autorefine, corag, r1-searcher, ras, react, search-r1, tool-json",
         ),
         (
-            "graph = 'tree'",
-            "'graph': unknown graph 'tree'; known: ircot, ras, react, single-shot",
+            "loop = 'tree'",
+            "'loop': unknown loop 'tree'; known: ircot, ras, react, single-shot",
         ),
         (
             "openai_api_key = 'x'",
@@ -354,3 +354,32 @@ def test_settings_made_in_python_say_what_is_wrong_and_what_was_meant(
 ) -> None:
     with pytest.raises(SettingsError, match=says(*words)):
         Settings(**values)
+
+
+@pytest.mark.parametrize("place", ["file", "environment", "call"])
+def test_the_loop_may_be_named_by_its_old_name(place: str, config: Path) -> None:
+    config.write_text('graph = "ircot"\nretriever = "graph+dense"\n')
+    values = {"graph": "ircot", "retriever": "graph+dense"}
+    variables = {f"RAS_AGENT_{key.upper()}": value for key, value in values.items()}
+    read = {
+        "file": lambda: load_settings(config, {}),
+        "environment": lambda: load_settings(None, variables),
+        "call": lambda: Settings(**values),  # type: ignore[arg-type]
+    }
+    with pytest.warns(FutureWarning) as notices:
+        settings = read[place]()
+    assert (settings.loop, settings.retriever) == ("ircot", "kg-mix+dense")
+    old, new = {
+        "file": ("'graph'", "'loop'"),
+        "environment": ("RAS_AGENT_GRAPH", "RAS_AGENT_LOOP"),
+        "call": ("'graph'", "'loop'"),
+    }[place]
+    assert [str(notice.message) for notice in notices] == [
+        f"{old} is called {new} now: write {new}",
+        "retriever 'graph' is called kg-mix now: write kg-mix",
+    ]
+
+
+def test_the_new_name_wins_over_the_old_one() -> None:
+    with pytest.warns(FutureWarning):
+        assert Settings(loop="react", graph="ircot").loop == "react"  # type: ignore[call-arg]

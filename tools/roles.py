@@ -136,7 +136,7 @@ def _resolve(kind: str, spec: object, options: RoleOptions) -> object:
     ):
         raise SettingsError(
             f"dialect {options.dialect!r} is that of a planner's model, and the {kind} here is {role_name(spec)}: "
-            "leave it out, or take --graph ras and --planner provider:model"
+            "leave it out, or take --loop ras and --planner provider:model"
         )
     if isinstance(spec, str):
         return _of_string(kind, spec, options)

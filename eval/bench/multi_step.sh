@@ -11,7 +11,7 @@ runs=()
 for graph in ${GRAPHS:-ras ircot}; do
   for retriever in ${RETRIEVERS:-bm25 hybrid ppr gfm ppr+dense gfm+dense graph}; do
     run="$out/$graph-$retriever"
-    ras-agent eval "$benchmark" --index "$index" --graph "$graph" --retriever "$retriever" \
+    ras-agent eval "$benchmark" --index "$index" --loop "$graph" --retriever "$retriever" \
       --metric em --metric f1 --metric recall@2 --metric recall@5 --metric all_recall \
       --name "$graph, $retriever" --no-traces --concurrency 1 --quiet --out "$run" "$@"
     runs+=("$run")

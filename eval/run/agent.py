@@ -50,12 +50,12 @@ NO_ANSWER: Mapping[str, Any] = {
 def settings_answerer(task: Task, settings: Settings) -> AnswerQuestion:
     """Return a function that asks the agent which `settings` describe."""
     parts = resolve_parts(
-        settings.graph, settings=settings, index=task.index, task=task.instruction_text
+        settings.loop, settings=settings, index=task.index, task=task.instruction_text
     )
     passages = warm_up(parts.retriever, task)
     warm_up_roles(parts, task, passages)
     return graph_answerer(
-        assemble_agent(parts), partial(agent_inputs, task, settings.graph)
+        assemble_agent(parts), partial(agent_inputs, task, settings.loop)
     )
 
 

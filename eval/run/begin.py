@@ -139,7 +139,7 @@ def begin_run(
             "this run asks something that no other process can make; leave --engine away"
         )
     settings = with_benchmark_defaults(agent.settings, task.benchmark)
-    graph = agent.graph or settings.graph
+    graph = agent.graph or settings.loop
     roles = _roles(agent, settings)
     described: RunDescription = {
         "name": agent.name,
@@ -189,7 +189,7 @@ def with_benchmark_defaults(settings: Settings, benchmark: Benchmark) -> Setting
     """
     form = benchmark.style
     if form == "short":
-        style = graph_spec(settings.graph).style
+        style = graph_spec(settings.loop).style
     else:
         style = form
     defaults = {

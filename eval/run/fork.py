@@ -59,7 +59,7 @@ class Fork:
             **manifest.get("limits", {}),
             **manifest.get("settings", {}),
             **roles,
-            "graph": manifest["graph"],
+            "loop": manifest["graph"],
         }
         known["index"] = manifest.get("index")
         return Settings.model_validate(
@@ -114,7 +114,7 @@ class Fork:
         parts_of = partial(resolve_parts, index=task.index, task=task.instruction_text)
         whole = settings.model_copy(update={"replay": True})
         if self.from_hop is None:
-            parts = parts_of(settings.graph, settings=whole)
+            parts = parts_of(settings.loop, settings=whole)
         else:
             before = self.settings.model_copy(
                 update={
@@ -123,8 +123,8 @@ class Fork:
                     "prompts": settings.prompts,
                 }
             )
-            earlier = parts_of(settings.graph, settings=before)
-            later = parts_of(settings.graph, settings=settings)
+            earlier = parts_of(settings.loop, settings=before)
+            later = parts_of(settings.loop, settings=settings)
             parts = replace(
                 later,
                 planner=_FromHop(earlier.planner, later.planner, self.from_hop),
@@ -132,7 +132,7 @@ class Fork:
                 and _FromHop(earlier.extractor, later.extractor, self.from_hop),
             )
         return graph_answerer(
-            assemble_agent(parts), partial(agent_inputs, task, settings.graph)
+            assemble_agent(parts), partial(agent_inputs, task, settings.loop)
         )
 
 

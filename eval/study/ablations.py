@@ -72,9 +72,9 @@ def ablations_design(task: Task, settings: Settings) -> Design:
     add(FULL, "none")
     if reads_facts:
         add(WITH_PASSAGES, "none, passages too", "evidence")
-    if graph_spec(settings.graph).planner is None:
+    if graph_spec(settings.loop).planner is None:
         left_out.append(
-            LeftOut("no planning", f"the graph {settings.graph!r} plans nothing")
+            LeftOut("no planning", f"the loop {settings.loop!r} plans nothing")
         )
     else:
         add(
@@ -93,7 +93,7 @@ def ablations_design(task: Task, settings: Settings) -> Design:
         left_out.append(
             LeftOut(
                 "no text-to-triples",
-                f"the graph {settings.graph!r} reads no triples for this answerer",
+                f"the loop {settings.loop!r} reads no triples for this answerer",
             )
         )
     add(

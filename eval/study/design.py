@@ -79,7 +79,7 @@ def parts(task: Task, settings: Settings, *, asks_anyway: bool = False) -> Agent
     if asks_anyway:
         preset = replace(preset_named(settings.preset), asks_anyway=True)
     return resolve_parts(
-        settings.graph,
+        settings.loop,
         settings=settings,
         index=task.index,
         task=task.instruction_text,

@@ -40,7 +40,7 @@ from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.resolve import reads_graph
 
-RETRIEVERS = ("dense", "bm25", "hybrid", "ppr", "gfm", "graph")
+RETRIEVERS = ("dense", "bm25", "hybrid", "ppr", "gfm", "kg-mix")
 _SURE = 0.05
 _MOST_ERRORS = 0.02  # of a run's questions; with more of them there is no verdict
 

@@ -95,11 +95,11 @@ def oracles_design(task: Task, settings: Settings) -> Design:
 def _left_out(task: Task, settings: Settings) -> list[LeftOut]:
     left_out = []
     bare = sum(not question.decomposition for question in task.questions)
-    if graph_spec(settings.graph).planner != "planner":
+    if graph_spec(settings.loop).planner != "planner":
         left_out.append(
             LeftOut(
                 "planner oracle",
-                f"the graph {settings.graph!r} asks no planner for sub-questions",
+                f"the loop {settings.loop!r} asks no planner for sub-questions",
             )
         )
     elif bare:

@@ -166,7 +166,7 @@ def rollout_agent(
     layout = settings.layout or "dialogue"
     fixed_settings = settings.model_copy(update={**fixed, **own, "layout": layout})
     return create_agent(
-        settings.graph,
+        settings.loop,
         planner=planner,
         settings=fixed_settings,
         index=index,
@@ -210,10 +210,10 @@ def _place(url: str) -> tuple[str, str]:
 
 def _refuse_other_loops(settings: Settings, planner: object) -> None:
     """Raise SettingsError for a graph that asks no planner, and for a dialect whose prompts do not only grow."""
-    asked = graph_spec(settings.graph).planner
+    asked = graph_spec(settings.loop).planner
     if asked is None or asked == "reasoner":
         raise SettingsError(
-            f"graph {settings.graph!r} asks no planner, so that a rollout would train nobody: take --graph ras or react"
+            f"loop {settings.loop!r} asks no planner, so that a rollout would train nobody: take --loop ras or react"
         )
     if asked != "planner" or not is_chat_model(planner):
         return

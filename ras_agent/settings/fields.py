@@ -29,7 +29,7 @@ from ras_agent.budget import Limits
 from ras_agent.errors import UnknownName
 from ras_agent.filters import Filter, read_filter, read_metadata
 from ras_agent.records import AnswerStyle, EvidenceLayout
-from ras_agent.registry import is_registered, names
+from ras_agent.registry import current_name, is_registered, names
 from ras_agent.review import places
 from ras_agent.settings.request_fields import (
     FIELDS,
@@ -40,7 +40,7 @@ from ras_agent.settings.request_fields import (
     read_roles,
     read_variables,
 )
-from ras_agent.settings.wrong import WrongSettings
+from ras_agent.settings.wrong import WrongSettings, current_names
 from ras_agent.text.languages import language_name
 
 Work = Literal["answer", "ask", "eval", "extract", "index", "judge", "serve"]
@@ -121,7 +121,7 @@ class Settings(BaseModel):
         def __init__(self, **values):
             """Check all values. Raises SettingsError for an unknown setting, with what was meant, or a wrong value."""
             try:
-                super().__init__(**values)
+                super().__init__(**current_names("Settings", values))
             except ValidationError as error:
                 raise WrongSettings(error, type(self)) from None
 
@@ -134,7 +134,7 @@ class Settings(BaseModel):
     )
     retriever: str = _RETRIEVAL(
         "bm25",
-        "bm25, dense or hybrid; with a knowledge graph also graph, gfm, ppr, paths or pcst; a+b mixes two; "
+        "bm25, dense or hybrid; with a knowledge graph also kg-mix, gfm, ppr, paths or pcst; a+b mixes two; "
         "langchain:MODULE:ATTRIBUTE is a vector store of yours, "
         "sparql:URL and neo4j:URL are graphs elsewhere.",
         everyday=True,
@@ -176,7 +176,7 @@ class Settings(BaseModel):
         "Makes a conversation's next question stand alone: offline or provider:model; if not set, as the planner.",
     )
 
-    graph: str = _LOOP(
+    loop: str = _LOOP(
         "ras",
         "The loop that finds the answer: ras, react, ircot, single-shot, or one of a plug-in.",
         everyday=("eval",),
@@ -507,12 +507,17 @@ class Settings(BaseModel):
             roles[role] = {name: getattr(checked, name) for name in chosen}
         return roles or None
 
-    @field_validator("graph")
+    @field_validator("loop")
     @classmethod
-    def _check_graph(cls, name: str) -> str:
-        if not is_registered("graph", name):
-            raise UnknownName("graph", name, names("graph"))
+    def _check_loop(cls, name: str) -> str:
+        if not is_registered("loop", name):
+            raise UnknownName("loop", name, names("loop"))
         return name
+
+    @field_validator("retriever")
+    @classmethod
+    def _name_retriever(cls, name: str) -> str:
+        return current_name("retriever", name)
 
     @field_validator("dialect")
     @classmethod

@@ -13,7 +13,13 @@ from ras_agent.errors import FlagError, SettingsError
 from ras_agent.settings.description import describe
 from ras_agent.settings.fields import PLACES, Settings
 from ras_agent.settings.request_fields import read_headers, read_roles, shown_secret
-from ras_agent.settings.wrong import PREFIX, WrongSettings, spelling, unknown_setting
+from ras_agent.settings.wrong import (
+    PREFIX,
+    WrongSettings,
+    current_names,
+    spelling,
+    unknown_setting,
+)
 
 CONFIG_VARIABLE = "RAS_AGENT_CONFIG"
 """The environment variable that names a settings file."""
@@ -70,7 +76,7 @@ def load_settings(
     values: dict[str, Any] = {}
     places: dict[str, str] = {}
     for place, layer in layers.items():
-        for key, value in layer.items():
+        for key, value in current_names(place, layer).items():
             if key not in model.model_fields:
                 raise SettingsError(unknown_setting(place, key, model))
             values[key] = value

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from ras_agent.errors import SettingsError, did_you_mean
+from ras_agent.registry import warn_of_old_name
 
 PREFIX = "RAS_AGENT_"
 """What the names of the environment's variables begin with."""
+_OLD_NAMES = {"graph": "loop"}
+"""Settings by the names that they had in earlier versions."""
 _SECRET = ("key", "token", "secret", "password")
 
 
@@ -57,6 +61,18 @@ def unknown_setting(place: str, key: str, model: type[BaseModel]) -> str:
         known = map(in_place, sorted(model.model_fields))
         remedy = f"known: {', '.join(known)}"
     return f"{place}: unknown setting {in_place(key)}; {remedy}"
+
+
+def current_names(place: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a place by the names that they have today, and warn of old ones."""
+    named: dict[str, Any] = {}
+    for key, value in values.items():
+        today = _OLD_NAMES.get(key, key)
+        if today != key:
+            warn_of_old_name(spelling(place, key), spelling(place, today))
+        if today == key or today not in values:
+            named[today] = value
+    return named
 
 
 def spelling(place: str, key: str) -> str:

@@ -38,16 +38,26 @@ class TestOffline:
 
     @pytest.mark.parametrize("graph", ["ras", "ircot", "single-shot"])
     def test_every_graph_runs(self, cli: Cli, bell_index: Path, graph: str) -> None:
-        result = cli("ask", QUESTION, "--index", bell_index, "--graph", graph)
+        result = cli("ask", QUESTION, "--index", bell_index, "--loop", graph)
         assert result.exit_code in (0, 3)
         assert "\nanswer " in result.stdout
+
+    @pytest.mark.parametrize(
+        "flags", [["--graph", "single-shot"], ["--graph=single-shot"]]
+    )
+    def test_the_old_name_of_the_loop_is_taken_with_a_notice(
+        self, cli: Cli, flags: list[str]
+    ) -> None:
+        with pytest.warns(FutureWarning, match="--graph is called --loop now"):
+            result = cli("ask", QUESTION, "--sample", *flags, "--json")
+        assert json.loads(result.stdout)["mode"] == "single-shot"
 
     def test_the_bundled_sample_needs_no_index(self, cli: Cli) -> None:
         result = cli(
             "ask",
             "Where was Alexander Graham Bell born?",
             "--sample",
-            "--graph",
+            "--loop",
             "single-shot",
         )
         assert "hits      Alexander Graham Bell" in result.stdout
@@ -64,7 +74,7 @@ class TestOffline:
             pytest.importorskip("torch")
         result = cli(
             "ask", "Which river flows through Edinburgh?", "--index", sample_graph_index, "--retriever", retriever,
-            "--graph", graph, "--json",
+            "--loop", graph, "--json",
         )  # fmt: skip
         trace = Trace.from_json(result.stdout)
         assert (trace.answer, trace.failures) == ("Water of Leith", ())
@@ -140,7 +150,7 @@ class TestOffline:
             QUESTION,
             "--index",
             bell_index,
-            "--graph",
+            "--loop",
             "single-shot",
             "--extractor",
             "offline",
@@ -170,7 +180,7 @@ class TestSaving:
             QUESTION,
             "--index",
             bell_index,
-            "--graph",
+            "--loop",
             "ircot",
             "--save",
             "run.json",
@@ -259,7 +269,7 @@ class TestModels:
         scripted_llm.script({"reply": "Edinburgh is the city [1]."})
         result = cli(
             "ask", "Where was Bell born?", "--index", bell_index, "--answerer", scripted_llm.spec,
-            "--extractor", "offline", "--graph", "single-shot", "--k", 1, "--style", "long",
+            "--extractor", "offline", "--loop", "single-shot", "--k", 1, "--style", "long",
         )  # fmt: skip
         assert scripted_llm.requests()[0]["stream"] is True
         assert (

@@ -240,7 +240,7 @@ def test_a_question_that_fails_is_recorded_and_asked_again_on_request(
             "--out",
             tmp_path / "run",
         ),
-        *("--graph", "single-shot"),
+        *("--loop", "single-shot"),
     ]
     failed = cli(*run)
     assert (failed.exit_code, "1 question ended in an error" in failed.stdout) == (
@@ -304,7 +304,7 @@ def test_a_price_table_gives_the_calls_a_cost(
     scripted_llm.script({"reply": "Answer: Edinburgh [1]", "repeat": True})
     done = cli(
         "eval", "jsonl", "--data", questions, "--corpus", passages_file, "--out", tmp_path / "run", "--prices", prices,
-        "--graph", "single-shot", "--extractor", "offline", "--answerer", scripted_llm.spec,
+        "--loop", "single-shot", "--extractor", "offline", "--answerer", scripted_llm.spec,
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
@@ -335,7 +335,7 @@ def test_a_run_is_replayed_from_the_replies_of_another_and_a_miss_ends_it(
     scripted_llm.script({"reply": "Answer: Edinburgh [1]", "repeat": True})
     run = [
         "eval", "jsonl", "--data", questions, "--corpus", passages_file,
-        "--graph", "single-shot", "--extractor", "offline", "--answerer", scripted_llm.spec,
+        "--loop", "single-shot", "--extractor", "offline", "--answerer", scripted_llm.spec,
     ]  # fmt: skip
     cli(*run, "--out", tmp_path / "first")
     replies = tmp_path / "first" / "replies.sqlite"

@@ -45,7 +45,7 @@ def test_an_index_can_be_asked(cli: Cli, docs: Path) -> None:
         "Who patented the telephone?",
         "--index",
         "my.index",
-        "--graph",
+        "--loop",
         "single-shot",
     )
     assert "hits      bell " in result.stdout
@@ -218,7 +218,7 @@ def test_metadata_is_given_on_the_command_line_and_filters_compare_it(
         "Who patented the telephone?",
         "--index",
         "my.index",
-        "--graph",
+        "--loop",
         "single-shot",
         "--filter",
     )

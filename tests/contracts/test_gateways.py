@@ -229,7 +229,7 @@ def test_agent_lightning_records_one_continuous_dialogue_and_the_reward(
 ) -> None:
     Engine.replies = SPOKEN.get(name, CALLED)
     printed = _roll_out(
-        gateway, *(["--graph", "react"] if name == "react" else ["--dialect", name])
+        gateway, *(["--loop", "react"] if name == "react" else ["--dialect", name])
     )
     assert (printed["calls"], printed["reward"]) == (3, 1.0)
     events = _asked(f"{gateway}/api/rollouts/r1/events?format=triplet")
@@ -306,7 +306,7 @@ def test_verifiers_intercepts_one_branch(
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("ENGINE_KEY", KEY)
     Engine.replies = SPOKEN.get(name, CALLED)
-    settings = Settings(graph="react") if name == "react" else Settings(dialect=name)
+    settings = Settings(loop="react") if name == "react" else Settings(dialect=name)
     question = Question("q", QUESTION, ("Stockholm",))
 
     async def play() -> Any:

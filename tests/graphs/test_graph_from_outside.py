@@ -109,7 +109,7 @@ def options(
         "Metadata-Version: 2.1\nName: react-graph\nVersion: 1.0\n"
     )
     (info / "entry_points.txt").write_text(
-        "[ras_agent.graph]\nthink-act = react_graph:REACT\n"
+        "[ras_agent.loop]\nthink-act = react_graph:REACT\n"
     )
     monkeypatch.syspath_prepend(site)
     monkeypatch.delitem(sys.modules, "react_graph", raising=False)
@@ -121,7 +121,7 @@ def options(
     scripted_llm.script(
         *({"when": when, "reply": reply, "repeat": True} for when, reply in REPLIES)
     )
-    return "--graph", "think-act", "--llm", scripted_llm.spec, "--k", 1
+    return "--loop", "think-act", "--llm", scripted_llm.spec, "--k", 1
 
 
 def _run(*arguments: object) -> str:
@@ -209,19 +209,17 @@ def test_a_study_takes_its_parts_away(
     assert hops == {"full-loop": 2, "no-planning": 1, "no-retrieval": 0}
     # as the full loop reads none
     assert results["no-planning"]["trace"]["graph"]["facts"] == []
-    assert (
-        "Not run: no text-to-triples: the graph 'think-act' reads no triples" in shown
-    )
+    assert "Not run: no text-to-triples: the loop 'think-act' reads no triples" in shown
 
 
 def test_an_unknown_graph_is_named_with_the_known_ones(
     options: tuple[object, ...],
 ) -> None:
     done = CliRunner().invoke(
-        build_program(), ["ask", QUESTION, "--sample", "--graph", "raect"]
+        build_program(), ["ask", QUESTION, "--sample", "--loop", "raect"]
     )
     assert done.exit_code != 0
     assert says(
-        "unknown graph 'raect'", "known: ircot, ras, react, single-shot, think-act"
+        "unknown loop 'raect'", "known: ircot, ras, react, single-shot, think-act"
     ).search(done.output)
-    assert names("graph") == ("ras", "ircot", "react", "single-shot", "think-act")
+    assert names("loop") == ("ras", "ircot", "react", "single-shot", "think-act")

@@ -41,9 +41,9 @@ MODEL = "openai:gpt-4o-mini"
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> Any:
     """registered(...): a GraphSpec under the name "mine", for this test alone."""
-    monkeypatch.setitem(registry.PLUGINS, "graph", dict(registry.PLUGINS["graph"]))
+    monkeypatch.setitem(registry.PLUGINS, "loop", dict(registry.PLUGINS["loop"]))
     return lambda *args, **options: registry.register(
-        "graph", "mine", GraphSpec(*args, **options)
+        "loop", "mine", GraphSpec(*args, **options)
     )
 
 
@@ -77,7 +77,7 @@ def test_a_graph_has_the_roles_that_its_spec_names(
     registered: Any, spec: dict[str, Any], given: dict[str, Any], roles: dict[str, str]
 ) -> None:
     registered(assemble_single_shot, **spec)
-    assert role_specs(Settings(graph="mine", **given)) == roles
+    assert role_specs(Settings(loop="mine", **given)) == roles
 
 
 def test_few_shot_and_task_reach_the_roles_of_ircot(
@@ -132,7 +132,7 @@ def test_a_graphs_own_kind_of_planner_is_made_of_what_the_user_writes(
 
     registered(assemble, planner=resolve, facts="never")
     agent = agent_from_settings(
-        Settings(graph="mine", planner="my:words", few_shot=True), CORPUS
+        Settings(loop="mine", planner="my:words", few_shot=True), CORPUS
     )
     assert made == [("my:words", True)]
     assert agent.invoke({"question": "Where was Bell born?"})["answer"] == "Edinburgh"
@@ -140,9 +140,9 @@ def test_a_graphs_own_kind_of_planner_is_made_of_what_the_user_writes(
 
 def test_a_preset_is_refused_by_a_graph_that_takes_none() -> None:
     with pytest.raises(
-        SettingsError, match="graph 'ircot' takes no preset, got 'paper'"
+        SettingsError, match="loop 'ircot' takes no preset, got 'paper'"
     ):
-        agent_from_settings(Settings(graph="ircot", preset="paper"), CORPUS)
+        agent_from_settings(Settings(loop="ircot", preset="paper"), CORPUS)
 
 
 def test_a_graph_that_takes_other_arguments_is_told_which_it_is_given(
@@ -154,13 +154,13 @@ def test_a_graph_that_takes_other_arguments_is_told_which_it_is_given(
     with pytest.raises(
         TypeError,
         match=says(
-            "graph 'mine'", "called as (parts, checkpointer)", "by_name", "does not"
+            "loop 'mine'", "called as (parts, checkpointer)", "by_name", "does not"
         ),
     ):
         graph_spec("mine")
     registered(assemble_single_shot, planner=lambda spec: spec)
     with pytest.raises(
-        TypeError, match=says("planner of graph 'mine'", "called as (spec, options)")
+        TypeError, match=says("planner of loop 'mine'", "called as (spec, options)")
     ):
         create_agent("mine", index=CORPUS)
 
@@ -168,11 +168,11 @@ def test_a_graph_that_takes_other_arguments_is_told_which_it_is_given(
 def test_a_plug_in_that_is_no_spec_is_a_type_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(registry.PLUGINS, "graph", {"mine": create_single_shot_agent})
+    monkeypatch.setitem(registry.PLUGINS, "loop", {"mine": create_single_shot_agent})
     with pytest.raises(
         TypeError,
         match=says(
-            "graph 'mine'", "must be", "ras_agent.graphs.registry.GraphSpec", "got"
+            "loop 'mine'", "must be", "ras_agent.graphs.registry.GraphSpec", "got"
         ),
     ):
         graph_spec("mine")
@@ -238,7 +238,7 @@ def test_an_argument_wins_over_settings() -> None:
         retriever="dense",
         index=Path("nowhere"),
         max_hops=1,
-        graph="ircot",
+        loop="ircot",
     )
     agent = create_ras_agent(
         planner="offline",

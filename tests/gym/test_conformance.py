@@ -152,7 +152,7 @@ def test_a_script_ends_an_episode_as_it_ends_a_run(seed: int, stops: bool) -> No
 def test_a_script_is_paid_by_the_gym_as_by_a_rollout(seed: int) -> None:
     limits = Limits(max_hops=4, k=1)
     calls = _script(seed)
-    settings = Settings(graph="react", max_hops=4, k=1)
+    settings = Settings(loop="react", max_hops=4, k=1)
     rollout = roll_out(
         rollout_agent(Scripted(calls=list(calls)), settings, TEXTS), QUESTION, REWARDS
     )

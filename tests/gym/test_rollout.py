@@ -137,7 +137,7 @@ def test_a_policy_that_calls_tools_plans_in_react(scripted_llm: Any) -> None:
         {"calls": [["search", {"query": "river Edinburgh"}]]},
         {"calls": [["finish", {"reason": "known"}]]},
     )
-    agent = rollout_agent(Policy(scripted_llm.base_url), Settings(graph="react"), TEXTS)
+    agent = rollout_agent(Policy(scripted_llm.base_url), Settings(loop="react"), TEXTS)
     assert roll_out(agent, QUESTION, Rewards()).parts == {
         "f1": 1.0,
         "gold": 1.0,
@@ -226,8 +226,8 @@ def test_a_role_at_another_port_or_path_is_no_policy() -> None:
 
 @pytest.mark.parametrize("graph", ["single-shot", "ircot"])
 def test_a_graph_that_asks_no_planner_is_refused(graph: str) -> None:
-    with pytest.raises(SettingsError, match=says(graph, "no planner", "--graph ras")):
-        rollout_agent(Policy("http://h/v1"), Settings(graph=graph), TEXTS)
+    with pytest.raises(SettingsError, match=says(graph, "no planner", "--loop ras")):
+        rollout_agent(Policy("http://h/v1"), Settings(loop=graph), TEXTS)
 
 
 @pytest.mark.parametrize(

@@ -265,7 +265,7 @@ def _with_tools(model: Any, tools: Sequence[JSON]) -> Any:
         return model.bind_tools(list(tools))
     except NotImplementedError:
         raise SettingsError(
-            f"{model_name(model)} cannot call tools: take a model that can, or a graph that needs none (--graph ras)"
+            f"{model_name(model)} cannot call tools: take a model that can, or a loop that needs none (--loop ras)"
         ) from None
 
 

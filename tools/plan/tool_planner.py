@@ -57,7 +57,7 @@ _NO_TOOLS = re.compile(
     r"|unsupported\b.{0,20}\btools?\b|no tool support|support tool use|tool-call-parser|tools param requires",
     re.IGNORECASE,
 )
-_TAKE_RAS = "this model calls no tools: take --graph ras (create_ras_agent), whose planner writes its moves as text"
+_TAKE_RAS = "this model calls no tools: take --loop ras (create_ras_agent), whose planner writes its moves as text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,15 +203,15 @@ def tool_planner(spec: object, options: RoleOptions) -> Planner:
     """
     if spec == "offline":
         raise SettingsError(
-            "--graph react needs a model that calls tools: give --planner provider:model (or --llm), "
-            "or take --graph ras"
+            "--loop react needs a model that calls tools: give --planner provider:model (or --llm), "
+            "or take --loop ras"
         )
     if isinstance(spec, Planner):
         return spec
     if options.dialect:
         raise SettingsError(
-            f"dialect {options.dialect!r} writes its moves as text, and --graph react calls tools by the server: take "
-            "--graph ras with it"
+            f"dialect {options.dialect!r} writes its moves as text, and --loop react calls tools by the server: take "
+            "--loop ras with it"
         )
     chat = options.chat
     if isinstance(spec, str) and chat.temperature is None:

@@ -308,5 +308,5 @@ class Mix:
 hybrid = Mix(("bm25", "dense"), name="hybrid")
 """The retriever registered as "hybrid", which compares the words of texts and their meaning."""
 
-graph = Mix(("gfm", "ppr", "dense"), name="graph")
-"""The retriever registered as "graph", which found most on HotpotQA's tuning half (lab/graph-retrieval.md)."""
+kg_mix = Mix(("gfm", "ppr", "dense"), name="kg-mix")
+"""The retriever registered as "kg-mix", which found most on HotpotQA's tuning half (lab/graph-retrieval.md)."""

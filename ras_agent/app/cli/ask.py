@@ -164,7 +164,7 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
 
         settings, thread = options.settings, options.thread
         parts = resolve_parts(
-            settings.graph, settings=settings, index=_corpus(settings, options.sample)
+            settings.loop, settings=settings, index=_corpus(settings, options.sample)
         )
         if reasons:
             parts = replace(parts, retriever=explained(parts.retriever, reasons))

@@ -30,6 +30,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from ras_agent.address import Address, place_of, refuse_address
 from ras_agent.app.cli.terminal import inert
 from ras_agent.errors import SettingsError
+from ras_agent.registry import warn_of_old_name
 from ras_agent.settings import (
     Setting,
     Settings,
@@ -360,6 +361,12 @@ class _TwoPages(TyperCommand):
         for option in self._rare:
             option.hidden = False  # completed and suggested as all others are
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command line, in which `--graph` is still understood for `--loop`."""
+        if any(param.name == "loop" for param in self.params):
+            args = [_current_flag(word) for word in args]
+        return super().parse_args(ctx, args)
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         page = copy(self)
         if not ctx.meta.get(_ALL_PAGES):
@@ -367,6 +374,15 @@ class _TwoPages(TyperCommand):
                 _in_one_list(param) for param in self.params if param not in self._rare
             ]
         super(_TwoPages, page).format_help(ctx, formatter)
+
+
+def _current_flag(word: str) -> str:
+    """Return a word of the command line with the name that a flag has today, and warn of an old one."""
+    flag, equals, value = word.partition("=")
+    if flag != "--graph":
+        return word
+    warn_of_old_name("--graph", "--loop")
+    return f"--loop{equals}{value}"
 
 
 def _in_one_list(param: Any) -> Any:

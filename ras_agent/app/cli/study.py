@@ -181,7 +181,7 @@ class GraphPaysOptions(RunOptions):
     retriever: Annotated[
         list[str] | None,
         typer.Option(
-            help="A retriever; if not set, dense, bm25, hybrid, ppr, gfm, graph. May be repeated.",
+            help="A retriever; if not set, dense, bm25, hybrid, ppr, gfm, kg-mix. May be repeated.",
             rich_help_panel=_VARIED,
         ),
     ] = None

@@ -529,6 +529,6 @@ async def open_service(
             aopen_store(settings.checkpoint) as store,
         ):
             parts = resolve_parts(
-                settings.graph, settings=settings, index=index, store=store
+                settings.loop, settings=settings, index=index, store=store
             )
             yield Service(settings, parts, checkpointer, index)

@@ -113,7 +113,7 @@ def test_a_checkout_is_named_by_its_commit_and_by_its_changes(
         ("arc-challenge", Settings(), "choice", 50),
         ("asqa", Settings(), "long", 300),
         ("asqa", Settings(answer_tokens=1000, style="short"), "short", 1000),
-        ("hotpotqa", Settings(graph="ircot"), "reader", 100),
+        ("hotpotqa", Settings(loop="ircot"), "reader", 100),
     ],
 )
 def test_the_benchmark_says_how_long_an_answer_may_get_where_no_setting_does(

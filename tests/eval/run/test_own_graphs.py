@@ -175,7 +175,7 @@ def test_chat_models_are_shown_the_facts_of_the_question_and_no_others(
         {"when": "ada bell", "reply": "[SUFFICIENT]", "repeat": True},
     )
     settings = Settings(
-        llm=scripted_llm.spec, retriever="paths", graph="single-shot", max_hops=1
+        llm=scripted_llm.spec, retriever="paths", loop="single-shot", max_hops=1
     )
     run = _begin(
         "webqsp",
@@ -198,7 +198,7 @@ def test_answers_that_cite_the_graph_are_held_to_it(
     scripted_llm.script(
         {"when": "Old mills", "reply": f"Answer: {cited}", "repeat": True}
     )
-    settings = Settings(llm=scripted_llm.spec, retriever="pcst", graph="single-shot")
+    settings = Settings(llm=scripted_llm.spec, retriever="pcst", loop="single-shot")
     file = _file("explagraphs", tmp_path)
     run = _begin(
         "explagraphs",
@@ -243,7 +243,7 @@ def test_an_answer_is_scored_apart_from_what_it_cites(
             {"1": {"imageId": "71", "question": "What is the mill?", "answer": "old"}}
         )
     )
-    settings = Settings(llm=scripted_llm.spec, retriever="ppr", graph="single-shot")
+    settings = Settings(llm=scripted_llm.spec, retriever="ppr", loop="single-shot")
     run = _begin(
         "scenegraphs", file, tmp_path / "run", settings, instruction="answer_citing"
     )
@@ -263,7 +263,7 @@ def test_the_answerer_alone_is_asked_to_cite_the_graph(
     scripted_llm.script(
         {"when": "What is near", "reply": "[SUFFICIENT]", "repeat": True}
     )
-    settings = Settings(llm=scripted_llm.spec, retriever="ppr", graph="ras", max_hops=1)
+    settings = Settings(llm=scripted_llm.spec, retriever="ppr", loop="ras", max_hops=1)
     _begin("scenegraphs", _file("scenegraphs", tmp_path), tmp_path / "run", settings, instruction="answer_citing",
            limit=1).finish()  # fmt: skip
     prompts = [

@@ -468,7 +468,7 @@ def towns(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["ppr", "gfm", "graph", "paths", "pcst"])
+@pytest.mark.parametrize("name", ["ppr", "gfm", "kg-mix", "paths", "pcst"])
 def test_a_retriever_that_is_open_follows_edits(
     name: str, towns: Path, tmp_path: Path
 ) -> None:

@@ -214,7 +214,7 @@ def test_the_last_result_is_cut_first_where_the_window_is_small_so_that_the_prom
 
 def test_a_dialect_that_writes_its_moves_as_text_calls_no_tools() -> None:
     with pytest.raises(
-        SettingsError, match=says("search-r1", "--graph react", "--graph ras")
+        SettingsError, match=says("search-r1", "--loop react", "--loop ras")
     ):
         tool_planner("openai:gpt-4o-mini", RoleOptions(dialect="search-r1"))
 
@@ -222,7 +222,7 @@ def test_a_dialect_that_writes_its_moves_as_text_calls_no_tools() -> None:
 def test_without_a_model_that_calls_tools_the_remedy_is_named() -> None:
     with pytest.raises(
         SettingsError,
-        match=says("--graph react", "a model that calls tools", "give --planner"),
+        match=says("--loop react", "a model that calls tools", "give --planner"),
     ):
         tool_planner("offline", RoleOptions())
     with pytest.raises(SettingsError, match="cannot call tools: take a model that can"):
@@ -403,5 +403,5 @@ def test_a_model_without_tools_is_told_to_take_the_other_loop(
     scripted_llm: Any, words: str
 ) -> None:
     scripted_llm.script({"status": 400, "reply": words})
-    with pytest.raises(ModelCallError, match="take --graph ras"):
+    with pytest.raises(ModelCallError, match="take --loop ras"):
         LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ())

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -693,6 +693,61 @@ def test_requests_that_are_much_work(attack: Attack) -> None:
             client.post("/api/ask", json={"question": QUESTION}).status_code == 200,
             "it went on",
         )
+
+
+CHUNKED = "Transfer-Encoding: chunked\r\n"
+ASKED = json.dumps({"question": QUESTION})
+IN_ONE = f"{len(ASKED):x}\r\n{ASKED}\r\n"
+# the fields of a request for an answer, what follows them, and what is sent behind it for as long as it is taken
+UNENDING = {
+    "pieces of a letter": (CHUNKED, "", "1\r\n \r\n"),
+    "pieces of 65 letters": (CHUNKED, "", f"41\r\n{' ' * 65}\r\n"),
+    "pieces of 1,000 letters": (CHUNKED, "", f"3e8\r\n{' ' * 1_000}\r\n"),
+    "the name of a piece": (CHUNKED, "1;", "x"),
+    "a field behind the body": (CHUNKED, f"{IN_ONE}0\r\nX: ", "x"),
+    "fields behind the body": (CHUNKED, f"{IN_ONE}0\r\n", "X: y\r\n"),
+    "a field": ("X: ", "", "x"),
+    "two lengths": (f"{CHUNKED}Content-Length: 2\r\n", IN_ONE, ""),
+    "two other lengths": ("Content-Length: 2\r\nContent-Length: 3\r\n", "{}x", ""),
+}
+
+
+@needs_proc
+@pytest.mark.parametrize("known", [True, False])
+def test_requests_that_never_end(attack: Attack, tmp_path: Path, known: bool) -> None:
+    """Requests without an end, or with two: refused and cut off, and others wait for less than a second"""
+    token = "right-0123456789abcdef"
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text(json.dumps({token: None}))
+    secret = token if known else "another"
+    head = f"POST /api/ask HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {secret}\r\n"
+    with _process(f"--tokens={tokens}") as (process, address):
+        port = int(address.rpartition(":")[2])
+        with _watched(process, address) as waits:
+            for name, (fields, beginning, unit) in UNENDING.items():
+                waits.clear()
+                ends = "" if fields == "X: " else "\r\n"
+                connection = _connected(port, f"{head}{fields}{ends}{beginning}")
+                taken = _seconds_taken(connection, unit)
+                attack.expect(taken < 25, f"{name}: taken for {taken:.0f} s")
+                longest = max(waits, default=0.0)
+                attack.expect(longest < 1, f"{name}: others waited {longest:.1f} s")
+        process.terminate()
+        assert process.stderr is not None
+        log = process.stderr.read()
+        attack.expect("Traceback" not in log, log[-2_000:])
+
+
+def _seconds_taken(connection: socket.socket, unit: str) -> float:
+    """Return how long a server takes what is sent without end, or, where nothing is, keeps the connection."""
+    began = time.monotonic()
+    data = (unit * (65_536 // len(unit or " "))).encode()
+    with connection, suppress(OSError):
+        while data and time.monotonic() - began < 30:
+            connection.sendall(data)
+        while connection.recv(65_536):
+            pass
+    return time.monotonic() - began
 
 
 UNITS = (

@@ -1,7 +1,13 @@
-"""Connections whose client has ended its sending: it may have left, or read on."""
+"""Connections to clients that end their sending early, or send what is no request.
+
+A client that has ended its sending may have left, or read on.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 STREAMS = "ras_agent_streams"
@@ -10,6 +16,45 @@ _INTERIM = b"HTTP/1.1 102 Processing\r\n\r\n"
 _COMMENT = b"e\r\n: still here\n\n\r\n"  # as a chunk of the response
 # seconds to the next sign; each time twice as many
 _FIRST, _LONGEST = 0.1, 5.0
+MOST_SMALL_PIECES = 1_000
+"""Pieces in which a body may come, however small they are"""
+LEAST_PIECE = 64
+"""Bytes that more pieces have on average: each is read where all others wait"""
+LINGER_SECONDS = 5.0
+"""In which a client may send the rest of a request that is answered already, before its connection is closed"""
+
+
+class _Requests(h11.Connection):
+    """State of a connection whose requests say their length in one way, and come in few pieces."""
+
+    _pieces = 0
+    _received = 0
+
+    def next_event(self) -> Any:
+        """Return what was received next. Raises RemoteProtocolError for what is no request."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._pieces = 0
+            self._received = 0
+            _check_length(event)
+        elif isinstance(event, h11.Data):
+            self._pieces += event.chunk_start
+            self._received += len(event.data)
+            self._check_pieces()
+        return event
+
+    def _check_pieces(self) -> None:
+        if self._pieces <= MOST_SMALL_PIECES:
+            return
+        if self._received < self._pieces * LEAST_PIECE:
+            raise h11.RemoteProtocolError("the body comes in too many small pieces")
+
+
+def _check_length(request: h11.Request) -> None:
+    """Raise RemoteProtocolError where a length is said in two ways, of which a proxy may have taken the other."""
+    names = {name for name, _ in request.headers}
+    if {b"content-length", b"transfer-encoding"} <= names:
+        raise h11.RemoteProtocolError("a body has one length")
 
 
 class HalfOpen(H11Protocol):
@@ -18,6 +63,31 @@ class HalfOpen(H11Protocol):
     The system says the same of one that has left, but refuses in its name what is sent to it. So signs of life are sent
     that every reader passes over: an interim response, or a comment between events.
     """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        most = self.conn._max_incomplete_event_size
+        self.conn = _Requests(h11.SERVER, most)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request; close the connection where the response to its beginning has begun."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+        if self.cycle is not None:  # what answers the beginning has nobody to tell
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request; a body that nobody waits for has a while to end, so that its sender reads why."""
+        super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY:
+            self.loop.call_later(LINGER_SECONDS, self._close_unended, self.cycle)
+
+    def _close_unended(self, answered: object) -> None:
+        if self.cycle is answered and self.conn.their_state is h11.SEND_BODY:
+            self.transport.close()
 
     def eof_received(self) -> bool | None:  # type: ignore[override]
         """Keep the connection open, unless no answer is owed."""

@@ -16,7 +16,9 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import Tool, ToolAnnotations
 from pydantic import Field
-from starlette.types import Receive, Scope, Send
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HTTPRequest
+from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12
 
 from ras_agent import __version__
@@ -236,13 +238,23 @@ class OverHTTP:
         self._server = _core_of(server)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        received = HTTPRequest(scope, receive)
+        try:
+            body = await received.body()
+        except ClientDisconnect:  # the protocol's package would log it as an error
+            return
+        messages: list[Message] = [{"type": "http.request", "body": body}]
+
+        async def receive_again() -> Message:
+            return messages.pop() if messages else await receive()
+
         # the guard of the HTTP server checks hosts and origins, of this path as of all others
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         manager = StreamableHTTPSessionManager(
             self._server, stateless=True, security_settings=security
         )
         async with manager.run():
-            await manager.handle_request(scope, receive, send)
+            await manager.handle_request(scope, receive_again, send)
 
 
 def _core_of(server: MCPServer) -> Any:

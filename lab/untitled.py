@@ -2,91 +2,30 @@
 
     python -m lab.untitled --part looked-at --seed 1
     python -m lab.untitled --part scored --seed 1
+    python -m lab.untitled --part second --seed 1
 
-Each world is drawn from a template: its texts, a question and the right answer. The templates of `looked-at` were used
-to find faults; those of `scored` were written afterwards, in other words, and asked once.
+Each world is drawn from a template of untitled.json: its texts, a question and the right answer. The templates of
+`looked-at` were used to find faults; those of `scored`, and later those of `second` with names of their own, were
+written afterwards, in other words, and asked once.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any
 
 from ras_agent import create_ras_agent
 
-_FIRST = [
-    "Ilse",
-    "Tomas",
-    "Greta",
-    "Bo",
-    "Petra",
-    "Jonas",
-    "Freya",
-    "Henrik",
-    "Anna",
-    "Karl",
-    "Ebba",
-    "Lise",
-    "Oskar",
-    "Mirela",
-    "Dov",
-    "Halina",
-]
-_LAST = [
-    "Marrow",
-    "Quill",
-    "Ashby",
-    "Tellis",
-    "Halloran",
-    "Weld",
-    "Nordlys",
-    "Dahl",
-    "Berg",
-    "Lund",
-    "Thorsen",
-    "Fairlie",
-    "Crane",
-    "Vossen",
-    "Okafor",
-]
-_TOWNS = [
-    "Dunmere",
-    "Brennhaven",
-    "Varn",
-    "Pellis",
-    "Hallin",
-    "Ostrell",
-    "Quenne",
-    "Saltmark",
-    "Tarnby",
-    "Kelso",
-    "Orvik",
-    "Lindau",
-    "Merrow",
-]
-_RIVERS = ["Ister", "Wenn", "Tolva", "Aune", "Marsk", "Drell", "Sorva", "Olt"]
-_BUILDINGS = (
-    "Gannet Tower",
-    "Opal Hall",
-    "Kestrel Bridge",
-    "Linden House",
-    "Amber Gate",
-    "Heron Library",
+_WORLDS = 30
+_TEMPLATES: dict[str, Any] = json.loads(
+    Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
 )
-_THINGS = (
-    "tide clock",
-    "salt lamp",
-    "wind harp",
-    "glass plough",
-    "rope engine",
-    "steam organ",
-    "sand compass",
-)
-_COUNTRIES = ("Norway", "Sweden", "Denmark", "Portugal", "Austria", "Hungary", "Poland")
 
 
 @dataclass(frozen=True)
@@ -98,183 +37,49 @@ class World:
     answer: str
 
 
-class _Template(NamedTuple):
-    """Texts, a question and an answer in which names in braces stand for what is drawn."""
-
-    texts: tuple[str, ...]
-    question: str
-    answer: str
-
-
-_COMPARED_LOOKED_AT = (
-    _Template(
-        ("{one} was designed by {ann}.", "{other} was designed by {second}."),
-        "Were {one} and {other} designed by the same architect?",
-        "{verdict}",
-    ),
-    _Template(
-        (
-            "{one} stands in {varn}. It was built by {ann} in 1911.",
-            "{other} stands in {orvik}. It was built by {second}.",
-        ),
-        "Were {one} and {other} built by the same person?",
-        "{verdict}",
-    ),
-    _Template(
-        ("{ann} was born in {norway}. {bo} was born in {other_country}.",),
-        "Were {ann} and {bo} born in the same country?",
-        "{verdict}",
-    ),
-    _Template(
-        ("{ann} was born on 3 May {early}.", "{bo} was born on 4 June {late}."),
-        "Who was born earlier, {ann} or {bo}?",
-        "{older}",
-    ),
-    _Template(
-        ("{ann} was born on 3 May {early}. {bo} was born on 4 June {late}.",),
-        "Which of them is younger, {ann} or {bo}?",
-        "{younger}",
-    ),
-    _Template(
-        ("{one} is {early} metres high.", "{other} is {late} metres high."),
-        "Which is higher, {one} or {other}?",
-        "{more}",
-    ),
-)
-_CHAINS_LOOKED_AT = (
-    _Template(
-        (
-            "The {thing} was invented by {ann}.",
-            "{ann} was born in {varn}.",
-            "The river {river} flows through {varn}.",
-        ),
-        "Which river flows through the city where the inventor of the {thing} was born?",
-        "{river}",
-    ),
-    _Template(
-        ("{ann} invented the {thing}. He was born in {varn}.",),
-        "Where was the inventor of the {thing} born?",
-        "{varn}",
-    ),
-    _Template(
-        (
-            "{building} stands in {varn}. It was founded by {ann}.",
-            "The mayor of {varn} is {bo}.",
-        ),
-        "Who is the mayor of the town where {building} stands?",
-        "{bo}",
-    ),
-    _Template(
-        (
-            "{ann} is a painter from {varn}. She founded {building}.",
-            "{bo} is a baker from {orvik}.",
-        ),
-        "Which town does the founder of {building} come from?",
-        "{varn}",
-    ),
-)
-_COMPARED_SCORED = (
-    _Template(
-        ("{ann} founded {one}.", "The founder of {other} is {second}."),
-        "Do {one} and {other} have the same founder?",
-        "{verdict}",
-    ),
-    _Template(
-        ("{one} can be found in {varn}.", "{other} can be found in {other_town}."),
-        "Are {one} and {other} located in the same town?",
-        "{verdict}",
-    ),
-    _Template(
-        (
-            "{ann} comes from {norway}; {ann} is a potter. {bo} comes from {other_country}.",
-        ),
-        "Do {ann} and {bo} come from the same country?",
-        "{verdict}",
-    ),
-    _Template(
-        ("{one} opened in {early}.", "{other} opened in {late}."),
-        "Which opened first, {one} or {other}?",
-        "{first}",
-    ),
-    _Template(
-        ("{one} has {early} rooms. {other} has {late} rooms.",),
-        "Which has more rooms, {one} or {other}?",
-        "{more}",
-    ),
-)
-_CHAINS_SCORED = (
-    _Template(
-        (
-            "{ann} built the first {thing}.",
-            "{ann} grew up in {varn}.",
-            "{varn} lies on the {river}.",
-        ),
-        "On which river does the town lie where the builder of the first {thing} grew up?",
-        "{river}",
-    ),
-    _Template(
-        ("The {thing} is an invention of {ann}, a smith from {varn}.",),
-        "From which town is the inventor of the {thing}?",
-        "{varn}",
-    ),
-    _Template(
-        ("{building} belongs to {ann}.", "{ann} is married to {bo}."),
-        "To whom is the owner of {building} married?",
-        "{bo}",
-    ),
-    _Template(
-        ("{building} is in {varn}.", "The harbour of {varn} was opened by {ann}."),
-        "Who opened the harbour of the town where {building} is?",
-        "{ann}",
-    ),
-    _Template(
-        (
-            "{ann} wrote about the {thing}. She lives in {varn}.",
-            "{bo} lives in {orvik}.",
-        ),
-        "Where does the author live who wrote about the {thing}?",
-        "{varn}",
-    ),
-)
+Template = Mapping[str, Any]
+"""Has texts, a question and an answer in which names in braces stand for what is drawn"""
 
 
 def worlds(part: str, seed: int) -> Iterator[World]:
-    """Yield thirty worlds from the templates of a part, "looked-at" or "scored"."""
+    """Yield thirty worlds from the templates of a part, such as "looked-at" or "scored"."""
     draw = random.Random(seed)
-    is_scored = part == "scored"
-    compared = _COMPARED_SCORED if is_scored else _COMPARED_LOOKED_AT
-    chains = _CHAINS_SCORED if is_scored else _CHAINS_LOOKED_AT
-    for number in range(3):
-        same = (number % 2 == 1) is is_scored
-        yield from _filled(compared, _two_things(draw, same))
-        yield from _filled(chains, _one_thing(draw))
+    chosen = _TEMPLATES["parts"][part]
+    words = _TEMPLATES["names"][chosen["names"]]
+    compared = chosen["compared"]
+    chains = chosen["chains"]
+    rounds = _WORLDS // (len(compared) + len(chains))
+    for number in range(rounds):
+        same = (number % 2 == 1) is (part != "looked-at")
+        yield from _filled(compared, _two_things(draw, words, same))
+        yield from _filled(chains, _one_thing(draw, words))
 
 
-def _filled(
-    templates: Iterable[_Template], names: Mapping[str, str]
-) -> Iterator[World]:
+def _filled(templates: Iterable[Template], names: Mapping[str, str]) -> Iterator[World]:
     for template in templates:
-        texts = [text.format_map(names) for text in template.texts]
+        texts = [text.format_map(names) for text in template["texts"]]
         yield World(
             texts=texts,
-            question=template.question.format_map(names),
-            answer=template.answer.format_map(names),
+            question=template["question"].format_map(names),
+            answer=template["answer"].format_map(names),
         )
 
 
-def _people(draw: random.Random) -> list[str]:
+def _people(draw: random.Random, words: Mapping[str, list[str]]) -> list[str]:
     """Return two people who share no name."""
-    firsts = draw.sample(_FIRST, 2)
-    lasts = draw.sample(_LAST, 2)
+    firsts = draw.sample(words["first"], 2)
+    lasts = draw.sample(words["last"], 2)
     return [f"{first} {last}" for first, last in zip(firsts, lasts, strict=True)]
 
 
-def _two_things(draw: random.Random, same: bool) -> dict[str, str]:
+def _two_things(
+    draw: random.Random, words: Mapping[str, list[str]], same: bool
+) -> dict[str, str]:
     """Return the names of two buildings and two people. same: whether what is asked is the same for both."""
-    one, other = draw.sample(_BUILDINGS, 2)
-    ann, bo = _people(draw)
-    varn, orvik = draw.sample(_TOWNS, 2)
-    norway, sweden = draw.sample(_COUNTRIES, 2)
+    one, other = draw.sample(words["buildings"], 2)
+    ann, bo = _people(draw, words)
+    varn, orvik = draw.sample(words["towns"], 2)
+    norway, sweden = draw.sample(words["countries"], 2)
     early, late = draw.sample(range(1880, 1990), 2)
     names = {
         "one": one,
@@ -307,22 +112,21 @@ def _two_things(draw: random.Random, same: bool) -> dict[str, str]:
     return names
 
 
-def _one_thing(draw: random.Random) -> dict[str, str]:
+def _one_thing(draw: random.Random, words: Mapping[str, list[str]]) -> dict[str, str]:
     """Return the names that a chain leads over."""
-    ann, bo = _people(draw)
-    varn, orvik = draw.sample(_TOWNS, 2)
-    river, _ = draw.sample(_RIVERS, 2)
-    thing, _ = draw.sample(_THINGS, 2)
-    building, _ = draw.sample(_BUILDINGS, 2)
-    return {
-        "ann": ann,
-        "bo": bo,
-        "varn": varn,
-        "orvik": orvik,
-        "river": river,
-        "thing": thing,
-        "building": building,
-    }
+    ann, bo = _people(draw, words)
+    varn, orvik = draw.sample(words["towns"], 2)
+    names = {"ann": ann, "bo": bo, "varn": varn, "orvik": orvik}
+    for kind in ("rivers", "things", "buildings"):
+        name, _ = draw.sample(words[kind], 2)
+        names[kind.removesuffix("s")] = name
+    # drawn apart, so that the worlds of the earlier parts stay as they are
+    more = random.Random(ann)
+    year = more.randrange(1880, 1980)
+    names |= {"early": str(year), "late": str(year + 7)}
+    for kind in ("jobs", "ships"):
+        names[kind.removesuffix("s")] = more.choice(words[kind])
+    return names
 
 
 def outcome(world: World) -> str:
@@ -343,7 +147,7 @@ def main() -> None:
     )
     parser.add_argument(
         "--part",
-        choices=["looked-at", "scored"],
+        choices=sorted(_TEMPLATES["parts"]),
         default="looked-at",
         help="which templates",
     )

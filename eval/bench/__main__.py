@@ -32,6 +32,7 @@ PARTS = {
     "gfm": "ras_agent.eval.bench.gfm",
     "postgres": "ras_agent.eval.bench.postgres",
     "graph": "ras_agent.eval.bench.graph",
+    "neighbours": "ras_agent.eval.bench.neighbours",
     "throughput": "ras_agent.eval.bench.throughput",
 }
 """The modules that are measured, in this order; each has a function `bench_rows()`"""

@@ -39,6 +39,20 @@ def _rows(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
+def test_a_run_without_a_terminal_says_how_far_it_is(
+    cli: Cli,
+    questions: Path,
+    passages_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ras_agent.app.cli.evaluate._SECONDS_BETWEEN_LINES", 0.0)
+    data = ("--data", questions, "--corpus", passages_file)
+    done = cli("eval", "jsonl", *data, "--out", tmp_path / "run")
+    assert "1 of 2 done · em_text " in done.stderr
+    assert "2 of 2 done · em_text 100.0 · 0 tokens" in done.stderr
+
+
 def test_a_run_is_a_folder_with_manifest_results_and_summary(
     cli: Cli, questions: Path, passages_file: Path, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from ras_agent.records import JSON
 
 _DATA, _RUN = "Questions and corpus", "The run"
+_SECONDS_BETWEEN_LINES = 20.0
+"""How often a run without a terminal says how far it is"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,7 +308,10 @@ def _agent(options: EvalOptions) -> EvalAgent:
 def progress(
     console: Console, run: Run, prices: Prices | None = None
 ) -> Iterator[Callable[[Result], None]]:
-    """Show a bar that takes each result: done, the headline score so far, tokens, cost, errors, time left."""
+    """Show a bar that takes each result: done, the headline score so far, tokens, cost, errors, time left.
+
+    Without a terminal a line on standard error says so now and then.
+    """
     from rich import progress as rich
 
     tally = _RunTally(run.headline, prices or Prices())
@@ -333,9 +339,22 @@ def progress(
     }
     with progress_bar(console, *columns, total=len(run.questions), **started) as update:
 
+        done = len(run.done)
+        said = monotonic()
+        errors = screen(stderr=True, quiet=console.quiet)
+
         def on_end(result: Result) -> None:
+            nonlocal done, said
+            done += 1
             tally.add(result)
             update(advance=1, score=tally.score, spent=tally.cost_text)
+            if console.is_terminal or monotonic() - said < _SECONDS_BETWEEN_LINES:
+                return
+            said = monotonic()
+            errors.print(
+                f"{done} of {len(run.questions)} done · {tally.score} · {tally.cost_text}",
+                soft_wrap=True,
+            )
 
         yield on_end
 

@@ -1,0 +1,136 @@
+"""Measures the processor time that the offline mode takes next to busy programs, and with fewer processors than threads.
+
+    python -m ras_agent.eval.bench.neighbours
+    python -m ras_agent.eval.bench.neighbours --one-processor
+
+Threads of a small product that wait for each other keep processors busy, the more so where other programs run or a
+container grants fewer processors than the machine has. A run of its own process answers the bundled questions; its
+command prints the seconds. A quota is imitated: all threads that were begun share one processor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import as_file, files
+from pathlib import Path
+from statistics import median
+
+from ras_agent.errors import SettingsError
+from ras_agent.eval.bench.rows import BenchRow
+from ras_agent.eval.benchmarks import benchmark
+from ras_agent.graphs.resolve import create_agent
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.program import run_program
+
+_QUESTIONS = 8
+_RUNS = 3
+_AT_MOST = 1.3
+_IDLE = "the same, idle"
+_ONE_PROCESSOR = "--one-processor"
+_THREADS = Path("/proc/self/task")
+
+
+def bench_rows(runs: int = _RUNS) -> Iterator[BenchRow]:
+    """Measure the three situations in turns; of each the median counts."""
+    idle: list[float] = []
+    busy: list[float] = []
+    bounded: list[float] = []
+    for _ in range(runs):
+        idle.append(_of_own_process())
+        with _busy_programs():
+            busy.append(_of_own_process())
+        if _THREADS.exists():
+            bounded.append(_of_own_process(_ONE_PROCESSOR))
+    yield _row("offline answers beside a busy process", busy, idle)
+    if bounded:
+        yield _row("offline answers on one processor of several", bounded, idle)
+
+
+def _row(name: str, ours: list[float], idle: list[float]) -> BenchRow:
+    return BenchRow(
+        name=name,
+        unit="s of processor",
+        ours=median(ours),
+        peer=_IDLE,
+        theirs=median(idle),
+        at_most=_AT_MOST,
+    )
+
+
+@contextmanager
+def _busy_programs() -> Iterator[None]:
+    """Keep every processor busy inside the block."""
+    command = [sys.executable, "-c", "while True: pass"]
+    count = os.cpu_count() or 1
+    programs = [subprocess.Popen(command) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
+
+
+def _of_own_process(*options: str) -> float:
+    """Return the processor seconds that a process of its own prints."""
+    command = [sys.executable, "-m", "ras_agent.eval.bench.neighbours", *options]
+    # the limits on threads that the caller has set would hide those that the library sets
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.endswith("_NUM_THREADS")
+    }
+    done = subprocess.run(
+        command, check=True, capture_output=True, text=True, env=environment
+    )
+    return float(done.stdout)
+
+
+def processor_seconds(one_processor: bool) -> float:
+    """Return the processor seconds of answering the bundled questions, without those of loading the reader."""
+    plain = benchmark("jsonl")
+    with as_file(files("ras_agent.data") / "sample_passages.jsonl") as path:
+        index = PassageIndex.in_memory(plain.corpus(path))
+    with as_file(files("ras_agent.data") / "sample_questions.jsonl") as path:
+        questions = plain.load(path)[: _QUESTIONS + 1]
+    agent = create_agent("ras", index=index, llm="offline")
+    agent.invoke({"question": questions[0].question})
+    if one_processor:
+        _share_one_processor()
+    before = time.process_time()
+    for one in questions[1:]:
+        agent.invoke({"question": one.question})
+    return time.process_time() - before
+
+
+def _share_one_processor() -> None:
+    """Bind all threads of this process to one processor."""
+    if not _THREADS.exists():
+        raise SettingsError(
+            f"{_ONE_PROCESSOR}: only Linux tells the threads of a process; leave it out here"
+        )
+    first = min(os.sched_getaffinity(0))
+    for thread in _THREADS.iterdir():
+        os.sched_setaffinity(int(thread.name), {first})
+
+
+def main() -> None:
+    """Print the seconds."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        _ONE_PROCESSOR, action="store_true", help="bind all threads to one processor"
+    )
+    options = parser.parse_args()
+    print(f"{processor_seconds(options.one_processor):.3f}")
+
+
+if __name__ == "__main__":
+    run_program(main)

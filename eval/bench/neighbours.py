@@ -25,8 +25,8 @@ from ras_agent.errors import SettingsError
 from ras_agent.eval.bench.rows import BenchRow
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.graphs.resolve import create_agent
-from ras_agent.tools.index.store import PassageIndex
 from ras_agent.program import run_program
+from ras_agent.tools.index.store import PassageIndex
 
 _QUESTIONS = 8
 _RUNS = 3

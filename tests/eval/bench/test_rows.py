@@ -149,6 +149,7 @@ def test_every_part_gives_rows_with_one_bar_each(
         dense,
         gfm,
         graph,
+        neighbours,
         overhead,
         retrieval,
         start,
@@ -167,9 +168,10 @@ def test_every_part_gives_rows_with_one_bar_each(
         *gfm.bench_rows(entities=200, facts=300),
         *in_postgres.bench_rows(size=200, queries=3),
         *graph.bench_rows(runs=2, size=20),
+        *neighbours.bench_rows(runs=1),
         *throughput.bench_rows(rounds=1, at_least={4: 2.0}),
     ]
-    assert len(rows) == 3 + 3 + 3 + 1 + 1 + 2 + 1 + 3 + 1
+    assert len(rows) == 3 + 3 + 3 + 1 + 1 + 2 + 1 + 3 + 2 + 1
     assert len({row.name for row in rows}) == len(rows)
     assert all(
         row.ours > 0
@@ -177,4 +179,4 @@ def test_every_part_gives_rows_with_one_bar_each(
         and (row.at_most is None) != (row.at_least is None)
         for row in rows
     )
-    assert len(PARTS) == 9
+    assert len(PARTS) == 10

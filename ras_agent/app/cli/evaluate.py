@@ -338,7 +338,6 @@ def progress(
         "spent": tally.cost_text,
     }
     with progress_bar(console, *columns, total=len(run.questions), **started) as update:
-
         done = len(run.done)
         said = monotonic()
         errors = screen(stderr=True, quiet=console.quiet)

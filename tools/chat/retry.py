@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from math import inf
 from urllib.parse import urlsplit
 
+from tenacity import RetryCallState
+
 from ras_agent.tools.chat.http import BrokenReply, NoConnection, RefusedReply
 from ras_agent.tools.chat.runnables import class_names
 from ras_agent.tools.chat.waits import retry_after, status_of
@@ -81,18 +83,17 @@ class RetryPolicy:
 
         return worth_another_try
 
-    def wait(self, error: BaseException, number: int) -> float:
-        """Return the seconds before the next try after that of a number, counted from 1, has failed."""
-        asked = retry_after(error)
+    def wait(self, state: RetryCallState) -> float:
+        """Return the seconds before the next try: tenacity's wait function."""
+        error = state.outcome.exception() if state.outcome else None
+        asked = retry_after(error) if error else None
         if asked is not None:
             return asked
-        longest = self.max_wait
-        if is_gone(error):
-            longest = _LOOK_EVERY
+        longest = _LOOK_EVERY if error and is_gone(error) else self.max_wait
         first = self.first_wait
-        if status_of(error) == _RATE_LIMITED:
+        if error and status_of(error) == _RATE_LIMITED:
             first *= _LONGER_AT_A_LIMIT
-        doubled = first * 2.0 ** min(number - 1, 30)
+        doubled = first * 2.0 ** min(state.attempt_number - 1, 30)
         ceiling = min(longest, self.max_wait, doubled)
         return float(ceiling * (0.5 + 0.5 * self.jitter()))
 

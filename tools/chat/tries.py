@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from ras_agent.errors import (
     BudgetExceeded,
@@ -64,36 +66,55 @@ class Tried:
 
     async def ask(self, request: Request, deadline: Deadline) -> Reply:
         """Return the reply, after as many tries as it takes."""
-        is_worth_another_try = self._policy.decides(
+        tries = self._retrying(deadline)
+        with self._errors_named(tries):
+            async for attempt in tries:
+                with attempt:
+                    reply = await self._model.ask(request, deadline)
+                    self._has_replied = True
+                    return reply
+        raise AssertionError("a call either returns or raises")
+
+    def _retrying(self, deadline: Deadline) -> AsyncRetrying:
+        decide = self._policy.decides(
             has_replied=self._has_replied, now=self._clock.now
         )
-        for number in count(1):
-            try:
-                reply = await self._model.ask(request, deadline)
-            except (BudgetExceeded, ModelRefused):
-                raise
-            except Exception as error:
-                pause = retry_after(error) or 0.0
-                can_wait = pause < deadline.left() and not is_overflow(error)
-                if not can_wait or not is_worth_another_try(error):
-                    shown = without_secrets(str(error), self._secrets_of)
-                    # a cause is shown with its traceback, and may hold the secret
-                    cause = error if shown == str(error) else None
-                    raise self._failure(error, shown, number) from cause
-                wait = min(self._policy.wait(error, number), deadline.left())
-            else:
-                self._has_replied = True
-                return reply
-            self._pause(pause)
-            await self._clock.asleep(wait)
-        raise AssertionError("numbers do not end")
 
-    def _failure(self, error: Exception, shown: str, number: int) -> RasError:
-        """Return the error that the caller gets, without credentials. shown: the text of `error` without them."""
-        kind = self._kind_of(error)
-        times = "1 try" if number == 1 else f"{number} tries"
-        story = self._story(error, shown)
-        return kind(f"{self._where} failed after {times}: {story}")
+        def worth_it(error: BaseException) -> bool:
+            in_time = (retry_after(error) or 0.0) < deadline.left()
+            return in_time and not is_overflow(error) and decide(error)
+
+        def wait(state: RetryCallState) -> float:
+            return min(self._policy.wait(state), deadline.left())
+
+        def pause_everybody(state: RetryCallState) -> None:
+            error = state.outcome.exception() if state.outcome else None
+            if error is not None:
+                self._pause(retry_after(error) or 0.0)
+
+        return AsyncRetrying(
+            sleep=self._clock.asleep,
+            retry=retry_if_exception(worth_it),
+            wait=wait,
+            before_sleep=pause_everybody,
+            reraise=True,
+        )
+
+    @contextmanager
+    def _errors_named(self, tries: AsyncRetrying) -> Iterator[None]:
+        """Turn whatever a provider's client raises into a RasError without credentials."""
+        try:
+            yield
+        except (BudgetExceeded, ModelRefused):
+            raise
+        except Exception as error:
+            shown = without_secrets(str(error), self._secrets_of)
+            kind = self._kind_of(error)
+            count = tries.statistics.get("attempt_number", 1)
+            times = "1 try" if count == 1 else f"{count} tries"
+            message = f"{self._where} failed after {times}: {self._story(error, shown)}"
+            # a cause is shown with its traceback, and may hold the secret
+            raise kind(message) from (error if shown == str(error) else None)
 
     def _kind_of(self, error: Exception) -> type[RasError]:
         """Return the class of the error that the caller gets."""

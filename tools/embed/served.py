@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 from pydantic import SecretStr
+from tenacity import Retrying, retry_if_exception
 
 from ras_agent.arrays import Floats, unit_rows
 from ras_agent.budget import current_ledger
@@ -230,22 +230,22 @@ class ServedEmbedder:
         }
         ledger = current_ledger()
 
-        is_worth_another_try = self._retry.decides(
-            has_replied=self._has_replied, now=self._clock.now
-        )
-        for number in count(1):
+        def once() -> Floats:
             seconds = max(min(_SECONDS, ledger.seconds_left()), _AT_LEAST)
             post = self._endpoint.post(
                 "/embeddings", body, seconds, MOST_BYTES_OF_VECTORS
             )
-            try:
-                return _vectors(run(post), len(texts))
-            except Exception as error:
-                if not is_worth_another_try(error) or ledger.seconds_left() <= 0:
-                    raise
-                wait = self._retry.wait(error, number)
-            self._clock.sleep(wait)
-        raise AssertionError("numbers do not end")
+            return _vectors(run(post), len(texts))
+
+        decide = self._retry.decides(has_replied=self._has_replied, now=self._clock.now)
+        tries = Retrying(
+            stop=lambda _: ledger.seconds_left() <= 0,
+            wait=self._retry.wait,
+            retry=retry_if_exception(decide),
+            sleep=self._clock.sleep,
+            reraise=True,
+        )
+        return tries(once)
 
     def _to_error(self, error: Exception, texts: list[str]) -> RasError:
         server = self._server

@@ -62,34 +62,35 @@ def test_what_will_not_pass_is_not(error: Exception) -> None:
     assert not is_transient(error)
 
 
+def state(attempt: int, error: Exception) -> Any:
+    return SimpleNamespace(
+        attempt_number=attempt, outcome=SimpleNamespace(exception=lambda: error)
+    )
+
+
 def test_waits_double_up_to_a_ceiling() -> None:
     policy = RetryPolicy(first_wait=1.0, max_wait=5.0, jitter=lambda: 1.0)
-    assert [policy.wait(TimeoutError(), attempt) for attempt in (1, 2, 3, 4)] == [
-        1.0,
-        2.0,
-        4.0,
-        5.0,
-    ]
+    assert [
+        policy.wait(state(attempt, TimeoutError())) for attempt in (1, 2, 3, 4)
+    ] == [1.0, 2.0, 4.0, 5.0]
 
 
 def test_jitter_halves_a_wait_at_most() -> None:
     assert (
-        RetryPolicy(first_wait=1.0, jitter=lambda: 0.0).wait(TimeoutError(), 1) == 0.5
+        RetryPolicy(first_wait=1.0, jitter=lambda: 0.0).wait(state(1, TimeoutError()))
+        == 0.5
     )
 
 
 def test_the_time_asked_for_takes_the_place_of_the_backoff() -> None:
-    assert RetryPolicy().wait(ProviderError(429, {"retry-after": "7"}), 1) == 7.0
+    assert RetryPolicy().wait(state(1, ProviderError(429, {"retry-after": "7"}))) == 7.0
 
 
 def test_a_rate_limit_without_a_time_is_waited_for_over_most_of_a_minute() -> None:
     policy = RetryPolicy(jitter=lambda: 1.0)
-    assert [policy.wait(ProviderError(429), attempt) for attempt in (1, 2, 3, 4)] == [
-        4.0,
-        8.0,
-        16.0,
-        32.0,
-    ]
+    assert [
+        policy.wait(state(attempt, ProviderError(429))) for attempt in (1, 2, 3, 4)
+    ] == [4.0, 8.0, 16.0, 32.0]
 
 
 def test_an_endpoint_that_asks_for_too_long_a_wait_is_not_tried_again() -> None:

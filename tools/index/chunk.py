@@ -77,7 +77,8 @@ def passages_of(
 
     One of several pages has a passage a page at least. Other passages are called `document#number-hash`: the same text
     always gets the same ids, another text others. Facts that the document states go to the passages that they are
-    about. A table is cut from the text around it, and each of its rows is a passage more, which says it in a sentence.
+    about. A table is cut from the text around it, and each of its rows is a passage more, which says it in a sentence,
+    unless it is a document already.
     """
     text = document.text
     stays = document.record and not chunking.cut_records
@@ -183,15 +184,26 @@ class _CutTable:
         self._table = table
         self._head = document.text[table.start : table.head_end]
         self._room = size - len(self._head)
-        self._place = f"{document.place or document.id} table {number}"
-        records = records_of(table.columns, [row.cells for row in table.rows])
-        self._count = len(records)
-        self._key_column = records[0].key_column if records else ""
         self._records: dict[int, Record] = {}
+        self._facts: dict[int, Sequence[Sequence[str]]] = {}
+        if document.facts_of_rows:
+            self._named = document.metadata[TABLE]
+            self._facts.update(enumerate(document.facts_of_rows))
+        else:
+            place = f"{document.place or document.id} table {number}"
+            self._named = self._read_records(place)
+
+    def _read_records(self, place: str) -> dict[str, Any]:
+        """Read the rows that become passages; return how the table is named in the metadata of each."""
+        cells = [row.cells for row in self._table.rows]
+        records = records_of(self._table.columns, cells)
         for record in records:
-            row = table.rows[record.number - 1]
-            if self._fits(row):
-                self._records[record.number - 1] = record
+            number = record.number - 1
+            if self._fits(self._table.rows[number]):
+                self._records[number] = record
+                self._facts[number] = record.facts(f"{place} row {record.number}")
+        key_column = records[0].key_column if records else ""
+        return {"place": place, "key": key_column, "rows": len(records)}
 
     def parts(self) -> Iterator[_Piece | Span]:
         """Yield the pieces in order, each below the header, and the spans of rows that are prose."""
@@ -237,18 +249,12 @@ class _CutTable:
     def _about(self, numbers: Sequence[int]) -> dict[str, Any]:
         """Return the metadata of some rows: the facts that they state, and which table they are of."""
         about = dict(self._document.metadata)
-        facts: list[list[str]] = []
+        facts: list[Sequence[str]] = []
         for number in numbers:
-            record = self._records.get(number)
-            if record is not None:
-                facts.extend(record.facts(f"{self._place} row {record.number}"))
+            facts.extend(self._facts.get(number, ()))
         if facts:
             about[STATED] = facts
-            about[TABLE] = {
-                "place": self._place,
-                "key": self._key_column,
-                "rows": self._count,
-            }
+            about[TABLE] = dict(self._named)
         return about
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,8 @@ class Document:
     record: bool = False
     is_markdown: bool = field(default=False, compare=False)
     """Whether lines of its text that look like headings are headings."""
+    facts_of_rows: tuple[Sequence[Sequence[str]], ...] = ()
+    """Of a table whose rows are documents of their own: the facts that each of its rows states."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ from ras_agent.tools.index.vision import PICTURES, Vision, with_vision
 FIRST_BATCH, LARGEST_BATCH = 128, 8192
 BATCH_SECONDS = 4.0
 # Raised when files come to be read in another way: the next run then reads all of them anew.
-READING = 3
+READING = 4
 _BY_OCR = " ocr"
 # The user meant to read a file that begins with so many bad records in another way; a million messages would not help.
 HOPELESS = 1000

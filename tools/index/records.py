@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any
 
 from ras_agent.tools.index.documents import Document, Skipped, dated
@@ -25,6 +25,7 @@ from ras_agent.tools.index.text_files import (
     read_text,
 )
 from ras_agent.tools.index.text_tables import TABLE, key_of, record_of
+from ras_agent.tools.index.whole_tables import WholeTable
 
 _PART = re.compile(" sheet | line | record ")
 """Begins the part of a place behind its file."""
@@ -34,26 +35,34 @@ def of_sheets(
     rows: Sequence[SheetRow], fields: Fields, label: str
 ) -> Iterator[Document | Skipped]:
     """Yield a document for each row of a workbook; the first row of a sheet that has several cells is its header."""
+    for sheet, rows_of_sheet in groupby(rows, lambda row: row.sheet):
+        yield from _of_sheet(sheet, rows_of_sheet, fields, label)
+
+
+def _of_sheet(
+    sheet: str, rows: Iterable[SheetRow], fields: Fields, label: str
+) -> Iterator[Document | Skipped]:
     columns: list[str] = []
-    sheet = ""
+    table = WholeTable("", ())
     for row in rows:
         place = f"{label} sheet {row.sheet} row {row.number}"
-        if row.sheet != sheet:
-            sheet = row.sheet
-            columns = []
         cells = list(row.cells)
         filled = list(filter(None, cells))
         if columns:
             name = f"{label}:{sheet}:{row.number}"
-            yield from _from_row(cells, columns, fields, name, place)
+            item = _from_row(cells, columns, fields, name, place)
+            table.add(cells, item)
+            yield item
         elif len(filled) > 1 or len(cells) == 1:
             columns = _usual_names(_distinct(cells), fields)
             if problem := _header_problem(columns, fields, label):
                 yield Skipped(place, f"the header {problem}")
                 return
+            table = WholeTable(f"{label}:{sheet}", columns)
         else:
             reason = f"stands above the header, and is left out: {filled[0]!r:.80}"
             yield Skipped(place, reason, error=False)
+    yield from table.documents()
 
 
 def _distinct(columns: list[str]) -> list[str]:
@@ -174,7 +183,7 @@ def _from_value(
     if reason := not_unicode(json.dumps(record, ensure_ascii=False)):
         yield Skipped(place, reason)
         return
-    yield from _from_record(record, fields, f"{label}:{number}", place, "key")
+    yield from _from_record(record, fields, f"{label}:{number}", place)
 
 
 def load_csv(
@@ -194,13 +203,16 @@ def load_csv(
     if problem := _header_problem(columns, fields, label):
         yield Skipped(f"{label} line {line}", f"the header {problem}")
         return
+    table = WholeTable(label, columns)
     for line, row in rows:
+        place = f"{label} line {line}"
         if isinstance(row, csv.Error):
-            yield Skipped(f"{label} line {line}", f"not CSV: {row}")
+            yield Skipped(place, f"not CSV: {row}")
         elif row:
-            yield from _from_row(
-                row, columns, fields, f"{label}:{line}", f"{label} line {line}"
-            )
+            item = _from_row(row, columns, fields, f"{label}:{line}", place)
+            table.add(row, item)
+            yield item
+    yield from table.documents()
 
 
 def _usual_names(columns: list[str], fields: Fields) -> list[str]:
@@ -230,19 +242,17 @@ def _header_problem(columns: list[str], fields: Fields, label: str) -> str:
 
 def _from_row(
     row: list[str], columns: list[str], fields: Fields, name: str, place: str
-) -> Iterator[Document | Skipped]:
-    """Yield the document of a table's row. name: its id, if no column has one."""
+) -> Document | Skipped:
+    """Return the document of a table's row. name: its id, if no column has one."""
     if reason := not_unicode("\n".join(row)):
-        yield Skipped(place, reason)
-    elif len(row) != len(columns):
-        yield Skipped(
-            place, f"expected {len(columns)} columns, got {len(row)}: {row!r:.80}"
-        )
-    else:
-        record = dict(zip(columns, row, strict=True))
-        if fields.text not in record:
-            record = _with_all_columns(record, fields, place)
-        yield from _from_record(record, fields, name, place, "column")
+        return Skipped(place, reason)
+    if len(row) != len(columns):
+        reason = f"expected {len(columns)} columns, got {len(row)}: {row!r:.80}"
+        return Skipped(place, reason)
+    record = dict(zip(columns, row, strict=True))
+    if fields.text not in record:
+        record = _with_all_columns(record, fields, place)
+    return _document_of(record, fields, name, place, "column")
 
 
 def _with_all_columns(
@@ -285,18 +295,11 @@ def _key_column(columns: list[str], fields: Fields) -> int:
 
 
 def _from_record(
-    record: Mapping[str, Any], fields: Fields, name: str, place: str, what: str
+    record: Mapping[str, Any], fields: Fields, name: str, place: str
 ) -> Iterator[Document | Skipped]:
-    """Yield a record's document, and a Skipped for each of its facts that is none.
-
-    name: the id of a record without one. what: "key" or "column", for messages.
-    """
-    document = _document_of(record, fields, name, place, what)
-    if (
-        isinstance(document, Skipped)
-        or STATED not in document.metadata
-        or what == "column"
-    ):
+    """Yield a record's document, and a Skipped for each of its facts that is none; name: the id where it has none."""
+    document = _document_of(record, fields, name, place, "key")
+    if isinstance(document, Skipped) or STATED not in document.metadata:
         yield document
         return
     facts, problems = read_facts(document.metadata[STATED], place)
@@ -309,6 +312,7 @@ def _from_record(
 def _document_of(
     record: Mapping[str, Any], fields: Fields, given_name: str, place: str, what: str
 ) -> Document | Skipped:
+    """Return a record's document. given_name: its id where it has none. what: "key" or "column", for messages."""
     label = _PART.split(place)[0]
     for role, name, usual in (
         ("text", fields.text, None),

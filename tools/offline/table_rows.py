@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ras_agent.text.canonical import canonical_key
@@ -145,8 +145,16 @@ def _tables(passages: Iterable[ReadPassage]) -> list[list[Row]]:
         for row in _rows_of(passage):
             table = tables.setdefault(row.table, {})
             name = canonical_key(row.key)
-            table.setdefault(name, row)
+            known = table.setdefault(name, row)
+            if row.all_rows > known.all_rows:
+                table[name] = replace(known, all_rows=row.all_rows)
     return [list(rows.values()) for rows in tables.values()]
+
+
+def _are_all(rows: Sequence[Row]) -> bool:
+    """Return whether these rows of a table are all that it has, as one of their passages counts them."""
+    counts = [row.all_rows for row in rows]
+    return max(counts) == len(rows)
 
 
 def _row_count(passage: ReadPassage) -> int:
@@ -293,8 +301,7 @@ def _cell(asked: _Asked, rows: Sequence[Row]) -> Said | None:
     if asked.kind == "yes_no":
         return Said("yes", named[:1])
     cells = dict.fromkeys(row.cells[column] for column, row in chosen)
-    has_all_rows = rows[0].all_rows == len(rows)
-    if len(cells) > 1 and not has_all_rows:
+    if len(cells) > 1 and not _are_all(rows):
         return None
     return Said(", ".join(cells), named)
 
@@ -375,9 +382,8 @@ def _compared(asked: _Asked, rows: Sequence[Row]) -> Said | None:
     of_all = asked.kind == "open"
     named = [row for row in rows if holds(asked.text, row.key)]
     if of_all:
-        has_all_rows = rows[0].all_rows == len(rows)
         is_superlative = not _SUPERLATIVES.isdisjoint(asked.words)
-        if named or not has_all_rows or not is_superlative:
+        if named or not is_superlative or not _are_all(rows):
             return None
         named = list(rows)
     elif len(named) != 2:

@@ -230,7 +230,7 @@ def test_the_rows_of_a_workbook_are_records() -> None:
     book.create_sheet("Secret").sheet_state = "hidden"
     file = BytesIO()
     book.save(file)
-    hidden, above, first, second = documents("a.xlsx", file.getvalue())
+    hidden, above, first, second, whole = documents("a.xlsx", file.getvalue())
     assert (
         str(above)
         == "a.xlsx sheet Fares row 1: stands above the header, and is left out: 'Fares of 2024'"
@@ -250,6 +250,11 @@ def test_the_rows_of_a_workbook_are_records() -> None:
         "a.xlsx sheet Fares row 3 column Adult",
     ]
     assert second.text == "Route: Orvena; Adult: 9"
+    assert isinstance(whole, Document)
+    assert (whole.id, whole.metadata["table"]) == (
+        "a.xlsx:Fares:table",
+        {"place": "a.xlsx sheet Fares", "key": "Route", "rows": 2},
+    )
 
 
 ODT = """<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"

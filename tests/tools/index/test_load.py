@@ -409,7 +409,7 @@ class TestTables:
         self, write: Write
     ) -> None:
         rows = "No.;Ship ;Captain;Built\n1;Ilse;Mara Lind;1961\n2;;Jonas Kreel;1987\n3;Tarn;;\n"
-        ilse, unnamed, bare = [
+        ilse, unnamed, bare, *whole = [
             one for one in load(write("a.csv", rows)) if isinstance(one, Document)
         ]
         assert (ilse.id, ilse.title, ilse.text) == (
@@ -435,6 +435,7 @@ class TestTables:
             "Tarn",
             "No.: 3; Ship: Tarn",
         )
+        assert [one.id for one in whole] == ["a.csv:table"]
 
     def test_a_repeated_column_is_reported(self, write: Write) -> None:
         assert skipped(write("a.csv", "text,text\na,b\n")) == [

@@ -258,3 +258,42 @@ def test_front_matter_is_yaml_toml_or_json(
 )
 def test_what_only_looks_like_front_matter_stays(text: str) -> None:
     assert front_matter(text) == ({}, text)
+
+
+def test_a_file_that_is_a_table_is_also_a_passage_of_its_rows_below_the_header() -> (
+    None
+):
+    rows = "Town;Mayor;Opened\nOrvel;Ada | Finn;1901\nPell;;1888\nonly one cell\n\nSkar;Ben Holt;1777\n"
+    found = load(HeldFile("towns.csv", rows.encode()))
+    whole = [one for one in found if isinstance(one, Document)][-1]
+    first, second = passages_of(whole, Chunking(110, 20))
+    head = "| Town | Mayor | Opened |\n| --- | --- | --- |\n"
+    assert (first.document_id, first.text, second.text) == (
+        "towns.csv:table",
+        head + "| Orvel | Ada \\| Finn | 1901 |\n| Pell |  | 1888 |",
+        head + "| Skar | Ben Holt | 1777 |",
+    )
+    assert second.metadata["table"] == {"place": "towns.csv", "key": "Town", "rows": 3}
+    assert second.metadata["facts"] == [
+        ["Skar", "Mayor", "Ben Holt", "towns.csv line 6 column Mayor"],
+        ["Skar", "Opened", "1777", "towns.csv line 6 column Opened"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "text;b\none;1\ntwo;2\n",
+        "a;b\n1;2\n",
+        "a;b\n1;2\n" + "3;four\n" * 5000,
+        "a;b\n1;2\n3;" + "x " * 300,
+    ],
+    ids=["a column of text", "one row", "a long table", "prose"],
+)
+def test_rows_of_text_one_row_and_a_long_table_are_not_shown_as_a_table(
+    rows: str,
+) -> None:
+    found = load(HeldFile("a.csv", rows.encode()))
+    assert [
+        one for one in found if isinstance(one, Document) and one.facts_of_rows
+    ] == []

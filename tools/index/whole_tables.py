@@ -1,0 +1,62 @@
+"""Shows a table of a file as a whole: its rows, which are documents of their own, together below their header."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ras_agent.text.titles import file_title
+from ras_agent.tools.index.documents import Document, Skipped
+from ras_agent.tools.index.stated_facts import STATED
+from ras_agent.tools.index.text_tables import TABLE, written_table
+
+_LONGEST_TABLE = 20_000
+"""Characters of a table that is shown as a whole; of a longer one nobody reads more than some rows."""
+_LONGEST_ROW = 500
+
+
+class WholeTable:
+    """Collects the rows of a table, and lets go of them once there are too many to be shown together."""
+
+    def __init__(self, name: str, columns: Sequence[str]) -> None:
+        self._name = name
+        self._rows = [list(columns)]
+        self._documents: list[Document] = []
+        self._room = _LONGEST_TABLE
+
+    def add(self, cells: Sequence[str], document: Document | Skipped) -> None:
+        """Add a row: its cells, and the document that says it; one that was not loaded is not shown."""
+        if self._room <= 0 or isinstance(document, Skipped):
+            return
+        length = sum(map(len, cells))
+        self._room -= length
+        if length > _LONGEST_ROW:
+            self._room = 0
+        if self._room <= 0:
+            self._rows.clear()
+            self._documents.clear()
+            return
+        self._rows.append(list(cells))
+        self._documents.append(document)
+
+    def documents(self) -> Iterator[Document]:
+        """Yield the document of the whole table, unless few of its rows state anything, or it is too long."""
+        facts = [_facts_of(row) for row in self._documents]
+        stating = [row for row in self._documents if TABLE in row.metadata]
+        if len(stating) < 2:
+            return
+        about = {**stating[0].metadata[TABLE], "rows": len(stating)}
+        yield Document(
+            id=f"{self._name}:table",
+            text=written_table(self._rows),
+            title=file_title(self._name),
+            metadata={TABLE: about},
+            place=self._name,
+            facts_of_rows=tuple(facts),
+        )
+
+
+def _facts_of(row: Document) -> Sequence[Sequence[str]]:
+    if TABLE not in row.metadata:
+        return ()
+    facts: Sequence[Sequence[str]] = row.metadata[STATED]
+    return facts

@@ -156,9 +156,10 @@ def test_an_unknown_format_names_the_known_ones(cli: Cli, bell_index: Path) -> N
     cli("kg", "build", "bell.index")
     result = cli("kg", "export", "bell.index", "g.png")
     assert result.exit_code == 1
-    assert says("known: .graphml, .nt, .tsv, .jsonl, .html", "folder").search(
-        result.stderr
-    )
+    assert says(
+        "known: .graphml, .json, .nt, .ttl, .rdf, .jsonld, .tsv, .csv, .jsonl, .html",
+        "folder",
+    ).search(result.stderr)
 
 
 def test_a_picture_around_an_entity(cli: Cli, bell_index: Path, tmp_path: Path) -> None:

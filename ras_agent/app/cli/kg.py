@@ -277,7 +277,7 @@ class ExportOptions(Options):
     out: Annotated[
         Path,
         typer.Argument(
-            help=".graphml, .nt, .tsv, .jsonl, .html, or gfm-rag's folder data/NAME.",
+            help=".graphml, .json, .nt, .ttl, .rdf, .jsonld, .csv, .tsv, .jsonl, .html, or gfm-rag's folder data/NAME.",
             show_default=False,
         ),
     ]
@@ -311,8 +311,13 @@ def export(options: ExportOptions) -> None:
     )
     writers: dict[str, Callable[[KGIndex, Path], None]] = {
         ".graphml": formats.write_graphml,
+        ".json": formats.write_node_link,
         ".nt": formats.write_nt,
+        ".ttl": formats.write_rdf,
+        ".rdf": formats.write_rdf,
+        ".jsonld": formats.write_rdf,
         ".tsv": formats.write_tsv,
+        ".csv": formats.write_csv,
         ".jsonl": formats.write_jsonl,
         ".html": lambda graph, path: _draw(
             graph, path, around, nodes, PassageIndex.open(index).get

@@ -14,9 +14,12 @@ from ras_agent.tools.index.stated_facts import STATED
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import add_triples
 from ras_agent.tools.kg.formats.export import (
+    write_csv,
     write_graphml,
     write_jsonl,
+    write_node_link,
     write_nt,
+    write_rdf,
     write_tsv,
 )
 from ras_agent.tools.kg.formats.named import PlacedTriple
@@ -256,27 +259,85 @@ def test_damaged_parts_are_skipped_alone(tmp_path: Path) -> None:
     assert len(items) - len(skipped) == 2 + 1 + 1
 
 
+NASTY = (
+    ('Ada "the" <&> Finn', "is CEO of", "O'Neil, Sons; Co | x\\y"),
+    ("R2D2", "CEO", "C++"),
+    ("works_at_x", "HAS_PART", "C#"),
+    ("שלום עולם", "قال", "مرحبا"),
+    ("👩‍👩‍👧 family", "loves", "🏳️‍🌈"),
+    ("50%", "won in 1999", "a/b?c#d"),
+    ("head", "relation", "tail"),
+    ("#comment", "label", "^^<x>"),
+    ("=1+1", "is", "_:b1"),
+    ("null", "true", "NaN"),
+    ("tab\there", "new\nline", "cr\rlf"),
+    ("Straße", "is also called", "Strasse 5"),
+    ("!!!", "is described as", "***"),
+)
+TWO_OF_ONE_LABEL = """<urn:1> <http://www.w3.org/2000/01/rdf-schema#label> "Li Wei" .
+<urn:2> <http://www.w3.org/2000/01/rdf-schema#label> "Li Wei" .
+<urn:1> <http://x/job> "painter" .
+<urn:2> <http://x/job> "pilot" .
+<urn:2> <http://www.w3.org/2004/02/skos/core#altLabel> "Wei \\"the wing\\" Li" .
+<urn:2> <http://schema.org/description> "flies" .
+"""
 WRITERS: list[tuple[str, Callable[[KGIndex, Path], None]]] = [
     (".nt", write_nt),
     (".tsv", write_tsv),
+    (".csv", write_csv),
     (".jsonl", write_jsonl),
     (".graphml", write_graphml),
+    (".json", write_node_link),
+    (".ttl", write_rdf),
+    (".rdf", write_rdf),
+    (".jsonld", write_rdf),
 ]
 
 
-def facts_of(graph: KGIndex) -> Facts:
+def content_of(graph: KGIndex) -> tuple[list[tuple[str, str]], Facts]:
+    """Return the names of the entities with their keys, and the facts."""
     triples = map(graph.triple, graph.facts)
-    return sorted(
-        (triple.subject, triple.predicate, triple.object) for triple in triples
-    )
+    facts = [(one.subject, one.predicate, one.object) for one in triples]
+    return sorted(zip(graph.keys, graph.entities, strict=True)), sorted(facts)
+
+
+@pytest.fixture(scope="module")
+def nasty_graph(tmp_path_factory: pytest.TempPathFactory) -> KGIndex:
+    folder = tmp_path_factory.mktemp("nasty")
+    lines = [json.dumps(fact) for fact in NASTY]
+    (folder / "a.jsonl").write_text("\n".join(lines), "utf-8")
+    (folder / "b.nt").write_text(TWO_OF_ONE_LABEL, "utf-8")
+    files = [folder / "a.jsonl", folder / "b.nt"]
+    return add_triples(folder / "index", files).graph
 
 
 @pytest.mark.parametrize(("suffix", "write"), WRITERS)
-def test_an_export_can_be_read_back(
-    tmp_path: Path, suffix: str, write: Callable[[KGIndex, Path], None]
+def test_an_export_is_read_back_as_the_same_graph(
+    nasty_graph: KGIndex,
+    tmp_path: Path,
+    suffix: str,
+    write: Callable[[KGIndex, Path], None],
 ) -> None:
-    (tmp_path / "g.csv").write_text(CSV, "utf-8")
-    graph = add_triples(tmp_path / "i", tmp_path / "g.csv").graph
-    write(graph, tmp_path / f"out{suffix}")
-    again = add_triples(tmp_path / "again", tmp_path / f"out{suffix}").graph
-    assert facts_of(again) == facts_of(graph)
+    if write is write_rdf:
+        pytest.importorskip("pyoxigraph")
+    write(nasty_graph, tmp_path / f"out{suffix}")
+    report = add_triples(tmp_path / "again", tmp_path / f"out{suffix}")
+    assert report.skipped == ()
+    assert content_of(report.graph) == content_of(nasty_graph)
+    assert {"Li Wei (job painter)", "Li Wei (job pilot)"} <= set(report.graph.entities)
+    assert len(report.graph.facts) == len(NASTY) + 6
+    write(report.graph, tmp_path / f"twice{suffix}")
+    twice = add_triples(tmp_path / "third", tmp_path / f"twice{suffix}").graph
+    assert content_of(twice) == content_of(nasty_graph)
+
+
+def test_the_graph_s_json_is_what_networkx_reads(
+    nasty_graph: KGIndex, tmp_path: Path
+) -> None:
+    networkx = pytest.importorskip("networkx")
+    write_node_link(nasty_graph, tmp_path / "g.json")
+    written = json.loads((tmp_path / "g.json").read_text("utf-8"))
+    read = networkx.node_link_graph(written, edges="links")
+    labels = networkx.get_node_attributes(read, "label").values()
+    assert sorted(labels) == sorted(nasty_graph.entities)
+    assert read.number_of_edges() == len(nasty_graph.facts)

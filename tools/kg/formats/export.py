@@ -1,17 +1,23 @@
-"""Writes a knowledge graph for other programs: GraphML, N-Triples, tab-separated values, JSON Lines.
+"""Writes a knowledge graph for other programs: RDF, GraphML, node-link JSON, CSV, tab-separated values, JSON Lines.
 
-Each says of a fact that a person has made or corrected who that was: "person", or "person:Ada".
+`kg add` reads each of them again: the same entities and facts, whose places are then the lines of that file. Each but
+Turtle, RDF/XML and JSON-LD says of a fact that a person has made or corrected who that was: "person", or "person:Ada".
 """
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
+from ras_agent.errors import MissingExtra
 from ras_agent.question_graph.export import NOT_XML
+from ras_agent.records import Triple
+from ras_agent.tools.kg.formats.graph_files import EQUIVALENCE, FACT
 from ras_agent.tools.kg.index import KGIndex
 
 _KEYS = (
@@ -45,16 +51,12 @@ def write_graphml(graph: KGIndex, path: Path) -> None:
             )
             yield f"    <node id={quoteattr(f'n{entity}')}>{data}</node>"
         for edge in graph.facts:
-            passages = list(
-                dict.fromkeys(
-                    source.passage_id for source in graph.triple(edge).sources
-                )
-            )
-            yield _edge(graph, edge, "fact", float(len(passages)), passages)
+            passages = _passages(graph.triple(edge))
+            yield _edge(graph, edge, FACT, float(len(passages)), passages)
         for edge, cosine in zip(
             graph.equivalences, graph.similarities.tolist(), strict=True
         ):
-            yield _edge(graph, edge, "equivalence", round(cosine, 4), [])
+            yield _edge(graph, edge, EQUIVALENCE, round(cosine, 4), [])
         yield "  </graph>"
         yield "</graphml>"
 
@@ -65,14 +67,27 @@ def write_tsv(graph: KGIndex, path: Path) -> None:
     """Write head, relation, tail, passage, by: a line for each passage that states a fact, one where none does."""
 
     def lines() -> Iterator[str]:
-        yield "head\trelation\ttail\tpassage\tby"
-        for edge in graph.facts:
-            triple, by = graph.triple(edge), _by(graph, edge)
-            for passage in [source.passage_id for source in triple.sources] or [""]:
-                fields = (triple.subject, triple.predicate, triple.object, passage, by)
-                yield "\t".join(" ".join(field.split()) for field in fields)
+        for row in _rows(graph):
+            yield "\t".join(row)
 
     _write(path, lines)
+
+
+def write_csv(graph: KGIndex, path: Path) -> None:
+    """Write the rows of `write_tsv` with commas between them."""
+
+    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(_rows(graph))
+
+
+def _rows(graph: KGIndex) -> Iterator[list[str]]:
+    yield ["head", "relation", "tail", "passage", "by"]
+    for edge in graph.facts:
+        triple = graph.triple(edge)
+        by = _by(graph, edge)
+        for passage in _passages(triple) or [""]:
+            fields = [triple.subject, triple.predicate, triple.object, passage, by]
+            yield [" ".join(field.split()) for field in fields]
 
 
 def write_jsonl(graph: KGIndex, path: Path) -> None:
@@ -100,27 +115,83 @@ def write_jsonl(graph: KGIndex, path: Path) -> None:
     _write(path, lines)
 
 
+def write_node_link(graph: KGIndex, path: Path) -> None:
+    """Write the nodes and links of `write_graphml` as JSON, which NetworkX's `node_link_graph` and D3 read."""
+
+    def lines() -> Iterator[str]:
+        yield '{"directed": true, "multigraph": true, "nodes": ['
+        nodes = (
+            {"id": number, "label": name} for number, name in enumerate(graph.entities)
+        )
+        yield from _separated(nodes)
+        yield '], "links": ['
+        yield from _separated(_links(graph))
+        yield "]}"
+
+    _write(path, lines)
+
+
+def _links(graph: KGIndex) -> Iterator[dict[str, Any]]:
+    for edge in graph.facts:
+        head, relation, tail = graph.edges[edge].tolist()
+        link = {
+            "source": head,
+            "target": tail,
+            "label": graph.relations[relation],
+            "kind": FACT,
+            "sources": _passages(graph.triple(edge)),
+        }
+        if by := _by(graph, edge):
+            link["by"] = by
+        yield link
+
+
+def _separated(items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line of JSON for each item, with a comma before all but the first."""
+    comma = ""
+    for item in items:
+        yield comma + json.dumps(item)
+        comma = ","
+
+
 def write_nt(graph: KGIndex, path: Path) -> None:
     """Write N-Triples: entities and relations as IRIs of their canonical keys, with their names as rdfs:label.
 
     A comment behind a fact names the person who made it.
     """
+    _write(path, lambda: _statements(graph))
 
-    def lines() -> Iterator[str]:
-        for kind, keys, names in (
-            ("entity", graph.arrays.keys, graph.entities),
-            ("relation", graph.arrays.relation_keys, graph.relations[:-1]),
-        ):
-            for key, name in zip(keys, names, strict=True):
-                yield f"{_iri(kind, key)} <http://www.w3.org/2000/01/rdf-schema#label> {_literal(name)} ."
-        facts: list[list[int]] = graph.edges[: graph.facts.stop].tolist()
-        for edge, (head, relation, tail) in zip(graph.facts, facts, strict=True):
-            subject, object_ = (_iri("entity", graph.keys[end]) for end in (head, tail))
-            by = _by(graph, edge)
-            comment = f" # {by}" if by else ""
-            yield f"{subject} {_iri('relation', graph.arrays.relation_keys[relation])} {object_} .{comment}"
 
-    _write(path, lines)
+def write_rdf(graph: KGIndex, path: Path) -> None:
+    """Write the statements of `write_nt` as Turtle, RDF/XML or JSON-LD, by the suffix; nobody who made one is named."""
+    try:
+        import pyoxigraph
+    except ImportError as error:
+        raise MissingExtra(f"{path.suffix} files", "rdf") from error
+    kind = pyoxigraph.RdfFormat.from_extension(path.suffix.lower().lstrip("."))
+    lines = "\n".join(_statements(graph)).encode("utf-8", "replace")
+    statements = pyoxigraph.parse(lines, format=pyoxigraph.RdfFormat.N_TRIPLES)
+    pyoxigraph.serialize((one.triple for one in statements), str(path), format=kind)
+
+
+def _statements(graph: KGIndex) -> Iterator[str]:
+    """Yield the lines of N-Triples."""
+    arrays = graph.arrays
+    yield from _labels("entity", arrays.keys, graph.entities)
+    yield from _labels("relation", arrays.relation_keys, graph.relations[:-1])
+    for edge in graph.facts:
+        head, relation, tail = graph.edges[edge].tolist()
+        subject = _iri("entity", graph.keys[head])
+        predicate = _iri("relation", arrays.relation_keys[relation])
+        object_ = _iri("entity", graph.keys[tail])
+        by = _by(graph, edge)
+        comment = f" # {by}" if by else ""
+        yield f"{subject} {predicate} {object_} .{comment}"
+
+
+def _labels(kind: str, keys: Iterable[str], names: Iterable[str]) -> Iterator[str]:
+    for key, name in zip(keys, names, strict=True):
+        yield f"{_iri(kind, key)} <http://www.w3.org/2000/01/rdf-schema#label> {_literal(name)} ."
 
 
 def _write(path: Path, lines: Callable[[], Iterator[str]]) -> None:
@@ -137,6 +208,12 @@ def _edge(
     by = {"by": made} if (made := _by(graph, edge)) else {}
     data = _data("edge", label=name, kind=kind, weight=weight, sources=sources, **by)
     return f'    <edge id="e{edge}" source="n{head}" target="n{tail}">{data}</edge>'
+
+
+def _passages(triple: Triple) -> list[str]:
+    """Return the passages that state a fact, each once."""
+    passages = [source.passage_id for source in triple.sources]
+    return list(dict.fromkeys(passages))
 
 
 def _by(graph: KGIndex, edge: int) -> str:

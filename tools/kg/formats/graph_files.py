@@ -30,9 +30,10 @@ _RELATIONS = (
 _HEAD = ("head", "subject", "s", "source", "from", "start")
 _RELATION = ("relation", "predicate", "p", "type", "relationship", "edge", "property")
 _TAIL = ("tail", "object", "o", "target", "to", "end")
-_EQUIVALENCE = (
-    "equivalence"  # edges that an export of ours has, and that a graph works out itself
-)
+FACT = "fact"
+"""The kind of an edge of an export of ours."""
+EQUIVALENCE = "equivalence"
+"""The kind of an edge that an export of ours has, and that a graph works out itself."""
 _RELATED = "is related to"
 # what an export of ours counts, and says nothing about the world
 _OWN_KEYS = frozenset(("node-documents",))
@@ -62,7 +63,7 @@ class NodesAndEdges:
         """Add a fact between an entity and a value."""
         edge = Edge(
             head=entity,
-            relation=_words(key),
+            relation=key.replace("_", " "),
             tail=value,
             place=place,
             is_attribute=True,
@@ -73,13 +74,14 @@ class NodesAndEdges:
         self, head: str, tail: str, values: Mapping[str, str], place: str
     ) -> None:
         """Add the fact of an edge, whose relation is the first of its values that may name one."""
-        if values.get("kind") == _EQUIVALENCE:
+        kind = values.get("kind")
+        if kind == EQUIVALENCE:
             return
         key = _first_key(values, _RELATIONS)
         relation = values[key] if key else _RELATED
-        if relation.isupper():  # as Neo4j's types are written
-            relation = relation.lower()
-        edge = Edge(head=head, relation=_words(relation), tail=tail, place=place)
+        if kind != FACT:
+            relation = _words(relation)
+        edge = Edge(head=head, relation=relation, tail=tail, place=place)
         self.edges.append(edge)
 
 
@@ -378,5 +380,7 @@ def _first_key(values: Mapping[str, str], keys: Sequence[str]) -> str | None:
 
 
 def _words(name: str) -> str:
-    """Return a name of a relation as words, works_at as "works at"."""
+    """Return a name of a relation as words, works_at and Neo4j's WORKS_AT as "works at"."""
+    if name.isupper():
+        name = name.lower()
     return name.replace("_", " ")

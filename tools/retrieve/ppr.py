@@ -17,7 +17,7 @@ from ras_agent.tools.kg.page_rank import PageRank, walk_matrix
 from ras_agent.tools.retrieve.ranker import RankedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 from ras_agent.tools.retrieve.registered import takes
-from ras_agent.tools.retrieve.rerank import held_terms
+from ras_agent.tools.retrieve.rerank import asked_shares
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -28,14 +28,12 @@ _ASKED = np.float32(1)
 
 Chosen on MuSiQue: 2 finds a little more, and less in a mix.
 """
-_DEPTH = 1000
-"""The number of passages of the walk that are looked at for the question's terms, at least."""
 
 
 class PPRRetriever(RankedRetriever):
     """Retriever that ranks passages by the PageRank of their entities; walks start at the question's entities.
 
-    A walk knows only names: of three hundred passages that name the same ones, those come first that hold the
+    A walk knows only names: of thousands of passages that name the same ones, those come first that hold the
     question's other words. A passage that no walk reaches is no hit.
     """
 
@@ -102,9 +100,7 @@ class PPRRetriever(RankedRetriever):
             return Ranking.empty()
         scores = np.zeros(len(self.passages), dtype=np.float32)
         scores[self._rows] = self._naming @ entities
-        rows = top_k(scores, max(k, _DEPTH)).rows
-        holds, shares = held_terms(self._snapshot, query, rows)
-        scores[rows] *= 1 + _ASKED * (shares @ holds)
+        scores *= 1 + _ASKED * asked_shares(self._snapshot, query)
         return top_k(scores, k)
 
 

@@ -107,23 +107,40 @@ class Reranker:
 
 
 def held_terms(snapshot: Snapshot, query: str, rows: Ints) -> tuple[Bools, Floats]:
-    """Return which rows hold which of the question's T terms, (T, rows), and each term's share of the question.
-
-    Terms count by their BM25 rarity; one that no passage holds counts for nothing.
-    """
-    matrix = snapshot.bm25()
+    """Return which rows hold which of the question's T terms, (T, rows), and each term's share of the question."""
+    terms = _terms_found(snapshot, query)
     holds = []
-    rarity = []
-    for term in dict.fromkeys(snapshot.tokeniser.terms(query)):
-        having = matrix.having(term)
-        count = len(having)
-        if not count:
-            continue
-        odds = (matrix.size - count + 0.5) / (count + 0.5)
-        rarity.append(log(1 + odds))
-        places = np.searchsorted(having, rows).clip(max=count - 1)
+    for having in terms:
+        places = np.searchsorted(having, rows).clip(max=len(having) - 1)
         holds.append(having[places] == rows)
-    counts = np.array(rarity, dtype=np.float32)
-    held = np.array(holds, dtype=bool).reshape(len(counts), len(rows))
-    total = counts.sum() or np.float32(1)
-    return held, counts / total
+    held = np.array(holds, dtype=bool).reshape(len(terms), len(rows))
+    return held, _shares(snapshot, terms)
+
+
+def asked_shares(snapshot: Snapshot, query: str) -> Floats:
+    """Return the share of the question's terms that each passage holds, (D,)."""
+    terms = _terms_found(snapshot, query)
+    held = np.zeros(len(snapshot.passages), dtype=np.float32)
+    for having, share in zip(terms, _shares(snapshot, terms), strict=True):
+        held[having] += share
+    return held
+
+
+def _terms_found(snapshot: Snapshot, query: str) -> list[Ints]:
+    """Return the rows that hold each of the question's terms; a term that no passage holds counts for nothing."""
+    matrix = snapshot.bm25()
+    terms = dict.fromkeys(snapshot.tokeniser.terms(query))
+    found = map(matrix.having, terms)
+    return [having for having in found if len(having)]
+
+
+def _shares(snapshot: Snapshot, terms: Sequence[Ints]) -> Floats:
+    """Return the share of the question that each of its terms is, by its BM25 rarity."""
+    size = snapshot.bm25().size
+    rarity = []
+    for having in terms:
+        count = len(having)
+        odds = (size - count + 0.5) / (count + 0.5)
+        rarity.append(log(1 + odds))
+    weights = np.array(rarity, dtype=np.float32)
+    return weights / (weights.sum() or np.float32(1))

@@ -269,7 +269,7 @@ def test_rare_entities_and_equivalences_count_in_full_where_nobody_says_how_much
 def test_of_many_passages_that_name_the_same_those_come_first_that_hold_the_question_s_other_words(
     tmp_path: Path,
 ) -> None:
-    hub = [Passage(f"visit-{n}", f"Mira Holt visited Hall {n}.") for n in range(40)]
+    hub = [Passage(f"visit-{n}", f"Mira Holt visited Hall {n}.") for n in range(300)]
     index = built(
         tmp_path / "i", [*hub, Passage("birth", "Mira Holt was born in Orvena.")]
     )

@@ -197,13 +197,20 @@ class _CutTable:
         """Read the rows that become passages; return how the table is named in the metadata of each."""
         cells = [row.cells for row in self._table.rows]
         records = records_of(self._table.columns, cells)
+        key_column = ""
         for record in records:
+            key_column = record.key_column
             number = record.number - 1
-            if self._fits(self._table.rows[number]):
+            row = self._table.rows[number]
+            if self._fits(row):
+                facts = record.facts(f"{place} row {record.number}")
                 self._records[number] = record
-                self._facts[number] = record.facts(f"{place} row {record.number}")
-        key_column = records[0].key_column if records else ""
-        return {"place": place, "key": key_column, "rows": len(records)}
+                self._facts[number] = facts
+        return {
+            "place": place,
+            "key": key_column,
+            "rows": len(records),
+        }
 
     def parts(self) -> Iterator[_Piece | Span]:
         """Yield the pieces in order, each below the header, and the spans of rows that are prose."""
@@ -251,7 +258,8 @@ class _CutTable:
         about = dict(self._document.metadata)
         facts: list[Sequence[str]] = []
         for number in numbers:
-            facts.extend(self._facts.get(number, ()))
+            own = self._facts.get(number, ())
+            facts.extend(own)
         if facts:
             about[STATED] = facts
             about[TABLE] = dict(self._named)

@@ -8,7 +8,6 @@ lab/graph-retrieval.md has the gain.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log
 
 import numpy as np
 import numpy.typing as npt
@@ -109,38 +108,42 @@ class Reranker:
 def held_terms(snapshot: Snapshot, query: str, rows: Ints) -> tuple[Bools, Floats]:
     """Return which rows hold which of the question's T terms, (T, rows), and each term's share of the question."""
     terms = _terms_found(snapshot, query)
-    holds = []
-    for having in terms:
-        places = np.searchsorted(having, rows).clip(max=len(having) - 1)
-        holds.append(having[places] == rows)
-    held = np.array(holds, dtype=bool).reshape(len(terms), len(rows))
+    held = np.zeros((len(terms), len(rows)), dtype=bool)
+    for number, having in enumerate(terms):
+        held[number] = np.isin(rows, having)
     return held, _shares(snapshot, terms)
 
 
 def asked_shares(snapshot: Snapshot, query: str) -> Floats:
     """Return the share of the question's terms that each passage holds, (D,)."""
     terms = _terms_found(snapshot, query)
-    held = np.zeros(len(snapshot.passages), dtype=np.float32)
-    for having, share in zip(terms, _shares(snapshot, terms), strict=True):
-        held[having] += share
+    shares = _shares(snapshot, terms)
+    count = len(snapshot.passages)
+    held = np.zeros(count, dtype=np.float32)
+    for number, having in enumerate(terms):
+        held[having] += shares[number]
     return held
 
 
-def _terms_found(snapshot: Snapshot, query: str) -> list[Ints]:
+def _terms_found(snapshot: Snapshot, query: str) -> list[npt.NDArray[np.int32]]:
     """Return the rows that hold each of the question's terms; a term that no passage holds counts for nothing."""
     matrix = snapshot.bm25()
-    terms = dict.fromkeys(snapshot.tokeniser.terms(query))
-    found = map(matrix.having, terms)
-    return [having for having in found if len(having)]
+    terms = snapshot.tokeniser.terms(query)
+    found = []
+    for term in dict.fromkeys(terms):
+        having = matrix.having(term)
+        if len(having):
+            found.append(having)
+    return found
 
 
-def _shares(snapshot: Snapshot, terms: Sequence[Ints]) -> Floats:
+def _shares(snapshot: Snapshot, terms: Sequence[npt.NDArray[np.int32]]) -> Floats:
     """Return the share of the question that each of its terms is, by its BM25 rarity."""
-    size = snapshot.bm25().size
-    rarity = []
-    for having in terms:
-        count = len(having)
-        odds = (size - count + 0.5) / (count + 0.5)
-        rarity.append(log(1 + odds))
-    weights = np.array(rarity, dtype=np.float32)
-    return weights / (weights.sum() or np.float32(1))
+    counts = np.array([len(having) for having in terms])
+    others = snapshot.bm25().size - counts
+    odds = (others + 0.5) / (counts + 0.5)
+    rarity = np.log1p(odds).astype(np.float32)
+    total = rarity.sum()
+    if total:
+        rarity /= total
+    return rarity

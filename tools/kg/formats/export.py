@@ -46,16 +46,14 @@ def write_graphml(graph: KGIndex, path: Path) -> None:
             yield f'  <key id="{target}-{name}" for="{target}" attr.name="{name}" attr.type="{kind}"/>'
         yield '  <graph id="knowledge" edgedefault="directed">'
         for entity, name in enumerate(graph.entities):
-            data = _data(
-                "node", label=name, documents=int(graph.document_frequency[entity])
-            )
+            documents = int(graph.document_frequency[entity])
+            data = _data("node", label=name, documents=documents)
             yield f"    <node id={quoteattr(f'n{entity}')}>{data}</node>"
         for edge in graph.facts:
             passages = _passages(graph.triple(edge))
             yield _edge(graph, edge, FACT, float(len(passages)), passages)
-        for edge, cosine in zip(
-            graph.equivalences, graph.similarities.tolist(), strict=True
-        ):
+        similarities = graph.similarities.tolist()
+        for edge, cosine in zip(graph.equivalences, similarities, strict=True):
             yield _edge(graph, edge, EQUIVALENCE, round(cosine, 4), [])
         yield "  </graph>"
         yield "</graphml>"
@@ -86,8 +84,14 @@ def _rows(graph: KGIndex) -> Iterator[list[str]]:
         triple = graph.triple(edge)
         by = _by(graph, edge)
         for passage in _passages(triple) or [""]:
-            fields = [triple.subject, triple.predicate, triple.object, passage, by]
-            yield [" ".join(field.split()) for field in fields]
+            fields = [
+                triple.subject,
+                triple.predicate,
+                triple.object,
+                passage,
+                by,
+            ]
+            yield list(map(_in_one_line, fields))
 
 
 def write_jsonl(graph: KGIndex, path: Path) -> None:
@@ -99,10 +103,10 @@ def write_jsonl(graph: KGIndex, path: Path) -> None:
     def lines() -> Iterator[str]:
         for edge in graph.facts:
             triple = graph.triple(edge)
-            sources = [
-                [source.passage_id, source.start, source.end]
-                for source in triple.sources
-            ]
+            sources = []
+            for source in triple.sources:
+                place = [source.passage_id, source.start, source.end]
+                sources.append(place)
             record = {
                 "head": triple.subject,
                 "relation": triple.predicate,
@@ -110,7 +114,9 @@ def write_jsonl(graph: KGIndex, path: Path) -> None:
                 "sources": sources,
             }
             by = _by(graph, edge)
-            yield json.dumps(record | {"by": by} if by else record, ensure_ascii=True)
+            if by:
+                record["by"] = by
+            yield json.dumps(record)
 
     _write(path, lines)
 
@@ -120,15 +126,17 @@ def write_node_link(graph: KGIndex, path: Path) -> None:
 
     def lines() -> Iterator[str]:
         yield '{"directed": true, "multigraph": true, "nodes": ['
-        nodes = (
-            {"id": number, "label": name} for number, name in enumerate(graph.entities)
-        )
-        yield from _separated(nodes)
+        yield from _separated(_nodes(graph))
         yield '], "links": ['
         yield from _separated(_links(graph))
         yield "]}"
 
     _write(path, lines)
+
+
+def _nodes(graph: KGIndex) -> Iterator[dict[str, Any]]:
+    for number, name in enumerate(graph.entities):
+        yield {"id": number, "label": name}
 
 
 def _links(graph: KGIndex) -> Iterator[dict[str, Any]]:
@@ -168,10 +176,14 @@ def write_rdf(graph: KGIndex, path: Path) -> None:
         import pyoxigraph
     except ImportError as error:
         raise MissingExtra(f"{path.suffix} files", "rdf") from error
-    kind = pyoxigraph.RdfFormat.from_extension(path.suffix.lower().lstrip("."))
-    lines = "\n".join(_statements(graph)).encode("utf-8", "replace")
-    statements = pyoxigraph.parse(lines, format=pyoxigraph.RdfFormat.N_TRIPLES)
-    pyoxigraph.serialize((one.triple for one in statements), str(path), format=kind)
+    extension = path.suffix.lower().lstrip(".")
+    kind = pyoxigraph.RdfFormat.from_extension(extension)
+    n_triples = pyoxigraph.RdfFormat.N_TRIPLES
+    lines = "\n".join(_statements(graph))
+    written = lines.encode("utf-8", "replace")
+    statements = pyoxigraph.parse(written, format=n_triples)
+    triples = (one.triple for one in statements)
+    pyoxigraph.serialize(triples, str(path), format=kind)
 
 
 def _statements(graph: KGIndex) -> Iterator[str]:
@@ -202,12 +214,22 @@ def _write(path: Path, lines: Callable[[], Iterator[str]]) -> None:
 def _edge(
     graph: KGIndex, edge: int, kind: str, weight: float, passages: list[str]
 ) -> str:
-    ends: list[int] = graph.edges[edge].tolist()
-    head, relation, tail = ends
-    name, sources = graph.relations[relation], json.dumps(passages, ensure_ascii=False)
-    by = {"by": made} if (made := _by(graph, edge)) else {}
-    data = _data("edge", label=name, kind=kind, weight=weight, sources=sources, **by)
+    head, relation, tail = graph.edges[edge].tolist()
+    values: dict[str, str | float] = {
+        "label": graph.relations[relation],
+        "kind": kind,
+        "weight": weight,
+        "sources": json.dumps(passages, ensure_ascii=False),
+    }
+    by = _by(graph, edge)
+    if by:
+        values["by"] = by
+    data = _data("edge", **values)
     return f'    <edge id="e{edge}" source="n{head}" target="n{tail}">{data}</edge>'
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _passages(triple: Triple) -> list[str]:
@@ -218,19 +240,19 @@ def _passages(triple: Triple) -> list[str]:
 
 def _by(graph: KGIndex, edge: int) -> str:
     """Return the person who made a fact, on one line; "" for one that was read, and for an equivalence."""
-    edit = (
-        graph.made_by(graph.triple(edge))
-        if graph.edits and edge in graph.facts
-        else None
-    )
-    return " ".join(edit.by.split()) if edit else ""
+    if not graph.edits or edge not in graph.facts:
+        return ""
+    triple = graph.triple(edge)
+    edit = graph.made_by(triple)
+    return _in_one_line(edit.by) if edit else ""
 
 
 def _data(target: str, **values: str | int | float) -> str:
-    return "".join(
-        f'<data key="{target}-{name}">{escape(NOT_XML.sub(chr(0xFFFD), str(value)))}</data>'
-        for name, value in values.items()
-    )
+    parts = []
+    for name, value in values.items():
+        text = NOT_XML.sub("\ufffd", str(value))
+        parts.append(f'<data key="{target}-{name}">{escape(text)}</data>')
+    return "".join(parts)
 
 
 def _iri(kind: str, key: str) -> str:

@@ -18,8 +18,12 @@ from ras_agent.tools.index.text_files import parse_line
 
 KEY = "_key"
 _COLUMNS = frozenset({"question", "input", "inputs", "text"})
-_PYTHON_LIST = re.compile(r"\[\s*'|\[\s*\"[^\"]*\"\s+[\"']")
+_PYTHON_LIST = re.compile(  # a list, tuple, set or array, by its first text and what comes behind that
+    r"""(?: \w+\( )? (?: \[ | \{ | \((?=[^)]*,) ) \s* (?: '[^']*' | "[^"]*" ) \s* [,\])}'"]""",
+    re.VERBOSE,
+)
 _GAPS = frozenset({"NAType", "NaTType"})  # of pandas, which is not imported for this
+_GAP_CELLS = frozenset({"", "nan", "NaN", "<NA>", "NaT"})  # as pandas prints them
 _FORMATS = (".json", ".jsonl", ".ndjson", ".tsv", ".csv", ".txt", ".parquet")
 
 
@@ -80,19 +84,13 @@ class QuestionRecord:
 
     def _listed(self, text: str, key: str) -> str | list[Any]:
         """Return the list that a cell holds as JSON, else the text. Raises IngestError for a list in Python's form."""
-        stripped = text.strip()
-        if not (stripped.startswith("[") and stripped.endswith("]")):
-            return text
-        try:
-            value = json.loads(stripped)
-        except (ValueError, RecursionError):
-            if _PYTHON_LIST.match(stripped):
-                raise self.error(
-                    f"{key!r} is a list as Python prints it, {text!r:.80}: write the list as JSON, json.dumps(...)"
-                ) from None
-            return text
-        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        value = unpacked(text)
+        if isinstance(value, list):
             return value
+        if value is text and _PYTHON_LIST.match(text.strip()):
+            raise self.error(
+                f"{key!r} is a list as Python prints it, {text!r:.80}: write the list as JSON, json.dumps(...)"
+            )
         return text
 
     def whole(self, key: str) -> int:
@@ -366,9 +364,12 @@ def _row(
             f"{where}: expected {len(header)} fields ({', '.join(header)}), found {len(row)}",
             number,
         )
-    cells = {}
+    cells: dict[str, str | None] = {}
     for name, cell in zip(header, row, strict=True):
-        cells[name] = cell.replace("\r\n", "\n") or None  # an empty cell holds nothing
+        if cell in _GAP_CELLS:
+            cells[name] = None
+        else:
+            cells[name] = cell.replace("\r\n", "\n")
     return QuestionRecord(cells, where, number)
 
 

@@ -58,7 +58,6 @@ _ENDS = {
 _NO_LOOK_LEFT = "(no look is left: search, or call finish)"
 _ROWS_OWN = ("prompt", "completion", "environment")
 """Columns of a trainer's rows that say nothing of the question"""
-_UNKNOWN: JSON = {"id": "", "question": "", "answers": ()}
 _STEPS = 1_000_000  # of LangGraph, which does not count here
 
 
@@ -135,19 +134,9 @@ class GraphSearch:
         Raises IngestError for a row that is no question, ValueError for a blank one.
         """
         if not isinstance(question, Question):
-            known = {
-                name: value
-                for name, value in row.items()
-                if name not in _ROWS_OWN and value is not None
-            }
-            record = QuestionRecord(
-                {**known, "question": question} if question else known, "row", 0
-            )
-            # else what the plain form needs may be unknown here
-            found = read_question(record)
-            question = found or plain_question(
-                replace(record, data={**_UNKNOWN, **record.data})
-            )
+            if question:
+                row["question"] = question
+            question = _question_of(row)
         self._begin_episode(question)
         return self._shown(self._first_turns()[-1]["content"])
 
@@ -423,6 +412,22 @@ def _as_text(value: object) -> str:
 def _limits_end(state: Any, limits: Limits, records: Records) -> Update:
     """End the loop where an agent's would end before its planner is asked for more."""
     return decide.decide_without_planner(state, limits) or {}
+
+
+def _question_of(row: JSON) -> Question:
+    """Return the question of a trainer's row. What is not known of it, answers too, may be lacking."""
+    given = QuestionRecord(row, "row", 0)
+    known = {}
+    for name, value in given.data.items():
+        if name not in _ROWS_OWN and value is not None:
+            known[name] = value
+    if found := read_question(replace(given, data=known)):
+        return found
+    known.setdefault("id", "")
+    known.setdefault("question", "")
+    if "answer" not in known:
+        known.setdefault("answers", ())
+    return plain_question(replace(given, data=known))
 
 
 class _Policy:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+import pytest
 
 from ras_agent import Passage
 from ras_agent.eval.question import Question
@@ -25,6 +28,23 @@ def test_a_row_resets_an_environment_to_its_question() -> None:
             question.answers,
         )
         assert environment.question.hops == question.hops
+
+
+@pytest.mark.parametrize(
+    ("row", "answers"),
+    [
+        ({"answer": "Leith"}, ("Leith",)),
+        ({"answers": None, "answer": "Leith"}, ("Leith",)),
+        ({"answers": float("nan")}, ()),
+        ({}, ()),
+    ],
+)
+def test_what_a_row_says_of_its_answer_is_read(
+    row: dict[str, Any], answers: tuple[str, ...]
+) -> None:
+    environment = GraphSearch(index=[Passage("p", "A text.")])
+    environment.reset(question="Where?", **row)
+    assert environment.question.answers == answers
 
 
 def test_all_rows_have_the_same_columns() -> None:

@@ -29,7 +29,12 @@ def _plain(**row: Any) -> Any:
     [
         (np.array(["Edinburgh", "Leith"], dtype=object), ("Edinburgh", "Leith")),
         ('["Water of Leith", "Leith"]', ("Water of Leith", "Leith")),
+        ("[1847, true]", ("1847", "yes")),
         ("[citation needed]", ("[citation needed]",)),
+        ("('Til Tuesday)", ("('Til Tuesday)",)),
+        ('("Heroes")', ('("Heroes")',)),
+        ("(3, 4)", ("(3, 4)",)),
+        ("{'a': 1}", ("{'a': 1}",)),
         (35.0, ("35",)),
         (np.float64(3.5), ("3.5",)),
         (True, ("yes",)),
@@ -50,6 +55,12 @@ def test_answers_are_read_as_people_have_them(
         ([NAN], "should be a list of texts"),
         ("['Edinburgh', 'Scotland']", "a list as Python prints it"),
         ("['Edinburgh' 'Scotland']", "a list as Python prints it"),
+        ("[\"O'Hara\", 'Leith']", "a list as Python prints it"),
+        ("('Edinburgh', 'Scotland')", "a list as Python prints it"),
+        ("('Edinburgh',)", "a list as Python prints it"),
+        ("{'Edinburgh'}", "a list as Python prints it"),
+        ("array(['Edinburgh'], dtype=object)", "a list as Python prints it"),
+        ('["Leith", null]', "should be a list of texts"),
     ],
 )
 def test_answers_that_are_none_are_refused(given: Any, problem: str) -> None:
@@ -75,6 +86,14 @@ def test_gaps_of_a_data_frame_are_no_values() -> None:
         False,
     )
     assert _plain(answers=["x"], hops=NAN).hops is None
+
+
+@pytest.mark.parametrize("cell", ["", "nan", "NaN", "<NA>"])
+def test_gaps_of_a_table_are_no_answers(cell: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f"id,question,answers\n1,Where?,{cell}\n", "utf-8")
+    with pytest.raises(IngestError, match=r"line 2: no key 'answers'"):
+        load_questions(path)
 
 
 def test_one_answer_may_stand_under_its_own_name() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from ras_agent.eval.formats.exported import Exported, passages_of, write_lines
 from ras_agent.eval.formats.registry import Format, Look, registered
 from ras_agent.eval.question import Question, context_passage, listed_choices
-from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.eval.question_file import QuestionRecord, unpacked
 from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON, Passage
 
@@ -38,30 +38,44 @@ def read_question(record: QuestionRecord) -> Question:
         answers = tuple(choices[label] for label in labels)
         metadata |= {"choices": choices, "label": labels[0] if len(labels) == 1 else ""}
     by_id = "supporting_ids" in inside
-    facts = inside.data.get("supporting_facts")
-    if isinstance(facts, Mapping):
-        named = inside.inside(facts, "supporting_facts")
+    if by_id:
+        gold = inside.texts("supporting_ids")
     else:
-        named = inside
-    key = "supporting_titles" if named is inside else "title"
-    titles = named.texts(key, default=())
-    # [title, sentence] pairs, as HotpotQA's own files have them
-    if isinstance(facts, list):
-        titles = tuple(
-            str(pair[0]) for pair in facts if isinstance(pair, list) and pair
-        )
+        gold = tuple(dict.fromkeys(_titles(inside)))
     return Question(
         id=record.identity,
         question=text,
         answers=answers,
-        supporting=inside.texts("supporting_ids")
-        if by_id
-        else tuple(dict.fromkeys(titles)),
+        supporting=gold,
         by_title=not by_id,
         type=inside.text("type") if isinstance(inside.data.get("type"), str) else "",
         contexts=_contexts(inside),
         metadata=metadata,
     )
+
+
+def _titles(metadata: QuestionRecord) -> Sequence[str]:
+    """Return the gold titles: columns, [title, sentence] pairs, objects with a title, {title: sentences} or titles."""
+    facts = unpacked(metadata.data.get("supporting_facts"))
+    if not facts:
+        return metadata.texts("supporting_titles", default=())
+    if isinstance(facts, Mapping) and "title" in facts:
+        return metadata.inside(facts, "supporting_facts").texts("title")
+    if isinstance(facts, str):
+        return (facts,)
+    titles = []
+    for fact in facts:
+        title = fact
+        if isinstance(fact, Mapping):
+            title = fact.get("title")
+        elif isinstance(fact, list) and fact:
+            title = fact[0]
+        if not isinstance(title, str):
+            raise metadata.error(
+                f"'supporting_facts' should name a title, as [title, sentence] does, found {fact!r:.80}"
+            )
+        titles.append(title)
+    return titles
 
 
 def _label(record: QuestionRecord, choices: Mapping[str, str], place: object) -> str:

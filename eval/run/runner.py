@@ -92,6 +92,9 @@ def question_work(
         except Exception as error:
             result = failed_result(question, error, seconds=seconds)
         result = replace(result, queued=queueing.seconds)
+        if result.error:
+            # a fallback's answer is no merit of the system
+            output = {**output, "answer": "", "abstained": True}
         try:
             return replace(result, scores=dict(scorer(question, output)))
         # a user's own metric must not cost the answers of the others

@@ -28,7 +28,7 @@ def summarise(
 ) -> JSON:
     """Return the content of summary.json.
 
-    A question that ended in an error counts with the scores it has, which is 0 for an answer. Seconds are by the
+    A question that ended in an error counts with the scores it has, which is that of no answer. Seconds are by the
     clock; `retrieved` is how many passages a question had. `cost` is None where no call has a price, and lists the
     models without one.
     """

@@ -190,15 +190,33 @@ def test_what_was_not_expected_is_no_answer() -> None:
         assert question.answers == ()
 
 
-def test_flashrags_supporting_facts_may_be_pairs() -> None:
+@pytest.mark.parametrize(
+    "facts",
+    [
+        [["A", 0], ["B", 1], ["A", 2]],
+        {"title": ["A", "B"], "sent_id": [0, 1]},
+        [{"title": "A", "sent_id": 0}, {"title": "B", "sent_id": 1}],
+        {"A": [0], "B": [1]},
+        ["A", "B"],
+        '[["A", 0], ["B", 1]]',
+    ],
+)
+def test_flashrags_supporting_facts_are_read_in_every_form(facts: Any) -> None:
     row = {
         "question": "?",
         "golden_answers": ["x"],
-        "metadata": {"supporting_facts": [["A", 0], ["B", 1], ["A", 2]]},
+        "metadata": {"supporting_facts": facts},
     }
     question = read_question(QuestionRecord(row, "here"))
     assert question is not None
     assert (question.supporting, question.by_title) == (("A", "B"), True)
+
+
+def test_supporting_facts_without_titles_are_refused() -> None:
+    row = {"question": "?", "golden_answers": ["x"]}
+    row["metadata"] = {"supporting_facts": [3]}  # type: ignore[assignment]
+    with pytest.raises(IngestError, match="should name a title"):
+        read_question(QuestionRecord(row, "here"))
 
 
 @pytest.mark.parametrize(

@@ -446,14 +446,20 @@ def test_a_server_that_failed_is_an_error_and_a_reply_that_cannot_be_read_is_non
         return {
             **NO_ANSWER,
             "answer": "answer 0",
+            "abstained": False,
             "stop_reason": "planner_failed",
             "failures": [failure],
         }
 
+    def said(question: Question, output: Mapping[str, Any]) -> Mapping[str, float]:
+        return {"said": float(not output["abstained"])}
+
     (result,) = evaluate(
-        Here(question_work(answer, _score)), QUESTIONS[:1], _folder(tmp_path)
+        Here(question_work(answer, said)), QUESTIONS[:1], _folder(tmp_path)
     )
     assert (result.error["type"] if result.error else None) == kind
+    # what a fallback has answered is kept, and counts as no answer
+    assert (result.answer, result.scores["said"]) == ("answer 0", float(kind is None))
     assert result.at_once == 32
 
 

@@ -13,7 +13,6 @@ from unittest.mock import patch
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 
 import ras_agent
-from lab.path_answers import read_answers
 from ras_agent import marks
 from ras_agent.app.cli.terminal import inert
 from ras_agent.app.serve.errors import without_places
@@ -339,7 +338,6 @@ READERS = {
         lambda text: read_citations(text, {1: "1"}), "tools.answer.citations"
     ),
     "streamed answer": TextReader(_streamed, "tools.answer.forms"),
-    "read_answers": TextReader(read_answers, "lab.path_answers"),
     "read_shares": TextReader(
         lambda text: read_shares(text, 50), "tools.subgraph.scorers.llm"
     ),

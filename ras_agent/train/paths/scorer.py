@@ -2,8 +2,6 @@
 
     python -m ras_agent.train.paths.scorer --kb pq2h_kb.jsonl --questions pq2h.jsonl --kb pq3h_kb.jsonl \\
         --questions pq3h.jsonl --language-model Qwen/Qwen2.5-7B-Instruct --tuning lora --out scorer
-    python -m lab.paths --kb pq2h_kb.jsonl --questions pq2h.jsonl --instances "ppr>beam:llm-ft>llm-ft" \\
-        --tuned-llm graphllm:scorer
 
 The model is shown a question and candidates, facts or paths, in the prompt of the scorer "llm", and learns to divide a
 score of 1 equally among those of the question's gold path. It reads text alone, as the paper's does.

@@ -219,7 +219,7 @@ def _is_within_a_graph(config: RunnableConfig | None) -> bool:
 def _checked_steps(
     supersteps: Sequence[Sequence[StateUpdate]],
 ) -> list[list[StateUpdate]]:
-    """Return updates of the state whose values have the forms that the nodes read."""
+    """Return updates of the state in the forms that the nodes read."""
     return [[_checked_step(update) for update in updates] for updates in supersteps]
 
 

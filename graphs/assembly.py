@@ -26,7 +26,7 @@ class Route(Runnable[Any, str]):
     """Choice of the node that follows.
 
     A plain function would do. But LangGraph runs one in a thread where the graph is asynchronous, and reports its call
-    to every callback, which costs as much as the rest of a hop. As of a function's, it reads of the state what the
+    to every callback, which costs as much as the rest of a hop. As of a function's, it reads the part of the state that the
     annotation of the argument says, else all that the node before it has read.
     """
 
@@ -52,7 +52,7 @@ class Route(Runnable[Any, str]):
 class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
     """A graph over the agent's state. Its nodes share limits and one memory of records.
 
-    parts: whose limits hold for every run that gives none, and whose preset fixes some of them.
+    parts: their limits hold for every run without its own, and their preset fixes some of them.
     """
 
     def __init__(self, parts: AgentParts) -> None:
@@ -125,7 +125,7 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
 
     @property
     def limits(self) -> Limits:
-        """Return the limits of a run that gives none."""
+        """Return the limits of a run without its own."""
         return self._bounds(None)
 
     def _bounds(self, limits: Limits | None) -> Limits:

@@ -30,7 +30,7 @@ MAX_TURNS = 10
 
 
 def with_question(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an input whose `question` is the one that its messages ask, if it has messages.
+    """Return an input with the question that its messages ask, if it has messages.
 
     In an input with both, the messages are earlier turns, and the question comes after them. Raises ValueError for an
     input that asks nothing.

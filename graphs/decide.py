@@ -55,7 +55,7 @@ def plan(
     """RoleCall for the next sub-query, unless a limit, given passages or an earlier refusal decide already.
 
     The first sub-query is the question itself, whatever words the planner has for it (RAS, section 3.1: q0 = Q); it
-    is also what a failing first plan falls back on. Only a planner that records its dialogue searches in its own words,
+    is also the fallback of a failing first plan. Only a planner that records its dialogue searches in its own words,
     for they stand in its next prompt. A later failure ends the loop.
 
     pruner: chooses the facts that the planner is shown.

@@ -89,7 +89,7 @@ _OF_STORE = 1.0
 class RoleCall(NamedTuple):
     """A call to make: `role.method(*args)`, which must return `returns`; `kind` and `hop` are for its records.
 
-    fallback: plays the role where no reply of the model could be read; None for nobody.
+    fallback: plays the role where no reply of the model could be read; None without one.
     """
 
     kind: str
@@ -107,7 +107,7 @@ NodeBody = Callable[[Any, Limits, Records], NodeSteps | Update]
 
 
 def instead_of_model(role: object) -> str:
-    """Say which role plays a step whose model could not be understood, and the setting that decides so."""
+    """Say which role plays a step after an unreadable model, and the setting that decides so."""
     return (
         f"this step is left to the role {role_name(role)!r} (fallback = stop ends it)"
     )
@@ -218,7 +218,7 @@ def _does_nothing(writer: Callable[[Any], None]) -> bool:
 
     Without stream_mode "custom" LangGraph passes an empty function and says so nowhere. A function that names no
     global and no attribute, closes over nothing and has no defaults can reach no stream: no event is lost, whatever
-    later versions pass. One whose empty function is not recognised costs time only, and a test fails.
+    later versions pass. An empty function that is not recognised costs only time, and a test fails.
     """
     if not isinstance(writer, FunctionType):
         return False

@@ -414,7 +414,7 @@ def shown_graph(
 ) -> Generator[RoleCall, Any, QuestionGraph]:
     """Return the part of the question's graph that a planner or answerer sees: all of it, unless a pruner is set.
 
-    kind: the role that is to be shown it, in whose name a pruner that fails is recorded.
+    kind: the role that is shown it; a failing pruner is recorded in its name.
     """
     if pruner is None:
         return graph
@@ -538,7 +538,7 @@ def _supported(
     judge: Judge | None,
     hop: int,
 ) -> Generator[RoleCall, Any, Answer]:
-    """Return the answer whose citations say whether they support it."""
+    """Return the answer with a verdict in each citation on whether it supports the answer."""
     texts = texts_to_judge(question, reply, passages) if judge else []
     verdicts = None
     if texts:

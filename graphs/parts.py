@@ -66,7 +66,7 @@ class Preset:
     follows_any: whether a reply that states no plan is the next search. from_memory: whether a plan of [NO_RETRIEVAL]
     leads to an answer from the model's memory. asks_anyway: whether the answerer is asked, for its model's knowledge,
     where a search found nothing that it can be shown; comparisons of agents need it, so that all of them are asked.
-    falls_back: whether an offline role may play a step whose model could not be understood, unless a setting says.
+    falls_back: whether an offline role may play a step after an unreadable model, unless a setting says.
     """
 
     early_stops: bool = True

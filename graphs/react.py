@@ -18,18 +18,18 @@ from ras_agent.tools.plan.tool_planner import tool_planner
 
 
 def create_react_agent(**arguments: Unpack[AgentArguments]) -> Agent:
-    """Make an agent whose planner calls tools; arguments, input and output as for `create_ras_agent`.
+    """Make an agent with a planner that calls tools; arguments, input and output as for `create_ras_agent`.
 
     planner: a chat model that can call tools, or a string. Its tools are `search`, `neighbours` (the facts of the
         question's graph about an entity), `read` (a passage that was found, whole) and `finish`. Looks are answered at
-        once; a search is a hop, whose facts join the graph. The answerer writes the answer, with its citations.
+        once; a search is a hop, and its facts join the graph. The answerer writes the answer, with its citations.
     preset: not taken; a preset is RAS's. Raises SettingsError without a model, or for one that cannot call tools.
     """
     return create_agent("react", **arguments)
 
 
 def assemble_react(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> Agent:
-    """Put the parts together to the loop of RAS, whose first search is already in the planner's words."""
+    """Put the parts together to the loop of RAS, with the first search already in the planner's words."""
     return planning_loop(parts, checkpointer, planner_writes_first_query=True)
 
 

@@ -19,8 +19,8 @@ class GraphSpec:
     """A graph as a plug-in: how it is assembled, and which parts it takes.
 
     assemble: makes the agent of resolved parts and a checkpointer, or None.
-    planner: who plays the planner: a role of the kind "planner" or "reasoner"; what a function `resolve(spec, options)`
-        makes of what a user writes for it and of RoleOptions; nobody if None.
+    planner: who plays the planner: a role of the kind "planner" or "reasoner"; or what a function `resolve(spec, options)`
+        returns for a user's spec; None for a loop without a planner.
     facts: whether the graph reads facts with an extractor: always, if the answerer needs them, or never.
     static: whether it takes `static_passages`; if not, an evaluation gives them as `seed_passages`.
     style: the form of answer that it asks for where a question wants a short one.
@@ -42,7 +42,7 @@ class GraphSpec:
 def graph_spec(name: str) -> GraphSpec:
     """Return the graph of that name.
 
-    Raises UnknownName, or TypeError for a plug-in that is no GraphSpec or whose functions take other arguments.
+    Raises UnknownName, or TypeError for a plug-in that is no GraphSpec or has functions of other arguments.
     """
     spec = find_a(GraphSpec, "loop", name)
     check_call("loop", name, spec.assemble, parts=None, checkpointer=None)

@@ -1,7 +1,7 @@
 """The one place where an agent's parts are resolved: from a caller's arguments and, for all the rest, from settings.
 
 `create_ras_agent` and its siblings, the command line, the server, evaluations and studies all come through
-`resolve_parts`; a graph then assembles what is ready (ras_agent.graphs.registry.GraphSpec).
+`resolve_parts`; a graph then assembles them (ras_agent.graphs.registry.GraphSpec).
 """
 
 from __future__ import annotations
@@ -363,7 +363,7 @@ def _default_rewriter(role: object) -> object:
 
 
 def _usual_fallback(preset: Preset, language: str) -> str:
-    """Return the role for a step whose model could not be understood, if no setting says: offline ones read English."""
+    """Return the role for a step after an unreadable model, if no setting says: offline ones read English."""
     if preset.falls_back and language in ("", ENGLISH):
         return _OFFLINE
     return _STOP

@@ -1,6 +1,6 @@
 """The state of a run: plain JSON under a few keys, each passage's text once; the conversation as LangChain messages.
 
-What grows grows through reducers, so that a node returns only what it adds. An update of None empties it: that is how
+Growing keys have reducers, so that a node returns only its additions. An update of None empties it: that is how
 `begin` makes a thread ready for its next question.
 """
 
@@ -33,7 +33,7 @@ def _extended(old: list[Any], new: Sequence[Any] | None) -> list[Any]:
 def _first_wins(old: dict[str, Any], new: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return `old` with the new keys of `new` at its end, so that keys are in the order of first retrieval.
 
-    What was recalled from an earlier turn gives way to what is found now.
+    Passages of an earlier turn give way to new ones.
     """
     if new is None:
         return {}
@@ -56,17 +56,17 @@ def _one_a_hop(old: list[JSON], new: Sequence[JSON] | None) -> list[JSON]:
 
 
 class Inputs(TypedDict, total=False):
-    """Input of an agent: a question, or the messages of a conversation, whose last message of the user asks it.
+    """Input of an agent: a question, or the messages of a conversation that ends with it.
 
-    messages: LangChain messages, or what LangChain makes them of: {"role": "user", "content": "..."}, ("user", "...").
+    messages: LangChain messages, or their short forms: {"role": "user", "content": "..."}, ("user", "...").
     seed_passages: passages for the first hop, in place of its retrieval; after it the loop goes on as always.
     static_passages: the only passages; nothing is planned or retrieved (see static_iterations).
     static_iterations: hops over which static_passages are spread in order; 5 unless given, as in the RAS paper.
     filter: which passages may be found, {"team": "x"}, a list meaning any of its items (see ras_agent.filters). It
-        narrows what the agent's own `Settings.filter` admits, and cannot widen it.
+        narrows the agent's own `Settings.filter`, and cannot widen it.
 
     A passage is a `Passage`, its `to_dict()`, or just its text. Values that LangGraph calls ephemeral are there for the
-    first node alone, which leaves them under `scope`.
+    first node only, which leaves them under `scope`.
     """
 
     question: str
@@ -129,7 +129,7 @@ class Question(TypedDict):
 
 
 class Told(TypedDict):
-    """Output of a brief agent: the answer, and what it rests on."""
+    """Output of a brief agent: the answer, and its evidence."""
 
     answer: str
     citations: list[JSON]
@@ -180,7 +180,7 @@ class ReviewedState(State):
 
 
 class Reads(TypedDict):
-    """State that every node reads. What a node reads besides, the annotation of its body says: it extends this.
+    """State that every node reads. The annotation of a node's body extends this by its further keys.
 
     LangGraph reads and checks each key for each node, so a node of the loop that names a few of them costs less.
     """
@@ -193,7 +193,7 @@ class Reads(TypedDict):
 
 
 class CallReads(Reads):
-    """State that a node reads which calls a role: also what the calls before it have cost."""
+    """State that a node reads which calls a role: also the cost of the calls before it."""
 
     usage: JSON
 
@@ -220,7 +220,7 @@ def empty_state() -> Update:
         "graph": QuestionGraph().to_dict(),
         "usage": Usage().to_dict(),
         "seconds": 0.0,
-        # what one node leaves for the next
+        # left by one node for the next
         "hits": [],
         "triples": [],
         "read": [],

@@ -159,7 +159,7 @@ def valid_hit(hit: object) -> Hit:
 
 
 def _valid_passage(passage: object) -> Passage | None:
-    """Return the passage in whole characters, None if it is no Passage whose fields are texts."""
+    """Return the passage in whole characters, None if it is no Passage of texts."""
     if not isinstance(passage, Passage):
         return None
     texts = (passage.id, passage.text, passage.title, passage.document_id)

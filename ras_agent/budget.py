@@ -30,7 +30,7 @@ class Limits:
     (input plus output) and max_seconds are off where None. They bound the whole run, the answer included: one call, a
     quarter of the tokens and a quarter of the seconds, at most 60, are reserved for it. A call is not made if the
     estimate of its prompt may pass max_tokens. When the time is over, the loop waits for no role; a failure names the
-    one that was still running, and what it returns later is dropped. stop_on_repeat and stop_on_no_new_facts end a loop
+    one that was still running, and its later result is dropped. stop_on_repeat and stop_on_no_new_facts end a loop
     that makes no progress; the paper's loop has neither.
     """
 
@@ -150,7 +150,7 @@ class Ledger:
         """Reserve a call of `prompt` tokens whose reply may take `reply` tokens, and return how many of these it gets.
 
         Close it by `record` or `release`, with all the tokens that were reserved. Raises BudgetExceeded if a limit
-        forbids the call; the answerer may use what is reserved for it.
+        forbids the call; the answerer may use its reserved calls.
         """
         with self._lock:
             limit = self.exceeded(keep_for_answer=0 if self.role == _ANSWERER else 1)
@@ -171,7 +171,7 @@ class Ledger:
         )
 
     def record(self, call: Call, reserved: int = 0) -> None:
-        """Close a reserved call, of `reserved` tokens, with what it really used."""
+        """Close a reserved call, of `reserved` tokens, with the tokens that it really used."""
         with self._lock:
             self._open -= 1
             self._open_tokens -= reserved
@@ -185,7 +185,7 @@ class Ledger:
     def note(
         self, message: str, detail: str = "", kind: type[Failure] = Failure
     ) -> None:
-        """Record what went wrong in the running role; the same message is recorded once."""
+        """Record a problem of the running role; the same message is recorded once."""
         with self._lock:
             if all(
                 noted.message != message or noted.role != self.role
@@ -225,7 +225,7 @@ def current_ledger() -> Ledger:
 def record_call(
     model: str, input_tokens: int = 0, output_tokens: int = 0, *, seconds: float = 0.0
 ) -> None:
-    """Count a model call that a role of your own has made without LangChain, whose calls count by themselves.
+    """Count a model call that a role of your own has made without LangChain; calls of LangChain count by themselves.
 
     It enters `out["usage"]` with the running role and hop, and the limits of the run count it: they end the loop before
     the next step. Outside a run it does nothing.

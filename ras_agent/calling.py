@@ -28,7 +28,7 @@ _TO_CLOSE = 0.2
 
 
 class StillRunning(Exception):
-    """Raised when a call has taken longer than it may; what it returns later is dropped."""
+    """Raised when a call has taken longer than it may; its later result is dropped."""
 
 
 def call(role: object, method: str, *args: Any, within: float = inf) -> Any:
@@ -53,7 +53,7 @@ def call(role: object, method: str, *args: Any, within: float = inf) -> Any:
 
 
 def acall(role: object, method: str, *args: Any, within: float = inf) -> Awaitable[Any]:
-    """Return what gives `role.a<method>(*args)`, or the synchronous method's result out of a thread, when awaited.
+    """Return an awaitable of `role.a<method>(*args)`, or of the synchronous method in a thread.
 
     Awaiting raises StillRunning if that takes more than `within` seconds. A coroutine is then cancelled; one that never
     awaits holds the event loop until it ends, and is found to be late only then.
@@ -116,7 +116,7 @@ def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def _ended(work: Callable[..., T], *args: Any) -> T:
-    """Return what `work` returns. Its StopIteration becomes a RuntimeError, as in a coroutine.
+    """Call `work` and return its result. Its StopIteration becomes a RuntimeError, as in a coroutine.
 
     A future cannot hold one: who waits for it in an event loop would wait for ever.
     """
@@ -127,7 +127,7 @@ def _ended(work: Callable[..., T], *args: Any) -> T:
 
 
 class Queueing:
-    """Clock of one run that counts the seconds in which the run waits for its turn and none of its calls is at work.
+    """Clock of one run that counts the seconds in which the run waits for its turn while no call of it is at work.
 
     It waits for a thread, for the event loop, or for a slot or the rates of a model. Thread safe.
     """
@@ -280,7 +280,7 @@ def raise_if_cancelled() -> None:
     """Raise CancelledError if the running task was cancelled but has not stopped.
 
     A library in between may take the cancellation for one of its own, as LangGraph does with that of a node. Without
-    this check, what such a run returns would pass for a result.
+    this check, the output of such a run would pass for a result.
     """
     task = asyncio.current_task()
     if task is not None and task.cancelling():

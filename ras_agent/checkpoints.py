@@ -33,12 +33,12 @@ _ZLIB = "+zlib"
 _WORTH_COMPRESSING = 200  # bytes; less gets longer
 _FAST = 3  # zlib's levels are 1 to 9; higher ones cost more and save little
 _KINDS = ("memory", "postgres", "sqlite")
-# What is deleted or replaced is overwritten; ras_agent.graphs.threads then empties the log. A step is not waited for
+# Deleted and replaced rows are overwritten; ras_agent.graphs.threads then empties the log. A step is not waited for
 # until it is on the disk: a process that is killed loses nothing, and a machine that fails at most its last steps.
 _PRAGMAS = "PRAGMA secure_delete = ON; PRAGMA synchronous = NORMAL"
 _LOCKED_SECONDS = 2.0
 """How long a file is waited for that another process has locked."""
-# what the Postgres savers require of a connection
+# requirements of the Postgres savers on a connection
 _CONNECTION: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, **TCP}
 _POOL: dict[str, Any] = {
     "min_size": 1,
@@ -113,7 +113,7 @@ def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
 async def aopen_checkpointer(spec: str) -> AsyncIterator[BaseCheckpointSaver[Any]]:
     """Open the checkpointer that `spec` names, for `ainvoke`, `astream` and `abatch`, all in one event loop.
 
-    Raises what `open_checkpointer` raises.
+    Raises as `open_checkpointer` does.
     """
     kind, target = _parse(spec)
     if kind == "memory":
@@ -143,11 +143,11 @@ async def aopen_checkpointer(spec: str) -> AsyncIterator[BaseCheckpointSaver[Any
 
 @asynccontextmanager
 async def aopen_store(spec: str) -> AsyncIterator[BaseStore | None]:
-    """Open a LangGraph Store beside the checkpointer that `spec` names; None for `memory`.
+    """Open a LangGraph Store next to the checkpointer that `spec` names; None for `memory`.
 
     In SQLite it is a file of its own, FILE.store: with two writers, one file would be locked again and again.
 
-    Raises what `open_checkpointer` raises.
+    Raises as `open_checkpointer` does.
     """
     kind, target = _parse(spec)
     if kind == "memory":
@@ -188,9 +188,9 @@ def prober(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
 
 
 def _private(path: str) -> str:
-    """Return the path of a file of SQLite. A new one, and the logs beside it, can be read by their owner alone."""
+    """Return the path of a file of SQLite. Only its owner can read a new one, and the logs next to it."""
     if path != ":memory:":
-        # SQLite says what is wrong with one that cannot be made, or is there
+        # SQLite names the problem of one that exists or cannot be made
         with suppress(OSError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     return path
@@ -198,7 +198,7 @@ def _private(path: str) -> str:
 
 @asynccontextmanager
 async def _postgres(target: str) -> AsyncIterator[AsyncConnectionPool[Any]]:
-    """Open a pool of connections of which none is waited for long. Raises the server's own message at once."""
+    """Open a pool of connections without waiting long for any. Raises the server's own message at once."""
     from psycopg import AsyncConnection, OperationalError
     from psycopg.rows import dict_row
     from psycopg_pool import AsyncConnectionPool
@@ -229,7 +229,7 @@ async def _file(place: str, **options: Any) -> AsyncIterator[Any]:
     with _naming(place):
         sqlite3.connect(
             _private(place)
-        ).close()  # a thread of the next one would go on to say what it could not do
+        ).close()  # a thread of the next one would go on to report its failures
         file = await aiosqlite.connect(place, timeout=_LOCKED_SECONDS, **options)
     try:
         with _naming(place):
@@ -241,7 +241,7 @@ async def _file(place: str, **options: Any) -> AsyncIterator[Any]:
 
 @contextmanager
 def _naming(file: str) -> Iterator[None]:
-    """Name a file of SQLite, and the remedy, in what it refuses. Raises SettingsError."""
+    """Add the file and the remedy to errors of SQLite. Raises SettingsError."""
     import sqlite3
 
     try:

@@ -1,4 +1,4 @@
-"""Errors. Every error that a user can cause or meet derives from RasError and says what to do."""
+"""Defines the errors. Every error that a user can cause or meet derives from RasError and names a remedy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_drivers(error: BaseException) -> bool:
 
 
 def message_of(error: BaseException) -> str:
-    """Return what an error says; of a driver's, the first line, since the others quote what was to be stored."""
+    """Return the message of an error; of a driver's only the first line, since the others quote the stored data."""
     message = str(error).strip()
     if is_drivers(error):
         message, _, _ = message.partition("\n")
@@ -109,7 +109,7 @@ class FlagError(SettingsError):
 
 
 class EditError(RasError, ValueError):
-    """Raised when a stored knowledge graph cannot be edited as asked; the message says what it holds."""
+    """Raised when a stored knowledge graph cannot be edited as asked; the message names its content."""
 
 
 class ReviewError(RasError, ValueError):
@@ -157,7 +157,7 @@ class StoreError(RasError, OSError):
 
 
 class RunError(RasError, ValueError):
-    """Raised when an evaluation's folder cannot be used as asked; the message says why and what to do."""
+    """Raised when an evaluation's folder cannot be used as asked; the message says why and names the remedy."""
 
 
 class WeightsError(RasError, ValueError):

@@ -57,7 +57,7 @@ def _to_json_value(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten(_Event):
-    """A follow-up question of a conversation, and the rewritten one, which can be understood alone."""
+    """A follow-up question of a conversation, and the rewritten one, which can be understood by itself."""
 
     type: Literal["rewritten"] = field(default="rewritten", kw_only=True)
     question: str
@@ -172,7 +172,7 @@ Event = (
 
 
 def event_from_dict(data: Mapping[str, Any]) -> Event:
-    """Return the event that `to_dict` wrote, or that a server sent. Raises TraceError, which names what is wrong."""
+    """Return the event that `to_dict` wrote, or that a server sent. Raises TraceError, which names the problem."""
     from pydantic import ValidationError
 
     try:
@@ -198,7 +198,7 @@ _sink: ContextVar[Callable[[Event], None] | None] = ContextVar(
 
 
 def emit(event: Event) -> None:
-    """Send an event to the stream of the running agent; do nothing where there is none."""
+    """Send an event to the stream of the running agent; do nothing without one."""
     sink = _sink.get()
     if sink is not None:
         sink(event)
@@ -219,7 +219,7 @@ def emitting(
 class InertTokens:
     """Sink of events that passes on only such tokens of an answer as no page takes for markup that loads something.
 
-    What an answer may keep of its markup is known only when it is complete: the rest comes with its Answered event.
+    The markup that an answer may keep is known only when it is complete: the rest comes with its Answered event.
     """
 
     def __init__(self, sink: Callable[[Event], None]) -> None:

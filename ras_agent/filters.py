@@ -1,8 +1,8 @@
 """Which passages a question may be answered from: a filter over their metadata, documents and ids.
 
-    {"team": "x"}                       the passages whose metadata has "team": "x"
+    {"team": "x"}                       the passages with "team": "x" in their metadata
     {"team": ["x", "y"], "year": 2019}  of team x or y, and of 2019
-    {"document_id": "handbook/*"}       of documents whose id begins so; `id` likewise, for passages
+    {"document_id": "handbook/*"}       of documents with an id that begins so; `id` likewise, for passages
 
 Every retriever applies it before it chooses its best k, so that a passage outside is never found, shown or counted.
 """
@@ -65,7 +65,7 @@ class Condition:
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """Return what ids may begin with: the values of `id` and `document_id` that end with a star."""
+        """Return the allowed beginnings of ids: the values of `id` and `document_id` that end with a star."""
         if self.key not in _WITH_PREFIXES:
             return ()
         return tuple(text[:-1] for text in self.texts if text.endswith("*"))
@@ -159,7 +159,7 @@ def read_filter(parts: Iterable[str]) -> dict[str, list[str]]:
 def read_metadata(source: object) -> dict[str, Any]:
     """Read the fields that a user gives documents: a JSON object, or texts "key=value" as the command line has them.
 
-    Values are what a filter compares; None, or an empty text, removes a field. Raises FilterError.
+    A filter compares these values; None, or an empty text, removes a field. Raises FilterError.
     """
     if isinstance(source, list | tuple) and all(
         isinstance(part, str) for part in source

@@ -21,7 +21,7 @@ class GraphFeatures:
     """One graph, which may consist of sub-graphs, as arrays.
 
     nodes: (N, d) float32. edges: (E, d) float32. edge_index: (2, E) int64, sources above targets. group: (N,) int64,
-    the sub-graph of each node, counted from 0; no edge joins two of them, and none is empty.
+    the sub-graph of each node, counted from 0; no edge joins two of them, and every one has nodes.
     """
 
     nodes: Floats
@@ -82,7 +82,7 @@ class GraphBatch:
         width: int,
         device: torch.device | str = "cpu",
     ) -> Self:
-        """Join graphs whose vectors have `width` numbers."""
+        """Join graphs with vectors of `width` numbers."""
         import torch
 
         union = GraphFeatures.join(graphs, width)

@@ -70,7 +70,7 @@ def log_to(
 
 
 def shows_text() -> bool:
-    """Tell whether a handler of the log writes texts; if none does, no record holds them."""
+    """Tell whether a handler of the log writes texts; if no handler does, no record holds them."""
     formatters = (handler.formatter for handler in LOGGER.handlers)
     return any(
         isinstance(formatter, JsonLines) and formatter.text for formatter in formatters

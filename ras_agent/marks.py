@@ -21,7 +21,7 @@ from typing import Final
 
 FLAGS: Final = re.IGNORECASE | re.MULTILINE
 
-# No parser takes the right-hand characters for the left-hand ones; readers and models see what is meant.
+# No parser takes the right-hand characters for the left-hand ones; readers and models understand them.
 _BLANKS = " \t\n\r\f\v"
 _LOOK_ALIKES = {
     **dict.fromkeys("[［【〔<＜", "‹"),
@@ -30,7 +30,7 @@ _LOOK_ALIKES = {
     **dict.fromkeys("|｜", "∣"),
     **{"{": "❴", "(": "❨", "（": "❨", "→": "⇾", "◁": "‹", "▷": "›"},
     **dict.fromkeys(_BLANKS, "\N{NO-BREAK SPACE}"),
-    # of words that are marks where they stand alone on a line: a letter that looks the same
+    # of words that are marks on a line of their own: a letter that looks the same
     **{
         "A": "\N{CYRILLIC CAPITAL LETTER A}",
         "a": "\N{CYRILLIC SMALL LETTER A}",
@@ -43,7 +43,7 @@ _LOOK_ALIKES = {
 }
 
 # Repetitions are possessive (`*+`) and stop at a mark's opening character: searching stays linear in the text's length.
-_PADDING = r"[\s*_`:]*+"  # what models write inside the brackets of a token: white space and Markdown
+_PADDING = r"[\s*_`:]*+"  # written by models inside the brackets of a token: white space and Markdown
 _IN_LINE = r"[^\S\n]"  # white space that ends no line
 _UNSEEN = "\x00-\x08\x0e-\x1f\xad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufeff"  # a reader sees nothing there
 
@@ -110,7 +110,7 @@ def label(words: str, pattern: str = "") -> Mark:
     )
 
 
-# what a planner does next
+# the next action of a planner
 SUBQ = token(
     "SUBQ",
     *(
@@ -184,7 +184,7 @@ SPELLINGS: Final[Mapping[str, tuple[Mark, ...]]] = {
     "no_retrieval": (NO_RETRIEVAL, BARE_NO_RETRIEVAL),
 }
 
-# what a reply has instead of an answer, or of a list
+# in a reply instead of an answer, or of a list
 UNKNOWN = token("UNKNOWN")
 NONE = token("NONE")
 
@@ -196,7 +196,7 @@ NUMBER = Mark(
     swapped="[]【】",
     near=r"[\[【][\s,;–^-]*+\d[\s\d,;–-]*+(?:†[^\[\]【】\n]{0,60}+)?+[\]】]",
 )
-# what models write instead of a fact's marks: bars, arrows, quoted words, commas, a label for each field
+# written by models instead of a fact's marks: bars, arrows, quoted words, commas, a label for each field
 BARS = Mark("a | b | c", r"^[^|｜\n]*+[|｜][^|｜\n]*+[|｜][^\n]*+$", swapped="|｜")
 ARROWS = Mark(
     "a -> b -> c",
@@ -250,7 +250,7 @@ FOUND_TEXT = label("Retrieved Text")
 GIVEN = label("Facts given at the start")
 THOUGHTS = label("Sentences so far")
 
-# what a planner writes in the dialects of others: ReAct's steps, CoRAG's searches with their answers
+# written by planners in the dialects of others: ReAct's steps, CoRAG's searches with their answers
 THOUGHT = label("Thought", rf"thought(?:{_IN_LINE}*+\d++)?+")
 # a model that quotes the middle of a line may begin one with it
 ACTION = replace(
@@ -375,7 +375,7 @@ TEMPLATE_TOKENS = (token("INST"), token("SYS"), THINKING_TOKEN)
 
 @dataclass(frozen=True, slots=True)
 class ThoughtMarks:
-    """Pair of regular expressions for what a family of models writes around its thoughts."""
+    """Pair of regular expressions for the marks that a family of models writes around its thoughts."""
 
     opening: str
     closing: str
@@ -416,7 +416,7 @@ THOUGHT_MARKS: Final = (
     ),
 )
 
-# what opens a model's own turn, or the part of it that is meant for the reader
+# marks that open a model's own turn, or the part of it that is meant for the reader
 TURN_OPENINGS: Final = (
     *(
         r"<s>",
@@ -438,7 +438,7 @@ TURN_OPENINGS: Final = (
         _HARMONY_FINAL,
         r"<\|channel>\s*+final\b",
     ),
-    r"<\|begin_of_box\|>",  # GLM, around what it answers
+    r"<\|begin_of_box\|>",  # GLM, around its answer
 )
 # tags that models write around the whole of an answer
 WRAPPING_TAGS: Final = (
@@ -508,7 +508,7 @@ MARKS: tuple[Mark, ...] = (
 )
 
 
-# What makes "the answer is" no end of a chain: a clause that doubts or asks, or words that say there is none yet.
+# Words with which "the answer is" does not end a chain: a clause that doubts or asks, or words that say there is none yet.
 _DOUBT = re.compile(
     r"\b(?:not|never|cannot|neither|whether|what|where|who|which|before)\b|n['’]t\b",
     re.I,
@@ -527,7 +527,7 @@ _HEDGED = re.compile(
 _NAMED = re.compile(
     r"(?:(?:definitely|clearly|therefore|thus|indeed) )?(?:(?:[Tt]he|[Aa]n?) )?[*_`\"“‘'«$€£(]*+(?:[^\W_a-z]|\d)"
     r"|(?:yes|no)(?:\W*\Z|[,.;:])"
-    # "the river Thames.": one or two words of what it is, then a name to the end
+    # "the river Thames.": one or two words of its kind, then a name to the end
     r"|(?:[Tt]he|[Aa]n?) (?:(?!(?:as|of|in|to|by|for|with|from|on|at|than|and|or|not|same|only|where|wh\w+|that)\b)"
     r"[a-z]+ ){1,2}[^\W\d_a-z][\w'’-]*(?: [^\W\d_a-z][\w'’-]*){0,4}[.!\"”*]*\Z"
 )

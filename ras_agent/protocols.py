@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Planner(Protocol):
-    """Role that decides what the question still needs."""
+    """Role that decides which search the question still needs."""
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next action. `steps` is empty at the first call, and `graph` then holds no facts."""
@@ -72,7 +72,7 @@ class Answerer(Protocol):
     ) -> Answer:
         """Return an answer that cites only `passages`, which are in the order of retrieval, and facts of `graph`.
 
-        `steps` are the hops in order: each sub-query with what it found. There are none if nothing was searched for.
+        `steps` are the hops in order: each sub-query with its findings; () if nothing was searched for.
         """
         ...
 
@@ -90,7 +90,7 @@ class Reasoner(Protocol):
 
 @runtime_checkable
 class Rewriter(Protocol):
-    """Role that makes a follow-up question of a conversation understandable alone."""
+    """Role that makes a follow-up question of a conversation understandable by itself."""
 
     def rewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
         """Return the question in words that need no earlier turn, or unchanged. `exchanges` are the earlier turns."""
@@ -117,7 +117,7 @@ class SpanReader(Protocol):
     """Model that finds spans of texts that answer a question."""
 
     def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
-        """Return for each text its likeliest spans, best first; none for a text without words."""
+        """Return for each text its likeliest spans, best first; an empty list for a text without words."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""A cache of the results used last, for many keys at once: what it lacks is computed in one call."""
+"""A cache of the results used last, for many keys at once: missing results are computed in one call."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ with its passages; each sub-query alone, for a model that reads the facts throug
 planner's own conversation, each sub-query its turn and what was found the next; the answerer is shown "evidence\""""
 
 
-# ---- what is searched and found
+# ---- passages and hits
 
 FILE_KEYS = ("file", "source", "file_path", "filename", "url")
 """Keys of a passage's metadata that may name its file, best first: ours, and those that loaders of others write"""
@@ -104,7 +104,7 @@ class Passage(Record):
 
     @property
     def own_title(self) -> str:
-        """Return the title; "" where it is but the name of the file, which need not name what the text is about."""
+        """Return the title; "" where it is but the name of the file, which need not name the text's subject."""
         return "" if self.file and self.title == file_title(self.file) else self.title
 
     @classmethod
@@ -281,7 +281,7 @@ class Triple(Record):
 
 @dataclass(frozen=True)
 class Failure(Record):
-    """Reports something that went wrong without ending the run. `detail` is an excerpt of what could not be used."""
+    """Reports something that went wrong without ending the run. `detail` is an excerpt of the unusable part."""
 
     role: str
     message: str
@@ -338,10 +338,10 @@ def any_failed(failures: Iterable[Failure]) -> bool:
 
 @dataclass(frozen=True)
 class DialoguePart(Record):
-    """Holds what a plan has added to the dialogue with the planner's model, as OpenAI's protocol has messages.
+    """Holds the messages that a plan has added to the dialogue with the planner's model, as OpenAI's protocol has messages.
 
-    form: the dialect of the dialogue, such as "search-r1". model: whose words they are. messages: the prompt before the
-    first plan, or what the last search found; then the model's reply, and whatever else was said until it stated the
+    form: the dialect of the dialogue, such as "search-r1". model: the speaker's name. messages: the prompt before the
+    first plan, or the findings of the last search; then the model's reply, and whatever else was said until it stated the
     plan.
     """
 
@@ -354,8 +354,8 @@ class DialoguePart(Record):
 class Plan(Record):
     """Decides what happens next: ask `subquery`, stop because the graph suffices, or answer without retrieval.
 
-    answer: what the model answers itself, where it stops with an answer, as search-trained models do. dialogue: what
-    was said, where the next plan goes on from there; a planner that renders its prompt anew at each hop leaves none.
+    answer: the model's own, where it stops with an answer, as search-trained models do. dialogue: the messages
+    so far, if the next plan goes on from there; a planner that renders its prompt at each hop leaves it empty.
     Raises ValueError for an unknown action, and for "subq" with a blank sub-query.
     """
 
@@ -382,7 +382,7 @@ class Step(Record):
 
     `triple_ids` are all facts read at this hop, `new_triple_ids` those that the graph did not hold before. `thought` is
     IRCoT's sentence. `seconds` is the time spent inside the hop's nodes. `dialogue` is that of the plan which chose the
-    hop, for a planner that goes on from there; in JSON the plan alone has it.
+    hop, for a planner that goes on from there; in JSON only the plan has it.
     """
 
     json_keys = (
@@ -406,7 +406,7 @@ class Step(Record):
 
     @classmethod
     def of_dict(cls, data: Mapping[str, Any], passages: Mapping[str, Passage]) -> Self:
-        """Return the step of `data`, whose hits name their passages by id (see Hit.of_dict)."""
+        """Return the step of `data`, with hits that name their passages by id (see Hit.of_dict)."""
         return cls.from_dict(
             {**data, "hits": [Hit.of_dict(hit, passages) for hit in data["hits"]]}
         )
@@ -468,7 +468,7 @@ class Citation(Record):
 class Answer:
     """Gives an answer with its evidence.
 
-    abstained: the evidence does not hold an answer, or none that is sure enough, so `text` says that. failed: why no
+    abstained: the evidence does not hold a sure enough answer, so `text` says that. failed: why no
     answer could be made at all (the answerer crashed, a limit refused its call, its reply was unreadable); such an
     answer has abstained too.
     """
@@ -498,7 +498,7 @@ class Exchange(Record):
 class Call(Record):
     """Records one model call.
 
-    Tokens are those that the endpoint reported. estimated: it reported none, and they are an estimate from the texts.
+    Tokens are those that the endpoint reported. estimated: it did not report them, and they are an estimate from the texts.
     replayed: the reply came from the cache. key: under which request and reply are in the cache; empty without one.
     unread: the reply could not be read, so that its role asks with worked examples and a form from then on.
     """

@@ -160,8 +160,8 @@ def import_modules_of(package: str) -> None:
 def entry_points(**selected: str) -> Any:
     """Return the entry points of installed packages that are selected, as `importlib.metadata` does.
 
-    It reads a file of each installed package, some 20 ms, and every role of every run asks, mostly for a name that none
-    of them has: they are read anew only where the search path or one of its folders has changed, as it has once a
+    It reads a file of each installed package, some 20 ms, and every role of every run asks, mostly for a name that is not
+    there: they are read again only if the search path or one of its folders has changed, as it has once a
     package is installed.
     """
     search_path = tuple((folder, _changed(folder)) for folder in sys.path)
@@ -178,7 +178,7 @@ def _entry_points(path: tuple[tuple[str, int], ...]) -> Any:
 def _changed(folder: str) -> int:
     try:
         return os.stat(folder or ".").st_mtime_ns
-    except OSError:  # a search path may name what is not there
+    except OSError:  # a search path may name missing folders
         return 0
 
 
@@ -199,7 +199,7 @@ def is_registered(kind: str, name: str) -> bool:
 
 
 def find(kind: str, name: str) -> Any:
-    """Return the plug-in of that name. Raises UnknownName, whose message lists the registered ones."""
+    """Return the plug-in of that name. Raises UnknownName with the registered ones."""
     kind = _current_kind(kind)
     name = current_name(kind, name)
     plugin = _table(kind).get(name)

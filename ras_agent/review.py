@@ -1,11 +1,11 @@
-"""Reviews: where a run waits for a person, what it shows, and what the person decides.
+"""Reviews: where a run waits for a person, the request that it shows, and the person's decision.
 
-An agent made with `review=("plan", "facts", "answer")` stops there with LangGraph's interrupt, whose value is
+An agent made with `review=("plan", "facts", "answer")` stops there with LangGraph's interrupt, and its value is
 `Review.to_dict()`. `Command(resume=DECISION)` goes on; a decision is plain JSON, which `decisions_of` checks:
 
     at plan     {"action": "approve"}
                 {"action": "edit", "subquery": "..."}            another sub-query
-                {"action": "edit", "stop": true}                 no more searches: answer from what was found
+                {"action": "edit", "stop": true}                 no more searches: answer from the evidence so far
                 {"action": "ask", "note": "..."}                 plan again, with this note
     at facts    {"action": "approve"}
                 {"action": "edit", "fact": ID, "subject" and/or "predicate" and/or "object": "..."}
@@ -20,7 +20,7 @@ An agent made with `review=("plan", "facts", "answer")` stops there with LangGra
 
 Each may say who decides, `"by": "Ada"`, and for which review it is meant, `"at": "plan", "hop": 2`: a decision that
 comes twice is then not taken for the next review. A wrong decision changes nothing: the run waits again, and the
-`error` of the review that it shows says what was wrong.
+`error` of the review that it shows names the problem.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PLACES: tuple[Place, ...] = get_args(Place)
 _PERSON = "person"
 _LONGEST_NAME = 80
 _LONGEST_TEXT = 20_000
-# what a decision says besides its action, who decides, and for which review it is meant; "quote?" may be left out
+# fields of a decision besides its action, its author and its review; "quote?" may be left out
 _SAYS: dict[tuple[Place, Action], tuple[str, ...]] = {
     ("plan", "approve"): (),
     ("plan", "edit"): ("subquery?", "stop?"),
@@ -88,9 +88,9 @@ def is_person(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Shows a person what is to be decided.
+    """Asks a person for a decision.
 
-    at: plan, facts or answer. hop: which it is for. actions: those that can be taken here. error: what was wrong with
+    at: plan, facts or answer. hop: which it is for. actions: those that can be taken here. error: the problem of
     the last decision, empty at first. plan, stop_reason: at plan, and why the loop would end. subquery, facts,
     passages: at facts, those read in the hop's passages, and id and title of these. answer, citations, abstained: at
     answer.
@@ -175,10 +175,10 @@ class Review:
 
 @dataclass(frozen=True)
 class Decision(Record):
-    """Holds what a person decided; the module's docstring has which fields belong to which action.
+    """Holds a person's decision; the module's docstring has which fields belong to which action.
 
     by: the person's name, or empty. to: who reads a note again. citations: the numbers to keep, None for all. The JSON
-    is without what was not said.
+    leaves out empty fields.
     """
 
     json_keys = (
@@ -220,7 +220,7 @@ class Decision(Record):
 
 @dataclass(frozen=True)
 class Reviewed(Record):
-    """Records a decision in the run's `reviews`. before: what it changed, as it was: a plan, a fact or an answer."""
+    """Records a decision in the run's `reviews`. before: the plan, fact or answer before the change."""
 
     json_keys = ("at", "hop", "decision.*", "before?")
 
@@ -231,7 +231,7 @@ class Reviewed(Record):
 
 
 def decisions_of(given: object, review: Review) -> tuple[Decision, ...]:
-    """Return what a person decided at a review: one decision, or at facts any number.
+    """Return a person's decisions at a review: one decision, or at facts any number.
 
     Raises ReviewError, which names the key, for anything that cannot be done there.
     """
@@ -324,7 +324,7 @@ def _read(key: str, value: object, where: str) -> Any:
 
 
 def _check(decision: Decision, review: Review, where: str) -> None:
-    """Raise ReviewError for what the fields of a decision say together, or of things that the review does not show."""
+    """Raise ReviewError if the fields of a decision contradict each other, or name things that the review does not show."""
     if (
         review.at == "plan"
         and decision.action == "edit"
@@ -366,11 +366,11 @@ def _check(decision: Decision, review: Review, where: str) -> None:
             )
 
 
-# ---- what the roles are told of a review
+# ---- remarks of reviewers to the roles
 
 
 def notes() -> tuple[str, ...]:
-    """Return what the person who reviews the running question has asked of it, oldest first; usually nothing.
+    """Return the requests of the person who reviews the running question, oldest first; usually ().
 
     A planner, reasoner or answerer of your own that shows them to its model says so by an attribute `accepts_feedback`
     that is true: only then can a person ask it back.
@@ -385,7 +385,7 @@ def notes() -> tuple[str, ...]:
 def overruled() -> tuple[Triple, ...]:
     """Return the facts that a person has removed or corrected in the running question, as they were read.
 
-    The graph holds what a person said instead. A role that reads the passages too finds these facts stated there.
+    The graph holds the person's fact instead. A role that reads the passages too finds these facts stated there.
     """
     reviews = current_ledger().reviews
     changed = [

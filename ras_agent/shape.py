@@ -31,7 +31,7 @@ _Convert = Callable[[Any], Any]
 
 
 class Record:
-    """Base of records whose JSON has their fields, or their `json_keys`.
+    """Base of records with a JSON of their fields, or their `json_keys`.
 
     They have no slots: a copy of their `__dict__` is the fastest way to their JSON.
     """
@@ -41,7 +41,7 @@ class Record:
     """names of fields and properties; "by?" is left out where it has its default, "plan.*" are the keys of `plan`"""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON, which is what graph state and traces hold."""
+        """Return plain JSON, as graph state and traces hold it."""
         data: dict[str, Any] = _writers[type(self)](self)
         return data
 
@@ -52,7 +52,7 @@ class Record:
 
 
 def read_record(record: type[_Record], data: Mapping[str, Any]) -> _Record:
-    """Return the record of class `record` whose JSON is `data`, in which records may stand for their JSON."""
+    """Return the record of class `record` from its JSON `data`, in which records may stand for their JSON."""
     read: _Record = _readers[record](data)
     return read
 
@@ -130,7 +130,7 @@ def _without_none(kind: Any) -> Any:
 
 
 def _type_of_items(kind: Any) -> Any:
-    """Return the type of what is in a tuple or a mapping; None for a type of something else."""
+    """Return the type of the items of a tuple or a mapping; None for a type of something else."""
     origin = get_origin(kind)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return get_args(kind)[1]
@@ -141,7 +141,7 @@ def _type_of_items(kind: Any) -> Any:
 
 
 def _writer(record: Any) -> _Convert:
-    """Return what makes JSON of the records of a class."""
+    """Return the function that makes JSON of the records of a class."""
     keys = _keys(record)
     if not record.json_keys:
         changed = [
@@ -180,7 +180,7 @@ def _writer(record: Any) -> _Convert:
 
 
 def _value_writer(kind: Any) -> _Convert | None:
-    """Return what makes JSON of a value; None where it is JSON. A mapping of JSON is copied, but not what is in it."""
+    """Return the function that makes JSON of a value; None if it is JSON. A mapping of JSON is copied, but not its values."""
     kind = _without_none(kind)
     if hasattr(kind, "json_keys"):
         return _writers[kind]
@@ -203,7 +203,7 @@ def _value_writer(kind: Any) -> _Convert | None:
 
 
 def _reader(record: Any) -> _Convert:
-    """Return what makes records of a class of their JSON."""
+    """Return the function that makes records of a class from their JSON."""
     kinds, keys = field_types(record), _keys(record)
     changed = {
         name: load for name, kind in kinds.items() if (load := _value_reader(kind))
@@ -236,7 +236,7 @@ def _reader(record: Any) -> _Convert:
 
 
 def _value_reader(kind: Any) -> _Convert | None:
-    """Return what makes a value of its JSON; None where it is JSON."""
+    """Return the function that makes a value of its JSON; None if it is JSON."""
     kind = _without_none(kind)
     if hasattr(kind, "to_dict"):
         read: _Convert = getattr(kind, "from_dict", None) or partial(read_record, kind)
@@ -254,7 +254,7 @@ def _value_reader(kind: Any) -> _Convert | None:
 
 
 class _Compiled(dict[Any, _Convert]):
-    """What writes, or reads, the records of each class; it is made when the first of them comes."""
+    """Functions that write, or read, the records of each class; each is made when the first record comes."""
 
     def __init__(self, make: Callable[[Any], _Convert]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""How long a database may be silent: every connection to PostgreSQL is opened with what is here.
+"""How long a database may be silent: every connection to PostgreSQL is opened with these options.
 
 A server that is stopped, or behind a network that lost it, goes on to hold its connections: nothing fails, and nothing
 is ever answered. TCP's own time-outs notice a machine that is gone, not a process that hangs.

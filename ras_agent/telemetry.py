@@ -35,7 +35,7 @@ def trace_runs(*, content: bool = False, tracer_provider: Any = None) -> None:
     """Make a span of every run, node, search and model call in this process from now on.
 
     content: whether the spans hold questions, prompts, passages and replies. Without it they hold names, times and
-        tokens alone, whatever the environment says. tracer_provider: by default the one that the program has set.
+        tokens only, whatever the environment says. tracer_provider: by default the one that the program has set.
         Raises MissingExtra without the extra `otel`.
     """
     try:
@@ -53,7 +53,7 @@ def trace_runs(*, content: bool = False, tracer_provider: Any = None) -> None:
 
 
 class _WithoutTexts:
-    """Tracer provider whose spans name an error by its type alone, unless texts are wanted.
+    """Tracer provider with spans that name an error only by its type, unless texts are wanted.
 
     The message of an error may quote a passage or a reply; that of a run which waits for a person is all that it shows.
     """
@@ -84,14 +84,14 @@ def _without_texts(span: Any) -> Any:
 
 
 def stop_tracing() -> None:
-    """Stop making spans. Does nothing where none were made."""
+    """Stop making spans. Does nothing if there are no spans."""
     from opentelemetry.instrumentation.langchain import LangchainInstrumentor
     from opentelemetry.instrumentation.utils import unwrap
 
     if not LangchainInstrumentor().is_instrumented_by_opentelemetry:
         return
     LangchainInstrumentor().uninstrument()
-    # it looks for methods by "Class.method" in their module, where none are, and leaves them wrapped
+    # it looks for methods by "Class.method" in their module, where there are no such methods, and leaves them wrapped
     for module, name in _TRACED:
         traced = getattr(sys.modules.get(module), name, None)
         for method in list(vars(traced)) if traced else ():

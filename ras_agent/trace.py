@@ -46,11 +46,11 @@ class Trace(Record):
     """Records a run from question to answer.
 
     plans: the planner's decisions, each with the hop it was made for. passages: by id, in the order of retrieval. mode:
-    the name of the graph that ran, such as "ras". roles: what played each role, such as {"planner":
+    the name of the graph that ran, such as "ras". roles: the player of each role, such as {"planner":
     "openai:gpt-4o-mini"}. seconds: time spent inside nodes. failed: why no answer could be made; see `outcome`.
-    grounded: whether a cited sentence bears the answer, or may (ras_agent.question_graph.support). reviews: what a
-    person decided on the way. asked: the user's own words, where `question` is what a follow-up question of a
-    conversation was made into; else empty.
+    grounded: whether a cited sentence bears the answer, or may (ras_agent.question_graph.support). reviews: the decisions
+    of a person on the way. asked: the user's own words, if `question` was made of a follow-up question of a
+    conversation; else empty.
     """
 
     json_keys = (
@@ -106,7 +106,7 @@ class Trace(Record):
 
     @property
     def outcome(self) -> _Outcome:
-        """Say how the run ended: with an answer, with evidence that holds none, or with an answerer that failed."""
+        """Say how the run ended: with an answer, without one in the evidence, or with an answerer that failed."""
         if self.failed:
             return "failed"
         if self.abstained:
@@ -146,7 +146,7 @@ class Trace(Record):
         return read_record(cls, {**wire, "steps": steps})
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows for the run."""
+        """Return the forms in which a notebook shows the run."""
         about = (
             f"{len(self.steps)} searches, {len(self.graph)} facts, {self.seconds:.1f} s"
         )
@@ -166,7 +166,7 @@ class Trace(Record):
 def json_document(data: JSON, indent: int | None = None) -> str:
     """Return one JSON document, whatever the run holds that `data` comes from.
 
-    What JSON cannot hold is replaced: a lone surrogate by U+FFFD, NaN by 0, an infinity by the largest number; in
+    Values that JSON cannot hold are replaced: a lone surrogate by U+FFFD, NaN by 0, an infinity by the largest number; in
     metadata both by null.
     """
     try:
@@ -187,7 +187,7 @@ def trace_schema() -> JSON:
 
 @cache
 def _shape() -> TypeAdapter[Any]:
-    """Return what checks a trace's JSON, made of the records that it holds, and makes records of its parts."""
+    """Return the validator of a trace's JSON, which makes records of its parts."""
     source = json_shape("_Source", Source)
     readings = NotRequired[list[tuple[str, str, str, list[int]]]]
     fact = json_shape("_Fact", Triple, id=str, sources=_list(source), readings=readings)

@@ -1,1 +1,1 @@
-"""Applications: the command line, and what is bundled for trying it."""
+"""Holds the applications: the command line, the server, and the bundled sample."""

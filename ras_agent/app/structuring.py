@@ -1,4 +1,4 @@
-"""Reads a whole corpus into a triple cache: many passages at once, none twice, here or in other processes."""
+"""Reads a whole corpus into a triple cache: many passages at once, each only once, here or in other processes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_corpus(
     """Read `passages` with the extractor that `spec` names into the triple cache of `settings`.
 
     concurrency: how many passages are being read at once; `passages` is iterated no further ahead than that. The same
-    call resumes what was interrupted: what was read is on the disk. Raises RasError children for what cannot be set up.
+    call resumes an interrupted one: all facts read are on the disk. Raises RasError children if it cannot be set up.
     """
     settings = workers.paced(settings, concurrency)
     # made here even if others read: mistakes in the settings are found before processes start
@@ -81,7 +81,7 @@ def remote_passage_reader(
 
 
 def _passage_reader(extractor: Extractor) -> Work:
-    """Return a function that reads a passage with `extractor`; a RasError is a failure of the passage alone.
+    """Return a function that reads a passage with `extractor`; a RasError is only a failure of that passage.
 
     A StoreError ends the whole work: facts that cannot be stored would be read, and paid for, in vain. So does a
     ModelRefused, which every passage would meet.

@@ -1,4 +1,4 @@
-"""Pages to look at: the page of a run, and what every self-contained page is made with."""
+"""Makes the page of a run, and the parts of every self-contained page."""
 
 from ras_agent.page.self_contained import (
     SERVED_POLICY,

@@ -56,7 +56,7 @@ def questions_about(passages: Sequence[Passage]) -> list[str]:
     first = passages[:_PASSAGES]
     for passage in first:
         heading, _, text = passage.text.partition("\n")
-        # a heading is no name of what its text is about
+        # a heading does not name the subject of its text
         if not text or heading.strip("# ") != passage.title:
             text = passage.text
         text = text.casefold()
@@ -88,7 +88,7 @@ def is_answered(question: str, passages: Sequence[Passage]) -> bool:
     office = _OF_OFFICE.search(question)
     if office is None:
         return True
-    # a line such as "Chair: Ada Crane" is seldom about what its page is about
+    # a line such as "Chair: Ada Crane" is seldom about the subject of its page
     return any(holds(citation.quote, office["of"]) for citation in answer.citations)
 
 
@@ -97,7 +97,7 @@ def example_questions(facts: Iterable[Triple], most: int = 4) -> list[str]:
 
     Those that need two facts come first, but are half of them at most; then the facts' own order decides. A question is
     made by a few fixed forms of predicates ("was founded by", "was born in"), so facts in other words, or in another
-    language, give none.
+    language, give no questions.
     """
     forms = _Forms(
         fact
@@ -120,7 +120,7 @@ def _first_of_each(questions: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 class _Forms:
-    """Forms of questions over facts; each question comes with the key of what it is about."""
+    """Forms of questions over facts; each question comes with the key of its subject."""
 
     def __init__(self, facts: Iterable[Triple]) -> None:
         # by subject and predicate
@@ -191,7 +191,7 @@ class _Forms:
                 yield key, f"Where was the {maker} of {fact.subject} born?"
 
     def _single(self) -> Iterator[tuple[Triple, str]]:
-        """Yield facts that alone say this of their subject, each with the subject's key."""
+        """Yield facts that are the only ones of their subject and relation, each with the subject's key."""
         for (key, _), facts in self._facts.items():
             if len({canonical_key(fact.object) for fact in facts}) == 1:
                 yield facts[0], key

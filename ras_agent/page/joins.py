@@ -1,6 +1,6 @@
 """Two names of one thing ("river Dorve" and "Dorve") are two entities of the question graph, which the page joins.
 
-They are one where one name is the other with a description beside it.
+They are one where one name is the other with a description added.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _OF = frozenset({"at", "by", "for", "from", "in", "near", "of", "on", "to", "wit
 
 
 def same_thing(label: str, other: str) -> bool:
-    """Tell whether two labels name one thing because the longer one is the shorter one with a description beside it.
+    """Tell whether two labels name one thing because the longer one is the shorter one with a description added.
 
     >>> same_thing("Dorve", "river Dorve"), same_thing("Quenne at Mittenau", "Quenne")
     (True, True)

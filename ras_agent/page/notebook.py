@@ -1,4 +1,4 @@
-"""What notebooks show for a trace and for an agent: short HTML without scripts, in which all text is escaped."""
+"""Shows a trace or an agent in notebooks: short HTML without scripts, in which all text is escaped."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SERVED_POLICY = (
 )
 """Content-Security-Policy of a page whose scripts and styles its own server has beside it."""
 _SLOT = re.compile("@@([A-Z]+)@@")
-# "<" could open a tag, "&" an entity; json.dumps itself escapes what is not ASCII
+# "<" could open a tag, "&" an entity; json.dumps itself escapes all but ASCII
 _TO_ESCAPE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&"}
 
 
@@ -34,7 +34,7 @@ def page_file(name: str) -> str:
 
 @cache
 def page_script(*names: str) -> str:
-    """Return the scripts of these names in ras_agent/page as one script, whose variables no other script sees."""
+    """Return the scripts of these names in ras_agent/page as one script, with variables that no other script sees."""
     parts = (page_file(f"{name}.js") for name in names)
     return "".join(['"use strict";\n(() => {\n', *parts, "})();\n"])
 

@@ -1,4 +1,4 @@
-"""Finds the files that passages were read from, so that a page beside them can link to them."""
+"""Finds the files that passages were read from, so that a page next to them can link to them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def source_files(passages: Mapping[str, Passage], folder: Path) -> dict[str, str
 def _link(passage: Passage, folder: Path) -> str:
     names = [*(passage.metadata.get(key) for key in _PLACES), passage.document_id]
     for name in names:
-        # a name without an ending may be any folder or a program; none of these is a document
+        # a name without an ending may be any folder or a program; these are no documents
         if (
             not isinstance(name, str)
             or not PurePosixPath(name).suffix

@@ -1,6 +1,6 @@
 """A run as one page: question, answer, evidence, and the question graph growing hop by hop.
 
-What is drawn is decided here, each box with its size and its lines; the page's script finds a place for each.
+The boxes are decided here, each with its size and its lines; the page's script finds a place for each.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def trace_html(trace: Trace, folder: Path | None = None) -> str:
 
 
 def trace_data(trace: Trace, files: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return what the page draws, as JSON that may be put into HTML.
+    """Return the drawing of the page, as JSON that may be put into HTML.
 
     It is {"trace", "picture", "marks": {action: mark}, "files": {document id: link}}; see `picture`, `source_files`.
     """

@@ -150,7 +150,7 @@ class QuestionGraph:
         """Return the graph with at most `max_facts` visible facts; the others are hidden.
 
         The facts with the fewest source passages are hidden first, then those least similar to the question. Facts
-        whose ids are in `keep`, and facts in conflict, stay visible even where that makes more than `max_facts`. Each
+        with ids in `keep`, and facts in conflict, stay visible even where that makes more than `max_facts`. Each
         call decides again among all facts, hidden or not, so the result depends only on the facts that were ever merged
         and on the arguments, not on the order of merges or on earlier bounds.
         """
@@ -257,7 +257,7 @@ _UncheckedPlace = tuple[str, int, int, int, str, str, bool]
 
 @dataclass(frozen=True)
 class GraphJSON(Record):
-    """JSON of a question graph, whose facts have their ids."""
+    """JSON of a question graph, with the ids of its facts."""
 
     facts: list[JSON]
     conflicts: list[list[str]]

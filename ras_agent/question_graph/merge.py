@@ -27,7 +27,7 @@ class Entity:
 
 
 class Readings(tuple[Triple, ...]):
-    """Triples that `readings_of` has returned, whose mentions need not be joined again."""
+    """Triples of `readings_of`; their mentions need not be joined again."""
 
     __slots__ = ()
 

@@ -126,7 +126,7 @@ def _ways(
 ) -> Iterator[tuple[ProofStep, ...]]:
     """Yield ways from a name that is asked about to the answer, each sentence and each name once.
 
-    wanted: key and label of the answer in each sentence; blank where it holds none.
+    wanted: key and label of the answer in each sentence; blank where it does not hold one.
     """
     left = _TRIED
 
@@ -212,7 +212,7 @@ def _holds(text: str, label: str, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _is_part(part: tuple[int, int], span: tuple[int, int], text: str) -> bool:
-    """Return whether a name is a part of the longer name at `span`, and not told of behind it."""
+    """Return whether a name is a part of the longer name at `span`, and not described behind it."""
     start, end = part
     first, last = span
     if first < end < last:
@@ -242,7 +242,7 @@ def _names_in_question(label: str, question: str) -> bool:
 def _answer_in(
     citation: Citation, answer: str, known: Mapping[str, str], asked: set[str]
 ) -> tuple[str, str]:
-    """Return key and label of the answer in a cited sentence, or of a name of the answer; blank where it holds none.
+    """Return key and label of the answer in a cited sentence, or of a name of the answer; blank where it holds neither.
 
     A sentence of a passage about the answer, by its title, holds it.
     """

@@ -1,12 +1,12 @@
 """Do the sentences that an answer cites bear it?
 
 A claim is a sentence of an answer, or all of a short one. Its own words are those that the question does not have. A
-citation bears a claim whose own words its sentence has: the quote, the title of its passage, and the ends of the facts
+citation bears a claim if its sentence has its own words: the quote, the title of its passage, and the ends of the facts
 that were read there and stand in the passage. Several citations may bear a claim together, as they do a list, and one
-supports it too that leads from a name of the question to a sentence that bears it. What is answered with yes or no is
+supports it too that leads from a name of the question to a sentence that bears it. An answer of yes or no is
 judged by a reader.
 
-`Citation.supported` is True, False, or None where nothing can be told: there is no reader, or the quote is in another
+`Citation.supported` is True, False, or None if that is open: there is no reader, or the quote is in another
 language than the question.
 """
 
@@ -39,8 +39,8 @@ _SHORT = 3  # words of a claim that have to be there, all of them; of more most
 _SHARE_OF_NAME = 0.6
 _SHARE_OF_WORDS = 0.4
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
-_TOGETHER = 0  # the number of what all citations say, which are numbered from 1
-# probabilities from which a verdict is taken: what it denies is seldomer right than what it affirms
+_TOGETHER = 0  # the number of all citations together, which are numbered from 1
+# probabilities from which a verdict is taken: a denial is right less often than an affirmation
 _SURE_YES = 0.5
 _SURE_NO = 0.7
 _SURE_NOT_SAID = 0.7
@@ -48,7 +48,7 @@ _SURE_NOT_SAID = 0.7
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """A sentence of an answer without its numbers, and the citations that it names; all of them where it names none."""
+    """A sentence of an answer without its numbers, and the citations that it names; all of them if it names no citation."""
 
     text: str
     citations: tuple[Citation, ...]
@@ -70,9 +70,9 @@ def with_support(
     facts: Mapping[str, Triple],
     verdicts: Sequence[Verdict] = (),
 ) -> Answer:
-    """Return the answer whose citations say whether they support it.
+    """Return the answer with a verdict in each citation on whether it supports the answer.
 
-    passages, facts: by id. verdicts: on `texts_to_judge`, in their order; none without a reader.
+    passages, facts: by id. verdicts: on `texts_to_judge`, in their order; () without a reader.
     """
     if not answer.citations:
         return answer
@@ -98,7 +98,7 @@ def with_support(
 def texts_to_judge(
     question: str, answer: Answer, passages: Mapping[str, Passage]
 ) -> list[str]:
-    """Return what a reader has to judge where an answer begins with yes or no: each quote, then all of them."""
+    """Return the texts that a reader judges if an answer begins with yes or no: each quote, then all of them."""
     if not answer.citations or not _VERDICT.match(_said(answer)):
         return []
     quotes = []
@@ -113,7 +113,7 @@ def texts_to_judge(
 
 
 def best_bearing(question: str, answer: str, passage: Passage) -> Sentence | None:
-    """Return the sentence of a passage that has most of an answer's own words, None where none has a word of both.
+    """Return the sentence of a passage that has most of an answer's own words, None if no sentence has a word of both.
 
     Among equals it is the one that shares most with answer and question.
     """
@@ -133,14 +133,14 @@ def best_bearing(question: str, answer: str, passage: Passage) -> Sentence | Non
 
 
 def is_grounded(answer: Answer) -> bool:
-    """Return whether an answer rests on what it cites: it does not abstain, and a citation supports it, or may."""
+    """Return whether an answer rests on its citations: it does not abstain, and a citation supports it, or may."""
     return not answer.abstained and any(
         one.supported is not False for one in answer.citations
     )
 
 
 def what_is_not_borne(answer: Answer) -> str:
-    """Say that nothing that an answer cites bears it, and what to do; "" where something does or may."""
+    """Say that no citation of an answer bears it, and name a remedy; "" if one does or may."""
     if answer.abstained or is_grounded(answer):
         return ""
     said = f"{answer.text.strip():.80}"
@@ -185,7 +185,7 @@ def _numbered_sentences(text: str) -> list[str]:
 
 
 def _said(answer: Answer) -> str:
-    """Return an answer's text; of one that abstains what it suggests."""
+    """Return an answer's text; of one that abstains its suggestion."""
     if answer.abstained:
         return answer.suggestion
     return answer.text
@@ -417,7 +417,7 @@ def _agrees(affirms: bool, verdict: Verdict) -> bool | None:
 
 
 def _any(found: Iterable[bool | None]) -> bool | None:
-    """Return whether one is true; None where none is and one is unclear."""
+    """Return whether one is true; None if no one is and one is unclear."""
     seen = set(found)
     if True in seen:
         return True

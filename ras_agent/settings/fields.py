@@ -119,7 +119,7 @@ class Settings(BaseModel):
     if not TYPE_CHECKING:  # the signature, a keyword for each field, is pydantic's
 
         def __init__(self, **values):
-            """Check all values. Raises SettingsError for an unknown setting, with what was meant, or a wrong value."""
+            """Check all values. Raises SettingsError for an unknown setting, with a suggestion, or a wrong value."""
             try:
                 super().__init__(**current_names("Settings", values))
             except ValidationError as error:
@@ -442,7 +442,7 @@ class Settings(BaseModel):
 
     @property
     def needs_index(self) -> bool:
-        """Tell whether the retriever searches an index and none is named."""
+        """Tell whether the retriever searches an index that is not named."""
         return self.index is None and ":" not in self.retriever
 
     @field_validator("language")

@@ -1,4 +1,4 @@
-"""What a user adds to every request to a model, as settings write it: fields, headers, and whose they are.
+"""Reads the additions of a user to every request to a model: fields, headers, and the role they are for.
 
 extra_body = {top_k = 20}               --extra-body top_k=20
 headers = {x-key = "env:GATEWAY_KEY"}   --headers x-key=env:GATEWAY_KEY
@@ -78,7 +78,7 @@ class HeaderValue(str):
 
 
 def read_fields(value: object, name: str) -> dict[str, Any]:
-    """Read fields of a request: "name=value" texts, whose values are JSON or a text, a JSON object, or a mapping.
+    """Read fields of a request: "name=value" texts with values in JSON or plain, a JSON object, or a mapping.
 
     Raises ValueError for another form, and for a field that is set elsewhere.
     """
@@ -91,7 +91,7 @@ def read_fields(value: object, name: str) -> dict[str, Any]:
 
 
 def read_headers(value: object) -> dict[str, HeaderValue]:
-    """Read headers as `read_fields` does. No message shows a value. Raises ValueError for what is no header."""
+    """Read headers as `read_fields` does. No message shows a value. Raises ValueError for an invalid header."""
     headers: dict[str, HeaderValue] = {}
     for name, text in _object_in(value, "headers", str).items():
         if not _NAME_OF_HEADER.fullmatch(name):
@@ -139,7 +139,7 @@ def read_roles(value: object) -> dict[str, dict[str, Any]]:
 def read_variables(value: object) -> str:
     """Read names of environment variables, with commas. A key in their place is not shown.
 
-    Raises ValueError for what is no name.
+    Raises ValueError for an invalid name.
     """
     names = [name.strip() for name in str(value).split(",")]
     if not all(map(_NAME_OF_VARIABLE.fullmatch, names)):
@@ -170,7 +170,7 @@ def with_values(
 
 
 def shown_secret(headers: Mapping[str, str]) -> str:
-    """Return the name of a header whose value is a secret that stands there itself; "" for none."""
+    """Return the name of a header that shows a secret as its value; "" without any."""
     shown = (
         name
         for name, text in headers.items()
@@ -187,7 +187,7 @@ def variables_in(headers: Mapping[str, str]) -> list[str]:
 
 
 def described_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers as a manifest or the key of a cached reply names them: without secrets, and told apart.
+    """Return headers as a manifest or the key of a cached reply names them: without secrets, and still distinct.
 
     >>> described_headers({"x-team": "a", "x-key": "abc", "x-tenant": "env:TENANT"})
     {'x-team': 'sha256:ca978112', 'x-key': '***', 'x-tenant': 'env:TENANT'}

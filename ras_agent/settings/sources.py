@@ -101,7 +101,7 @@ def given(flags: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _refuse_shown_secrets(flags: Mapping[str, Any]) -> None:
-    """Raise FlagError for a header on the command line whose value is a secret."""
+    """Raise FlagError for a secret as a header's value on the command line."""
     headers = [flags.get("headers")]
     for own in read_roles(flags.get("roles", {})).values():
         headers.append(own.get("headers"))

@@ -1,4 +1,4 @@
-"""Decides what a settings file may do that only lies in the working folder, and perhaps came with it.
+"""Limits the effects of a settings file that only lies in the working folder, and perhaps came with it.
 
 Such a file may not run code, and no key of the environment goes to a server that only it names. A file that the user
 named by `--config` or RAS_AGENT_CONFIG, or that is the user's own, is trusted.
@@ -42,7 +42,7 @@ def unnamed_destinations(
 ) -> dict[str, str]:
     """Map settings by which `config` sends passages elsewhere, or writes, to their values, if nobody named the file.
 
-    The result is empty for a file that is trusted, and leaves out what variables or flags set instead.
+    The result is empty for a file that is trusted, and leaves out settings of variables or flags.
     """
     is_named = path or environment.get(CONFIG_VARIABLE)
     if config is None or is_named or config.name != LOCAL_CONFIG:
@@ -74,7 +74,7 @@ def _leads_elsewhere(key: str, value: Any, kind: type) -> bool:
 
 
 def _variables(key: str, value: Any) -> list[str]:
-    """Return the environment variables whose values a setting sends to a server."""
+    """Return the environment variables that a setting sends the values of to a server."""
     if key == "api_keys":
         return [str(value)]
     if key == "headers":

@@ -42,7 +42,7 @@ _WORDS = _Words({ord("&"): " and "})
 
 
 def _fold(surface: str) -> str:
-    """Normalise (NFKC) and fold case until nothing changes, since folding can undo what normalising did."""
+    """Normalise (NFKC) and fold case until nothing changes, since folding can undo normalising."""
     # nearly all names: as below, where only letters change, in half the time
     if surface.isascii():
         return surface.lower().strip()

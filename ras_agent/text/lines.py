@@ -7,7 +7,7 @@ import unicodedata
 
 LONGEST_NAME = 300
 """Characters that are shown of a title or of a file's name."""
-# marks that reorder the text around them, so that a line reads differently from what is stored
+# marks that reorder the text around them, so that a line reads differently from its stored form
 REORDERING = frozenset(
     "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )
@@ -54,7 +54,7 @@ def inert_lines(text: str) -> str:
 
 
 def first_line(text: str) -> str:
-    """Return the first line that is not blank; "" if there is none."""
+    """Return the first line that is not blank; "" if all are blank."""
     return next(filter(str.strip, text.splitlines()), "")
 
 

@@ -1,7 +1,7 @@
 """JSON objects as models write them: inside prose or a fence, with single quotes, trailing commas, or in each other.
 
-Only flat ones are read, whose values are texts, numbers, truth values, null and lists of these; of objects inside each
-other, the inner ones. One that was cut off is none.
+Only flat ones are read, with values that are texts, numbers, truth values, null and lists of these; of objects inside each
+other, the inner ones. One that was cut off is not read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def json_objects(text: str) -> Iterator[tuple[int, dict[str, Value]]]:
 
 
 def first_text(item: Mapping[str, Value], keys: Iterable[str]) -> str:
-    """Return the text under the first of the keys that has one, or the first text of a list there; "" if none has."""
+    """Return the text under the first of the keys that has one, or the first text of a list there; "" without any."""
     for key in keys:
         value = item.get(key)
         if isinstance(value, list) and value:

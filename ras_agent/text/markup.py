@@ -1,6 +1,6 @@
 """Markup in a text that is not ours, made inert: a page that shows it as Markdown or HTML loads and runs nothing.
 
-A model that has read a hostile passage may write an image whose address holds what it was told not to tell; whoever
+A model that has read a hostile passage may write an image with a secret in its address; whoever
 renders the answer sends it there. Links to web pages stay, since a person has to follow them.
 """
 
@@ -69,7 +69,7 @@ def _lead(link: re.Match[str]) -> str:
 
 
 def markup_start(text: str, start: int = 0) -> int:
-    """Return the place from `start` on behind which more text may tell that it is markup; the length for none."""
+    """Return the place from `start` on behind which more text may tell that it is markup; else the length."""
     beginning = _BEGINNING.search(text, start)
     if beginning:
         return beginning.start()

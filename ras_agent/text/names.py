@@ -1,4 +1,4 @@
-"""Names in running text, found by their capitals and quotation marks alone."""
+"""Finds names in running text by their capitals and quotation marks."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _ENDS_SENTENCE = re.compile(r"[.!?]\s*$")
 
 
 def name_spans(text: str) -> list[tuple[int, int]]:
-    """Return half-open character spans of the names in `text`, left to right, none inside another.
+    """Return half-open character spans of the names in `text`, left to right, not overlapping.
 
-    A name is what is between double quotation marks, or a run of capitalised words and numbers with the small
+    A name is the text between double quotation marks, or a run of capitalised words and numbers with the small
     words that join them. A capitalised function word ("The", "Who") counts inside a name, and before one unless it
     begins the sentence. "and" joins only before "the" ("Echo and the Bunnymen").
     """

@@ -1,4 +1,4 @@
-"""Text as Unicode has it: normal forms, in time linear in its length and what no database holds."""
+"""Normalises text as Unicode does, in linear time, and replaces characters that no database holds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def normal_form(form: Literal["NFKC", "NFKD"], text: str) -> str:
 
 
 def storable(text: str) -> str:
-    """Return a text with U+FFFD for what no request or file, or no text of a database, holds.
+    """Return a text with U+FFFD for characters that no request or file, or no database, holds.
 
     That are halves of characters, which come from replies and records that were cut inside one, and from undecodable
     bytes; and the character 0.

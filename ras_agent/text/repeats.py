@@ -27,7 +27,7 @@ _WORD = re.compile(r"\w+")
 class Repeats:
     """Reader of a growing text that finds the line which comes for the third time.
 
-    Lines are whole statements outside of thoughts: a thought may come back to what it has said, and JSON has the same
+    Lines are whole statements outside of thoughts: a thought may repeat itself, and JSON has the same
     keys and names in many objects.
     """
 
@@ -37,7 +37,7 @@ class Repeats:
         self._thinking = False
 
     def place_in(self, text: str) -> int | None:
-        """Return where the repetition begins in a text that has grown since the last call; None for nowhere."""
+        """Return where the repetition begins in a text that has grown since the last call; None without repetition."""
         while (end := text.find("\n", self._read)) >= 0:
             line = text[self._read : end].strip()
             if self._comes_too_often(line):
@@ -56,7 +56,7 @@ class Repeats:
 
 
 def repeated_at(text: str) -> int | None:
-    """Return where a text begins to repeat itself; None for nowhere.
+    """Return where a text begins to repeat itself; None if it does not.
 
     >>> repeated_at("Ada met Bob Inch.\\nAda met Bob Inch.\\nAda met Bob Inch.\\nAda met")
     36

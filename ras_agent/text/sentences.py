@@ -27,13 +27,13 @@ _END = re.compile(
 _MAY_END = re.compile(r"[.!?…؟۔।॥።։。！？｡។៕။།༎\n]")
 _STRETCH = 1 << 16
 _HEADING = re.compile(r"(?:\A|(?<=\n))[ ]{0,3}\#{1,6}[ \t][^\n]*+\n")
-# Abbreviations, by what must follow for their full stop to stay inside the sentence.
+# Abbreviations, by the words that must follow for their full stop to stay inside the sentence.
 _BEFORE_NAME = "mr mrs ms dr prof maj gen col lt sgt capt cmdr rev hon gov sen rep pres fr mt ft messrs mme mlle"
 _BEFORE_NUMBER = "no nos vol p pp fig ch sec art b d c ca approx jan feb mar apr jun jul aug sep sept oct nov dec"
 _ANYWHERE = "st jr sr esq lit vs v etc inc ltd co corp bros cf al e.g i.e u.s u.k u.n d.c a.k.a a.m p.m b.c a.d ph.d feat op"
 _STANDS_ALONE = re.compile(r"(?<![^\s(\[\"“'‘*_])([^\s(\[\"“'‘*_]+)\.$")
 _INITIALS = re.compile(r"^(?:\w\.)*[^\W\d_a-zß-ÿ]$")
-# What opens a sentence rather than continuing a name: "the U.S. He", against "the U.S. Army".
+# Words that open a sentence rather than continuing a name: "the U.S. He", against "the U.S. Army".
 _OPENERS = (
     "a an the he she it they we you i his her its their our this that these those there here in on at after before "
     "during since when while where although though however if as for from with by but and so then both"
@@ -54,7 +54,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
     A full stop after an initial ("J. K.") or an abbreviation ("No. 5", "St. Louis", "the U.S. Army") does not end a
     sentence, nor does any mark before a small letter or a comma ("Yahoo! is"). A blank line always ends one, a
-    Markdown heading is one, and an item of a list and a row of a table begin one. What has no end for LONGEST_SENTENCE
+    Markdown heading is one, and an item of a list and a row of a table begin one. A text without an end for LONGEST_SENTENCE
     characters is divided, between two words if it can be.
     """
     spans: list[tuple[int, int]] = []

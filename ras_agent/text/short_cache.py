@@ -1,4 +1,4 @@
-"""Caches of what short texts give, which keep no long text in memory."""
+"""Caches results of short texts, and keeps no long text in memory."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ A fact stands in a text if its subject and its object do. A phrase stands in a t
 and figures, in whatever order; inflection, forms of address and other ways to write numbers, dates and units do not
 matter, and a figure must be equal.
 
-What can be told depends on the text. English is followed by its endings. In another alphabet whose words have borders
-and end differently, words are compared by their first letters, and a phrase is missing only if none of its words is
-there. In a script without borders between words, or whose words change inside, only what stands letter by letter is
+The verdict depends on the script. English is followed by its endings. In another alphabet whose words have borders
+and end differently, words are compared by their first letters, and a phrase is missing only if all of its words are
+missing. In a script without borders between words, or with words that change inside, only equal letters are
 known to stand, and only a figure can be missing: the rest is not known. Nor is a fact in another language or script
 than its text.
 """
@@ -130,7 +130,7 @@ class Words:
         return [term for term in self.content(phrase) if not self._has(term)]
 
     def has(self, term: Term) -> bool | None:
-        """Return whether the words have a term; None where nothing can be told: in another script, or inflected."""
+        """Return whether the words have a term; None if that is open: in another script, or inflected."""
         if self._has(term):
             return True
         if (
@@ -190,7 +190,7 @@ class Words:
         return self.writing is Writing.UNSPACED and _SPACE.sub("", key) in self._letters
 
     def is_surely_missing(self, term: Term) -> bool:
-        """Return whether a missing term is a figure, and the text has none such in words or in numerals of its own."""
+        """Return whether a missing term is a figure, and the text has no such figure in words or in numerals of its own."""
         if not term.is_figure or self._has_native_numbers:
             return False
         if not any(
@@ -249,7 +249,7 @@ class FactText:
     ) -> tuple[int, int] | None:
         """Return the span of the sentence that states a fact: one with both ends, else one with the object.
 
-        Among several, that which shares most words with the fact; None if none shares any.
+        Among several, that which shares most words with the fact; None if no term shares a word.
         """
         both: list[Sentence] = []
         with_object: list[Sentence] = []

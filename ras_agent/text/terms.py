@@ -79,7 +79,7 @@ _SHORT_SCALES = {
 }
 """Scales that may also be something else, such as metres, so that the bare number stands too."""
 
-# one thing under several words: units and their short forms; countries and peoples whose first letters differ
+# one thing under several words: units and their short forms; countries and peoples with different first letters
 _SAME = """
     km kilometre kilometer kilometres kilometers, m metre meter metres meters, cm centimetre centimeter centimetres
     centimeters, mm millimetre millimeter millimetres millimeters, mi mile miles, ft foot feet, kg kilogram
@@ -283,7 +283,7 @@ def _years(token: str) -> Iterator[Term]:
 
 
 def _values(number: str) -> set[Decimal]:
-    """Return what digits may be worth: a comma or a full stop may part thousands or a fraction."""
+    """Return the possible values of digits: a comma or a full stop may part thousands or a fraction."""
     parts = _DIGITS.findall(number)
     groups = _GROUPS.fullmatch(number)
     fraction = _FRACTION.fullmatch(number)

@@ -8,7 +8,7 @@ from html import unescape
 # behind white space once, so in linear time
 _DISAMBIGUATOR = re.compile(r"(?<!\s)\s*+\([^()]*+\)$")
 
-# what programs write where nobody gave a title
+# written by programs if nobody gave a title
 _NAMELESS = re.compile(
     r"(?:untitled|no title|title|unknown|anonymous|unspecified|none|null|blank|unbenannt\w*|ohne titel|sans titre|"
     r"sin t[ií]tulo|senza titolo|sem t[ií]tulo|naamloos|без названия|无标题|無題|"
@@ -51,7 +51,7 @@ def file_title(name: str) -> str:
 
 
 def is_title(title: str) -> bool:
-    """Return whether a title says what a document is about, and is not what a program writes when nobody gave one.
+    """Return whether a title names a document's subject, and was not written by a program because nobody gave one.
 
     >>> is_title("1984"), is_title("Microsoft Word - draft.docx"), is_title("(Untitled 2)")
     (True, False, False)
@@ -65,7 +65,7 @@ def is_title(title: str) -> bool:
 
 
 def with_title(title: str, text: str) -> str:
-    """Return a text behind its title, which often names what the text then calls "he" or "the city"."""
+    """Return a text behind its title, which often names the person or place that the text then calls "he" or "the city"."""
     if title:
         return f"{title}. {text}"
     return text

@@ -1,4 +1,4 @@
-"""Texts that look like a reply and are none: refusals, abstentions, and echoes of the prompt."""
+"""Recognises texts that only look like a reply: refusals, abstentions, and echoes of the prompt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HELP = (
     r"(?:assist|help(?! (?:myself|it|but|falling)\b)|answer|provide|comply|fulfill?|respond|continue|complete|engage"
     r"|repeat|do that|support|generate|process|give)\b"
 )
-# A row a language: an apology and what cannot be done, or the one of them that says it all. Capitals are those of a
+# A row a language: an apology and the refused act, or the one of them that suffices. Capitals are those of a
 # sentence, but for its first letter: "I Can't Help Myself" is a title.
 _REFUSALS = (
     rf"i(?:['’]?m| am) (?:really |very |so )?sorry\b[^\n]{{0,80}}?\b[iI]\b ?(?:really )?{_CANNOT}",
@@ -63,7 +63,7 @@ _ABSTAINS_IN_WORDS = re.compile(
     r"(?:stated|mentioned|given|provided|specified|found|determined|answered|in)\b"
     rf"(?:[^.\n]{{0,40}}\b{_NO_EVIDENCE}\b|\W*\Z)).{{0,120}}\Z"
 )
-# what it does know, or cites
+# words of an answer that knows more, or cites
 _SAYS_MORE = re.compile(r"\[|\b(?:but|however|although)\b", re.IGNORECASE)
 
 

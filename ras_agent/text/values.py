@@ -1,4 +1,4 @@
-"""Dates and numbers: where they are in running text, and what a phrase that is one as a whole is worth."""
+"""Finds dates and numbers in running text, and reads the value of a phrase that is one as a whole."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def value_of(surface: str) -> Value | None:
 
 
 def figures_in(text: str) -> list[Figure]:
-    """Return the dates and numbers of `text`, left to right, none inside another.
+    """Return the dates and numbers of `text`, left to right, not overlapping.
 
     >>> [(figure.kind, figure.order) for figure in figures_in("Born in May 1962, he made three albums.")]
     [('date', 1962.374), ('number', 3.0)]

@@ -40,7 +40,7 @@ class Checkpoint:
     """Files of a training: training.safetensors, from which it resumes, and the best validation's weights.
 
     Each file is replaced in one move: a kill leaves the old one or the new one.
-    settings: the JSON of what decides the weights. weights: the trained parameters of `model`, by name.
+    settings: the JSON of all options that decide the weights. weights: the trained parameters of `model`, by name.
     """
 
     folder: Path
@@ -72,7 +72,7 @@ class Checkpoint:
                 file.unlink()
 
     def resume(self) -> Progress | None:
-        """Load what `save` wrote and return its progress, or None where nothing was saved.
+        """Load a checkpoint of `save` and return its progress; None if there is no checkpoint.
 
         Raises SettingsError where the folder holds a training by other settings, WeightsError where its file cannot be
         read or is of another network.

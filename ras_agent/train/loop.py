@@ -3,7 +3,7 @@
     result = fit(model, batches, validate, FitConfig(epochs=2), Path("RUN"))
 
 `model` is a torch module with `loss(batch)`; the parameters that require a gradient are trained. It may have
-`rate_factors`, {"encoder.": 0.1}: factors of the rate of the weights whose names begin so. In RUN:
+`rate_factors`, {"encoder.": 0.1}: factors of the learning rate, by the beginning of the weights' names. In RUN:
 metrics.jsonl (a line for each step, with the validation after it), training.safetensors (where to go on) and
 best-STEP.safetensors (trained weights and buffers of the best validation, which the model holds when `fit` returns).
 
@@ -128,7 +128,7 @@ class FitConfig:
         )
 
     def settings(self) -> dict[str, Any]:
-        """Return the options that decide the weights. Paths are left out: what a file holds decides, not its place."""
+        """Return the options that decide the weights. Paths are left out: the content of a file decides, not its place."""
         names = [
             option.name for option in fields(self) if "Path" not in str(option.type)
         ]
@@ -144,7 +144,7 @@ class FitResult:
     """End of a training.
 
     stopped: "steps" when all were done, "patience", or "minutes" (call `fit` again to go on).
-    best_step, best: the step of the best validation, and what was measured there; 0 and {} without a validation.
+    best_step, best: the step of the best validation, and its measures; 0 and {} without a validation.
     main: whether this process is the one that writes files.
     """
 
@@ -198,14 +198,14 @@ def fit(
     Started again with the same arguments, a training goes on where it was saved, and ends with the weights that it
     would have had uninterrupted: random numbers are drawn by seed and step.
 
-    batches: returns the batches of an epoch, the same ones for the same number. validate: returns what it measured,
+    batches: returns the batches of an epoch, the same ones for the same number. validate: returns its measures,
         with "loss"; it runs in the main process, in evaluation mode, without gradients, and in the numbers of training
-        (`bf16`). settings: what decides the
+        (`bf16`). settings: decide the
         weights besides the options, as JSON, such as digests of files: a training with other settings is not resumed.
-    goodness: maps what was measured to numbers, which are higher where the validation is better; the first number
+    goodness: maps measures to numbers, which are higher where the validation is better; the first number
         counts first.
     Raises SettingsError where `folder` holds a training by other settings, there is nothing to train or the loss stops
-    being finite; WeightsError where what is in `folder` cannot be read or is of another network.
+    being finite; WeightsError if the training in `folder` cannot be read or is of another network.
     """
     processes = Processes.begin()
     training = _Training(model, batches, validate, config, processes, goodness)
@@ -244,13 +244,13 @@ def print_result(result: FitResult) -> None:
 def write_card(
     folder: Path, card: Mapping[str, Any], name: str = "training.json"
 ) -> None:
-    """Write a card that describes what is in `folder`, as JSON. Values that are not of JSON are written as text."""
+    """Write a card that describes the content of `folder`, as JSON. Values that are not of JSON are written as text."""
     text = json.dumps(card, indent=2, ensure_ascii=False, default=str)
     replace_file(folder / name, f"{text}\n".encode("utf-8", "replace"))
 
 
 def validations(folder: Path) -> list[dict[str, float]]:
-    """Return what each validation of the training in `folder` measured, with its step."""
+    """Return the measures of each validation of the training in `folder`, with its step."""
     lines = map(
         json.loads, (folder / _METRICS).read_text(encoding="utf-8").splitlines()
     )
@@ -418,7 +418,7 @@ class _Training:
         )
 
     def validation(self, progress: Progress) -> tuple[Progress, dict[str, float]]:
-        """Validate, and return the updated progress and what was measured."""
+        """Validate, and return the updated progress and the measures."""
         import torch
 
         measured: dict[str, float] = {}

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class NamedWeights(nn.Module):
-    """Module whose parameters are the given tensors under their own names, which may hold dots."""
+    """Module that holds the given tensors as parameters under their own names, which may hold dots."""
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
         super().__init__()

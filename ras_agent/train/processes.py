@@ -1,4 +1,4 @@
-"""The processes of a training: those that torchrun started, or this one alone."""
+"""Runs a training in the processes that torchrun started, or only in this one."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Processes:
         from torch import nn
 
         class Loss(nn.Module):
-            """Module whose forward pass is the loss: DistributedDataParallel averages only such gradients."""
+            """Module with the loss as its forward pass: DistributedDataParallel averages only such gradients."""
 
             def __init__(self) -> None:
                 super().__init__()

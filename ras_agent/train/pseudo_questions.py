@@ -2,8 +2,8 @@
 
 This is cloze translation (Lewis et al. 2019, arXiv:1906.04980; Fabbri et al. 2020, arXiv:2004.11892): a question phrase
 replaces an answer-like span of a sentence, and the rest of the sentence is reordered, shortened, and loses some words.
-Two-hop questions name the passage's subject only by what another passage says about it. The question phrase depends on
-the span's shape and on what the span's own passage says it is; no relation, name or question is written in this file.
+Two-hop questions name the passage's subject only by another passage's statement about it. The question phrase depends on
+the span's shape and on its description in its own passage; no relation, name or question is written in this file.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def supported_questions(
 ) -> Iterator[tuple[str, tuple[Passage, ...]]]:
     """Yield at most `per_passage` questions for each passage, with the passages needed to answer them.
 
-    two_hop: the share of questions that name their subject by what another passage says, where one mentions it.
+    two_hop: the share of questions that name their subject by another passage's statement, if one mentions it.
     """
     for cloze in clozes(passages, per_passage, two_hop, random.Random(seed)):
         support = [cloze.passage]
@@ -133,7 +133,7 @@ def clozes(
 
 
 def answer_spans(sentence: str) -> list[tuple[int, int]]:
-    """Find spans to ask for: dates, names, years, counts and what follows "is a"; none inside another."""
+    """Find spans to ask for: dates, names, years, counts and the words after "is a"; spans do not overlap."""
     candidates = [match.span() for match in _DATE.finditer(sentence)]
     candidates += name_spans(sentence)
     candidates += [

@@ -60,7 +60,7 @@ def check_ranges(config: object, ranges: Mapping[str, Range]) -> None:
 
 
 def check_choices(config: object, choices: Mapping[str, Sequence[str]]) -> None:
-    """Raise SettingsError for the first option whose value is none of its choices."""
+    """Raise SettingsError for the first option with a value that is not among its choices."""
     for name, values in choices.items():
         value = getattr(config, name)
         if value not in values:

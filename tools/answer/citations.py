@@ -181,7 +181,7 @@ class NumberedEvidence:
         return "\n".join(filter(None, blocks))
 
     def frame(self) -> str:
-        """Render the part of the evidence that does not depend on which facts and passages are shown; "" for none."""
+        """Render the part of the evidence that does not depend on which facts and passages are shown; "" without any."""
         if not self.in_text:
             return self.block()
         if not self.chain:
@@ -258,9 +258,9 @@ class NumberedEvidence:
         return self._cite(dict.fromkeys(names, ()), answer, question)
 
     def _supporting_facts(self, phrases: tuple[str, str]) -> list[int]:
-        """Return the facts whose words the phrases share most, by their numbers in the prompt, from 1.
+        """Return the facts that share most words with the phrases, by their numbers in the prompt, from 1.
 
-        At most two are returned, the best of each passage; a fact that shares no word is none of them.
+        At most two are returned, the best of each passage; a fact that shares no word is left out.
         """
         behind = self._passages_behind()
         scored = []

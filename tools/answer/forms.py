@@ -168,10 +168,10 @@ class AnswerForm:
 def answer_part(
     reply: str, *, prose: bool, finished: bool = True, listed: bool = False
 ) -> str:
-    """Return the part of a reply behind "Answer:"; "" for none.
+    """Return the part of a reply behind "Answer:"; "" without any.
 
     In prose that is everything behind the first "Answer:". Else it is the rest of the line behind the last one, since
-    reasoning may come before it; but what comes behind another "Question:" answers that. A finished reply without
+    reasoning may come before it; but text behind another "Question:" answers that. A finished reply without
     "Answer:" is the answer itself if it is prose, JSON, a single short line, or ends with "the answer is ...". With
     `listed`, JSON is prose.
     """
@@ -196,7 +196,7 @@ def answer_part(
 
 
 def first_words(reply: str, question: str) -> str:
-    """Return what a reply that is in no form says first: yes or no, or its first sentence; "" for what says nothing.
+    """Return the first words of a reply in no form: yes or no, or its first sentence; "" if it says nothing.
 
     A sentence that asks, announces, refuses or has no word that the question lacks says nothing.
 
@@ -324,7 +324,7 @@ def _without_label(text: str, *, prose: bool) -> str:
 
 
 def _in_json(text: str, *, prose: bool) -> str:
-    """Return the answer of the first JSON object that has one, with the numbers that another key cites; "" for none."""
+    """Return the answer of the first JSON object that has one, with the numbers that another key cites; "" without any."""
     for start, item in json_objects(text):
         keys = [key for key in _KEYS if key in item]
         before = text[max(0, start - _LONGEST_KEY) : start]
@@ -369,7 +369,7 @@ def _unwrap(part: str, *, prose: bool) -> str:
 
 
 def abstains(answer: str) -> bool:
-    """Tell whether the answer is [UNKNOWN], says in words that there is none, or refuses to give one."""
+    """Tell whether the answer is [UNKNOWN], says in words that there is no answer, or refuses to give one."""
     if _ABSTAINS.match(answer):
         return True
     return abstains_in_words(answer) or refuses(answer)

@@ -67,7 +67,7 @@ class Accepted:
     def __init__(
         self, model: Any, name: str, sizes: Sizes, added: Mapping[str, Any]
     ) -> None:
-        """Take the fields that a user added to each request, whose refusal is noted in the run."""
+        """Take the fields that a user added to each request; a refusal of one is noted in the run."""
         self._model = model
         self._name = name
         self._sizes = sizes
@@ -113,7 +113,7 @@ class Accepted:
                 return reply
 
     def keeps(self, form: ReplyForm | None) -> bool:
-        """Return whether the server may hold a reply to a form: it is sent one, and has refused none."""
+        """Return whether the server may hold a reply to a form: it is sent one, and has not refused any."""
         return (
             form is not None
             and self._server is not None
@@ -121,7 +121,7 @@ class Accepted:
         )
 
     def _variation(self, request: Request) -> dict[str, Any]:
-        """Return the temperature of a request that is to vary, of a model whose own is 0."""
+        """Return the temperature of a request that has to vary, if the model's own is 0."""
         certain = any(
             getattr(one, "temperature", None) == 0
             for one in chat_models_in(self._model)
@@ -142,7 +142,7 @@ class Accepted:
     async def _form(self, request: Request) -> dict[str, Any]:
         """Return the options by which the server holds its reply to a form; {} where it has refused them.
 
-        Of a model that may call tools, and whose server keeps no form of a text that we know of, a call is required.
+        If the model may call tools and its server cannot hold a text to a form, a call is required.
         """
         if request.form is None or self._server is None:
             return {}
@@ -154,7 +154,7 @@ class Accepted:
         return options if self._known.refused.isdisjoint(options) else {}
 
     def _sent(self, request: Request, options: Mapping[str, Any]) -> _Sent:
-        """Return a request as the server takes it, by what is known of it."""
+        """Return a request without the parts that the server is known to refuse."""
         refused = self._known.refused
         ends_early = request.ends_early and self._server is not None
         wants_stream = request.on_text is not None or ends_early or WHOLE in refused
@@ -173,7 +173,7 @@ class Accepted:
         )
 
     def _learn_refusal(self, error: Exception, sent: _Sent) -> str:
-        """Take note of what a server refuses; return the part of the request, or "" where it refuses none."""
+        """Remember the part of a request that a server refuses, and return it; "" if the error is another one."""
         asked = longest_reply(sent.model)
         longest = None
         if asked is not None:

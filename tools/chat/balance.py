@@ -34,7 +34,7 @@ class BalancedChat(OpenAIChat):
     """Chat model behind several addresses, or one with several keys.
 
     places: an address, up to /v1, and its key each. To its callers it is one server: they share its rates, its window
-    and what it refuses.
+    and its refusals.
     """
 
     places: tuple[tuple[str, SecretStr], ...]
@@ -68,7 +68,7 @@ class BalancedEndpoint(Endpoint):
     """Plays an endpoint: each call goes to the next of its places, and to another where that one fails.
 
     A place that fails is set aside: for as long as it asks to wait, else for 10 seconds, and longer each time. Where
-    all are, the one is asked whose time is over first.
+    all are, the first to return is asked.
     """
 
     places: tuple[_Place, ...] = ()
@@ -79,7 +79,7 @@ class BalancedEndpoint(Endpoint):
     )
 
     async def about(self, model: str) -> Mapping[str, Any]:
-        """Return what the first place that lists the model says of it; {} for nothing."""
+        """Return the model's entry in the first list that has one; {} without any."""
         for place in self.places:
             about = await place.endpoint.about(model)
             if about:
@@ -93,7 +93,7 @@ class BalancedEndpoint(Endpoint):
         seconds: float | None = None,
         most: int | None = None,
     ) -> Any:
-        """Return the reply of the first place that has one. Raises as an Endpoint's does, where none has."""
+        """Return the reply of the first place that has one. Raises as an Endpoint does if every place fails."""
         failed: dict[_Place, Exception] = {}
         for place in self._in_turn():
             with self._noting(place, failed):
@@ -103,7 +103,7 @@ class BalancedEndpoint(Endpoint):
     async def events(
         self, path: str, body: Any, seconds: float | None = None
     ) -> AsyncIterator[Any]:
-        """Yield the events of the first place that begins a reply. Raises as an Endpoint's does, where none does."""
+        """Yield the events of the first place that begins a reply. Raises as an Endpoint does if every place fails."""
         failed: dict[_Place, Exception] = {}
         for place in self._in_turn():
             events = place.endpoint.events(path, body, seconds)
@@ -136,7 +136,7 @@ class BalancedEndpoint(Endpoint):
 
     @contextmanager
     def _noting(self, place: _Place, failed: dict[_Place, Exception]) -> Iterator[None]:
-        """Set a place aside whose call fails, and pass over an error that another place need not have."""
+        """Set a place aside if its call fails, and pass over an error that another place need not have."""
         try:
             yield
         except asyncio.CancelledError:  # as where a try has had its time

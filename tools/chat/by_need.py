@@ -3,7 +3,7 @@
 A model that writes no readable reply to a bare instruction mostly does so with worked examples, or where the server
 holds it to a form (docs/models.md has the figures). Both cost tokens, so they come with the first reply that cannot be
 read, and stay for the rest of the run. A conversation about the reply that was wrong helps where both are there
-already: small models repeat what they said.
+already: small models repeat their replies.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ByNeed:
         return Asking(self.plain, self.form if self.use == "on" else None)
 
     def more(self, asking: Asking, chat: Chat) -> Asking | None:
-        """Return a way to ask that gives the model more than `asking` did; None where there is nothing more."""
+        """Return a way to ask that gives the model more than `asking` did; None if everything is in use."""
         form = self.form if chat.keeps(self.form) else None
         more = Asking(self.examples, asking.form or form)
         return None if more == asking else more
@@ -111,7 +111,7 @@ class ByNeed:
         return (yield from fitted(chat, request.max_tokens, partial(render, more)))
 
     def note(self, asking: Asking, more: Asking, problem: str, reply: str) -> None:
-        """Note that a reply could not be read, what the run's further prompts have because of it, and the settings."""
+        """Note that a reply could not be read, the additions to the run's further prompts, and their settings."""
         added = []
         if more.prompt != asking.prompt:
             added.append(_EXAMPLES)

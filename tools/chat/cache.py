@@ -41,7 +41,7 @@ class ReplyCache:
     """
 
     def __init__(self, place: str | Path | Address) -> None:
-        """Make the cache where there is none. Raises SettingsError for a file of another format."""
+        """Create the cache if it does not exist. Raises SettingsError for a file of another format."""
         self._stored = open_cache(place, _KIND, _PATIENCE)
 
     def get(
@@ -144,7 +144,7 @@ class ReplySlot:
         return self.stored.is_local
 
     def get(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
-        """Return what `parse` makes of the reply; None if there is none, or none that can be read."""
+        """Return the parsed reply; None if it is missing or cannot be read."""
         try:
             return read_value(
                 self.stored, self.key, lambda reply: parse(json.loads(reply))
@@ -203,7 +203,7 @@ class SingleFlight(Generic[T]):
             return waiting
 
     def finish(self, key: str, result: T | None) -> None:
-        """Give the leader's result to the callers that wait; None if there is none."""
+        """Give the leader's result, or None, to the callers that wait."""
         with self._lock:
             future = self._futures.pop(key)
         future.set_result(result)

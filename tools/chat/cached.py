@@ -1,4 +1,4 @@
-"""A model whose replies are kept: an equal request is answered from the cache, or with the reply that is on its way."""
+"""Keeps a model's replies: an equal request is answered from the cache, or shares the call in progress."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Cached:
     ) -> None:
         """Open the cache at a place.
 
-        asked: the model of LangChain's, whose parameters are part of the key of a reply.
+        asked: the model of LangChain's; its parameters are part of the key of a reply.
         identity: further parts of the key.
         replay: whether a request without a reply there is a ReplayMiss, and no model is asked.
         believes_sizes: whether a refusal of a long prompt is asked again, as a user set the window.
@@ -59,7 +59,7 @@ class Cached:
         self._believes_sizes = believes_sizes
         self._cache = ReplyCache(place)
         self._in_flight: SingleFlight[Reply] = SingleFlight()
-        # those of a configurable model are what the running call's configuration names
+        # a configurable model takes them from the running call's configuration
         self._parameters = sampling_parameters(asked) if our_model(asked) else None
 
     async def ask(self, request: Request, deadline: Deadline) -> Reply:

@@ -146,7 +146,7 @@ class Chat:
         return await self._asked.ask(request, deadline)
 
     def keeps(self, form: ReplyForm | None) -> bool:
-        """Return whether the server may hold a reply to a form: it is sent one, and has refused none."""
+        """Return whether the server may hold a reply to a form: it is sent one, and has not refused any."""
         return self._accepted.keeps(form)
 
     def learn_size(self) -> None:

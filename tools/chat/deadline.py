@@ -90,7 +90,7 @@ class Deadline:
             yield
 
     async def wait(self, work: Awaitable[T]) -> T:
-        """Return the result of `work`. Raises BudgetExceeded if there is none before the run is over."""
+        """Return the result of `work`. Raises BudgetExceeded if the run ends first."""
         async with self._within(self.left()):
             return await work
         raise AssertionError("a block that is cancelled raises")

@@ -37,7 +37,7 @@ def fitted(
 ) -> Generator[Request, Reply, tuple[Request, Reply]]:
     """Ask with the prompt that `render` makes for the tokens there are; return the request and its reply.
 
-    max_tokens: of the reply. A server whose window is smaller than was known says so, and is asked again with the
+    max_tokens: of the reply. A server with a smaller window than was known says so, and is asked again with the
     prompt that `render` makes for less, until it takes one. Raises PromptTooLong if `render` can leave nothing more
     out.
     """
@@ -66,7 +66,7 @@ def in_parts(
 ) -> Dialogue[None]:
     """Ask about `whole`, or about parts of it, in order, where its prompt does not fit into the model's window.
 
-    split: returns smaller parts, or none. read: goes on with each reply, for which half of a small window is kept.
+    split: returns smaller parts, or (). read: goes on with each reply, for which half of a small window is kept.
     Raises PromptTooLong for a part that cannot be split and that the server refuses.
     """
     parts = [whole]
@@ -95,7 +95,7 @@ def repair(
 ) -> Request:
     """Return the request that asks again: the conversation so far, the problem with its reply, and a reply in form.
 
-    Of a long reply the beginning is shown. It is sampled otherwise: many models repeat what they said.
+    Of a long reply the beginning is shown. It is sampled otherwise, since many models repeat themselves.
     """
     shown = (
         cut_to_tokens(without_thinking(reply.text).strip(), SHOWN_TOKENS) or "(no text)"
@@ -164,7 +164,7 @@ async def aconverse(chat: Chat, dialogue: Dialogue[T]) -> T:
 def _with_room_for_thoughts(chat: Chat, dialogue: Dialogue[T]) -> Dialogue[T]:
     """Run a dialogue around which a reply that was cut off in its thoughts is asked for again, with room for them.
 
-    A reply that ends too early to be of use is an error in the dialogue. What the replies show of the model's thoughts
+    A reply that ends too early to be of use is an error in the dialogue. Signs of the model's thoughts in its replies
     is remembered for its endpoint.
     """
     learnt = chat.sizes.learnt

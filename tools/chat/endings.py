@@ -10,7 +10,7 @@ LENGTH, REPEATED, REFUSAL = "length", "repeated", "refusal"
 
 Kind = Literal["whole", "cut off", "broken off", "withheld", "replaced"]
 
-# by what their names hold, in this order; a whole reply's name is one of these, or missing
+# by the words in their names, in this order; a whole reply's name is one of these, or missing
 _KINDS: tuple[tuple[Kind, str], ...] = (
     ("replaced", r"refus|\Aguardrails?(?:_intervened)?\Z"),
     (
@@ -89,14 +89,14 @@ def reason_in(message: Any) -> str:
 
 
 def _name_of(reason: object) -> str:
-    """Return the name of a reason, which some servers have in an object; "" for none."""
+    """Return the name of a reason, which some servers wrap in an object; "" if it is missing."""
     if isinstance(reason, Mapping):
         reason = reason.get("type")
     return reason if isinstance(reason, str) else ""
 
 
 def refusal_in(message: Any) -> str:
-    """Return the words in which a model refused to reply, where they are told apart from a reply; "" for none."""
+    """Return the words in which a model refused to reply, if they are kept apart from a reply; else ""."""
     more = getattr(message, "additional_kwargs", None) or {}
     refusal = more.get(REFUSAL)
     if isinstance(refusal, str) and refusal:
@@ -113,7 +113,7 @@ def refusal_in(message: Any) -> str:
 
 
 def shortfall(reason: str, refusal: str = "") -> str:
-    """Say what a reply lacks that ended for a reason; "" for nothing."""
+    """Describe the missing part of a reply that ended for a reason; "" if it is whole."""
     kind = kind_of(reason)
     if kind == "whole":
         return ""
@@ -128,7 +128,7 @@ def shortfall(reason: str, refusal: str = "") -> str:
 
 
 def nothing_in(reply: str, wanted: str) -> str:
-    """Say that a reply does not hold what was wanted.
+    """Return the message that a reply lacks the wanted part.
 
     >>> nothing_in("Hello!", "no action")
     "no action in the reply 'Hello!'"
@@ -140,7 +140,7 @@ def nothing_in(reply: str, wanted: str) -> str:
 
 
 def finish_reason(messages: Iterable[str]) -> str:
-    """Return the finish reason, in OpenAI's words, of an answer whose failures have these messages."""
+    """Return the finish reason, in OpenAI's words, of an answer with these messages of failures."""
     for message in messages:
         if message in (_CUT_OFF, _REPEATED):
             return LENGTH

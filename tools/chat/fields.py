@@ -1,4 +1,4 @@
-"""What is added to the requests of a model that is made of a string: fields, headers, the keys of its servers."""
+"""Fields, headers and keys that are added to the requests of a model that is built from a string."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OF_CLIENT = "client_kwargs"
 
 @dataclass(frozen=True)
 class RequestFields:
-    """Holds what a user adds to each request to a model."""
+    """Holds the fields, headers and keys that a user adds to each request to a model."""
 
     named: Mapping[str, Any] = field(default_factory=dict)
     """Fields by their names in OpenAI's protocol, which other providers may know."""
@@ -34,7 +34,7 @@ class RequestFields:
 
     @classmethod
     def of(cls, settings: Settings) -> RequestFields:
-        """Return what settings add."""
+        """Return the additions that the settings name."""
         chosen = {name: getattr(settings, name) for name in FIELDS}
         named = {name: value for name, value in chosen.items() if value is not None}
         keys = settings.api_keys.split(",") if settings.api_keys else ()
@@ -49,7 +49,7 @@ class RequestFields:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Return what tells replies apart of what no parameter of the model shows."""
+        """Return the part of a cached reply's key that the model's own parameters do not show."""
         return {"headers": described_headers(self.headers)} if self.headers else {}
 
     def sent_headers(self, *, asked: bool = True) -> dict[str, str]:
@@ -74,7 +74,7 @@ class RequestFields:
     def options_of(
         self, kind: type, *, asked: bool = True
     ) -> tuple[dict[str, Any], list[str]]:
-        """Return the arguments by which a class of LangChain's takes these, and the names of what it does not take."""
+        """Return the arguments by which a class of LangChain's takes these, and the names of those it does not take."""
         fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
         options: dict[str, Any] = {}
         left_out: list[str] = []
@@ -104,7 +104,7 @@ class RequestFields:
 
 
 def _own_name(name: str, fields: Mapping[str, Any]) -> str:
-    """Return by which name a class takes a field of a request; "" for none."""
+    """Return the name by which a class takes a field of a request; "" if it takes it by no name."""
     for own_name in _OTHER_NAMES.get(name, (name,)):
         if own_name in fields:
             return own_name
@@ -112,7 +112,7 @@ def _own_name(name: str, fields: Mapping[str, Any]) -> str:
 
 
 def _place_of_headers(fields: Mapping[str, Any]) -> str:
-    """Return the name by which a class takes headers, itself or for its client; "" for none."""
+    """Return the name by which a class takes headers, itself or for its client; "" if it takes no headers."""
     for place in (*_HEADERS, _OF_CLIENT):
         if place in fields:
             return place

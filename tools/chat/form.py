@@ -35,7 +35,7 @@ class ReplyForm:
     def options(self, owner: str) -> dict[str, Any]:
         """Return the fields of a request by which a server holds the reply to this form.
 
-        owner: what the server's list of models says in "owned_by".
+        owner: the value of "owned_by" in the server's list of models.
         """
         if owner == "vllm":
             return {"structured_outputs": {"regex": self.pattern}}
@@ -82,7 +82,7 @@ def as_grammar(pattern: str) -> str:
 
 
 def _literal(token: re.Match[str]) -> str:
-    """Return the character that a token stands for; "" for one that stands for several, or for none."""
+    """Return the character that a token stands for; "" for one that does not stand for exactly one."""
     if token["escaped"]:
         return "\n" if token["escaped"] == "n" else token["escaped"]
     return token["plain"] or ""

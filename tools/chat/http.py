@@ -1,6 +1,6 @@
 """HTTP to servers that speak OpenAI's protocol: bounded replies, whole streams, prompts to no other host.
 
-Every event loop has one session, whose connections its calls share. Synchronous callers share one event loop, which
+Every event loop has one session, and its calls share connections. Synchronous callers share one event loop, which
 runs in a thread of its own (`run`).
 """
 
@@ -39,7 +39,7 @@ MOST_BYTES_OF_VECTORS = 8 * MOST_BYTES
 """The largest reply of an embedder: a thousand texts have some ten million digits."""
 
 _LIST_WITHIN = 10.0  # seconds
-# what servers have for a finish reason in pieces before the last
+# values of the finish reason in pieces before the last
 _NOT_ENDED = (None, "", "null", "none", False, 0)
 _NOT_FOUND = 404
 _VERSION = re.compile(r"/v\d")
@@ -54,7 +54,7 @@ _TO_END = 2.0  # seconds that the end of the process waits for connections to cl
 
 
 class BrokenReply(Exception):
-    """Reply that is none: half a stream, an error under status 200. Another try may bring a better one."""
+    """Unusable reply, such as half a stream or an error under status 200. Another try may bring a better one."""
 
 
 class RefusedReply(Exception):
@@ -119,7 +119,7 @@ class Endpoint:
         return cls(url, {"Authorization": f"Bearer {key}"} | more)
 
     async def about(self, model: str) -> Mapping[str, Any]:
-        """Return what the server's list says of a model; {} for nothing. It is asked once in a process.
+        """Return the model's entry in the server's list, {} without any; the server is asked once in a process.
 
         A server of one model may answer to any name, as llama.cpp's does.
         """
@@ -169,7 +169,7 @@ class Endpoint:
     ) -> AsyncIterator[Any]:
         """Yield the JSON of each event of a streamed reply; of a server that does not stream, its whole reply.
 
-        Raises as `post` does, and BrokenReply for a stream that ends before a finish reason and without "[DONE]". What
+        Raises as `post` does, and BrokenReply for a stream that ends before a finish reason and without "[DONE]". Whatever
         goes wrong after a finish reason ends the stream.
         """
         async with self._response("POST", path, body, seconds) as response:
@@ -270,13 +270,13 @@ class Endpoint:
                 f"the reply is not one of HTTP: {error.message}"
             ) from error
         except (aiohttp.ClientError, OSError) as error:
-            # as all of asyncio's; this client's says more than is told
+            # a message like asyncio's own; the client's holds more detail than callers need
             if isinstance(error, TimeoutError):
                 message = str(error)
                 if seconds:
                     message = f"no whole reply within {seconds:g} seconds"
                 raise TimeoutError(message) from error
-            # what the system or the TLS library said, in place of the client's words around it
+            # the error of the system or the TLS library, without the client's words around it
             reason = getattr(error, "certificate_error", None) or getattr(
                 error, "os_error", None
             )
@@ -399,7 +399,7 @@ async def _open_session(
 ) -> AsyncGenerator[aiohttp.ClientSession, None]:
     import aiohttp
 
-    # limits of our own say how many calls are in flight; names are looked up by the system, whose errors say why not
+    # limits of our own say how many calls are in flight; names are looked up by the system, which says why it finds no host
     connector = aiohttp.TCPConnector(limit=0, resolver=aiohttp.ThreadedResolver())
     try:
         async with aiohttp.ClientSession(
@@ -425,7 +425,7 @@ def trusted() -> ssl.SSLContext:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Return what a coroutine returns that runs in the event loop of all synchronous callers, in this context.
+    """Run a coroutine in the event loop of all synchronous callers, in this context, and return its result.
 
     Raises RuntimeError where it would wait for itself: in a callback that this very loop has called.
     """
@@ -439,7 +439,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     try:
         return future.result()
     except BaseException:
-        future.cancel()  # where the caller was interrupted; what has ended cannot be cancelled
+        future.cancel()  # if the caller was interrupted; a future that has ended ignores it
         raise
 
 
@@ -449,7 +449,7 @@ def in_shared_loop() -> bool:
 
 
 def run_iterator(pieces: AsyncGenerator[T]) -> Iterator[T]:
-    """Yield what an asynchronous generator yields, never None, which runs as `run` does and is closed with this one."""
+    """Yield the items of an asynchronous generator, none of them None; it runs as `run` does and is closed with this one."""
 
     async def result(step: Awaitable[Any]) -> Any:
         return await step
@@ -498,7 +498,7 @@ def _end(
 
 
 def _after_fork() -> None:
-    """Forget the event loop, whose thread a forked process does not have, and the connections of the parent."""
+    """Forget the parent's connections, and its event loop, which has no thread in a forked process."""
     global _shared, _lock
     _shared, _lock = None, threading.Lock()
     _sessions.clear()

@@ -27,7 +27,7 @@ from ras_agent.tools.chat.window import USUAL_REPLY, estimate_turns
 _SAY_EVERY = 2.0  # seconds that a call waits before a stream of the run says so, and between two such events
 _REPLIES_TO_WIDEN = 20
 _TOGETHER = 1.0  # seconds; a server may begin with any of the calls that it was sent within so short a time
-# by the names of their classes, as providers' clients share none
+# by the names of their classes, as providers' clients share no base class
 _TIMEOUTS = frozenset(
     ("TimeoutError", "Timeout", "TimeoutException", "APITimeoutError")
 )

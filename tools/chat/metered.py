@@ -1,4 +1,4 @@
-"""A model whose calls are entered in the running node's ledger, and refused where the run's budget forbids them."""
+"""Enters a model's calls in the running node's ledger, and refuses those that the run's budget forbids."""
 
 from __future__ import annotations
 

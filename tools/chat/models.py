@@ -40,9 +40,9 @@ def build_chat_model(
         server (its key, if it wants one, in VLLM_API_KEY), or for several with commas: `vllm:http://a/v1,http://b/v1#m`.
     temperature: 0 is left out for models that LangChain knows to take no temperature, which reason and would refuse it.
     timeout: seconds after which a provider's own client gives a call up; ours leaves that to who asks.
-    context_window: what Ollama is told to load the model with; other servers have their own, which no request changes.
+    context_window: the window with which Ollama loads the model; no request changes that of other servers.
     key: for a model that is built where no key is set, since it is never asked, only its parameters are.
-    request: what is added to each request. What a provider's class does not take is left out, with a warning.
+    request: additions to each request. Those that a provider's class does not take are left out, with a warning.
     Raises MissingExtra if the provider's package is missing, SettingsError if the model cannot be set up.
     """
     provider, _, name = spec.partition(":")
@@ -203,7 +203,7 @@ def _account() -> dict[str, str]:
 def _at_places(urls: Sequence[str], keys: Sequence[str], **options: Any) -> Any:
     """Return a model of ours at one address with one key, or balanced over several of them.
 
-    Raises SettingsError where it is not clear which key is whose.
+    Raises SettingsError if keys and addresses cannot be matched.
     """
     from ras_agent.tools.chat.balance import BalancedChat
     from ras_agent.tools.chat.openai_chat import OpenAIChat
@@ -237,7 +237,7 @@ def _profile(name: str) -> Any:
 
 
 def _without_refused_zero(model: Any) -> Any:
-    """Return a model without its temperature 0 where LangChain knows that it takes none, and would refuse it."""
+    """Return a model without its temperature 0 if LangChain knows that it would refuse any temperature."""
     profile = getattr(model, "profile", None) or {}
     is_zero = getattr(model, "temperature", None) == 0
     if is_zero and profile.get("temperature") is False:

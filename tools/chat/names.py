@@ -1,4 +1,4 @@
-"""The names of models: for traces, for the endpoints whose limits they share, and for the keys of cached replies."""
+"""The names of models: for traces, for the endpoints that share limits, and for the keys of cached replies."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _own_name(model: Any) -> str:
 
 
 def _first_text(model: Any, attributes: Sequence[str]) -> str:
-    """Return the first of a model's attributes that is a text, without secrets; "" for none."""
+    """Return the first of a model's attributes that is a text, without secrets; "" without any."""
     for attribute in attributes:
         value = getattr(model, attribute, None)
         if isinstance(value, str) and value:

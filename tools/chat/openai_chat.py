@@ -49,10 +49,13 @@ from ras_agent.tools.chat.tool_calls import calls_in_message
 
 _PATH = "/chat/completions"
 _NO_REPLY = "the reply does not have the form of one"
-_THOUGHTS = ("thinking", "reasoning")  # parts of a message that are none of its text
-_LONG_PIECE = 20  # characters; a shorter last piece may say again what is said so far
+_THOUGHTS = (
+    "thinking",
+    "reasoning",
+)  # parts of a message that do not belong to its text
+_LONG_PIECE = 20  # characters; a shorter last piece may repeat the text so far
 _ROLES = {"human": "user", "ai": "assistant", "system": "system"}
-# what a caller may bind or give with a call, beside what the model's fields say
+# options that a caller may bind or give with a call, and that no server takes
 _NOT_SENT = frozenset(
     ("ls_structured_output_format", "structured_output_format", "strict_tools")
 )
@@ -62,7 +65,7 @@ class OpenAIChat(BaseChatModel):
     """Chat model that asks a server over HTTP, with one small layer between LangChain's and the connection.
 
     model_name: the server's name of the model. base_url: up to /v1. timeout: seconds of a whole reply. limit_name: by
-    which name a request limits its reply, "" for none. stream_usage: whether a stream is asked for its usage.
+    which name a request limits its reply, "" for no limit. stream_usage: whether a stream is asked for its usage.
     model_kwargs: further fields of a request. default_headers: further headers, as of organisation and project.
 
     in_any_loop: no connection of one event loop is used by another, so every loop may ask. Retries are the caller's: an
@@ -111,11 +114,11 @@ class OpenAIChat(BaseChatModel):
         )
 
     async def about(self) -> Mapping[str, Any]:
-        """Return what the server's list says of this model, such as "owned_by"; {} for nothing. It is asked once."""
+        """Return this model's entry in the server's list, such as its "owned_by"; {} without any. The server is asked once."""
         return await self._endpoint.about(self.model_name)
 
     async def owner(self) -> str:
-        """Return what the server's list says in "owned_by", such as "vllm" or "llamacpp"; "" for nothing."""
+        """Return the "owned_by" of the model in the server's list, such as "vllm" or "llamacpp"; "" if it is missing."""
         return str((await self.about()).get("owned_by") or "")
 
     def bind_tools(
@@ -347,7 +350,7 @@ class _Reading:
         self._first: Any = None
 
     def piece(self, event: Any) -> AIMessageChunk | None:
-        """Return what an event adds to the reply; None for nothing."""
+        """Return the piece that an event adds to the reply, if any."""
         if not isinstance(event, dict):
             return None
         if not self.ended:
@@ -391,7 +394,7 @@ class _Reading:
         return message
 
     def _rest_of(self, whole: AIMessage) -> AIMessageChunk:
-        """Return what a whole message adds to the pieces before it, which it repeats."""
+        """Return the rest of a whole message that repeats the pieces before it."""
         whole.usage_metadata = None
         if not self.begun:
             return AIMessageChunk(**whole.model_dump(exclude={"type"}))
@@ -401,7 +404,7 @@ class _Reading:
         )
 
     def _delta_of(self, choice: dict[str, Any]) -> AIMessageChunk | None:
-        """Return the piece in a choice; None for none."""
+        """Return the piece in a choice, if any."""
         said = choice.get("delta") or choice.get("text")
         if said is None:
             return None
@@ -415,7 +418,7 @@ class _Reading:
 
 
 def _check_error(reply: dict[str, Any]) -> None:
-    """Raise for an error under a good status; an object without any value in it is none."""
+    """Raise for an error under a good status; an object without any value is no error."""
     error = reply.get("error")
     if isinstance(error, dict):
         if not any(error.values()):
@@ -484,7 +487,7 @@ def _call_pieces(said: Any) -> Iterator[ToolCallChunk]:
 
 
 def _usage(usage: Any) -> UsageMetadata | None:
-    """Return the tokens of a call as LangChain has them; None where a server tells none, in whatever form."""
+    """Return the tokens of a call as LangChain has them; None if the server does not report them."""
     read, written = _number(usage, "prompt_tokens"), _number(usage, "completion_tokens")
     if not read and not written:
         return None
@@ -499,7 +502,7 @@ def _usage(usage: Any) -> UsageMetadata | None:
 
 
 def _number(usage: Any, name: str) -> int:
-    """Return a number of tokens; 0 for what is none."""
+    """Return a number of tokens; 0 for any other value."""
     value = usage.get(name) if isinstance(usage, dict) else None
     if isinstance(value, (int, float)) and 0 < value < inf:  # NaN is not
         return int(value)

@@ -92,7 +92,7 @@ def _masked(reply: Reply, secrets: HeldSecrets) -> Reply:
 
 
 def _calls_of(message: Any) -> tuple[list[ToolCall], list[ToolCall]]:
-    """Return the calls of tools in a message, and those whose arguments cannot be read.
+    """Return the calls of tools in a message, and those with unreadable arguments.
 
     Calls that LangChain could not read are read once more, as is the call of OpenAI's first form, which it leaves out.
     """

@@ -1,6 +1,6 @@
-"""What servers refuse of a request, in their own words: a table with a row for each part that can be left out.
+"""Recognises refusals of servers by their words, in a table with a row for each part of a request that can be left out.
 
-An endpoint's refusals are remembered (`Window.refused`), and what it is asked later goes without these parts.
+An endpoint's refusals are remembered (`Window.refused`), and later requests go without these parts.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class Part:
 
 
 def _field(name: str) -> Part:
-    """Return the part that is a field of the request, whose name some servers write in other ways."""
+    """Return the part that is a field of the request; some servers write its name in other ways."""
     return Part(
         name, rf"(?<![a-z_]){re.escape(name).replace('_', '[_ -]?')}s?(?![a-z_])"
     )
 
 
-# no system role (Gemma, Mistral 7B, o1-mini, Bedrock's Titan), or none but user and assistant in turn
+# no system role (Gemma, Mistral 7B, o1-mini, Bedrock's Titan), or only user and assistant in turn
 _SYSTEM = (
     r"(?:system|developer)[\W_]{0,3}(?:roles?|messages?|prompts?|instructions?|角色)",
     r"\broles?\b\W{0,3}.{0,60}\b(?:system|developer|alternat\w+)\b",
@@ -89,7 +89,7 @@ _FIELDS = (
     "continue_final_message",
     "add_generation_prompt",
 )
-# the fields that hold a reply to a form; complaints are about what is in them, too
+# the fields that hold a reply to a form; complaints name their content, too
 _FORMS = {
     "response_format": r"response[_ ]?format|json[_ ]?(?:schema|object)|schema",
     "structured_outputs": r"structured[_ ]?outputs?|guided|regex|grammar",
@@ -120,7 +120,7 @@ PARTS = (
 
 
 def complaint_of(error: BaseException) -> str:
-    """Return what a server, or a model's class, says is wrong with a request; "" for another error."""
+    """Return the complaint of a server, or of a model's class, about a request; "" for another error."""
     status = getattr(error, "status_code", None)
     by_the_model = status is None and isinstance(error, _BY_THE_MODEL)
     if status not in _BY_THE_REQUEST and not by_the_model:
@@ -139,7 +139,7 @@ def complaint_of(error: BaseException) -> str:
 def refused_part(
     error: BaseException, sent: Collection[str], added: Collection[str] = ()
 ) -> str:
-    """Return which of the parts that were sent an error refuses; "" for none.
+    """Return the part of a request that an error refuses; "" if it names no part that was sent.
 
     added: fields that a user added, which no row of the table need know.
 
@@ -230,11 +230,11 @@ def _parts_of(turns: Sequence[Turn]) -> set[str]:
     return parts
 
 
-# ---- what is sent in place of it
+# ---- replacements for refused parts
 
 
 def accepted_turns(turns: Sequence[Turn], refused: Collection[str]) -> tuple[Turn, ...]:
-    """Return turns without what a server refuses of them: thoughts, a system role, two turns of one role in a row.
+    """Return turns without the parts that a server refuses: thoughts, a system role, two turns of one role in a row.
 
     Where the last one may not be the assistant's, the user asks to go on. The text of the system stands at the head of
     the first turn of the user.

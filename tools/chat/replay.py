@@ -1,4 +1,4 @@
-"""What a replay says where it has no reply: the recorded request that is nearest, and where the two differ first."""
+"""Explains why a replay has no reply: shows the nearest recorded request and the first difference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CONTEXT = 40  # characters shown on either side of a difference
 
 
 def check_recorded(place: object) -> None:
-    """Raise SettingsError where a replay has no cache, or a file that does not exist, which would be made anew."""
+    """Raise SettingsError where a replay has no cache, or a file that does not exist, which would be created empty."""
     if place is None:
         raise SettingsError(
             "replay answers from stored replies: name them, --cache FILE"

@@ -18,7 +18,7 @@ from ras_agent.tools.chat.runnables import class_names
 from ras_agent.tools.chat.waits import retry_after, status_of
 
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429, *range(500, 600)})
-# what a proxy says whose server is gone, and a server that is still loading its model
+# the replies of a proxy without its server, and of a server that is still loading its model
 _GONE_STATUS = frozenset({502, 503})
 # Clients of different providers share no base class; these names cover httpx, the SDKs built on it, and requests.
 _TRANSIENT_NAMES = frozenset(
@@ -59,7 +59,7 @@ class RetryPolicy:
     def decides(
         self, *, has_replied: bool, now: Callable[[], float]
     ) -> Callable[[BaseException], bool]:
-        """Return what says after each failure of a call whether it is worth another try.
+        """Return a function that decides after each failure of a call whether it is worth another try.
 
         has_replied: whether the server has replied to an earlier call. If not, nothing is there where nothing listens
         for the second time; after the first, the server may be starting. now: a clock, in seconds.
@@ -134,7 +134,7 @@ def unreachable(error: BaseException) -> bool:
 
 
 def diagnosis(error: BaseException, endpoint: str = "") -> str:
-    """Say why a call failed and what to do, where the client says no more than "Connection error."; else "".
+    """Explain a failed call and its remedy if the client only says "Connection error."; else return "".
 
     The providers' clients wrap the socket's error in errors of their own, so the chain of causes is searched.
     `endpoint` is shown where no error of the chain holds the address.

@@ -1,4 +1,4 @@
-"""What is inside a runnable that plays a chat model: made by `with_fallbacks`, `bind`, `with_retry`, or a chain.
+"""Looks inside a runnable that plays a chat model: made by `with_fallbacks`, `bind`, `with_retry`, or a chain.
 
 LangChain's wrappers hide the model that answers. Its name, endpoint, secrets and sampling are looked up here, in the
 order in which the models are asked.
@@ -40,7 +40,7 @@ def plays_a_model(thing: object) -> bool:
 
 
 def chat_models_in(thing: object) -> tuple[Any, ...]:
-    """Return the chat models that a runnable asks, the first choice first; none for what cannot be seen into.
+    """Return the chat models that a runnable asks, the first choice first; () if it cannot be looked into.
 
     Of a configurable model it is the one that the running call's configuration names.
     """
@@ -91,9 +91,9 @@ def changed(
     change: Change,
     bound: Callable[[Mapping[str, Any]], dict[str, Any]] = dict,
 ) -> Any:
-    """Return a copy of a runnable in which `change` has replaced each chat model; what cannot be copied stays.
+    """Return a copy of a runnable in which `change` has replaced each chat model; parts that cannot be copied stay.
 
-    bound: returns what replaces the arguments that are bound to a model.
+    bound: returns new arguments for those that are bound to a model.
     """
     if _is(thing, "BaseChatModel"):
         return change(thing)
@@ -119,7 +119,7 @@ def changed(
 def described(
     thing: object, describe: Callable[[Any], Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return JSON that tells a runnable from others: what `describe` says of each model, and what is wrapped around it.
+    """Return JSON that identifies a runnable: the description of each model, and the wrappers around it.
 
     Bound arguments and the other steps of a chain are hashed, for they may hold a key.
     """
@@ -140,7 +140,7 @@ def described(
     return {"class": name, "is": _digest(thing)}
 
 
-# where LangChain's wrappers hold what they wrap: bindings and retries; fallbacks; chains; configurable fields
+# where LangChain's wrappers hold their content: bindings and retries; fallbacks; chains; configurable fields
 _PLACES = (
     "bound",
     "runnable",
@@ -165,7 +165,7 @@ def _inner(thing: object) -> tuple[Any, ...]:
 
 
 def _configured(thing: Any) -> tuple[Any, ...]:
-    """Return what a configurable model is in the running call, then what else it may be; () where that is unknown."""
+    """Return the model that a configurable one is in the running call, then its alternatives; () if unknown."""
     try:
         if _is(thing, "_ConfigurableModel"):
             return (thing._model(),)
@@ -209,7 +209,7 @@ def _langchain_classes(kind: type) -> frozenset[str]:
 
 
 def _digest(value: object) -> str:
-    """Return a hash of what a value says of itself, the same in every process."""
+    """Return a hash of a value's own description, the same in every process."""
     try:
         from langchain_core.load import dumpd
 

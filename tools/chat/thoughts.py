@@ -22,7 +22,7 @@ def without_thinking(reply: str) -> str:
     """Return a reply without the thoughts that local reasoning models write into it, and without a next turn.
 
     It begins behind the last closed thought and ends where a thought is still open. Chat templates often write the
-    opening tag themselves, so a single closing tag ends a thought too. A server whose template is not the model's lets
+    opening tag themselves, so a single closing tag ends a thought too. A server with another template than the model's lets
     the tokens through that end a turn; the model plays others behind one.
 
     >>> without_thinking("<think>[SUFFICIENT]?</think> [SUBQ] Who?</s>[INST] Thanks!")

@@ -2,7 +2,7 @@
 
 A server with a parser of calls sends names and arguments apart. Arguments come as an object, as text, as text in text,
 inside a fence, or as several objects behind each other. A server without a parser leaves the call in the text, in the
-form that the model was trained on. None of it is evaluated: arguments are JSON, or quoted texts.
+form that the model was trained on. Nothing is evaluated: arguments are JSON, or quoted texts.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _BARE_KEY = re.compile(r"([{,]\s*+)(\w++)(?=:)")
 _PYTHON_AROUND = re.compile(
     r"</?[|｜]?[a-z_]++[|｜]?>|```\w*|print(?=\()|\.call(?=\()", re.IGNORECASE
 )
-# what opens a call, in front of it
+# marks that open a call, in front of it
 _OPENED = re.compile(r"(?:<[^<>\n]*+>|\[TOOL_CALLS\]|```\w*+|functools|[\[\s])++\Z")
 # objects that cannot be read: each error counts the lines before it, which many of them would make quadratic
 _MOST_BROKEN = 1000
@@ -64,7 +64,7 @@ _BETWEEN = r"(?:<[|｜][^<>{}]{0,40}[|｜]>|\[ARGS\]|\[CALL_ID\]\w*+|```(?:json)
 def arguments_in(raw: object) -> list[dict[str, Any]]:
     """Return the arguments of each call that a server sent as one: several where parallel calls were merged.
 
-    Raises ValueError, with a text for people, for what holds no JSON object.
+    Raises ValueError, with a message for people, if there is no JSON object.
     """
     found = _objects(raw, _DEPTH)
     if not found:
@@ -115,9 +115,9 @@ def _unwrapped(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def calls_in_message(said: Mapping[str, Any]) -> tuple[list[ToolCall], list[ToolCall]]:
-    """Return the calls in a message of OpenAI's form, and those whose arguments cannot be read.
+    """Return the calls in a message of OpenAI's form, and those with unreadable arguments.
 
-    What cannot be read keeps its text as the argument `raw`.
+    Unreadable arguments are kept as the argument `raw`.
     """
     raw_calls = said.get("tool_calls") or said.get("function_call") or ()
     if isinstance(raw_calls, Mapping):
@@ -139,7 +139,7 @@ def calls_in_message(said: Mapping[str, Any]) -> tuple[list[ToolCall], list[Tool
 
 
 def tool_named(name: str, names: Sequence[str]) -> str:
-    """Return which of the tools a call means by `name`; "" for none.
+    """Return the tool that a call means by `name`; "" if it is unknown.
 
     Prefixes, suffixes and other words around the name are left out: "functions.search", "Search", "web_search",
     "search<|channel|>commentary".
@@ -220,7 +220,7 @@ def _call(name: str, held: object) -> ToolCall | None:
 
 
 def _broken(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
-    """Yield the calls between tags whose JSON is broken off, or has Python's quotes."""
+    """Yield the calls between tags if their JSON is broken off, or has Python's quotes."""
     for match in _CALL_TAGS.finditer(text):
         stated, held = named_call(match["call"])
         name = tool_named(stated, names)

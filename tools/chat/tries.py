@@ -1,4 +1,4 @@
-"""A model that is asked again after a passing failure, and whose last failure is a clear error without credentials."""
+"""Asks a model again after a passing failure, and turns the last failure into a clear error without credentials."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _in_resets(headers: Mapping[str, str]) -> float | None:
 
 
 def _resets(headers: Mapping[str, str]) -> Iterator[tuple[float, float | None]]:
-    """Yield of each limit in how many seconds it is reset, and what remains of it, None where that is not said."""
+    """Yield the seconds until each limit is reset, and the rest of the limit, if it is stated."""
     values = {str(name).lower(): str(value) for name, value in headers.items()}
     for name, value in values.items():
         if "ratelimit" not in name.replace("-", ""):

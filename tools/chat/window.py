@@ -1,7 +1,7 @@
-"""How much a model takes in: its context window, what a server says of it, and a text's likely tokens.
+"""Measures how much a model takes in: its context window, a server's statements about it, and a text's likely tokens.
 
-A window holds a prompt and its reply together. It is what a setting says, else what the model's profile says, else a
-guess; a server that refuses a prompt as too long knows better. It is asked what it lists of the model, and every role
+A window holds a prompt and its reply together. Its size is that of a setting, else of the model's profile, else a
+guess; a server that refuses a prompt as too long knows better. Its list of models is asked for, and every role
 that asks it later keeps to that.
 """
 
@@ -64,7 +64,7 @@ def fit_into(turns: Iterable[Turn], room: int) -> bool:
 
 
 def estimate_turns(turns: Iterable[Turn]) -> int:
-    """Estimate the tokens of a prompt: its texts and thoughts, and what a chat template puts around each turn."""
+    """Estimate the tokens of a prompt: its texts and thoughts, and the marks that a chat template puts around each turn."""
     total = 0
     for turn in turns:
         total += TOKENS_PER_TURN
@@ -77,7 +77,7 @@ def estimate_turns(turns: Iterable[Turn]) -> int:
 class Window:
     """Holds the tokens that the model at one endpoint takes, prompt and reply together. Thread safe.
 
-    All roles at the endpoint share it, so what a refusal teaches one of them helps the others. tokens: those of the
+    All roles at the endpoint share it, so each of them learns from refusals of the others. tokens: those of the
     refusals, None before the first. thinks: whether the model writes thoughts, which take more than a short reply.
     longest_reply: the greatest limit of a reply that the server takes. refused: the parts of a request that it does not
     take (`ras_agent.tools.chat.refusals`). has_guessed: whether a part was left out on a guess, which is done once.
@@ -101,11 +101,11 @@ class Window:
 
 
 def smaller_window(asked: int, assumed: int, listed: int | None) -> int:
-    """Return what to take for a window that was too small for `asked` tokens, where `assumed` had been taken for it.
+    """Return the next guess of a window that was too small for `asked` tokens, after the guess `assumed`.
 
-    asked: a prompt by the estimate, and the limit of its reply. listed: what the server lists, and is believed; where
+    asked: a prompt by the estimate, and the limit of its reply. listed: the server's own number, which is believed; where
     that would let the prompt pass again, its texts have more tokens than estimated, and less is taken. Without a list
-    it is half of what was asked.
+    half of `asked` is taken.
     """
     window = listed or max(asked // 2, _LEAST)
     if asked < assumed <= window:
@@ -114,7 +114,7 @@ def smaller_window(asked: int, assumed: int, listed: int | None) -> int:
 
 
 def parameters_named(name: str) -> float:
-    """Return the number of parameters that a model's name tells; 0 for a name that tells none.
+    """Return the number of parameters in a model's name; 0 if the name has none.
 
     >>> parameters_named("SmolLM2-135M-Instruct"), parameters_named("qwen2.5:0.5b"), parameters_named("Mixtral-8x7B")
     (135000000.0, 500000000.0, 56000000000.0)
@@ -127,7 +127,7 @@ def parameters_named(name: str) -> float:
 
 
 def parameters_in(listed: Mapping[str, Any]) -> float:
-    """Return the number of parameters in what a server's list says of a model, as llama.cpp's does; 0 for none."""
+    """Return the number of parameters in a server's entry of a model, as llama.cpp's has it; 0 if it is missing."""
     meta = listed.get("meta")
     count = meta.get("n_params") if isinstance(meta, Mapping) else None
     return float(count) if isinstance(count, int) and count > 0 else 0.0
@@ -166,7 +166,7 @@ def stated_window(model: Any) -> int | None:
 
 
 def window_in(listed: Mapping[str, Any]) -> int | None:
-    """Return the window in what a server's list says of a model, in tokens; None where it names none.
+    """Return the window in a server's entry of a model, in tokens; None if it is missing.
 
     >>> window_in({"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 4096, "n_ctx_train": 131072}})
     4096
@@ -181,7 +181,7 @@ def window_in(listed: Mapping[str, Any]) -> int | None:
 
 
 def to_ask_again(window: int) -> int:
-    """Return the tokens that a first prompt leaves for a second: what is wrong, the form, and a part of the reply."""
+    """Return the tokens that a first prompt leaves for a second: the problem, the form, and a part of the reply."""
     return min(_REPAIR_TOKENS, window // REPLY_SHARE)
 
 
@@ -195,7 +195,7 @@ def _profile(model: Any) -> dict[str, Any]:
     return profile if isinstance(profile, dict) else {}
 
 
-# ---- what a server says when a prompt is too long
+# ---- refusals of prompts that are too long
 
 # OpenAI, vLLM, SGLang, llama.cpp, LM Studio, OpenRouter, Mistral, xAI, Gemini, Cohere, TGI, Anthropic, TensorRT-LLM
 _TOO_LONG = re.compile(

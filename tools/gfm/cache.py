@@ -1,7 +1,7 @@
-"""What a network computes once for a graph, since no question changes it.
+"""Caches the states that a network computes once for a graph, since no question changes them.
 
-Relation states depend on the relations' texts alone. And before any question every state is the same for every
-question: the background. A question changes only what its entities reach (ras_agent.tools.gfm.cpu).
+Relation states depend only on the relations' texts. And before any question every state is the same for every
+question: the background. A question changes only states that its entities reach (ras_agent.tools.gfm.cpu).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LayerWeights:
 class ScoreHead:
     """The weights of the score, rectify(state @ state_weight + query @ query_weight + ... + bias) @ output.
 
-    state_weight, query_weight: (d, h). node_weight: (d, h) of a node's own vector, None for a network that reads none.
+    state_weight, query_weight: (d, h). node_weight: (d, h) of a node's own vector, None for a network without them.
     bias, output: (h,). output_bias: added to every score.
     """
 
@@ -53,7 +53,7 @@ class ScoreHead:
 
     @classmethod
     def of(cls, weights: Mapping[str, Tensor], name: str, width: int) -> ScoreHead:
-        """Take the two layers `name`.0 and `name`.2, whose inputs are state, query and, if any, the node's vector."""
+        """Take the two layers `name`.0 and `name`.2, with state, query and, if any, the node's vector as inputs."""
         import torch
 
         state, query, *node = (
@@ -74,7 +74,7 @@ class ScoreHead:
 
 @dataclass(frozen=True, slots=True)
 class NodeInputs:
-    """What a network reads of the nodes themselves, before any question. Only G-reasoner has it: its nodes have texts.
+    """Input of a network from the nodes themselves, before any question. Only G-reasoner has it: its nodes have texts.
 
     vectors: (N, d), of the nodes. initial: (N, d), the states that they start with; they enter every sum of messages.
     """
@@ -91,7 +91,7 @@ class GraphCache:
     pre_norm: (N, d) for each cached layer 0, 1, ...: the output of its linear map for the background, before the layer
         norm. At layer 0 all entities are alike and share one row, unless nodes have inputs.
     deviation: (N,) of each of them, or (1,): the square root of its variance, by which the layer norm divides it.
-    score_hidden: (N, h), what the background's last states add to the score's hidden layer; None where it did not fit.
+    score_hidden: (N, h), the part of the score's hidden layer from the background's last states; None where it did not fit.
     uncached_from: (N, d), float32, the background states that enter layer len(pre_norm), which is the first layer
         without a cached output (or the score, if all layers are cached); None where `score_hidden` is there.
     """
@@ -153,7 +153,7 @@ def build_cache(
 ) -> GraphCache:
     """Compute all relation states, and the background from layer 0 on as far as it fits.
 
-    cache_bytes: for all of it; the relation states are cached even if they alone take more.
+    cache_bytes: for all of it; the relation states are cached even if they take more by themselves.
     half_cache: cache 16-bit integers; None: do so if float32 would take more than `cache_bytes`. The background itself
         is computed in float32, from float32.
     nodes: without them all states that enter layer 0 are zeros, and so are its messages.
@@ -197,7 +197,7 @@ def build_cache(
             output, deviation = _background_layer(
                 graph, layer, state, relation_states[-1], half_cache, nodes, following
             )
-            # what entered the layer makes room for what leaves the next, unless it is the caller's
+            # the input of the layer makes room for the output of the next, unless it is the caller's
             following, state = (
                 (None if nodes is not None and state is nodes.initial else state),
                 following,
@@ -233,8 +233,8 @@ def build_cache(
 class _RelationStates:
     """The relation states of every layer, computed from the sentence vectors in blocks (network.py has them plainly).
 
-    What makes the inputs of all layers is linear, and so is the first step of a layer, so that the two are one product
-    where that is smaller. Of relations whose inverses are their negated vectors it is computed once for both.
+    The map to the inputs of all layers is linear, and so is the first step of a layer, so that the two are one product
+    where that is smaller. It is computed once for a relation and its inverse, if that is the negated vector.
     """
 
     def __init__(self, weights: Mapping[str, Tensor], graph: GFMGraph) -> None:
@@ -295,7 +295,7 @@ def deviation_of(rows: Tensor) -> Tensor:
 def background_share(
     head: ScoreHead, state: Tensor, nodes: NodeInputs | None, block: slice
 ) -> Tensor:
-    """Return (rows, h): what the states of the entities `block` and their vectors add to the score's hidden layer."""
+    """Return (rows, h): the part of the score's hidden layer from the states and vectors of the entities `block`."""
     share = state @ head.state_weight
     if nodes is not None and head.node_weight is not None:
         share += nodes.vectors[block] @ head.node_weight

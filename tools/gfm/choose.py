@@ -1,4 +1,4 @@
-"""Choose where a network computes its scores: on the CPU what a question reaches, or on a graphics processor all."""
+"""Choose where a network computes its scores: on the CPU those that a question reaches, or on a graphics processor all."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _REMEDY = "choose device='auto' or 'cpu', or install a torch that is built for C
 
 
 class GFMScorer(Protocol):
-    """Protocol of what scores the entities of one graph: FastGFM and DeviceGFM."""
+    """Protocol of networks that score the entities of one graph: FastGFM and DeviceGFM."""
 
     @property
     def graph(self) -> GFMGraph:
-        """Return the graph whose entities are scored."""
+        """Return the graph that has the scored entities."""
         ...
 
     @property
@@ -73,7 +73,7 @@ class MovableGFM:
         return self.with_room(lambda network: network.scores(questions, starts))
 
     def with_room(self, work: Callable[[GFMScorer], T]) -> T:
-        """Return what `work` makes of the network where it is, or of the one on the CPU if there is no room for it."""
+        """Return the result of `work` on the network, or on the one on the CPU if there is no room for it."""
         import torch
 
         network = self._network
@@ -94,7 +94,7 @@ class MovableGFM:
 
 
 def with_room(network: GFMScorer, work: Callable[[GFMScorer], T]) -> T:
-    """Return what `work` makes of a network, which is on the CPU if its device has no room for that."""
+    """Return the result of `work` on a network, which is on the CPU if its device has no room for that."""
     if isinstance(network, MovableGFM):
         return network.with_room(work)
     return work(network)

@@ -1,4 +1,4 @@
-"""The network's scores on the CPU, without what is known before the question: within 1e-3 of the plain probabilities.
+"""Computes the network's scores on the CPU from cached states: within 1e-3 of the plain probabilities.
 
 A question changes the state of an entity at layer l only if one of the question's entities is within l messages of it,
 and many of those by less than matters, behind a hub with thousands of other messages. All others keep their
@@ -57,9 +57,9 @@ NUMBERS_AT_ONCE = 1 << 20  # a block of states is 4 MB and stays in the cache
 
 @dataclass(frozen=True, slots=True)
 class GFMLayerStep:
-    """What one layer computes for a question. All arrays of entities are ascending.
+    """Results of one layer for a question. All arrays of entities are ascending.
 
-    sources: (T,), the entities whose changed states are sent. reached: (H,), those whose next states are computed.
+    sources: (T,), the entities that send changed states. reached: (H,), those that get next states.
     changed: (C,), those of them that change by more than a negligible length, by changes: (C, d).
     """
 
@@ -91,7 +91,7 @@ class FastGFM:
             where float32 would take more than `cache_bytes`.
         half_products: multiply matrices in bfloat16, which changes scores in about the third digit.
         tolerance: how far a probability may be off because something was left out: a change of a state that cannot move
-            a probability by more, were it the last layer's, and a last state and score that cannot. What is left out
+            a probability by more, were it the last layer's, and a last state and score that cannot. The part that is left out
             can add up where an entity has many messages, so this is no proof; lab/gfm-speed.md has measured
             differences. 0 leaves nothing out.
         Raises SettingsError for a tolerance that is no probability.
@@ -117,7 +117,7 @@ class FastGFM:
             self.cache: GraphCache = build_cache(
                 weights, graph, self._head, cache_bytes, half_cache, self._nodes
             )
-            # after the cache, whose making takes most memory
+            # after the cache, which takes most memory when it is made
             self._layers = list(layer_weights(weights, self._dtype))
             self._bounds = layer_bounds(self.cache, self._layers)
             norm = spectral_norms(self._head.state_weight.mT) * self._head.output.norm()
@@ -131,7 +131,7 @@ class FastGFM:
         self._everyone = np.arange(graph.entities)
 
     def _node_inputs(self) -> NodeInputs | None:
-        """Return what the network reads of the nodes themselves; GFM-RAG's reads nothing."""
+        """Return the network's input from the nodes themselves; GFM-RAG's reads nothing."""
         return None
 
     @property
@@ -157,7 +157,7 @@ class FastGFM:
             return scores
 
     def steps(self, question: Floats, start: GFMStart) -> Iterator[GFMLayerStep]:
-        """Yield what each layer with a cached background computes for one question, a vector (text width,)."""
+        """Yield the results of each layer with a cached background for one question, a vector (text width,)."""
         import torch
 
         with torch.inference_mode():
@@ -188,7 +188,7 @@ class FastGFM:
     def _background_scores(self, parts: Tensor) -> Floats:
         """Return the logits (B, N) as if no question had changed a state.
 
-        parts: (B, h), what each question adds to the score's hidden layer. Where the background of the score is not
+        parts: (B, h), the part of the score's hidden layer from each question. Where the background of the score is not
             cached,
         the numbers are arbitrary: all of them are computed later.
         """
@@ -344,7 +344,7 @@ class FastGFM:
     ) -> Floats:
         """Return the logits (N,) where not all layers are cached: the other layers are computed for every entity.
 
-        changed: (C,), the entities whose states changed before the first such layer. changes: (C, d), by how much.
+        changed: (C,), the entities with changed states before the first such layer. changes: (C, d), by how much.
         """
         import torch
 

@@ -29,7 +29,7 @@ T = TypeVar("T")
 ROWS_AT_ONCE = 1024  # a block of rows of width 512 is 2 MB and stays in the cache
 _FEW_ROWS = 256  # one thread does so many as fast as two
 _SETTING = Lock()
-# not "nnan": what is not a number stays so
+# not "nnan": NaN stays NaN
 _REORDERED_SUMS = {"reassoc", "nsz", "contract"}
 
 
@@ -67,7 +67,7 @@ def compile_loop(
 
 
 def run_in_threads(rows: int, work: Callable[[int, int], T]) -> list[T]:
-    """Return what `work(first row, last row + 1)` returns for each part of `rows`, in as many threads as torch has.
+    """Call `work(first row, last row + 1)` for each part of `rows` and return the results, in as many threads as torch has.
 
     numba's own threads would be idle next to torch's, and keep a processor busy while they wait.
     """
@@ -97,13 +97,13 @@ class CpuLoop:
         return compile_loop(self._function, reorder=self._reorder)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run the loop in this thread, and return what it returns."""
+        """Run the loop in this thread, and return its result."""
         return self.compiled(*arguments)
 
     def share(self, rows: int, *arguments: Any) -> list[Any]:
         """Run the loop in torch's threads, each with its part of `rows` as the last two arguments; see run_in_threads.
 
-        arguments: tensors on the CPU among them become arrays. Returns what each part's loop returns.
+        arguments: tensors on the CPU among them become arrays. Returns the result of each part's loop.
         """
         arrays = [one.numpy() if hasattr(one, "numpy") else one for one in arguments]
         return run_in_threads(
@@ -117,7 +117,7 @@ def cpu_loop(*, reorder: bool = False) -> Callable[[Callable[..., Any]], CpuLoop
 
 
 def on_one_thread(work: Callable[[], T]) -> T:
-    """Call `work` in a thread whose products torch leaves in one piece, and return what it returns.
+    """Call `work` in a thread in which torch does not split products, and return its result.
 
     A thread that waits for its next piece of a product keeps a processor busy, and is late where others need that
     processor. For products of a few thousand rows that costs several times the processor time of one thread.
@@ -265,7 +265,7 @@ def update_changes(
     of the state itself. Both terms are made of the same x, so an error in x hardly shows: it changes the slope, not the
     change.
 
-    state_change: (T, d), the changes of states that changed. state_part: (T, d), what the linear map makes of them.
+    state_change: (T, d), the changes of states that changed. state_part: (T, d), their image under the linear map.
     own_row: (H,), the row of these two for each row of `change`, -1 for a state that did not change.
     background_row: (H,), the row of `background` for each row of `change`. norm_weight, norm_bias: (d,).
     """

@@ -141,7 +141,7 @@ class DeviceGFM:
         return scores
 
     def _blocks(self, batch: int) -> Iterator[tuple[int, int]]:
-        """Yield ranges of target entities, one after another, whose states and messages fill a block."""
+        """Yield ranges of target entities, one after another, each with states and messages that fill a block."""
         room = max(1, self._rows // batch)
         low = 0
         while low < self.graph.entities:

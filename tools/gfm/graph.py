@@ -21,7 +21,7 @@ class GFMGraph:
     source: (M,), the entity that each message comes from.
     relation: (M,), 0 to R - 1.
     relation_vectors: (K, text width), the sentence vectors of relations 0 to K - 1, as they are stored.
-    inverse_vectors: (I, text width), of the relations from K on; None for K inverses whose vectors are those of their
+    inverse_vectors: (I, text width), of the relations from K on; None for K inverses with the vectors of their
         relations times -1, which are not written down.
     """
 
@@ -42,7 +42,7 @@ class GFMGraph:
 
     @property
     def vectors(self) -> Floats:
-        """Return (R, text width), the sentence vectors of all relations, written anew in float32."""
+        """Return (R, text width), the sentence vectors of all relations, copied to float32."""
         return self.vectors_of(np.arange(self.relations))
 
     def vectors_of(self, relations: Ints) -> Floats:

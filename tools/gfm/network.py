@@ -14,11 +14,11 @@ reference. Speed has other forms of the same three steps, and all of these files
                        an update by the norm's slope
     cuda.py            calls the reference's steps block by block, and sums the messages to each entity by itself
     ras_agent.train.gfm.fused: message and aggregate with their gradients, for training on the CPU
-    paths.py           weighs each message by a factor of 1, whose derivative tells how much the message matters
+    paths.py           weighs each message by a factor of 1; its derivative is the weight of the message
     tests/tools/gfm/conftest.py has a network to compare with
 
 Where the paper and its published code differ, this follows the code, since its weights were trained with it: the
-initial states enter the sum of messages at every layer, and what the linear layer makes of [state; sum] is normalised,
+initial states enter the sum of messages at every layer, and the linear layer's output for [state; sum] is normalised,
 rectified and added to the state; the score reads [state; question].
 `weights` maps the names of GFMConfig.shapes to float tensors. All functions are differentiable in them.
 """
@@ -55,7 +55,7 @@ class GraphTensors:
     def of(
         cls, graph: GFMGraph, device: str = "cpu", *, vectors: bool = True
     ) -> GraphTensors:
-        """Copy the arrays of `graph` to a device; the vectors only if `vectors`, else there are none."""
+        """Copy the arrays of `graph` to a device; the vectors only if `vectors`."""
         import torch
 
         if vectors:
@@ -88,7 +88,7 @@ def message(source_states: Tensor, relation_states: Tensor) -> Tensor:
 
 
 def aggregate(initial: Tensor, target: Tensor, messages: Tensor) -> Tensor:
-    """Return (N, B, d): for each entity its initial state (N, B, d) plus the messages (M, B, d) whose target it is."""
+    """Return (N, B, d): for each entity its initial state (N, B, d) plus the messages (M, B, d) to it."""
     return initial.index_add(0, target, messages.to(initial.dtype))
 
 

@@ -3,7 +3,7 @@
 A message is at most as long as its source's state times the largest number of the relation's state, and an update
 answers a small change of the aggregated messages by at most `update_gain` times its length. So one number a message
 tells, before any state is touched, which entities cannot change by more than a negligible length. Behind a hub with
-thousands of messages, that is nearly all of them. After the last layer only scores are read: an entity whose
+thousands of messages, that is nearly all of them. After the last layer only scores are read: an entity with a
 probability cannot move by more than the tolerance keeps its background score.
 """
 
@@ -43,7 +43,7 @@ class LayerBound:
 
 
 def layer_bounds(cache: GraphCache, layers: Sequence[LayerWeights]) -> list[LayerBound]:
-    """Compute the bounds of each layer whose background is cached."""
+    """Compute the bounds of each layer with a cached background."""
     import torch
 
     bounds = []
@@ -78,7 +78,7 @@ def possible_changes(
 ) -> Doubles:
     """Return (N,): a bound of how far each entity's next state changes, in length, by the messages of changed states.
 
-    sources: (T,), the entities whose states changed. lengths: (T,), the lengths of their changes.
+    sources: (T,), the entities with changed states. lengths: (T,), the lengths of their changes.
     An entity may change by twice as much if the changes are large compared to the background: layer norm is not a
     linear map.
     """
@@ -101,10 +101,10 @@ def reached_entities(
 ) -> Ints:
     """Return (H,), ascending: `sources`, `always`, and all whose `possible` change (N,) is longer than `negligible`.
 
-    sources: (T,), the entities whose states changed.
-    always: the question's own entities, whose initial states enter every sum of messages.
+    sources: (T,), the entities with changed states.
+    always: the question's own entities; their initial states enter every sum of messages.
     """
-    reached = ~(possible <= negligible)  # true also for what is not a number
+    reached = ~(possible <= negligible)  # true also for NaN
     reached[sources] = reached[always] = True
     return np.flatnonzero(reached)
 
@@ -112,9 +112,9 @@ def reached_entities(
 def worth_scoring(
     reached: Ints, always: Ints, background: Floats, possible: Doubles, tolerance: float
 ) -> Ints:
-    """Return `always` and those of `reached` (H,) whose score matters, ascending.
+    """Return `always` and those of `reached` (H,) with a score that matters, ascending.
 
-    Those are the entities whose probability may move by more than `tolerance`, and those that may get among the BEST.
+    Those are entities that may move by more than `tolerance` in probability, or get among the BEST.
 
     background: (N,), all logits as if the question had changed no state. possible: (H,), how far each may move.
     """

@@ -1,4 +1,4 @@
-"""G-reasoner (arXiv:2509.24276): GFM-RAG's network on a graph whose nodes have texts, documents among them.
+"""G-reasoner (arXiv:2509.24276): GFM-RAG's network on a graph of nodes with texts, documents among them.
 
     query = question_mlp(question)      node = ent_mlp(its text's vector)
     initial state = early_fuse_mlp([m * query; node]), where m is 1 for the question's nodes and 0 for all others
@@ -6,7 +6,7 @@
     logit = predict_mlp([last state; query; node])
 
 This follows the published code with its "early-late-fusion", which its released weights have. `plain_reasoner_scores`
-is the reference. FastReasoner computes what a question changes, as FastGFM does: since m is 0 for nearly all nodes,
+is the reference. FastReasoner computes only changed states, as FastGFM does: since m is 0 for nearly all nodes,
 their initial states are known before the question.
 """
 
@@ -55,7 +55,7 @@ class ReasonerConfig:
 
     text_width: width of the vectors of questions, nodes and relations. width: width d of the nodes' states.
     text_model: the encoder that the weights were trained with; empty if unknown.
-    query_instruct, passage_instruct: what is put before a question, and before the text of a node or relation.
+    query_instruct, passage_instruct: prefixes of a question, and of the text of a node or relation.
     inverse: see GFMConfig.
     """
 
@@ -95,9 +95,9 @@ class ReasonerConfig:
     def from_dict(
         cls, data: Mapping[str, Any], where: str = "config.json"
     ) -> ReasonerConfig:
-        """Read this package's config.json, or the one that comes with published weights, whose nulls are defaults.
+        """Read this package's config.json, or the one of published weights, in which null is the default.
 
-        Raises WeightsError for a field that is missing, or whose value this package does not support.
+        Raises WeightsError for a field that is missing, or has an unsupported value.
         """
         if retriever_of(data) != "greasoner":
             raise WeightsError(

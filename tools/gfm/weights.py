@@ -4,7 +4,7 @@ A folder holds config.json with model.safetensors, or the published model.pth. A
 torch's weights_only, which rebuilds tensors and plain containers and nothing else. Only safetensors are written.
 
 A published config.json says more than the architecture: how the question, the relations and the start were made that
-the weights were trained with. What it says is obeyed, or refused where this package has no such form; null is what a
+the weights were trained with. Its fields are obeyed, or refused if this package has no such form; null is the value that a
 field's absence is, its default.
 """
 
@@ -66,7 +66,7 @@ class GFMConfig:
     width: width d of the entities' states.
     text_model: the sentence encoder that the weights were trained with; empty if unknown.
     message_target: the end of a triple that is the target of its relation's message; the other end is the target of the
-        inverse relation's. It is "head" for the published weights, whose compiled kernel sends from tail to head.
+        inverse relation's. It is "head" for the published weights, as their compiled kernel sends from tail to head.
     inverse: how an inverse relation gets its sentence vector. "text" encodes "inverse_" + relation, as for the
         published weights; "negated" takes the relation's own vector times -1, and needs no encoder.
     question_prefix: the text in front of a question that is encoded; None to encode it as the encoder does a query.
@@ -218,7 +218,7 @@ def _check_length(encoder: str, where: str) -> None:
 
 
 def _ranker(fields: Mapping[str, Any], where: str) -> dict[str, Any] | None:
-    """Return the fields of the DocumentRanker that equals a published ranker; None where the file names no ranker."""
+    """Return the fields of the DocumentRanker that equals a published ranker; None if the file names no ranker."""
     if not fields:
         return None
     name = str(fields.get("_target_", "")).rpartition(".")[2]
@@ -247,7 +247,7 @@ def _model_of(encoder: str) -> str:
 def weights_folder(name: str | Path) -> Path:
     """Return a folder of weights; those that `name` names on the Hugging Face hub ("owner/name") are downloaded once.
 
-    "packaged" names those that come with this package. Raises WeightsError where the hub has none, MissingExtra without
+    "packaged" names those that come with this package. Raises WeightsError if the hub lacks them, MissingExtra without
     its client.
     """
     path = Path(name)

@@ -52,10 +52,10 @@ class AlignerConfig:
 
     hidden: the width inside the two MLPs. projected: d_t of eq. 8, in the paper the width of the language model.
     temperature: divides the cosine of a node and the reasoning (eq. 5). contrast: the temperature of eq. 9.
-    likeness: a node's score begins as its cosine with the question, and the network learns what to add to it.
+    likeness: a node's score begins as its cosine with the question, and the network learns a correction.
     per_node: divide a graph's divergence by its number of nodes, as eq. 6 is printed.
     align_nodes, align_graphs: whether each loss counts; without one is the paper's ablation (Table 2).
-    embedder: the name of the sentence encoder whose vectors are read.
+    embedder: the name of the sentence encoder that makes the vectors.
     """
 
     encoder: EncoderConfig = field(default_factory=lambda: EncoderConfig(width=384))
@@ -271,7 +271,7 @@ class GraphAligner(nn.Module):
 
     @classmethod
     def load(cls, folder: str | Path, embedder: Embedder | None = None) -> Self:
-        """Read what `save` wrote. Raises WeightsError for a folder that holds something else."""
+        """Read a saved aligner. Raises WeightsError for a folder that holds something else."""
         folder = Path(folder)
         aligner = cls(read_config(folder), embedder)
         with _naming_unfit_weights(folder):
@@ -377,7 +377,7 @@ def _naming_unfit_weights(folder: Path) -> Iterator[None]:
 
 
 def read_config(folder: Path) -> AlignerConfig:
-    """Return the configuration in an aligner's folder. Raises WeightsError where there is none of this form."""
+    """Return the configuration in an aligner's folder. Raises WeightsError if it is missing or has another form."""
     path = folder / CONFIG
     try:
         data = json.loads(path.read_text("utf-8"))

@@ -1,6 +1,6 @@
-"""Replies of a GraphLLM in bulk: its language model in a vLLM engine of this process, its graphs encoded beside it.
+"""Generates replies of a GraphLLM in bulk: its language model runs in a vLLM engine of this process, next to the encoder.
 
-It is tested with a stand-in that has what is used of vLLM (`LLM` with `enable_prompt_embeds`, `LLM.generate` with
+It is tested with a stand-in that has the used part of vLLM (`LLM` with `enable_prompt_embeds`, `LLM.generate` with
 `EmbedsPrompt` and `lora_request`, `SamplingParams`, `LoRARequest`, `RequestOutput`) on top of transformers, and in a
 real engine by `make engines`.
 """
@@ -105,7 +105,7 @@ class GraphLLMBatches:
 
 
 def _generated(output: Any, input_tokens: int) -> Generated:
-    """Return what an engine wrote. Raises BrokenReply for a reply that it ended early."""
+    """Return the text of an engine's output. Raises BrokenReply for a reply that it ended early."""
     ending = output.finish_reason or ""
     if kind_of(ending) == "broken off":
         raise BrokenReply(shortfall(ending))

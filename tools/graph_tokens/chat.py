@@ -1,4 +1,4 @@
-"""A GraphLLM as a chat model of LangChain: it takes messages, and beside them the facts of a question's graph."""
+"""A GraphLLM as a chat model of LangChain: it takes messages, and with them the facts of a question's graph."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GraphLLMChat(BaseChatModel):
         chat.invoke("Who was born where?", graph=[[Triple("Bell", "was born in", "Edinburgh")]])
 
     model: the folder, which is its name. max_tokens: of a reply. timeout: seconds of a reply. reads_graphs: whether the
-    graph tokens are read; if not, the model sees the text alone. Calls are made one after another: for many users at
+    graph tokens are read; if not, the model sees only the text. Calls are made one after another: for many users at
     once, put the language model behind vLLM.
     """
 

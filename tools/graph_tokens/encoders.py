@@ -2,8 +2,8 @@
 
 The three of G-Retriever (arXiv:2402.07630) and RAS, on PyTorch Geometric: a graph transformer (arXiv:2009.03509), GAT
 (arXiv:1710.10903) and GCN (arXiv:1609.02907). As in the papers' code, a norm over a batch's nodes stands between their
-layers: what all graphs have in common would otherwise hide what one graph says (lab/graph-token.md). In use it has its
-running statistics, so that a graph's states do not depend on the graphs it is batched with. docs/methods.md tells what
+layers: the common part of all graphs would otherwise hide the content of one (lab/graph-token.md). In use it has its
+running statistics, so that a graph's states do not depend on the graphs it is batched with. docs/methods.md tells which parts
 is otherwise than in the published encoders.
 """
 
@@ -66,9 +66,9 @@ class NodeBatchNorm(nn.Module):
     """Batch renormalisation (arXiv:1702.03275) over the nodes of a batch, in use by the running mean and variance.
 
     Its gradient is batch norm's, and its states are those that the running statistics give, within bounds: so a small
-    batch is as good as a large one, and what was trained is what is used. The first ten batches count alike in the
+    batch is as good as a large one, and training and use agree. The first ten batches count alike in the
     running statistics, and from then on each has a share of a tenth. Where a training has several processes, these take
-    all batches in turn, as one process would that has them one after another. One node alone has no variance: it is
+    all batches in turn, as one process would that has them one after another. A single node has no variance: it is
     normalised by the running statistics.
     """
 

@@ -1,6 +1,6 @@
-"""Orders of a question graph's facts, the most useful first: what an answerer is shown where it cannot see all.
+"""Orders of a question graph's facts, the most useful first: the first ones are shown to an answerer that cannot see all.
 
-use              what was asked for by name, and what is near it (ras_agent.question_graph.usefulness)
+use              facts about names of the question, and facts near them (ras_agent.question_graph.usefulness)
 likeness         cosine of the fact and the question
 aligner:FOLDER   a trained aligner (Align-GRAG): the facts of the best nodes first
 """
@@ -75,7 +75,7 @@ def _by_likeness(vectors: GraphVectors) -> FactOrder:
     def order(
         question: str, graph: QuestionGraph, subqueries: Sequence[str]
     ) -> list[str]:
-        names = sorted(graph.by_id)  # ties by content, not by what was read first
+        names = sorted(graph.by_id)  # ties by content, not by the order of reading
         texts = [
             f"{fact.subject} {fact.predicate} {fact.object}"
             for fact in map(graph.by_id.__getitem__, names)

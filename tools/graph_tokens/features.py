@@ -37,7 +37,7 @@ class GraphVectors:
     def of_facts(self, facts: Iterable[Fact]) -> GraphFeatures:
         """Return the features of one graph: a node for each subject and object, an edge for each fact.
 
-        Names that differ in case and punctuation alone are one node; its text is the form that was read first.
+        Names that differ only in case and punctuation are one node; its text is the form that was read first.
         """
         facts = list(facts)
         labels: dict[str, str] = {}
@@ -55,7 +55,7 @@ class GraphVectors:
     def of_graph(
         self, nodes: Sequence[str], edges: Sequence[tuple[int, str, int]]
     ) -> GraphFeatures:
-        """Return the features of a graph whose nodes have texts; an edge is (source's place, text, target's place)."""
+        """Return the features of a graph of nodes with texts; an edge is (source's place, text, target's place)."""
         sources = [source for source, _, _ in edges]
         targets = [target for _, _, target in edges]
         return GraphFeatures(

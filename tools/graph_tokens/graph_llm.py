@@ -54,12 +54,12 @@ class Lora:
 class GraphLLMConfig:
     """Configuration of a GraphLLM.
 
-    language_model: a folder or a hub name; once trained whole, the folder beside this configuration.
-    encoder: None for `graph_tokens` trained vectors that are the same for every graph, which is what G-Retriever
+    language_model: a folder or a hub name; once trained whole, the folder next to this configuration.
+    encoder: None for `graph_tokens` trained vectors that are the same for every graph, as G-Retriever
         compares its encoder with.
-    projector: the hidden width of the projector; 0 for none, where the encoder is as wide as a word's vector.
+    projector: the hidden width of the projector; 0 for no projector, if the encoder is as wide as a word's vector.
     text_tokens: the longest prompt, in tokens; its beginning is cut off.
-    embedder: whose vectors the encoder reads.
+    embedder: makes the vectors that the encoder reads.
     layout: how planner and answerer show the question's graph as text; "searches" leaves it to the graph tokens.
     """
 
@@ -195,7 +195,7 @@ class GraphLLM(nn.Module):
             self.language_model.train(False)
             for layer in self.language_model.modules():
                 if getattr(layer, "gradient_checkpointing", False):
-                    layer.training = mode  # a layer in use stores its activations; what is in it has no dropout
+                    layer.training = mode  # a layer in use stores its activations; its parts have no dropout
         return self
 
     @property
@@ -359,9 +359,9 @@ class GraphLLM(nn.Module):
 
     @classmethod
     def load(cls, folder: str | Path, *, words_only: bool = False) -> Self:
-        """Read what `save` wrote. Raises WeightsError for a folder that holds something else, MissingExtra.
+        """Read a saved GraphLLM. Raises WeightsError for a folder that holds something else, MissingExtra.
 
-        words_only: of the language model its word vectors alone, which is what prompt_embeddings need; such a GraphLLM
+        words_only: of the language model only its word vectors, as prompt_embeddings need; such a GraphLLM
         cannot generate.
         """
         folder = Path(folder)
@@ -414,7 +414,7 @@ class GraphLLM(nn.Module):
     def _inputs(
         self, prompts: Sequence[Sequence[Turn]], graphs: Sequence[GraphFeatures | None]
     ) -> list[Tensor]:
-        """Return what the language model reads for each prompt, (T, width): its graph's tokens, then the text's.
+        """Return the language model's input for each prompt, (T, width): its graph's tokens, then the text's.
 
         A token that begins every text of the model stays the first.
         """
@@ -452,7 +452,7 @@ class GraphLLM(nn.Module):
 
 
 def read_config(folder: Path) -> GraphLLMConfig:
-    """Return the configuration in a GraphLLM's folder. Raises WeightsError where there is none of this form."""
+    """Return the configuration in a GraphLLM's folder. Raises WeightsError if it is missing or has another form."""
     path = folder / CONFIG
     try:
         return GraphLLMConfig.from_dict(json.loads(path.read_text(encoding="utf-8")))
@@ -476,7 +476,7 @@ def base_model(folder: Path, config: GraphLLMConfig) -> str:
 
 
 def load_language_model(name: str) -> tuple[Any, Any]:
-    """Return the causal language model of a folder or a hub name, and its tokenizer; safetensors alone are read."""
+    """Return the causal language model of a folder or a hub name, and its tokenizer; only safetensors are read."""
     try:
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError as error:
@@ -496,8 +496,8 @@ def load_language_model(name: str) -> tuple[Any, Any]:
 def served_layers(adapter: Path) -> tuple[str, ...]:
     """Return the names of the layers that an adapter changes, as vLLM takes them in `lora_target_modules`.
 
-    vLLM makes all layers ready for adapters that it is not told to leave out. Of these the word vectors end its engine
-    where prompts as vectors overlap: it counts the rows of tokens alone, and the adapter's those of all prompts.
+    vLLM makes all layers ready for all adapters but excluded ones. Of these the word vectors end its engine
+    where prompts as vectors overlap: it counts only the rows of tokens, and the adapter's those of all prompts.
     Raises WeightsError for a folder without an adapter, SettingsError for one that changes the word vectors.
     """
     file = adapter / "adapter_config.json"

@@ -1,4 +1,4 @@
-"""System that answers a question about one graph: what a GraphLLM is shown of it, the same in training and in use.
+"""Answers a question about one graph: chooses the part that a GraphLLM is shown, the same in training and in use.
 
     reader = GraphReader.load("/path")
     reader.replies([("What is on the table?", Graph.of_texts(["cup", "table"], [(0, "on", 1)]))])
@@ -42,7 +42,7 @@ _VERSION = 1
 class GraphView:
     """Part of a graph that a question's prompt shows, and how.
 
-    top_nodes, top_edges, edge_cost: how many nodes and edges have prizes, the best one as many, and what an edge costs,
+    top_nodes, top_edges, edge_cost: how many nodes and edges have prizes, the best one as many, and the cost of an edge,
         by the rules of G-Retriever's code (`prizes_of`). 0 and 0 take the whole graph.
     n_seed: to how many nodes, with their neighbours, an aligner prunes the rest; 0 for no pruning.
     text: whether the prompt has the graph as CSV. graph_text_tokens: of which it has the first rows, up to so many
@@ -115,7 +115,7 @@ class GraphPrompts:
         self.prompt = load(_CITING if view.cite else _PROMPT, prompts_dir)
 
     def input(self, question: str, graph: Graph) -> GraphInput:
-        """Return what the model reads for a question about a graph."""
+        """Return the model's prompt for a question about a graph."""
         part = self.subgraph(question, graph)
         if self.view.text:
             rows = textualise(part).splitlines(keepends=True)
@@ -213,7 +213,7 @@ class GraphReader:
 
     @classmethod
     def load(cls, folder: str | Path, **changes: Any) -> Self:
-        """Read what `save` wrote, on a GPU if there is one. Raises WeightsError for a folder without it.
+        """Read a saved GraphReader, on a GPU if there is one. Raises WeightsError for a folder without it.
 
         changes: of the view, such as `cite`.
         """
@@ -238,7 +238,7 @@ class GraphReader:
 
 
 def _read_view(file: Path) -> GraphView:
-    """Return the view in a file. Raises WeightsError where there is none of this form."""
+    """Return the view in a file. Raises WeightsError if it is missing or has another form."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
         if (data.get("format"), data.get("version")) != (_FORMAT, _VERSION):

@@ -2,7 +2,7 @@
 
 vLLM (`vllm serve ... --enable-prompt-embeds`) reads them in the field `prompt_embeds` of its Completions: each is a
 base64 string of a tensor written by `torch.save`, of shape (tokens, width), which it loads with `weights_only=True`.
-What was read in which version is in tests/tools/graph_tokens/vllm_requests.json.
+The versions that were read are listed in tests/tools/graph_tokens/vllm_requests.json.
 """
 
 from __future__ import annotations

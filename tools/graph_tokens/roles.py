@@ -1,4 +1,4 @@
-"""GraphLLM as planner and answerer: the roles on a chat model, whose model also reads the graph through soft tokens."""
+"""GraphLLM as planner and answerer: the roles on a chat model that also reads the graph through soft tokens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _OnGraphLLM:
         self._made_of = (model, {"settings": settings, **options})
 
     def without_graph_tokens(self) -> Self:
-        """Return the same role, reading the graph as text alone."""
+        """Return the same role, reading the graph only as text."""
         model, options = self._made_of
         return type(self)(model.model_copy(update={"reads_graphs": False}), **options)
 

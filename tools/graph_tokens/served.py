@@ -1,4 +1,4 @@
-"""A GraphLLM whose language model is behind vLLM: the graph is encoded here, and the text is generated there."""
+"""Runs a GraphLLM with its language model behind vLLM: the graph is encoded here, and the text is generated there."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _TIMEOUT = 60.0  # seconds, as of the other models that are built from a string
 
 
 class ServedGraphLLM(GraphLLMChat):
-    """LangChain chat model whose replies are those of a GraphLLM with its language model on a server.
+    """LangChain chat model that replies as a GraphLLM with its language model on a server.
 
         chat = ServedGraphLLM.at("/path", "http://host:8000/v1", "model")
         chat.invoke("Who was born where?", graph=[[Triple("Bell", "was born in", "Edinburgh")]])
 
     The server is `vllm serve MODEL --enable-prompt-embeds`, MODEL the language model of the folder. This process has
-    the encoder, the projector, and of the language model the word vectors; what it sends are prompt embeddings.
+    the encoder, the projector, and of the language model the word vectors; it sends prompt embeddings.
 
     served: the name under which the server serves the model, or its adapter. in_any_loop: no connection of one event
     loop is used by another, so every loop may ask. The other fields are GraphLLMChat's.
@@ -107,11 +107,11 @@ class ServedGraphLLM(GraphLLMChat):
         )
 
     async def about(self) -> Mapping[str, Any]:
-        """Return what the server's list says of the model; {} for nothing."""
+        """Return the model's entry in the server's list; {} without any."""
         return await self._endpoint.about(self.served)
 
     async def owner(self) -> str:
-        """Return who serves the model, in the words of a server's list: vLLM alone takes vectors."""
+        """Return who serves the model, in the words of a server's list: only vLLM takes vectors."""
         return "vllm"
 
     @property
@@ -226,7 +226,7 @@ class ServedGraphLLM(GraphLLMChat):
 
 
 def _form(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a request says of its reply's form."""
+    """Return the options of a request for its reply's form."""
     return {
         name: value for name, value in options.items() if name == "structured_outputs"
     }

@@ -1,4 +1,4 @@
-"""The word vectors of a language model alone, for a client of a server that runs the rest of it."""
+"""Loads only the word vectors of a language model, for a client of a server that runs the rest of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ADAPTER = "adapter_model.safetensors"
 
 
 class WordVectors(nn.Module):
-    """Stand-in for a causal language model of which the input embeddings alone are loaded; it cannot generate."""
+    """Stand-in for a causal language model of which only the input embeddings are loaded; it cannot generate."""
 
     def __init__(self, embeddings: nn.Module, config: Any) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ def load_word_vectors(
 ) -> tuple[WordVectors, Any]:
     """Return the word vectors of the language model in a folder or of a hub name, and its tokenizer.
 
-    Of a model's safetensors one tensor is read. Raises WeightsError where there is none, or where a low-rank adapter
+    Of a model's safetensors one tensor is read. Raises WeightsError if it is missing, or where a low-rank adapter
     changes it, MissingExtra.
     """
     try:

@@ -1,4 +1,4 @@
-"""The stage that decides what to search for next: the planner and IRCoT's reasoner on a chat model."""
+"""Decides which search comes next: the planner and IRCoT's reasoner on a chat model."""
 
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm import LLMPlanner

@@ -12,7 +12,7 @@ from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse
 
 
 class ChatPlanner(ABC):
-    """Planner whose dialogue with a chat model ends in the next action."""
+    """Planner that asks a chat model for the next action."""
 
     def __init__(self, model: object, settings: ChatSettings | None) -> None:
         self._chat = as_chat(model, settings)

@@ -80,11 +80,11 @@ class Reading:
 class Dialect:
     """Form in which the models of one family plan.
 
-    prompt: the name of its file. form: what a reply has to be, in words.
+    prompt: the name of its file. form: the form of a reply, in words.
     read: finds the plan in a reply, `read(reply, cut, shown)`: cut tells whether the reply ended at its token limit, so
     that an action without an end does not count; shown is the text that the model was shown last.
     write: makes a search as the model would write it, for a hop that another planner has planned.
-    stop: texts that end a reply. rendering: of the dialogue. opening: with what the assistant's turn begins.
+    stop: texts that end a reply. rendering: of the dialogue. opening: the beginning of the assistant's turn.
     around: the texts in front of a search's result and behind it. passage: the form of a passage, of number, title
     and text; "" to show facts. nothing: the text for a search that found nothing.
     retry: the words that the model says to itself after a reply without an action; "" to ask it again.
@@ -119,7 +119,7 @@ class Dialect:
 
 
 def dialect(name: str) -> Dialect:
-    """Return the dialect of that name. Raises UnknownName, whose message lists them."""
+    """Return the dialect of that name. Raises UnknownName with the known ones."""
     return find_a(Dialect, "dialect", name)
 
 
@@ -137,7 +137,7 @@ def dialect_of_model(name: str) -> Dialect | None:
 
 
 def dialect_of_reply(reply: str, cut: bool) -> Dialect | None:
-    """Return the dialect in which a reply to another prompt searches; None if it searches in none of them.
+    """Return the dialect in which a reply to another prompt searches; None if it searches in no dialect.
 
     Only a search counts: an answer in tags is a form that any model may write.
     """
@@ -163,7 +163,7 @@ def read_tags(
     """Return the first action in a reply: the text in the innermost pair of tags, or behind an open tag.
 
     A tag without its partner counts where a stop string has cut the closing one off, so not in a reply that is `cut`. A
-    pair around nothing, or around words that only name what belongs there, is an explanation.
+    pair around nothing, or around a mere placeholder, is an explanation.
     """
     opened: re.Match[str] | None = None
     for tag in _tag_pattern(searches, answers).finditer(text):
@@ -250,7 +250,7 @@ _THINKING = re.compile(rf"</?(?:{'|'.join(THINKING_TAGS)})>", re.IGNORECASE)
 
 # ---- actions in other forms
 
-# of a line without the markup around it; possessive, so that no two parts share what they match
+# of a line without the markup around it; possessive, so that no two parts match the same text
 _CALL = re.compile(r"(?P<name>[A-Za-z_ ]++)[ \t]*+[\[(](?P<argument>.*)[\])]\Z")
 _MARKUP = " \t*_`"
 _SEARCHES = re.compile(r"search|retriev|look ?up|quer|wiki", re.IGNORECASE)
@@ -350,19 +350,19 @@ def read_tool_calls(text: str, cut: bool, shown: str = "") -> Reading | None:
 
 
 def _given_text(given: object) -> str:
-    """Return the first text in the arguments of a call, which may be JSON in a text; "" for none."""
+    """Return the first text in the arguments of a call, which may be JSON in a text; "" without any."""
     if not isinstance(given, str):
         return _first_text(given)
     return _argument(given) or given.strip()
 
 
 def _argument(text: str) -> str:
-    """Return the first text in the JSON objects of a text; "" if there is none."""
+    """Return the first text in the JSON objects of a text; "" without any."""
     return _first_text([item for _, item in json_objects(text)])
 
 
 def _first_text(value: object) -> str:
-    """Return the first text of a JSON value, such as that of {"query_list": ["..."]}; "" if it has none."""
+    """Return the first text of a JSON value, such as that of {"query_list": ["..."]}; "" without any."""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, dict):
@@ -499,7 +499,7 @@ def _search_call(query: str) -> str:
 
 
 def search_list(turns: Iterable[tuple[str, str]]) -> str:
-    """Render searches, and the answer read out of each, as CoRAG's prompt lists them; "Nothing yet" for none."""
+    """Render searches, and the answer read out of each, as CoRAG's prompt lists them; "Nothing yet" without any."""
     query = str(INTERMEDIATE_QUERY).removesuffix(":")
     answer = str(INTERMEDIATE_ANSWER).removesuffix(":")
     lines = []

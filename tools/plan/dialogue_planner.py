@@ -37,7 +37,7 @@ THINKING = tags("think")
 
 
 class DialoguePlanner(ChatPlanner):
-    """Planner on a chat model that speaks a dialect: its own words and what its searches found, in one dialogue.
+    """Planner on a chat model that speaks a dialect: its own words and its search results, in one dialogue.
 
     An answer of the model's own ends its search, and is the plan's `answer`.
 

@@ -78,7 +78,7 @@ _LONGEST_LINE = 2000
 _AROUND_REASON = f"{_WRAPPING}\n'\"“”‘’"
 _LONGEST_REASON = 500
 
-# in front of a token, in the sentence or the label that it ends: what puts a condition, what denies it
+# in front of a token, in the sentence or the label that it ends: words that put a condition or deny it
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)*_`]*\s|[。！？]|\n[^\S\n]*\n")
 _CONDITION = re.compile(
     r"\b(?:if|unless|until|once|when|after|before|could|might|maybe|perhaps|probably|wenn|falls)\b|如果|一旦",
@@ -131,7 +131,7 @@ _ITEM = r"[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t*_`]*"  # of a list
 _IN_LIST = re.compile(rf"(?:\A|\n){_ITEM}\Z")
 _NEXT_IN_LIST = re.compile(rf"[^\n]*\n\s*{_ITEM}[\[【<(]?\s*(?:SUB|SUFF|NO)")
 
-# a subquery that is none: a place holder, a label, "none", a clause about the token
+# no real subquery: a place holder, a label, "none", a clause about the token
 _NO_QUESTION = re.compile(
     r"[<{\[(]?\s*(?:(?:a|the|your|next|new)\s+)*(?:search\s*|sub-?)?(?:question|query|subquery)\s*[>}\])]?[\s,.]*"
     r"|(?:(?:the|my)\s+)?(?:(?:next|final|correct)\s+)?(?:answer|reply|response|move)(?:\s+is)?"
@@ -139,7 +139,7 @@ _NO_QUESTION = re.compile(
     r"|(?:looks?|means?|is|was|would|will|should|could|can|may|because|since|if|when|only|for|to|token)\b[^?？]*",
     re.IGNORECASE,
 )
-# what follows a question on its line; quotes around it
+# words behind a question on its line; quotes around it
 _LEFT_OVER = re.compile(
     r"(?:</|<\||<｜).*|(?<=[?？])\s*+(?:[(\[][^)\]]*+|\W*+\b(?:or|and|then|else)\W*)\Z",
     re.IGNORECASE,
@@ -263,7 +263,7 @@ def _in_tokens(text: str) -> Plan | None:
 
 
 def _subquery_behind(text: str, token: re.Match[str], end: int) -> str:
-    """Return the question between a token and `end`; "" if there is none, or the token does not announce it."""
+    """Return the question between a token and `end`; "" without one, or if the token does not announce it."""
     opened = text[token.end() - 1] not in "]］】>"
     subquery = first_question(text[token.end() : end], opened=opened)
     start = token.start()
@@ -396,7 +396,7 @@ def _bare_question(text: str, prompt: str) -> Plan | None:
 
 
 def _asking_part(line: str) -> str:
-    """Return the part of a line that asks: of "The next question is: Where ..." the second; "" for none."""
+    """Return the part of a line that asks: of "The next question is: Where ..." the second; "" without one."""
     if _ASKS.match(line):
         return line  # also "Who directed A: B"
     parts = re.split(r": |\bis (?=[A-Z])", line)

@@ -95,7 +95,7 @@ FINISH = Tool(
 TOOLS = (SEARCH, NEIGHBOURS, READ, FINISH)
 
 
-# what models call the argument of a tool when they do not keep to its name
+# names by which models call the argument of a tool instead of its own
 _OTHER_KEYS = (
     "q",
     "question",
@@ -112,7 +112,7 @@ _OTHER_KEYS = (
 
 
 def argument_of(tool: Tool, arguments: Mapping[str, object]) -> str:
-    """Return the argument of a call as one line of text; "" where it has none.
+    """Return the argument of a call as one line of text; "" without one.
 
     A number is its text, several texts are one. Under another key it is read where the key is a usual one, or where
     the call has no other text.

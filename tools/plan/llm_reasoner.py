@@ -148,7 +148,7 @@ def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
     known = set(map(canonical_key, thoughts))
     text = _unwrap(without_thinking(reply))
     for start, end in sentence_spans(text):
-        # a no-break space stays: it is what keeps a passage's "answer is" from ending the chain (ras_agent.marks)
+        # a no-break space stays: it keeps a passage's "answer is" from ending the chain (ras_agent.marks)
         spaced = re.sub(r"[ \t\n\r\f\v]+", " ", text[start:end])
         sentence = _LABEL.sub("", spaced.strip(_WRAPPING)).strip(_WRAPPING)
         if speaks_of_itself(sentence) or canonical_key(sentence) in known:
@@ -159,7 +159,7 @@ def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
 
 
 def _unwrap(text: str) -> str:
-    """Return a reply without JSON around it, and without the chatter that announces what comes."""
+    """Return a reply without JSON around it, and without the chatter that announces the answer."""
     if not is_json(text):
         return _CHATTER.sub("", text, count=1)
     for _, item in json_objects(text):

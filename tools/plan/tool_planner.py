@@ -1,7 +1,7 @@
 """A planner that calls tools: the ReAct loop (Yao et al., 2023) over the question's graph.
 
 The model searches, looks at the neighbours of an entity, reads a passage, or finishes. A search or the finish is its
-decision, a `Plan` as of any planner; the other two are answered at once from what was found, and it goes on.
+decision, a `Plan` as of any planner; the other two are answered at once from the evidence, and it goes on.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class LLMToolPlanner(ChatPlanner):
     def _asked(
         self, render: Callable[[int], Request]
     ) -> Generator[Request, Reply, tuple[Request, Reply]]:
-        """Ask for the next call. Raises ModelCallError, which says what to take for a model that calls no tools."""
+        """Ask for the next call. Raises ModelCallError, which names the alternative for a model that calls no tools."""
         try:
             request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
         except ModelCallError as error:

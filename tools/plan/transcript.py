@@ -80,7 +80,7 @@ class Transcript:
         return replace(self, new=(*self.new, *turns))
 
     def recorded_in(self, plan: Plan, model: str) -> Plan:
-        """Return a plan that records what is new in the dialogue that led to it, with the model of that name."""
+        """Return a plan that records the new messages of the dialogue that led to it, with the model of that name."""
         messages = tuple(turn.to_message() for turn in self.new)
         dialogue = DialoguePart(self.form, model, messages)
         return replace(plan, dialogue=dialogue)

@@ -27,7 +27,7 @@ class _Place:
 
 
 def without_copies(hits: Iterable[Hit]) -> list[Hit]:
-    """Return hits without those whose text another one holds; that one names them.
+    """Return hits without those that another one holds the text of; that one names them.
 
     The longer text is shown, at the place and with the score of the one that was found first. Texts under titles of
     their own that differ are no copies: "It was founded in 1911" says another thing under each.
@@ -72,7 +72,7 @@ def _words_of(passage: Passage) -> str:
 
 
 def _near(hit: Hit, words: str, places: list[_Place]) -> _Place | None:
-    """Return the place whose text holds these words and little else, or is held by them."""
+    """Return the place of a text that holds these words and little else, or is held by them."""
     for place in places[:_COMPARED]:
         shorter, longer = sorted((words, place.words), key=len)
         least = _LEAST_SHARE * len(longer)

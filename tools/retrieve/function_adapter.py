@@ -35,7 +35,7 @@ class FunctionRetriever:
         return self._hits(found, k)
 
     async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Do what `retrieve` does without blocking the event loop."""
+        """Do the same as `retrieve`, without blocking the event loop."""
         if not self._is_async:
             return await asyncio.to_thread(self.retrieve, query, k)
         check_query(query, k)

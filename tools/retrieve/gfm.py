@@ -52,7 +52,9 @@ from ras_agent.tools.retrieve.registered import takes
 if TYPE_CHECKING:
     from torch import Tensor
 
-_REMEMBERED = 8  # queries whose scores are remembered while their hits are explained, one a thread
+_REMEMBERED = (
+    8  # queries with scores that are remembered while hits are explained, one a thread
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ class GFMRetriever(PathExplainedRetriever):
     ) -> None:
         """Put the parts together.
 
-        rows: (D,), the place in `passages` of each of the graph's documents, -1 for none.
+        rows: (D,), the place in `passages` of each of the graph's documents, -1 without one.
         embedder: made the graph's vectors; it remembers those of `cache_size` queries.
         config: the network's. paths: the number of chains of facts that explain each hit of `retrieve`.
         """
@@ -165,7 +167,7 @@ class GFMRetriever(PathExplainedRetriever):
         return top_k(scores_in(self.passages, self._rows, by_document), k)
 
     def _others(self, query: str) -> Doubles | None:
-        """Return the probabilities of the nodes of an imported graph that are no entities; None for one of our own.
+        """Return the probabilities of an imported graph's nodes that are no entities; None for one of our own.
 
         The published code has documents and all others in its graph, where no message leads to them. So they may be
         among the best nodes.
@@ -193,7 +195,7 @@ class GFMRetriever(PathExplainedRetriever):
     ) -> list[list[FactPath]]:
         """Return for each passage the chains of facts that its rank depends on most, heaviest first (eq. 19).
 
-        They lead from the query's entities to the entity that adds most to the passage's score and is none of these; a
+        They lead from the query's entities to the entity that adds most to the passage's score and is not one of these; a
         passage that names no other has no chains. Takes a plain pass of the network, and a gradient for each entity
         that chains lead to.
 
@@ -247,7 +249,7 @@ class GFMRetriever(PathExplainedRetriever):
         others = named[~np.isin(named, start.entities)]
         if not len(others):
             return None
-        # where none of them counts, the likeliest
+        # where no one counts, the likeliest
         order = np.lexsort((-entities[others], -adds[others]))
         return int(others[order[0]])
 
@@ -282,7 +284,7 @@ def _score_entities(
 
     vector: embeds the query. idf_start_weights: whether an entity that many documents name weighs less as a start. The
     relevance is a probability for each entity, shape (N,), an array that cannot be written to; None where the query
-    names no entity of the graph. Raises WeightsError for a network whose scores are not finite.
+    names no entity of the graph. Raises WeightsError for a network with infinite scores.
     """
     start = start_of(linker.link(query), graph.document_frequency, idf_start_weights)
     if not len(start.entities):
@@ -298,7 +300,7 @@ def _score_entities(
 
 
 def scores_in(passages: Sequence[Passage], rows: Ints, by_document: Floats) -> Floats:
-    """Return the scores of passages (len(passages),); rows: (D,), the place of each scored document, -1 for none."""
+    """Return the scores of passages (len(passages),); rows: (D,), the place of each scored document, -1 without one."""
     scores = np.zeros(len(passages), dtype=np.float32)
     in_corpus = rows >= 0
     scores[rows[in_corpus]] = by_document[in_corpus]
@@ -346,7 +348,7 @@ def fact_paths(
     best_to: Callable[[list[int]], list[list[MessagePath]]],
     writer: FactWriter,
 ) -> list[list[FactPath]]:
-    """Return the paths of facts to each target, none to None. best_to: returns the best paths to different nodes."""
+    """Return the paths of facts to each target, () for None. best_to: returns the best paths to different nodes."""
     nodes = [node for node in dict.fromkeys(targets) if node is not None]
     best = best_to(nodes) if nodes else []
     written: dict[int | None, list[FactPath]] = {}

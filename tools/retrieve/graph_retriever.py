@@ -41,7 +41,7 @@ class GraphRetriever(ABC, Generic[Finder]):
     def __init__(
         self, passages: Sequence[Passage], linked: LinkedGraph, finder: Finder
     ) -> None:
-        """Take the finder and the linked graph that it searches, whose rows are places in `passages`."""
+        """Take the finder and the linked graph that it searches, with places in `passages` as rows."""
         self.passages = passages
         self.index = linked.graph
         self.finder = finder
@@ -104,7 +104,7 @@ _REASONS = 3  # paths listed per passage
 def passages_of(
     index: KGIndex, passages: Sequence[Passage], rows: npt.NDArray[np.int64]
 ) -> PassageOf:
-    """Make the function that finds a graph's passages; rows: (D,) each document's place in `passages`, -1 for none."""
+    """Make the function that finds a graph's passages; rows: (D,) each document's place in `passages`, -1 without one."""
 
     def passage_of(passage_id: str) -> tuple[int, Passage] | None:
         document = index.document_id(passage_id)
@@ -129,7 +129,7 @@ def by_path(
 ) -> list[Hit]:
     """Return at most `k` passages; each scores as the best path that has a fact from it, ties in corpus order.
 
-    Its best paths are its reasons. A path none of whose facts is in a passage becomes a passage of its own, after
+    Its best paths are its reasons. A path without a fact in a passage becomes a passage of its own, after
     others of its score.
     """
     candidates: dict[str, _Candidate] = {}

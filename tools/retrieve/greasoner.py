@@ -2,7 +2,7 @@
 
 The graph has a node for each entity and each document, those of other types that an imported graph has, such as
 attributes and communities, and a message each way for each fact, equivalence, mention and other edge. Texts of nodes
-and relations are embedded once, by the encoder of the weights, and stored beside the graph. A query starts at the
+and relations are embedded once, by the encoder of the weights, and stored with the graph. A query starts at the
 entities it names and at the documents nearest to it, or at the nodes that it was linked to before. A hit can be
 explained by the chains of facts that its node's score depends on most.
 """
@@ -70,7 +70,7 @@ class GReasonerRetriever(PathExplainedRetriever):
     ) -> None:
         """Put the parts together.
 
-        rows: (D,), the place in `passages` of each document of the graph, -1 for none.
+        rows: (D,), the place in `passages` of each document of the graph, -1 without one.
         network: over `messages_of_nodes(graph, ...)`. embedder: made the vectors of the texts that it reads.
         nearest: the number of documents that a query starts from.
         paths: the number of chains of facts that explain each hit of `retrieve`.
@@ -457,7 +457,7 @@ def greasoner(
     encoder on a CPU that takes minutes for a thousand passages.
 
     weights: a folder of published weights, config.json and model.pth or model.safetensors, or their name on the Hugging
-        Face hub. None come with the package.
+        Face hub. The package has no weights of its own.
     embedder: the weights' encoder; by default that of the graph, which has to be the same.
     nearest: the number of documents that a query starts from, besides the entities it names. paths: see
         GReasonerRetriever.

@@ -133,7 +133,7 @@ class LangChainRetriever:
     async def aretrieve(
         self, query: str, k: int = 5, filter: object = None
     ) -> list[Hit]:
-        """Do what `retrieve` does without blocking the event loop."""
+        """Do the same as `retrieve`, without blocking the event loop."""
         check_query(query, k)
         options = self._options(k, Filter.of(filter))
         return _hits(await self._retriever.ainvoke(query, **options), k)

@@ -43,7 +43,7 @@ def mixed(
 
     A ranking's best row scores 1, its last 0; if all its scores are equal, they count as 1. A row that a ranking does
     not hold scores 0 in it. Scores of graph searches fall so fast that without roots all but the first few would hardly
-    count beside dense scores, whatever they are worth (lab/graph-retrieval.md).
+    count next to dense scores, whatever they are worth (lab/graph-retrieval.md).
     """
     scores = np.zeros(size, dtype=np.float32)
     for ranking, weight in zip(rankings, weights, strict=True):
@@ -93,7 +93,7 @@ def _walks(ranker: Ranker) -> bool:
 
 
 def _teller_of(rankers: Sequence[Ranker]) -> int | None:
-    """Return the place of the ranker by whose doubt the others count: the first that walks a graph and tells it."""
+    """Return the place of the ranker that decides by its doubt how others count: the first that walks a graph."""
     first = None
     for at, ranker in enumerate(rankers):
         if not getattr(ranker, "tells_doubt", False):
@@ -279,7 +279,7 @@ class Mix:
         shares: how much each part counts, in the order of the names; by default `shares_by_doubt`,
             equal ones without PageRank and BM25.
         rerank: whether the first passages of the mean are ranked again, so that those that complete others move up.
-        graph, linking, mentions: for parts that search a knowledge graph; they share one, whose linker and cached query
+        graph, linking, mentions: for parts that search a knowledge graph; they share one, and its linker and cached query
             vectors dense search uses too. options: each goes to the parts that take it.
         """
         offered: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""The retriever "paths": passages whose facts make reasoning paths from the question's entities."""
+"""The retriever "paths": passages with facts that make reasoning paths from the question's entities."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class PPRRetriever(RankedRetriever):
     ) -> None:
         """Prepare the walk. Raises SettingsError for numbers outside their ranges.
 
-        rows: (D,), the place in the snapshot of each of the graph's documents, -1 for none.
+        rows: (D,), the place in the snapshot of each of the graph's documents, -1 without one.
         damping: the chance that a walk goes on instead of starting again.
         specificity: whether an entity's weight as a start is divided by the number of passages that name it.
         equivalence: the weight of an equivalence of similarity 1; a fact has weight 1.
@@ -81,7 +81,7 @@ class PPRRetriever(RankedRetriever):
         return self._linker.link(query)
 
     def entity_scores(self, query: str) -> npt.NDArray[np.float32] | None:
-        """Return the PageRank of every entity, shape (N,); None if the query names none."""
+        """Return the PageRank of every entity, shape (N,); None if the query names no entity."""
         seeds = np.zeros(len(self.graph.entities), dtype=np.float32)
         for link in self.linked(query):
             weight = link.weight

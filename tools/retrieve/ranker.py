@@ -122,7 +122,7 @@ class RankedRetriever(ABC):
 
 
 class ExplainedRetriever(RankedRetriever):
-    """Retriever whose hits carry at most `_paths` reasons each; none by default, since they cost time."""
+    """Retriever of hits with at most `_paths` reasons each; without any by default, since they cost time."""
 
     _paths = 0
 
@@ -147,7 +147,7 @@ class ExplainedRetriever(RankedRetriever):
         return explained_hits
 
     def explained(self, paths: int) -> Self:
-        """Return a copy of the retriever whose hits carry at most `paths` reasons each."""
+        """Return a copy of the retriever that gives hits at most `paths` reasons each."""
         other = copy(self)
         other._paths = paths
         return other

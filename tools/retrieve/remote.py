@@ -36,7 +36,7 @@ class RemoteAddress(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return the header that names the user; none without one."""
+        """Return the header that names the user; {} without one."""
         if not self.user:
             return {}
         pair = f"{self.user}:{self.password}"
@@ -134,7 +134,7 @@ def _too_slow(where: str) -> SearchError:
 
 
 def _refused(error: HTTPError, where: str) -> SearchError:
-    """Say why a server refused a query, and what helps."""
+    """Say why a server refused a query, and name a remedy."""
     said = _excerpt(error.read(_EXCERPT * 4))
     if error.code in (401, 403):
         remedy = "give user and password in the address, as in //user:password@host"

@@ -42,7 +42,7 @@ class Reranker:
         """Return the `k` best rows of `ranking`, which should hold at least `FIRST`, if there are as many.
 
         Each next passage is the one with the highest score: its score in `ranking`, 0.6 times the share of the question
-        that it holds and none before it does, and 0.3 if one before it names it. No score is above the one before.
+        that it holds and no earlier one does, and 0.3 if one before it names it. No score is above the one before.
         """
         rows = ranking.rows[:FIRST]
         if len(rows) < 2:

@@ -105,7 +105,7 @@ def open_for(
 
 
 def retriever_options(settings: Settings, name: object = None) -> dict[str, Any]:
-    """Return the options that settings give the retriever they name, or the one named `name`; none for an object.
+    """Return the options that settings give the retriever they name, or the one named `name`; {} for an object.
 
     Raises SettingsError for a setting that this retriever has no use for, and the errors of reading the file of starts.
     """

@@ -81,7 +81,7 @@ class LiveRetriever:
     async def aretrieve(
         self, query: str, k: int = 5, filter: object = None
     ) -> list[Hit]:
-        """Do what `retrieve` does without blocking the event loop."""
+        """Do the same as `retrieve`, without blocking the event loop."""
         search = Search(self, Filter.of(filter))
         return await search.aretrieve(query, k)
 
@@ -220,7 +220,7 @@ class Search:
     async def aretrieve(
         self, query: str, k: int = 5, filter: object = None
     ) -> list[Hit]:
-        """Do what `retrieve` does without blocking the event loop."""
+        """Do the same as `retrieve`, without blocking the event loop."""
         narrower = Filter.of(filter)
         if narrower:
             return await Search(self, narrower, self._commit).aretrieve(query, k)

@@ -104,7 +104,7 @@ class SparqlGraph:
             yield Statement(row["s"], row["p"], row["o"])
 
     def _rows(self, query: str) -> list[dict[str, Term]]:
-        """Return the rows of a query's results. Raises SearchError where the endpoint gives none."""
+        """Return the rows of a query's results. Raises SearchError if the endpoint gives no rows."""
         body = urlencode({"query": query}).encode()
         found = post(self._address, body, _HEADERS)
         try:

@@ -65,7 +65,7 @@ class ToolRetriever:
     """
 
     def __init__(self, tool: BaseTool, argument: str = "") -> None:
-        """Raises SettingsError for a tool whose query argument is unclear."""
+        """Raises SettingsError for a tool with an unclear query argument."""
         self.name = tool.name
         self._tool = tool
         self._argument = argument or _argument_of(tool)
@@ -81,7 +81,7 @@ class ToolRetriever:
         return hits_in(answer, k)
 
     async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Do what `retrieve` does without blocking the event loop."""
+        """Do the same as `retrieve`, without blocking the event loop."""
         check_query(query, k)
         answer = await self._tool.ainvoke({self._argument: query})
         return hits_in(answer, k)
@@ -113,7 +113,7 @@ def hits_in(answer: Any, k: int) -> list[Hit]:
 
 
 def _passages(answer: Any, depth: int = 0) -> Iterator[Passage]:
-    """Yield the passages in a tool's answer, whatever its form; parts without text give none."""
+    """Yield the passages in a tool's answer, whatever its form; parts without text give no passage."""
     if isinstance(answer, Passage):
         yield answer
     elif isinstance(answer, str):

@@ -1,1 +1,1 @@
-"""Stores what an index and its knowledge graph hold: one schema in a SQL database, locks, durable files, arrays."""
+"""Stores the content of an index and its knowledge graph: one schema in a SQL database, locks, durable files, arrays."""

@@ -1,6 +1,6 @@
 """Writes arrays into one file, as safetensors lays them out: the length of a JSON header, the header, the arrays.
 
-A checksum stands beside the file. Arrays are read memory-mapped.
+A checksum is stored next to the file. Arrays are read memory-mapped.
 """
 
 from __future__ import annotations
@@ -102,12 +102,12 @@ def arrays_in(mapped: mmap.mmap, path: Path) -> Arrays:
 
 
 def sum_anew(path: Path, *, whole: bool = True) -> None:
-    """Write the checksum of a file that was changed, or that none is known."""
+    """Write the checksum of a file that was changed, or mark it as unknown."""
     _write_sum(path, b"%d" % zlib.crc32(path.read_bytes()) if whole else b"")
 
 
 def is_whole(path: Path) -> bool:
-    """Return whether a file has its checksum, if one is known: a large one has none after something was erased."""
+    """Return whether a file has its checksum, if one is known: a large file loses it when something is erased."""
     expected = path.with_name(f"{path.name}.sum").read_bytes()
     return not expected or int(expected) == zlib.crc32(path.read_bytes())
 

@@ -1,6 +1,6 @@
-"""Caches what models said, by keys, for many threads and processes, whole after any of them is killed.
+"""Caches replies of models by keys, for many threads and processes, whole after any of them is killed.
 
-A cache may be deleted at any time: what it held is asked for anew.
+A cache may be deleted at any time: models are then asked again.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ class Cache(Protocol):
         ...
 
     def get(self, key: str) -> bytes | None:
-        """Return what is stored under a key, or None. Raises StoreError."""
+        """Return the value of a key, if there is one. Raises StoreError."""
         ...
 
     def put(self, key: str, value: bytes, about: str = "") -> None:
-        """Store something, with what a human reader should know of it; the first one for a key stays.
+        """Store a value with a note for human readers; the first value of a key stays.
 
         Raises StoreError.
         """
         ...
 
     def entries(self) -> Sequence[tuple[str, bytes]]:
-        """Return what a human reader should know of each value, and the value. Raises StoreError."""
+        """Return each value with its note for human readers. Raises StoreError."""
         ...
 
     def __len__(self) -> int: ...
@@ -75,7 +75,7 @@ class Cache(Protocol):
 class StoredCache:
     """Cache of one kind in a file of SQLite, or in a schema of PostgreSQL; both are made where they do not exist.
 
-    What was put is there after the process is killed; only a crash of the machine may cost the last few of a file. A
+    A stored value survives the process; only a crash of the machine may cost the last few of a file. A
     file that another process has locked is waited for `patience` seconds in all: after that, calls fail at once until
     one succeeds.
     """
@@ -83,7 +83,7 @@ class StoredCache:
     def __init__(
         self, place: str | Path | Address, kind: str, patience: float = PATIENCE
     ) -> None:
-        """Open the cache. kind: of what it holds, "replies". Raises SettingsError for a place that cannot hold it."""
+        """Open the cache. kind: names its content, such as "replies". Raises SettingsError for a place that cannot hold it."""
         self.place, self.kind, self._patience = place, kind, patience
         self._file = None if isinstance(place, Address) else Path(place).absolute()
         try:
@@ -106,7 +106,7 @@ class StoredCache:
         return row[0] if row else None
 
     def entry(self, key: str) -> tuple[str, bytes] | None:
-        """Return what a human reader should know of a value, and the value; None without any. Raises StoreError."""
+        """Return a value with its note for human readers; None without any. Raises StoreError."""
         with self._reading() as connection:
             query = "SELECT about, value FROM cache WHERE kind = ? AND key = ?"
             row = connection.execute(query, (self.kind, key)).fetchone()
@@ -148,7 +148,7 @@ class StoredCache:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Say in errors what was to be cached."""
+        """Name in errors the kind of value that was to be cached."""
         try:
             yield
         except Locked as error:
@@ -174,9 +174,9 @@ def _open(place: str | Path | Address) -> Database:
 
 
 def read_value(stored: Cache, key: str, parse: Callable[[Any], T]) -> T | None:
-    """Return what `parse` makes of the bytes under a key, None without any. Raises StoreError.
+    """Return the parsed bytes of a key, None without any. Raises StoreError.
 
-    What makes `parse` raise, because it is damaged or of a later version, counts as none: a warning says so once a
+    A value that `parse` cannot read, damaged or of a later version, counts as missing: a warning says so once a
     cache. It stays, for the later version.
     """
     value = stored.get(key)

@@ -1,4 +1,4 @@
-"""What a store asks of its database: short readings, one writer at a time, and nothing left of what was erased.
+"""Defines the database of a store: short readings, one writer at a time, and no traces of erased rows.
 
 Statements mark their parameters with `?`. Blobs are bytes, whole numbers have up to 63 bits.
 """
@@ -15,7 +15,7 @@ _FEW = 500  # below the number of new objects that sets off a search for garbage
 
 
 class Locked(StoreError):
-    """Raised when another process has held what is needed for as long as it is waited for."""
+    """Raised when another process holds a lock for longer than the patience of the caller."""
 
 
 class Connection(Protocol):
@@ -40,7 +40,7 @@ class Database(Protocol):
 
     @property
     def remedy(self) -> str:
-        """Return what mends it where it is damaged, for messages."""
+        """Return the remedy for a damaged database, for messages."""
         ...
 
     @property
@@ -49,9 +49,9 @@ class Database(Protocol):
         ...
 
     def reading(self, *, once: bool = False) -> AbstractContextManager[Connection]:
-        """Lend a connection whose statements all see the database at one moment.
+        """Lend a connection that sees the database at one moment in all statements.
 
-        Within `writing` of the same thread it is that connection, which sees what is not committed yet. once: for a
+        Within `writing` of the same thread it is that connection, which sees uncommitted changes. once: for a
         single statement, which sees one moment without a transaction, so that a server is asked once.
         """
         ...
@@ -69,7 +69,7 @@ class Database(Protocol):
         ...
 
     def named_errors(self) -> AbstractContextManager[None]:
-        """Name the index and the remedy in what the database refuses within the block."""
+        """Add the index and the remedy to errors of the database within the block."""
         ...
 
     def alone(self, what: str = "index") -> AbstractContextManager[None]:
@@ -80,14 +80,14 @@ class Database(Protocol):
         ...
 
     def state(self) -> object:
-        """Return what differs after any other connection's commit, and after the database was made anew.
+        """Return a mark that changes with any other connection's commit, and when the database is created again.
 
         Raises IndexNotFound if it is gone.
         """
         ...
 
     def sweep(self) -> bool:
-        """Leave nothing of what committed writes have overwritten; return False if readers must end before that."""
+        """Erase the bytes that committed writes have overwritten; return False if readers must end first."""
         ...
 
     def rewrite(self, tables: Iterable[str]) -> None:

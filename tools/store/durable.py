@@ -27,7 +27,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Name the file `path` in what a full disk, or one that may not be written, makes the block raise: a StoreError."""
+    """Turn the errors of a full or read-only disk within the block into a StoreError that names the file `path`."""
     try:
         yield
     except StoreError:
@@ -45,7 +45,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def sync_file(path: Path) -> None:
-    """Wait until what was written to `path` is on the disk."""
+    """Wait until all bytes of `path` are on the disk."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 

@@ -1,6 +1,6 @@
 """Keeps an index, or caches, in PostgreSQL: tables of `schema.py`, in the schema that an address names.
 
-Readers see the last commit and never wait. What is deleted is found by nobody; its bytes in dead pages, in the
+Readers see the last commit and never wait. Deleted rows are found by nobody; their bytes in dead pages, in the
 write-ahead log, in replicas and in backups are the server's.
 """
 
@@ -52,8 +52,8 @@ _DIALECT = {
 class SchemaUse:
     """Way in which a schema is used.
 
-    what: its content, for messages. mark: a table that it always has. remedy: what mends a damaged one. anew: what
-    makes one where there is none, `{place}`.
+    what: its content, for messages. mark: a table that it always has. remedy: mends a damaged one. anew: the command that
+    creates a missing one, at `{place}`.
     """
 
     what: str
@@ -120,7 +120,7 @@ class PostgresDatabase:
 
     @contextmanager
     def reading(self, *, once: bool = False) -> Iterator[_Statements]:
-        """Lend a connection whose statements all see the database at one moment. once: for a single statement."""
+        """Lend a connection that sees the database at one moment in all statements. once: for a single statement."""
         if self._own is not None and self.is_writing():
             with self.named_errors():
                 yield self._own
@@ -197,14 +197,14 @@ class PostgresDatabase:
             connection.close()
 
     def state(self) -> object:
-        """Return what differs after any other connection's commit, and after the tables were made anew."""
+        """Return a mark that changes with any other connection's commit, and when the tables are created again."""
         with self._lent() as connection:
             return connection.execute(
                 "SELECT epoch, revision FROM index_state"
             ).fetchone()
 
     def sweep(self) -> bool:
-        """Return True: what committed writes have overwritten is the server's to clear away."""
+        """Return True: the server itself clears away overwritten rows."""
         return True
 
     def rewrite(self, tables: Iterable[str]) -> None:
@@ -322,7 +322,7 @@ class PostgresDatabase:
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
-        """Raise what the database or its driver refuses as a StoreError that names the database."""
+        """Turn errors of the database and its driver into a StoreError that names the database."""
         try:
             import psycopg
             import psycopg_pool
@@ -355,9 +355,7 @@ class PostgresDatabase:
                 for name, value in conninfo_to_dict(self.address.url).items()
                 if "password" in name
             ]
-        except (
-            Exception
-        ):  # what cannot be read as an address could be quoted in any part
+        except Exception:  # an unreadable address could be quoted in any part
             raise StoreError(
                 f"{self.address} is no address of a PostgreSQL database: write postgresql://user@host:5432/database"
             ) from None
@@ -419,7 +417,7 @@ def _has_tables(connection: _Statements, address: Address, mark: str) -> bool:
 
 
 def _look_into(schema: str, connection: Connection[Any]) -> None:
-    """Make a schema the one whose tables statements mean."""
+    """Make a schema the one that statements search."""
     connection.execute("SELECT set_config('search_path', %s, false)", (f'"{schema}"',))
 
 

@@ -2,16 +2,16 @@
 and those of caches.
 
 A passage is a row that is written once. Its number, the cell, is never used again; a passage that replaces another is a
-new cell at the same place of the corpus. What is deleted or replaced is listed in `dead`, and its text, terms and
+new cell at the same place of the corpus. Deleted and replaced passages are listed in `dead`, and its text, terms and
 hashes are overwritten where they lie, by as many bytes: rows that change their size leave copies of themselves in free
 space, which SQLite does not always clear.
 
 A row that refers to another says so, and the database refuses an orphan; the other's key is unique, so that costs a
-look into its index. What waits for the commit refers to rows that are written anew within a transaction. Not declared
-are: `passages.vector`, since equal texts share a vector, -1 stands for none, and taking out vectors would need an index
+look into its index. Constraints that wait for the commit refer to rows that a transaction writes again. Not declared
+are: `passages.vector`, since equal texts share a vector, -1 stands for no vector, and taking out vectors would need an index
 that every addition writes to; `kg_documents.cell`, which is stored shifted and is overwritten; hashes, and numbers
 within blobs, such as those of names in facts, which are compared when they are read; paths of folders, for which there
-is no row; `erasing`, which names what is gone.
+is no row; `erasing`, which names erased rows.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ places and vectors are the numbers that come next; passages is how many there ar
 erased something which may still lie in a file, or 0; run counts runs over files. passages: id, document and text are
 hashes; data is JSON, terms and fields are hashes with their counts; crc is of all of the row."""
 
-# paths are bytes: a file's name need not be text, and ranges of bytes are what is in a folder
+# paths are bytes: a file's name need not be text, and a range of bytes is the content of a folder
 JOURNAL = (
     "CREATE TABLE sources (path BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
     "CREATE TABLE files (label TEXT PRIMARY KEY, path BLOB NOT NULL UNIQUE, stamp TEXT NOT NULL)",

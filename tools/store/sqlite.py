@@ -36,8 +36,8 @@ _SETTINGS = "PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY"
 class FileUse:
     """Way in which a file is used.
 
-    name: of the file in its folder; "" where the place is the file itself. remedy: what mends a damaged one in
-    `{folder}`. wait: the seconds that a writer waits for others. synchronous: what a commit waits for, as SQLite calls
+    name: of the file in its folder; "" where the place is the file itself. remedy: mends a damaged one in
+    `{folder}`. wait: the seconds that a writer waits for others. synchronous: how far a commit waits, as SQLite calls
     it. tables: the statements that make a file which is not there; without any, that is an error.
     """
 
@@ -97,7 +97,7 @@ class SqliteDatabase:
 
     @contextmanager
     def reading(self, *, once: bool = False) -> Iterator[sqlite3.Connection]:
-        """Lend a connection whose statements all see the database at one moment."""
+        """Lend a connection that sees the database at one moment in all statements."""
         if self._path is None or self.is_writing():
             with self._lock, self.named_errors():
                 yield self._writer()
@@ -169,7 +169,7 @@ class SqliteDatabase:
             lock.__exit__(None, None, None)
 
     def state(self) -> object:
-        """Return what differs after any other connection's commit, and after the file was made anew."""
+        """Return a mark that changes with any other connection's commit, and when the file is created again."""
         if self._path is None:
             return None
         inode = self._look()
@@ -184,7 +184,7 @@ class SqliteDatabase:
             return self._opened, version
 
     def sweep(self) -> bool:
-        """Empty the write-ahead log into the file; return False while a reader still needs what it holds."""
+        """Empty the write-ahead log into the file; return False while a reader still needs its content."""
         if self._path is None:
             return True
         with self._lock, self.named_errors():
@@ -221,7 +221,7 @@ class SqliteDatabase:
                 connection.execute(f"DROP TABLE copy_{table}")
 
     def compact(self) -> None:
-        """Write the file anew without free space."""
+        """Rewrite the file without free space."""
         with self._lock, self.named_errors():
             self._writer().execute("VACUUM")
 
@@ -231,7 +231,7 @@ class SqliteDatabase:
             raise self._damaged(problem)
 
     def _problem(self, tables: Sequence[str] = ()) -> str:
-        """Return what is wrong with the file, "" for nothing: what SQLite finds, or values of other types than ours.
+        """Return the problem of a file, "" for a sound one: errors that SQLite finds, or values of other types than ours.
 
         Also a row that belongs to one that is not there.
         """
@@ -303,7 +303,7 @@ class SqliteDatabase:
         return self._connect()
 
     def _after_fork(self) -> None:
-        """Leave the connections of a parent process alone, which must not be used here.
+        """Leave the connections of a parent process untouched, which must not be used here.
 
         A database in memory is this process's own copy: a fork copied it with the rest of the memory.
         """
@@ -329,7 +329,7 @@ class SqliteDatabase:
         if (there and not os.access(self._path, os.W_OK)) or not os.access(
             self._path.parent, os.W_OK
         ):
-            # where nothing can be written, there is no log beside the file; then nobody else writes either
+            # where nothing can be written, there is no log next to the file; then nobody else writes either
             mode = (
                 "ro"
                 if self._path.with_name(f"{self._path.name}-wal").exists()
@@ -355,7 +355,7 @@ class SqliteDatabase:
         return connection
 
     def _make(self, connection: sqlite3.Connection) -> None:
-        """Make the tables where there are none. Several processes may do so at once."""
+        """Create the tables if they do not exist. Several processes may do so at once."""
         anything = "SELECT count(*) FROM sqlite_schema"
         if connection.execute(anything).fetchone() == (0,):
             self._write_ahead(connection)
@@ -382,7 +382,7 @@ class SqliteDatabase:
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
-        """Name the file and the remedy in what SQLite refuses."""
+        """Add the file and the remedy to errors of SQLite."""
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -407,7 +407,7 @@ class SqliteDatabase:
             raise  # a mistake of the program, not of the file
         except (TypeError, IndexError, sqlite3.IntegrityError) as error:
             # of what a page holds that lies in another's place, of a row that has changed, or of a mistake; rows that a
-            # write has not come to yet may lack what they belong to
+            # write has not come to yet may lack the rows they belong to
             looks = self._path is not None and not (
                 self._depth and isinstance(error, sqlite3.IntegrityError)
             )
@@ -427,9 +427,9 @@ class SqliteDatabase:
 
 
 def _before_fork() -> None:
-    """Close connections: SQLite in a child would believe in the locks of its parent, and lose what it writes."""
+    """Close connections: SQLite in a child would believe in the locks of its parent, and lose its own writes."""
     for database in list(_IN_FILES):
-        # else another thread writes, whose connection cannot be closed
+        # else another thread writes, and its connection cannot be closed
         if database._lock.acquire(blocking=False):
             try:
                 if not database._depth:
@@ -446,7 +446,7 @@ if hasattr(os, "register_at_fork"):
 def make_file(folder: Path, statements: list[tuple[str, tuple[object, ...]]]) -> None:
     """Make the database of a folder by some statements: it is there whole, or not at all."""
     fresh = folder / NEW[0]
-    for name in NEW:  # what an interrupted call left, of which SQLite would take the log for that of the new file
+    for name in NEW:  # files of an interrupted call; SQLite would take their log for that of the new file
         (folder / name).unlink(missing_ok=True)
     try:
         connection = sqlite3.connect(fresh, isolation_level=None)

@@ -61,7 +61,7 @@ class TripleCache:
     """
 
     def __init__(self, place: str | Path | Address) -> None:
-        """Make the cache where there is none. Raises SettingsError for a file of another format."""
+        """Create the cache if it does not exist. Raises SettingsError for a file of another format."""
         self._stored = open_cache(place, "facts")
 
     @property
@@ -70,7 +70,7 @@ class TripleCache:
         return self._stored.is_local
 
     def get(self, key: str) -> CachedFacts | None:
-        """Return the facts under a key; None if there are none, or none that can be read."""
+        """Return the facts under a key; None if they are missing or unreadable."""
         return read_value(self._stored, key, _read_json)
 
     def put(self, key: str, extractor: str, title: str, cached: CachedFacts) -> None:

@@ -11,7 +11,7 @@ from ras_agent.tools.roles import role_name
 
 
 class ExtractorWithFallback:
-    """Extractor whose unread passages another one reads. They stay failures, so that they are asked about again."""
+    """Extractor that lets another one read its unread passages. They stay failures, so that they are asked about again."""
 
     def __init__(self, extractor: Extractor, fallback: Extractor) -> None:
         self._extractor = extractor

@@ -284,7 +284,7 @@ def problem_of(parsed: ParsedTriples, reply: str) -> str:
 def located(triple: Triple, passages: Sequence[Passage], extractor: str) -> Triple:
     """Return the triple with its source: the sentence that states it, in the passage in which it stands best.
 
-    If no sentence shares a word, a single passage is the source as a whole; of several passages it is none.
+    If no sentence shares a word, a single passage is the source as a whole; of several passages no one is.
     """
     fact = (triple.subject, triple.predicate, triple.object)
     best: Source | None = None

@@ -72,7 +72,7 @@ def byte_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
 def _t5(tokenizer: Any, width: int, layers: int, heads: int, dropout: float) -> Any:
     from transformers import T5Config, T5ForConditionalGeneration
 
-    shape: Any = T5Config  # its types lack what all configurations take
+    shape: Any = T5Config  # its types lack the options of all configurations
     model = T5ForConditionalGeneration(
         shape(
             vocab_size=len(tokenizer),

@@ -105,7 +105,7 @@ class ParsedTriples:
 
 
 def parse_triples(reply: str, *, cut_off: bool = False) -> ParsedTriples:
-    """Return all triples of a reply, and the lines that state none. Never raises.
+    """Return all triples of a reply, and the lines that state no fact. Never raises.
 
     cut_off: whether the model stopped at its token limit, so that the last line may lack its end.
     """

@@ -4,7 +4,7 @@ r"""Triples in the forms that models make up: no marks, but bars, arrows, quotes
     a -> b -> c     ("a", "b", "c")   (a, b, c)                        <S> a <P> b <O> c
     Subject: a, Predicate: b, Object: c                                one of these labels a line
 
-ras_agent.marks has a row for each, so none of them is live in a passage.
+ras_agent.marks has a row for each, so they are never live in a passage.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ Fields = tuple[str, str, str]
 
 @dataclass(slots=True)
 class LineTriples:
-    """Triples that some lines state, and the lines that state none of them."""
+    """Triples that some lines state, and the lines without one."""
 
     triples: list[Fields] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
 
 
 def read_lines(text: str, *, cut_off: bool = False) -> LineTriples:
-    """Return the triples of the lines of a text. cut_off: the text ends too early, so its last line states none."""
+    """Return the triples of the lines of a text. cut_off: the text ends too early, so its last line states no fact."""
     result = LineTriples()
     labelled: list[str] = []
     waiting: list[str] = []

@@ -438,7 +438,7 @@ def batches_of_like_length(
 def load_text_model(name: str) -> tuple[Any, Any]:
     """Return the model of a folder or a hub name, seq2seq or causal by its config, and its tokenizer.
 
-    Only safetensors are read. Raises WeightsError for what is no such model, MissingExtra without transformers.
+    Only safetensors are read. Raises WeightsError for another model, MissingExtra without transformers.
     """
     try:
         from transformers import (

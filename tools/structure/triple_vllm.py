@@ -152,7 +152,7 @@ def text2triple_vllm(argument: str, options: RoleOptions) -> TripleModel:
 
 
 def _value(written: str) -> Any:
-    """Return the value of an engine's option: a number, true or false, or a text; true where none is written."""
+    """Return the value of an engine's option: a number, true or false, or a text; true without a value."""
     try:
         return json.loads(written.lower() or "true")
     except ValueError:

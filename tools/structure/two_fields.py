@@ -28,7 +28,7 @@ _FEWEST_WORDS = 3
 
 
 def mended(parsed: ParsedTriples) -> ParsedTriples:
-    """Return what was parsed, with the facts of lines that lack a field; lines that state none stay left over.
+    """Return the parsed facts, with those of lines that lack a field; lines that state no fact stay left over.
 
     A line that was cut off is no sentence.
     """

@@ -1,1 +1,1 @@
-"""Spreads work over processes and machines, and stores what they share on disk."""
+"""Spreads work over processes and machines, and stores shared results on disk."""

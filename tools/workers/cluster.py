@@ -29,7 +29,7 @@ _AUTHENTICATION = "RAY_AUTH_MODE"
 
 @dataclass(frozen=True, slots=True)
 class SharedFile:
-    """File of a cache that all workers share. kind: what it holds; see `StoredCache`."""
+    """File of a cache that all workers share. kind: names its content; see `StoredCache`."""
 
     path: Path
     kind: str
@@ -155,7 +155,7 @@ class _Worker:
         return await self._work(item)
 
     async def ready(self) -> str:
-        """Return what went wrong while the work was built; "" for nothing."""
+        """Return the problem of building the work; "" without any."""
         return self._problem
 
 

@@ -44,7 +44,7 @@ class WorkSpec:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def build(self) -> Work:
-        """Make the work here. Raises what the factory raises."""
+        """Make the work here. Raises the factory's errors."""
         module, _, name = self.factory.partition(":")
         work: Work = getattr(import_module(module), name)(**self.arguments)
         return work
@@ -142,7 +142,7 @@ class _PoolThread:
     """Thread with an event loop of its own, on which it holds a pool open."""
 
     def __init__(self, pool: Pool, concurrency: int) -> None:
-        """Open the pool. Raises what that raises."""
+        """Open the pool. Raises the errors of that."""
         self._pool, self._concurrency = pool, concurrency
         self._opened: Future[tuple[asyncio.AbstractEventLoop, Work, asyncio.Event]] = (
             Future()

@@ -72,7 +72,7 @@ class _Worker:
         threading.Thread(target=self._listen, daemon=True).start()
 
     async def do(self, item: Any) -> Any:
-        """Send an item, and return its result. Raises RunError for a worker that died, or what an item raised."""
+        """Send an item, and return its result. Raises RunError for a worker that died, or the error of the item."""
         number, self._next_number = self._next_number, self._next_number + 1
         self.waiting[number] = future = self._loop.create_future()
         try:
@@ -122,7 +122,7 @@ class _Worker:
                 future.set_exception(error)
 
     def _died(self) -> RunError:
-        """Return how the process ended before it was asked to, and what to do."""
+        """Return how the process ended before it was asked to, and the remedy."""
         self._process.join(1)
         return RunError(
             f"a worker process ended (exit code {self._process.exitcode}); the same command resumes the work, with "

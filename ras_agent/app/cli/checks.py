@@ -13,7 +13,7 @@ _COUNTED = {"core": "packages"}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check and its outcome. `ok` is None for what is missing and not needed. remedy: what to do about it."""
+    """A check and its outcome. `ok` is None for a part that is missing and not needed. remedy: says how to get it."""
 
     section: str
     name: str
@@ -23,7 +23,7 @@ class Check:
 
 
 def short_form(checks: Sequence[Check]) -> list[Check]:
-    """Return the checks with those of a merged section on one or two lines. What failed keeps its own line."""
+    """Return the checks with those of a merged section on one or two lines. A failed check keeps its own line."""
     short: list[Check] = []
     sections = dict.fromkeys(check.section for check in checks)
     for section in sections:

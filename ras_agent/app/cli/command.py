@@ -1,6 +1,6 @@
 """Declaration of commands, and their description for typer when they run.
 
-A command is a function of one argument, a dataclass whose fields are its arguments and options:
+A command is a function of one argument, a dataclass with its arguments and options as fields:
 
     @dataclass(frozen=True, kw_only=True)
     class AskOptions(Options):
@@ -56,7 +56,7 @@ LOOK: dict[str, Any] = {
 class Options:
     """Arguments and options of a command: each field carries typer's Argument or Option in its annotation.
 
-    A `hidden` option stands on the page of --help-all alone. Where a command has a `work`, the field `settings` stands
+    A `hidden` option stands only on the page of --help-all. Where a command has a `work`, the field `settings` stands
     for an option of each setting of this work that no field of the same name replaces; it receives the settings of
     file, environment and flags. A field `flags` receives the names of those that were given as flags.
     """
@@ -103,7 +103,7 @@ class LazyGroup(TyperGroup):
 
     @classmethod
     def over(cls, commands: Commands, model: type[Settings]) -> type[LazyGroup]:
-        """Return the class of a group of `commands`. model: the class whose settings are their options."""
+        """Return the class of a group of `commands`. model: the class of settings that are their options."""
         return type(cls.__name__, (cls,), {"described": commands, "model": model})
 
     def __init__(self, **options: Any) -> None:
@@ -139,7 +139,7 @@ def _list_entry(name: str, command: Command | Group) -> TyperCommand:
 def typer_command(
     command: Command, model: type[Settings] = Settings, name: str | None = None
 ) -> TyperCommand:
-    """Return a command as typer runs it. model: the class whose settings are options too."""
+    """Return a command as typer runs it. model: the class of settings that are options too."""
     app = typer.Typer(**LOOK)
     app.command(name, cls=_TwoPages)(_function(command, model))
     only = typer.main.get_command(app)
@@ -283,7 +283,7 @@ def read_place(text: str) -> Path | Address:
 def _as_text(value: Any) -> Any:
     """Decode words of the command line as UTF-8 where a locale such as C has made bytes of them.
 
-    Paths stay as they are: files are opened by their bytes; and so do the members of an Enum, whose names are ASCII.
+    Paths stay as they are: files are opened by their bytes; and so do the members of an Enum, which have ASCII names.
     """
     if isinstance(value, list):
         return [_as_text(item) for item in value]

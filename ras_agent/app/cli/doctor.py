@@ -1,4 +1,4 @@
-"""`ras-agent doctor`: what is installed and set up, what is missing and how to get it. It names keys, never values."""
+"""`ras-agent doctor` lists installed parts, missing ones and how to get them. It names keys, never values."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class DoctorOptions(Options):
 
 
 def doctor(options: DoctorOptions) -> None:
-    """Show what is installed and set up, what is missing, and how to add an LLM."""
+    """Show the parts that are installed, the missing ones, and how to add an LLM."""
     examined = examine(options.index, options.config)
     tried = _tried(options.config) if options.ask else Tried()
     checks = [*tried.checks, *examined]
@@ -182,7 +182,7 @@ def examine(
     config: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[Check, ...]:
-    """Return all checks in the order in which they are shown. ras-agent works if none has `ok` False."""
+    """Return all checks in the order in which they are shown. ras-agent works unless one has `ok` False."""
     environment = os.environ if environment is None else environment
     return (
         *_core(),
@@ -208,7 +208,7 @@ def _core() -> list[Check]:
 
 
 def _requirements() -> list[str]:
-    """Return the requirements in the distribution's metadata; none for a bare source tree."""
+    """Return the requirements in the distribution's metadata; empty for a bare source tree."""
     from importlib import metadata
 
     try:
@@ -392,14 +392,14 @@ def _ask_for_models(variable: str, url: str) -> Check:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of asking the models that the settings name. advice: the lines for ras-agent.toml."""
+    """Result of asking the models that the settings name. advice: the lines for ras-agent.toml."""
 
     checks: tuple[Check, ...] = ()
     advice: str = ""
 
 
 def _tried(config: Path | None) -> Tried:
-    """Ask the models that the settings name, saying so meanwhile; nothing where they name none, or cannot be read."""
+    """Ask the models that the settings name, saying so meanwhile; do nothing if they name no model, or cannot be read."""
     try:
         settings = load_settings(find_config(config, os.environ), os.environ)
     except RasError:

@@ -64,7 +64,7 @@ def _nothing(doing: str) -> None:
 class Drawing:
     """Drawing of a run on a console: each event is printed as it comes.
 
-    verbose: print all facts, one per line, and whole quotes. doing: is called with what the run is busy with, and with
+    verbose: print all facts, one per line, and whole quotes. doing: is called with the work in progress, and with
     "" while the answer is being written.
     """
 
@@ -114,7 +114,7 @@ class Drawing:
             case Answered(answer, _, grounded):
                 self._draw_answer(answer, grounded)
             case Failed(failure) if failure.role == "answerer":
-                # printed after the answer, whose line may be unfinished
+                # printed after the answer, which may have ended in the middle of a line
                 self._late.append(failure)
             case Failed(failure):
                 self._draw_failure(failure)
@@ -148,7 +148,7 @@ class Drawing:
 
     def _draw_hits(self, hop: int, subquery: str, hits: Sequence[Hit]) -> None:
         self._passages.update((hit.passage.id, hit.passage) for hit in hits)
-        # no plan came first: a single-shot run, or IRCoT, whose thought is the sub-query
+        # no plan came first: a single-shot run, or IRCoT, where the thought is the sub-query
         if hop != self._hop:
             self._draw_hop(
                 hop, Text(inert(subquery), "italic" if self._thought else "bold")

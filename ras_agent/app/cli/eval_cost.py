@@ -1,4 +1,4 @@
-"""`ras-agent eval-cost`: what extraction costs for a whole corpus, and for each question's passages only."""
+"""`ras-agent eval-cost` compares the cost of extraction from a whole corpus and from each question's passages."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class CostOptions(Options):
 
 
 def eval_cost(options: CostOptions) -> None:
-    """Compare what extraction costs: the corpus once, or each question's passages.
+    """Compare the cost of extraction: the corpus once, or each question's passages.
 
     Tokens are measured where a model read passages in the run or into a
     triple cache, else estimated from the lengths of the texts.

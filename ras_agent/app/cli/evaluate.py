@@ -292,7 +292,7 @@ def _task(options: EvalOptions) -> Task:
 
 
 def _agent(options: EvalOptions) -> EvalAgent:
-    """Return the agent under evaluation: that of the settings, its retriever alone, or a baseline."""
+    """Return the agent under evaluation: that of the settings, only its retriever, or a baseline."""
     from ras_agent.eval.run.agent import EvalAgent, baseline_agent, search_agent
 
     name, settings = options.name or options.out.name, options.run_settings()
@@ -430,7 +430,7 @@ def _show(console: Console, summary: JSON, task: Task, out: Path) -> None:
 
 
 def _right_parts(right: JSON) -> list[str]:
-    """Return what a right answer took, in tokens and in money, where that is known."""
+    """Return the cost of a right answer in tokens, and in money if prices are known."""
     parts = []
     if right["tokens"] is not None:
         parts.append(f"{right['tokens']:,.0f} tokens a right answer")

@@ -74,7 +74,7 @@ class ExportOptions(Options):
 def export(options: ExportOptions) -> None:
     """Write a run's questions, passages, answers and scores as other libraries read them.
 
-    With --role, write what the model in a role was sent and replied, to
+    With --role, write the prompts and replies of the model in a role, to
     train one on it: each reply with question, hop, scores and the run that
     it is from. With --against, pairs for preference training.
     """
@@ -137,7 +137,7 @@ def _pairs(
     other: Exported,
     least: dict[str, float],
 ) -> Exported:
-    """Return the run with the pairs of both; those whose better answer is not wanted are left out."""
+    """Return the run with the pairs of both; pairs with an unwanted better answer are left out."""
     from ras_agent.eval.formats.calls import pair_calls
     from ras_agent.eval.run.manifest import apart_from_role
 

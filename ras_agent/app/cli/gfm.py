@@ -67,8 +67,8 @@ class ExamplesOptions(Options):
 def examples(options: ExamplesOptions) -> None:
     """Write a set to train the graph network on: a graph, and its questions.
 
-    Without questions it is for `kg train --completion` alone. Questions
-    whose passages the graph does not know are listed and make the exit
+    Without questions it is only for `kg train --completion`. Questions
+    with passages that the graph does not know are listed and make the exit
     code 3.
     """
     from ras_agent.eval.benchmarks import benchmark as find_benchmark

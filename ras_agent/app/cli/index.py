@@ -120,7 +120,7 @@ def index(options: IndexOptions) -> None:
     """Make an index of files and folders, or bring one up to date.
 
     Unchanged files are not read again: the same command resumes a run
-    that was interrupted. What cannot be read is skipped, listed, and makes
+    that was interrupted. Unreadable files are skipped and listed, and make
     the exit code 3.
     """
     from ras_agent.app.sample import sample_file

@@ -49,7 +49,7 @@ def judge(options: JudgeOptions) -> None:
 
     No summary and no report has these figures: they change with the judge.
     An abstention is wrong and is not asked about. The same command goes on
-    where it was stopped, since the judge's replies are kept beside the run.
+    where it was stopped, since the judge's replies are kept next to the run.
     Its calls are made as the settings say, and `roles.judge` in a file.
     """
     from ras_agent.eval.judge import judge_run, summary_of
@@ -79,7 +79,7 @@ def judge(options: JudgeOptions) -> None:
 
 
 def _calls(options: JudgeOptions) -> ChatSettings:
-    """Return how the judge is called: at temperature 0, with a cache beside the run, unless a flag says otherwise."""
+    """Return how the judge is called: at temperature 0, with a cache in the run's folder, unless a flag says otherwise."""
     from ras_agent.tools.chat.client import ChatSettings
 
     settings = options.settings.for_role("judge")

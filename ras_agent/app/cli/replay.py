@@ -41,9 +41,9 @@ def replay(options: ReplayOptions) -> None:
     """Ask an evaluation's questions again, from its own replies.
 
     Without --from-hop no model is asked: the same answers come again, or
-    the first request that has no reply is told. With --from-hop 2
+    the first request that has no reply is shown. With --from-hop 2
     --planner OTHER the first hop is replayed, and the other planner goes
-    on from there. What is not given is as the run had it.
+    on from there. All other options are those of the run.
     """
     from ras_agent.eval.report import load_runs
     from ras_agent.eval.report.changes import changes, changes_markdown

@@ -1,4 +1,4 @@
-"""`ras-agent report` and `diff`: evaluation runs as a page and tables, and what changed from one to another."""
+"""`ras-agent report` and `diff` show evaluation runs as a page and tables, and the changes from one to another."""
 
 from __future__ import annotations
 

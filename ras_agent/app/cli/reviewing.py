@@ -1,4 +1,4 @@
-"""`ras-agent ask --review`: a person decides at the terminal what a run that waits is to do."""
+"""`ras-agent ask --review` lets a person decide at the terminal how a waiting run goes on."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def _add(console: Console) -> list[JSON]:
 
 
 def _confirm(console: Console, text: str, *fact: str) -> None:
-    """Print what was done, with the three parts of the fact if it was done to one."""
+    """Print the decision, with the three parts of the fact if it concerns one."""
     line = Text(text, "dim")
     if fact:
         line.append(" ").append_text(fact_line(*fact))

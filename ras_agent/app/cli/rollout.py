@@ -1,4 +1,4 @@
-"""`ras-agent rollout`: one question asked with the model that a trainer trains, scored, and the reward told."""
+"""`ras-agent rollout` asks one question with the model in training, scores the answer, and reports the reward."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ class RolloutOptions(Options):
 def rollout(options: RolloutOptions) -> None:
     """Ask one question with the model that is trained as planner, and print its reward as JSON.
 
-    A trainer's gateway stands at the policy's address and records what is
+    A trainer's gateway stands at the policy's address and records all that is
     sent and said; the key that it wants is read from AGL_KEY, or from
     VLLM_API_KEY where --policy names the address. OPENAI_API_KEY goes to
-    OPENAI_BASE_URL alone. Extractor and answerer never are the policy: they
+    OPENAI_BASE_URL only. Extractor and answerer never are the policy: they
     are --extractor, --answerer or --llm, else offline. No reply is cached.
     """
     import asyncio
@@ -142,7 +142,9 @@ def rollout(options: RolloutOptions) -> None:
         result = await aroll_out(
             agent, question, rewards, own_answer=options.own_answer
         )
-        if options.event_url:  # before it is printed, so that what is printed was told
+        if (
+            options.event_url
+        ):  # before it is printed, so that every printed reward was reported
             await apost_reward(
                 options.event_url, environment.get("AGL_KEY", ""), result
             )

@@ -35,7 +35,7 @@ class McpOptions(Options):
 def serve(options: ServeOptions) -> None:
     """Answer questions over HTTP: a page, REST with live events, OpenAI's protocol.
 
-    It listens on this machine alone unless --host says otherwise. Ctrl-C
+    It listens only on this machine unless --host says otherwise. Ctrl-C
     lets the questions under way end, and a second one stops at once.
     """
     import asyncio
@@ -72,7 +72,7 @@ def mcp(options: McpOptions) -> None:
 
 
 def _models(settings: Settings) -> str:
-    """Return a line that says which model plays which role, or that none does."""
+    """Return a line that names the model of each role, or says that there is no model."""
     from ras_agent.graphs.resolve import role_specs
     from ras_agent.tools.roles import role_name
 

@@ -82,7 +82,7 @@ def structure(options: StructureOptions) -> None:
 
     `ask` and `eval` find them there, given the same --triple-cache and
     extractor. The same command resumes a run that was interrupted, and
-    reads again what failed; failures make the exit code 3, and so do
+    reads the failed passages again; failures make the exit code 3, and so do
     records of the corpus that cannot be read, which are left out. Facts
     that their passage does not hold are left out, too, and reported.
     """

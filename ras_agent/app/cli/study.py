@@ -1,4 +1,4 @@
-"""`ras-agent study`: a set of evaluation runs that shows what a role, a part or a setting contributes."""
+"""`ras-agent study` makes a set of evaluation runs that shows the contribution of a role, a part or a setting."""
 
 from __future__ import annotations
 
@@ -339,7 +339,7 @@ STUDIES = {
 }
 
 
-# ---- what all studies do
+# ---- steps of all studies
 
 
 def _task(options: RunOptions, benchmark: str, data: Path) -> Task:
@@ -358,7 +358,7 @@ def _task(options: RunOptions, benchmark: str, data: Path) -> Task:
 
 
 def _run_study(design: Design, options: RunOptions) -> None:
-    """Run what has no results yet, and print the tables. Raises Exit with code 3 if a question ended in an error."""
+    """Make the runs without results yet, and print the tables. Raises Exit with code 3 if a question ended in an error."""
     from ras_agent.eval.study import run_study
 
     console = screen(quiet=options.quiet, stderr=True)

@@ -188,7 +188,7 @@ class Hanging:
         self._write(label)
 
     def add(self, text: str) -> None:
-        """Print all words that are complete; the last one waits for what follows."""
+        """Print all words that are complete; the last one waits for the next piece."""
         pieces = _PIECE.findall(f"{self._unfinished}{text}")
         self._unfinished = pieces.pop() if pieces and _WORD.match(pieces[-1]) else ""
         for piece in pieces:

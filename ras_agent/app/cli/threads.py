@@ -54,7 +54,7 @@ class ExportOptions(Options):
 
 
 def export(options: ExportOptions) -> None:
-    """Write what persons said of answers on the server's page as questions with their right answers.
+    """Write people's verdicts on answers from the server's page as questions with their right answers.
 
     An answer that was called wrong counts with the one that was given in its
     place; without one it is left out. The file is one of `ras-agent eval jsonl`.

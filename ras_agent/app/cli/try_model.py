@@ -1,7 +1,7 @@
 """Trial of the models that the settings name: a plan, a passage and an answer, and the settings that fit them.
 
-Each role is asked once for something small, as it is set, then with what helps small models, until a reply can be read.
-No second try is made within a way of asking, so what is said of a way is true of its first reply.
+Each role is asked once for something small, as it is set, then with the aids for small models, until a reply can be read.
+No second try is made within a way of asking, so the verdict on a way is that on its first reply.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ WAYS = (
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a model's server says of it."""
+    """Description of a model by its server."""
 
     name: str = ""
     owner: str = ""
@@ -159,7 +159,7 @@ def _try(role: str, spec: str, options: RoleOptions, way: Way) -> Trial:
 
 
 def _ways(options: RoleOptions) -> list[Way]:
-    """Return the ways of asking that are more than what is set, which is the first."""
+    """Return the ways of asking: that of the settings, then those with more aids."""
     further = [
         way
         for way in WAYS
@@ -205,7 +205,7 @@ def _passage() -> Passage:
 
 
 def ask_server(spec: str) -> Server:
-    """Return what the server of a model says of it; nothing is known of one that does not speak OpenAI's protocol."""
+    """Return a server's description of its model; it is empty unless the server speaks OpenAI's protocol."""
     model: Any = as_chat(spec).model
     if not hasattr(model, "about"):
         return Server()
@@ -220,7 +220,7 @@ def ask_server(spec: str) -> Server:
 
 
 def _llama(server: Server, model: Any) -> Server:
-    """Return a server of llama.cpp with what only it says: its slots, and whether the template is the model's own."""
+    """Return a server of llama.cpp with details of its own: its slots, and whether the template is the model's."""
     base = model.base_url.rstrip("/").removesuffix("/v1")
     key = model.api_key.get_secret_value()
     try:
@@ -265,7 +265,7 @@ def _asked(url: str, key: str, body: Mapping[str, Any] | None = None) -> dict[st
 def advised(
     settings: Settings, trials: Sequence[Trial], servers: Mapping[str, Server]
 ) -> dict[str, str]:
-    """Return the settings that fit what was tried, each as it is written in ras-agent.toml.
+    """Return the settings that fit the trials, each as it is written in ras-agent.toml.
 
     servers: by the model's spec. A role whose replies cannot be read goes to the offline mode.
     """

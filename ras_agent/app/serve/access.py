@@ -50,7 +50,7 @@ _DRAIN_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Sender of a request. name: tells callers apart; empty where nobody needs a token. filter: what he may see."""
+    """Sender of a request. name: tells callers apart; empty if nobody needs a token. filter: selects the visible passages."""
 
     name: str = ""
     filter: JSON | None = None
@@ -130,7 +130,7 @@ def access_of(tokens: Mapping[str, Any], where: str) -> Access:
                 f"got {bound!r:.80}"
             )
         Filter.of(bound)
-        # what the token began while it was bound otherwise is out of its reach
+        # runs that the token began under another filter are out of its reach
         name = hashlib.sha256(
             digest + json.dumps(bound, sort_keys=True).encode()
         ).hexdigest()
@@ -217,8 +217,8 @@ class Guard:
             await self._app(scope, _limit_body(receive, most), noting)
         except asyncio.CancelledError:
             if self._access is None:
-                raise  # an application around this one cancels what is its own
-            if not has_begun:  # its time to end is over; uvicorn closes what has begun, and would log a traceback
+                raise  # an application around this one cancels its own work
+            if not has_begun:  # its time to end is over; uvicorn closes a begun reply, and would log a traceback
                 await response_of(
                     ApiError(503, "the server is ending: ask again soon", "ending")
                 )(scope, receive, send)
@@ -233,7 +233,7 @@ class Guard:
         return MOST_TOOL_BYTES if path == TOOLS else MOST_BYTES
 
     def _caller(self, access: Access, scope: Scope, path: str) -> Caller | None:
-        """Return who asks, None for a stranger on an open path. Raises ApiError for who is not let in.
+        """Return who asks, None for a stranger on an open path. Raises ApiError if the caller is not let in.
 
         Where no token is needed, a page from elsewhere could ask through its user's browser. It names its own origin
         or, where its name was made to lead to this machine, its own host.
@@ -276,7 +276,7 @@ class Guard:
 
 
 async def _drain(receive: Receive) -> None:
-    """Read what a client still sends, for a while: a client that is cut off in the middle does not see the reason."""
+    """Read the rest of a client's request, for a while: a client that is cut off in the middle does not see the reason."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):
             while (await receive()).get("more_body"):
@@ -289,7 +289,7 @@ def _limit_body(receive: Receive, most: int) -> Receive:
 
     async def bounded() -> Message:
         nonlocal received, complete
-        if complete:  # what comes now is that the client leaves
+        if complete:  # the next message is that the client leaves
             return await receive()
         try:
             async with asyncio.timeout(until - monotonic()):

@@ -131,14 +131,14 @@ async def health(service: Served) -> wire.Health:
 
 @router.get("/ready", tags=["Server"])
 async def ready(service: Served) -> JSONResponse:
-    """Say of each part whether it answers: status 200 if all do, else 503. A search is no model's: none is asked."""
+    """Say of each part whether it answers: status 200 if all do, else 503. A search needs no model, so no model is asked."""
     parts = await service.parts()
     return JSONResponse({"parts": parts}, 200 if set(parts.values()) == {"ok"} else 503)
 
 
 @router.get("/api/about", tags=["Server"])
 async def about(service: Served, caller: Asking) -> wire.About:
-    """Say what is asked here: the collection, the models, and questions that it answers."""
+    """Describe the collection, the models, and questions that the collection answers."""
     return await service.reading.run(service.about, caller)
 
 
@@ -199,7 +199,7 @@ async def threads(service: Served, caller: Asking, limit: Listed = 1000) -> Resp
 async def note(
     thread: wire.Thread, body: wire.ThreadNote, service: Served, caller: Asking
 ) -> Response:
-    """Name a thread, or say whether its last answer is right; `ras-agent threads export` writes what was said."""
+    """Name a thread, or say whether its last answer is right; `ras-agent threads export` writes these verdicts."""
     return json_response(await service.note(thread, body, caller))
 
 
@@ -292,7 +292,7 @@ async def correct(
 async def entities(
     service: Served, caller: Asking, prefix: Name = "", limit: Nodes = 20
 ) -> wire.Names:
-    """List entities of the stored knowledge graph whose name begins with `prefix`."""
+    """List entities of the stored knowledge graph by the beginning of their name, `prefix`."""
     names = await service.reading.run(
         lambda: names_beginning(service.graph(caller), prefix, limit)
     )
@@ -331,8 +331,8 @@ async def add_documents(
 ) -> wire.Uploaded:
     """Store files and index them; one with the name of an earlier upload replaces it, and keeps its metadata.
 
-    What is uploaded with a token that sees a part of the index gets the metadata of that part, and replaces only what
-    was uploaded with the same filter.
+    Files from a token that sees a part of the index get the metadata of that part, and replace only files that
+    were uploaded with the same filter.
     """
     return await service.documents.add(files, _json("metadata", metadata), caller)
 
@@ -379,7 +379,7 @@ async def page_file(name: str) -> Response:
 
 @router.post("/api/picture", include_in_schema=False)
 async def picture(run: dict[str, Any], service: Served) -> Response:
-    """Return what the page draws of a run's outputs: boxes, links, and the chain of the answer. Raises TraceError."""
+    """Return the drawing of a run's outputs: boxes, links, and the chain of the answer. Raises TraceError."""
     return json_response(await service.drawing.run(_picture, run))
 
 

@@ -1,6 +1,6 @@
 """Reads the bodies of requests: large ones are parsed in a thread, so that nobody else's request waits for it.
 
-What the parser of JSON does in one go, Python does not interrupt for other threads: what costs it most, lists, objects
+Python does not interrupt the parser of JSON for other threads: its most expensive values, lists, objects
 and members, is bounded before it begins.
 """
 
@@ -30,7 +30,7 @@ _PIECE = 64 * 1024
 
 
 class ApartRoute(APIRoute):
-    """Route whose requests are parsed apart from the loop where they are large."""
+    """Route that parses large requests apart from the loop."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the usual handler, which reads an `ApartRequest`."""
@@ -43,10 +43,10 @@ class ApartRoute(APIRoute):
 
 
 class ApartRequest(Request):
-    """Request whose body a thread parses where it is large."""
+    """Request that has a large body parsed by a thread."""
 
     async def json(self) -> Any:
-        """Return the body as JSON. Raises ApiError for one of too many values, and ValueError for what is no JSON."""
+        """Return the body as JSON. Raises ApiError for one of too many values, and ValueError for invalid JSON."""
         body = await self.body()
         values = sum(map(body.count, _BEGINNINGS))
         if values > MOST_VALUES:
@@ -60,7 +60,7 @@ class ApartRequest(Request):
     async def form(self, **limits: Any) -> FormData:  # type: ignore[override]
         """Return the body as a form. It is received first, then parsed: a caller's forms one at a time."""
         with SpooledTemporaryFile(_IN_MEMORY) as file:
-            # it writes in a thread what goes to the disk
+            # it writes to the disk in a thread
             received = UploadFile(cast(Any, file))
             async for piece in self.stream():
                 await received.write(piece)

@@ -1,6 +1,6 @@
 """OpenAI's protocol: the agent as a chat model, for programs and chat pages that speak it.
 
-A conversation is answered by one run of the agent. Temperature and the like tune no run and are passed over; what would
+A conversation is answered by one run of the agent. Temperature and the like tune no run and are ignored; options that would
 change the form of the answer is honoured or refused. A run that could make no answer is an error, never an answer.
 """
 
@@ -189,10 +189,10 @@ class _Completion:
                 yield chunk
 
     def end(self, outputs: JSON) -> list[bytes]:
-        """Return the chunks of what was not streamed of an answer, and of its end.
+        """Return the chunks of the part of an answer that was not streamed, and of its end.
 
-        The text is the whole answer, as a paragraph of its own, if that begins otherwise than what was sent: a model
-        may break off and another answer, and what was sent cannot be taken back.
+        The text is the whole answer, as a paragraph of its own, if it begins otherwise than the sent part: a model
+        may break off and another answer, and sent text cannot be taken back.
         """
         text, finish = self._text(outputs)
         rest = text[len(self._sent) :] if text.startswith(self._sent) else f"\n\n{text}"
@@ -242,7 +242,7 @@ class _Completion:
         return sse({**self._about, "choices": [choice], **usage})
 
     def _marks(self, outputs: JSON) -> JSON:
-        """Return what a message has besides its text: its citations, and whether it is an answer that rests on them."""
+        """Return the parts of a message besides its text: its citations, and whether it is an answer that rests on them."""
         citations = web_citations(outputs, self._base_url)
         annotations = [
             {"type": "url_citation", "url_citation": citation} for citation in citations
@@ -251,7 +251,7 @@ class _Completion:
 
 
 def marks_of(outputs: JSON) -> JSON:
-    """Return whether an answer abstained, what it then suggests, and whether a source bears it."""
+    """Return whether an answer abstained, its suggestion, and whether a source bears it."""
     marks: JSON = {}
     for name in ("abstained", "suggestion", "grounded"):
         if name in outputs:
@@ -283,7 +283,7 @@ def web_citations(outputs: JSON, base_url: str) -> list[JSON]:
 
 
 def _thought(event: Event) -> str:
-    """Return what an event tells of the search, as a paragraph; "" for nothing."""
+    """Return an event's news of the search as a paragraph; "" for other events."""
     match event:
         case Rewritten(standalone=question):
             line = f"Understood as: {question}"

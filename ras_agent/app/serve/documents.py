@@ -1,6 +1,6 @@
 """The documents of a server's index: uploaded, indexed, removed.
 
-An upload is one transaction of the index's database: the bytes of its files, and what was made of them. A server that
+An upload is one transaction of the index's database: the bytes of its files, and the passages made of them. A server that
 is killed leaves all of it or nothing.
 """
 
@@ -56,7 +56,7 @@ class Documents:
             },
         }
         self._turns: dict[str, asyncio.Lock] = {}  # as many as there are tokens
-        # a place for each token: one whose documents take long keeps no other waiting
+        # a place for each token: one with slow documents keeps no other waiting
         self._converting = defaultdict[str, Threads](
             lambda: Threads(1, _CHANGE_SECONDS)
         )
@@ -68,10 +68,10 @@ class Documents:
     async def add(
         self, files: Sequence[UploadFile], metadata: JSON | None, caller: Caller
     ) -> Uploaded:
-        """Store files, and index them with metadata. Raises ApiError for what cannot be; then nothing has changed.
+        """Store files, and index them with metadata. Raises ApiError if that is impossible; then nothing has changed.
 
-        They get the fields that the caller's filter asks for, and those of `metadata`. What a caller uploads who sees a
-        part of the index replaces only what was uploaded with the same filter. Where anything fails, the index is as it
+        They get the fields that the caller's filter asks for, and those of `metadata`. Uploads of a caller who sees a
+        part of the index replace only uploads with the same filter. Where anything fails, the index is as it
         was.
         """
         own = upload_part(caller.filter)
@@ -102,7 +102,7 @@ class Documents:
     async def remove(self, name: str, caller: Caller) -> Removed:
         """Remove a document, or all of an uploaded file, from the index.
 
-        A caller who sees a part of the index removes what was uploaded with the same filter. Raises ApiError.
+        A caller who sees a part of the index removes uploads with the same filter. Raises ApiError.
         """
         removed = await self._changing.run(
             self._remove, name, upload_part(caller.filter)
@@ -110,7 +110,7 @@ class Documents:
         return Removed(documents_removed=removed)
 
     async def correct(self, body: GraphCorrection, caller: Caller) -> None:
-        """Correct a fact of the knowledge graph, or remove it. Raises ApiError, EditError and what an edit raises."""
+        """Correct a fact of the knowledge graph, or remove it. Raises ApiError, EditError and the errors of an edit."""
         if not caller.sees_all:
             raise ApiError(
                 403,
@@ -124,7 +124,7 @@ class Documents:
         await self._changing.run(lambda: edit(self._place(), body.fact))
 
     async def file(self, name: str, caller: Caller) -> bytes:
-        """Return an uploaded file as it was sent. A caller has those that it may remove. Raises ApiError for none."""
+        """Return an uploaded file as it was sent. A caller has those that it may remove. Raises ApiError."""
         own = upload_part(caller.filter)
         data = await self._reading.run(self._index.uploaded, name_in_part(name, own))
         if data is None:
@@ -144,7 +144,7 @@ class Documents:
                 "the sample cannot be changed: serve an index of your own, --index PATH",
                 "no_index",
             )
-        self._index.refresh()  # an index that was moved is not begun anew
+        self._index.refresh()  # an index that was moved is not created again
         return self._settings.index
 
     def _add(
@@ -167,7 +167,7 @@ class Documents:
                 data=file.data,
                 converted=file.converted,
             )
-            # tried before anything is written: a file of which nothing can be read replaces none
+            # tried before anything is written: an unreadable file replaces no other
             trial = dry_run([source], place, metadata=given, **self._how)
             if trial.documents_written or trial.documents_unchanged:
                 readable.append(source)
@@ -246,7 +246,7 @@ def safe_name(given: str) -> str:
     """Return the name of an uploaded file as it is stored. Raises ApiError for one that is no plain name of a file.
 
     A path, a hidden file, a name with control characters and a kind of file that cannot be read are refused, not
-    mended: what is stored has the name that the caller gave.
+    mended: the stored file has the name that the caller gave.
     """
     name = unicodedata.normalize("NFC", given)
     if (

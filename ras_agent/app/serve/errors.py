@@ -21,7 +21,7 @@ from ras_agent.trace import json_document
 _log = logging.getLogger(__name__)
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _PATH = re.compile(r"(?<![\w:/.~-])/(?:[^\s/:'\"`,;]+/)*([^\s/:'\"`,;]+)")
-# what a caller has given wrongly; other errors of ours name what is the server's
+# errors of a caller; our other errors are the server's
 _CALLERS = (
     errors.EditError,
     errors.FilterError,
@@ -72,7 +72,7 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
             "the index cannot be reached at the moment: try again soon",
             "index_unavailable",
         )
-    if errors.is_drivers(error):  # of a checkpointer's, whose errors are its own
+    if errors.is_drivers(error):  # of a checkpointer, which has its own errors
         said = f"{type(error).__name__}: {errors.message_of(error)}"
         _log.error("threads were not reached: %s", without_secrets(said))
         return _reply(
@@ -125,7 +125,7 @@ def without_server(text: str) -> str:
 
 
 def response_of(error: Exception, document: JSON | None = None) -> Response:
-    """Return the response that reports an error. document: what is known besides, of a run for example."""
+    """Return the response that reports an error. document: further details, of a run for example."""
     status, body = refusal(error)
     data = {**body.model_dump(), **(document or {})}
     return Response(

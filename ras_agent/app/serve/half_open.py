@@ -1,4 +1,4 @@
-"""Connections to clients that end their sending early, or send what is no request.
+"""Handles connections to clients that end their sending early, or send no valid request.
 
 A client that has ended its sending may have left, or read on.
 """
@@ -60,7 +60,7 @@ def _check_length(request: h11.Request) -> None:
 class HalfOpen(H11Protocol):
     """Protocol of HTTP/1.1 in which a client that ends its sending after its request gets its answer.
 
-    The system says the same of one that has left, but refuses in its name what is sent to it. So signs of life are sent
+    The system says the same of one that has left, but refuses in its name all that is sent to it. So signs of life are sent
     that every reader passes over: an interim response, or a comment between events.
     """
 

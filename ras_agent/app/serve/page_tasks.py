@@ -1,7 +1,7 @@
 """Tasks that chat pages give the model of a chat besides questions: a title, further questions, tags, a summary.
 
-A run over the index would answer none of them, and would cost as much as a question. Each is answered by rule, from the
-conversation: a title is what the user asked first. The patterns are those of Open WebUI, LibreChat, Chatbox, NextChat
+A run over the index would not answer them, and would cost as much as a question. Each is answered by rule, from the
+conversation: a title is the user's first question. The patterns are those of Open WebUI, LibreChat, Chatbox, NextChat
 and LobeChat, and of prompts like theirs.
 """
 
@@ -19,7 +19,7 @@ from ras_agent.text.normal_form import encodable
 _LONGEST_TITLE = 50
 _LONGEST_SUMMARY = 1_000
 _FLAGS = re.IGNORECASE | re.DOTALL
-# the conversation inside a prompt, and what its turns begin with
+# the conversation inside a prompt, and the beginnings of its turns
 _INSIDE = re.compile(
     r"<(chat_history|conversation|transcript|messages|chat)>(?P<tagged>.*?)(?:</\1>|\Z)|```\w*\n(?P<fenced>.*?)```"
     r"|(?<=\bconversation:)\s*\n(?P<labelled>.*)\Z",
@@ -49,13 +49,13 @@ _ASKS_FOR = (
 # an instruction in the system's turn by which the whole reply is a title, and instructions for answers, which it is not
 _TITLES_ONLY = rf"{_ASKS_FOR}[^.!?\n]{{0,120}}\b(?:title|heading|name for)\b"
 _FOR_ANSWERS = r"\b(?:each|every|all|your|the|short|brief|concise) (?:answer|repl(?:y|ie)|response)s?\b|\bsources\b"
-# prompts bound what they want; a question about titles does not
+# prompts bound the length they want; a question about titles does not
 _BOUNDED = r"\b(?:words?|characters?|concise|short|brief|quotes|quotation|punctuation|only|emojis?|json)\b"
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Task of a chat page: how its prompt is known, and what answers it."""
+    """Task of a chat page: how its prompt is known, and the function that answers it."""
 
     key: str
     wants: str
@@ -152,7 +152,7 @@ def _is_about_the_chat(outside: str) -> bool:
 
 
 def _task_in(outside: str) -> _Task | None:
-    """Return the task whose key the prompt's output names, else the first whose words it has."""
+    """Return the task that the prompt's output names by its key, else the first that it has the words of."""
     output = outside.partition("### Output")[2]
     named = [task for task in TASKS if f'"{task.key}"' in output]
     if named or output:
@@ -163,7 +163,7 @@ def _task_in(outside: str) -> _Task | None:
 
 
 def _first_question(messages: Sequence[Message], prompt: str) -> str:
-    """Return what the user asked first: in the turns before, else in the conversation that the prompt shows.
+    """Return the user's first question: in the turns before, else in the conversation that the prompt shows.
 
     "" where there is no conversation.
     """

@@ -130,7 +130,7 @@ async def responses(body: ResponsesRequest, request: Request) -> Response:
 
 
 def _thread_of(response_id: str) -> str:
-    """Return the thread of a response. Raises ApiError for an id that is none of ours."""
+    """Return the thread of a response. Raises ApiError for an unknown id."""
     thread, _, turn = response_id.removeprefix(_ID).rpartition("_")
     if not (response_id.startswith(_ID) and thread and turn):
         raise ApiError(

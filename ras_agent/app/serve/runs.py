@@ -29,20 +29,20 @@ from ras_agent.trace import json_document
 STILL_HERE = b": still here\n\n"
 """What is sent after so many seconds without an event: proxies close silent connections."""
 _SILENCE = 15.0
-# what a run's checkpoints may take, all of them
+# the limit of a run's checkpoints together
 _TO_STORE = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """End of a run. review: the value of the interrupt that waits for a decision, None if none does."""
+    """End of a run. review: the value of the interrupt that waits for a decision, None without one."""
 
     outputs: JSON
     review: JSON | None = None
 
     @property
     def problem(self) -> ApiError | None:
-        """Return why no answer could be made, which a caller must not take for one; None for an answer."""
+        """Return why no answer could be made, if so, which a caller must not take for an answer."""
         failed = self.outputs.get("failed")
         if not failed:
             return None
@@ -68,7 +68,7 @@ class Ended:
 class Run:
     """Run of an agent in a task of its own, which goes on at its own pace however slowly its events are read.
 
-    `cancel` ends it with the model call under way; what the thread's checkpoints hold then is where it is resumed.
+    `cancel` ends it with the model call under way; it is resumed from the thread's last checkpoint.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Run:
     ) -> None:
         """Start the run of a caller.
 
-        turn: what it waits for. ended: is called at its end. check: raises if no index is there.
+        turn: awaited before it starts. ended: is called at its end. check: raises if no index is there.
         """
         self.caller = caller
         self._news: asyncio.Queue[Event | None] = asyncio.Queue()  # None after the last
@@ -102,14 +102,14 @@ class Run:
         self._task.cancel()
 
     def end_with_server(self) -> None:
-        """Cancel the run, and have who waits for it told that the server ends."""
+        """Cancel the run, and tell its callers that the server ends."""
         self._why_cancelled = ApiError(
             503, "the server is ending: ask again soon", "ending"
         )
         self.cancel()
 
     async def events(self) -> AsyncIterator[Event | None]:
-        """Yield the events of the run, and None where none came for a while."""
+        """Yield the events of the run, and None after a while without one."""
         while True:
             try:
                 async with asyncio.timeout(_SILENCE):
@@ -122,7 +122,7 @@ class Run:
                 yield event
 
     async def end(self) -> Ended:
-        """Wait for the end. Raises what the run raised, and ApiError for one that was cancelled."""
+        """Wait for the end. Raises the run's error, and ApiError for one that was cancelled."""
         await asyncio.wait({self._task})
         if self._task.cancelled():
             raise self._why_cancelled
@@ -133,12 +133,12 @@ class Run:
     ) -> Ended:
         state: JSON = {}
         review: JSON | None = None
-        # each step is stored before the next begins: what cannot be stored ends the run at once
+        # each step is stored before the next begins: a step that cannot be stored ends the run at once
         how: dict[str, Any] = {"durability": "sync"} if agent.checkpointer else {}
         stream: Any = agent.astream(
             inputs, config, context=limits, stream_mode=["custom", "values"], **how
         )
-        # the agent's own limit does not bound what stores its state
+        # the agent's own limit does not bound the store of its state
         async with (
             self._turn,
             asyncio.timeout(limits.max_seconds and limits.max_seconds + _TO_STORE),
@@ -192,8 +192,8 @@ def _turn(message: BaseMessage) -> JSON:
 class RunStream(StreamingResponse):
     """Response that sends its headers at once and the text of a run's events as they happen.
 
-    So clients and proxies know at once that the request was taken. What is refused is refused before there is a run;
-    what fails in the run is told in its stream.
+    So clients and proxies know at once that the request was taken. Refusals come before there is a run;
+    failures of the run are reported in its stream.
     """
 
     media_type = "text/event-stream"
@@ -206,7 +206,7 @@ class RunStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope.setdefault("state", {})[STREAMS] = True
-        # Starlette may notice at the next piece alone
+        # Starlette may only notice at the next piece
         async with ending_with_client(self._run, receive):
             await self.stream_response(send)
 
@@ -214,7 +214,7 @@ class RunStream(StreamingResponse):
 async def as_events(run: Run, thread: str) -> AsyncIterator[bytes]:
     """Yield a run's events as server-sent events.
 
-    The last is `done` with the outputs, `review` with what waits for a decision, or `error`, which has the outputs too
+    The last is `done` with the outputs, `review` with the pending decision, or `error`, which has the outputs too
     where the run has ended without an answer.
     """
     async for event in run.events():
@@ -242,7 +242,7 @@ def sse(data: JSON, name: str = "") -> bytes:
 
 
 async def ended_or_left(run: Run, receive: Receive) -> Ended:
-    """Wait for the end of a run, which is cancelled if the client leaves first. Raises what `Run.end` raises."""
+    """Wait for the end of a run, which is cancelled if the client leaves first. Raises as `Run.end` does."""
     async with ending_with_client(run, receive):
         return await run.end()
 

@@ -24,7 +24,7 @@ from ras_agent.settings import Settings
 
 # seconds that runs under way have to end once the server was asked to, and after which the process ends whatever hangs
 _GRACE, _END = 6, 8
-# of them, the last: who waits for a run is told then that it has ended with the server
+# of them, the last: callers that wait for a run then hear that it has ended with the server
 _TO_TELL = 1
 # seconds in which a client has to take the next piece of an answer
 SEND_SECONDS = 60
@@ -35,12 +35,12 @@ _CONNECTIONS = 512
 async def run_server(
     settings: Settings, *, sample: bool, announce: Callable[[str], None]
 ) -> None:
-    """Serve until a signal ends it. Raises RasError children for what cannot be set up."""
+    """Serve until a signal ends it. Raises RasError children if it cannot be set up."""
     access = read_access(settings.host, settings.tokens, os.environ)
     with listening(settings.host, settings.port) as listener:
         LOGGER.propagate = False  # some package, as MCP's, sets up the root's handlers at its first warning
         if settings.log is None:
-            # what fails is seen, whether or not there is a log
+            # failures are seen, whether or not there is a log
             log_to("-", level=logging.WARNING)
         async with open_service(settings, sample=sample) as service:
             config = uvicorn.Config(
@@ -55,7 +55,7 @@ async def run_server(
             # uvicorn raises the signal that ended it once more: here the process ends in its own order
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda *_: None)
-            # what the program consists of stays: a search for garbage would look through it each time, for a tenth of
+            # the program's own objects stay: a search for garbage would look through it each time, for a tenth of
             # a second in which nobody is answered (lab/speed.md)
             gc.collect()
             gc.freeze()
@@ -65,14 +65,14 @@ async def run_server(
 
 
 class _Server(uvicorn.Server):
-    """Server whose process ends soon after a signal: what hangs in a thread, or at a database, is not waited for."""
+    """Server that ends its process soon after a signal, without waiting for hung threads and databases."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End what runs, and tell those who wait for it, before their connections are cut."""
+        """End all runs, and tell their callers before the connections are cut."""
         loop = asyncio.get_running_loop()
         telling = loop.call_later(_GRACE - _TO_TELL, self._service.end_runs)
         try:
@@ -81,7 +81,7 @@ class _Server(uvicorn.Server):
             telling.cancel()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # it needs no interpreter, and says what hung
+        # it needs no interpreter, and names the hung call
         faulthandler.dump_traceback_later(_END, exit=True)
         super().handle_exit(sig, frame)
 
@@ -97,7 +97,7 @@ def listening(host: str, port: int) -> socket.socket:
             "one) or --host"
         ) from error
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        # a client that stopped reading keeps what it was sent in the kernel, and its connection, for ever otherwise
+        # a client that stopped reading keeps sent bytes in the kernel, and its connection, for ever otherwise
         listener.setsockopt(
             socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SEND_SECONDS * 1000
         )

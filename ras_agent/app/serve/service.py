@@ -55,15 +55,15 @@ from ras_agent.tools.kg.neighbourhood import (
 )
 from ras_agent.tools.retrieve.search import Search
 
-# what one question may take where the settings say nothing: a server must not work for nobody for ever
+# limits of one question if the settings name no others: a server must not work for nobody for ever
 _MAX_SECONDS = 300.0
-# what one search, one reading of the index, and one question of `/ready` may take
+# seconds of one search, one reading of the index, and one question of `/ready`
 _SEARCH_SECONDS, _READ_SECONDS, _READY_SECONDS = 30.0, 60.0, 2.0
-# what the form of an upload may take to be parsed, after those of the same caller that came before
+# seconds in which the form of an upload is parsed, after those of the same caller that came before
 _FORM_SECONDS = 600.0
 # how many queries of one batch are searched for at a time, and the seconds of all of them
 _BATCH_AT_ONCE, _BATCH_SECONDS = 4, 60.0
-# what a checkpoint may take
+# seconds of a checkpoint
 _STORED_SECONDS = 10.0
 # how many threads are kept in memory; one that was not used for longest is forgotten first
 _REMEMBERED = 1000
@@ -71,7 +71,7 @@ _REMEMBERED = 1000
 _GRAPHS = 8
 # how many names are shown in place of one that the graph does not have
 _NAMES = 5
-# whose turns of a conversation are read, and as whose
+# roles of a conversation that are read, and the speakers they stand for
 _SPEAKERS = {
     "user": "user",
     "assistant": "assistant",
@@ -110,7 +110,7 @@ class Service:
         )
         self._parts, self._checkpointer = parts, checkpointer
         self._prober = prober(checkpointer)
-        # what persons say of threads is kept as threads are
+        # verdicts on threads are kept as threads are
         self._notes: BaseStore = parts.store or InMemoryStore()
         # an agent for each choice of places where a person decides
         self._agent = lru_cache(None)(
@@ -134,7 +134,7 @@ class Service:
         return len(self._running)
 
     def end_runs(self) -> None:
-        """End the runs under way, since the server ends; who waits for one is told so."""
+        """End the runs under way, since the server ends; callers that wait for one are told so."""
         for run in self._running.values():
             run.end_with_server()
 
@@ -162,7 +162,7 @@ class Service:
     async def resume(
         self, thread: str, request: wire.ResumeRequest, caller: Caller
     ) -> Run:
-        """Resume a thread's run. Raises ApiError for a thread whose run has ended."""
+        """Resume a thread's run. Raises ApiError if the thread's run has ended."""
         self._check_free(thread, caller)
         review, state = await self._state(thread, caller)
         if not state.tasks:  # not `next`, which a node leaves empty that ended before its checkpoint was written
@@ -289,12 +289,12 @@ class Service:
         return dict(zip(asked, states, strict=True))
 
     def view(self, caller: Caller) -> PassageIndex:
-        """Return what the caller may see of the index, as of the last commit."""
+        """Return the part of the index that the caller may see, as of the last commit."""
         self.index.refresh()
         return self.index.within([self.settings.filter, caller.filter])
 
     def about(self, caller: Caller) -> wire.About:
-        """Return what a page says of the server before a question is asked."""
+        """Return the description of the server that a page shows before the first question."""
         view, place = self.view(caller), self.settings.index
         changes = bool(place and self.settings.max_upload_mb)
         roles = self._parts.role_names.items()
@@ -329,7 +329,7 @@ class Service:
         return KGIndex.exists(self.index)
 
     def graph(self, caller: Caller) -> KGIndex:
-        """Return what the caller may see of the stored knowledge graph. Raises ApiError where there is none."""
+        """Return the part of the stored knowledge graph that the caller may see. Raises ApiError where there is none."""
         if not self.has_graph:
             raise ApiError(
                 404,
@@ -447,7 +447,7 @@ class Service:
             raise ApiError(409, wrong, "thread_busy")
 
     def _remember(self, key: str) -> None:
-        """Note that a thread is used. Where memory alone holds threads, those used longest ago are dropped."""
+        """Note that a thread is used. If threads are only in memory, those used longest ago are dropped."""
         if self.settings.checkpoint != "memory":
             return
         self._remembered[key] = None
@@ -482,7 +482,7 @@ def conversation(messages: list[wire.Message] | None) -> list[BaseMessage]:
 
 
 def _inputs(request: wire.AskRequest, caller: Caller) -> JSON:
-    """Return the agent's input for a request. Raises ApiError, ValueError or FilterError for what cannot be asked."""
+    """Return the agent's input for a request. Raises ApiError, ValueError or FilterError for an impossible request."""
     turns: list[BaseMessage]
     turns = (
         [HumanMessage(request.question)]
@@ -517,7 +517,7 @@ def _lower(limits: Limits, lower: wire.RequestLimits | None) -> Limits:
 async def open_service(
     settings: Settings, *, sample: bool = False
 ) -> AsyncIterator[Service]:
-    """Open what the settings name, and close it at the end of the block. Raises RasError children."""
+    """Open the parts that the settings name, and close them at the end of the block. Raises RasError children."""
     if sample or settings.index is None:  # a retriever from elsewhere needs no index
         settings = settings.model_copy(update={"index": None})
         index = PassageIndex.in_memory(sample_passages() if sample else ())

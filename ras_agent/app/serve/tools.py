@@ -1,7 +1,7 @@
 """The agent as tools of the Model Context Protocol: ask, retrieve, get_graph.
 
 `ras-agent mcp` offers them over standard input and output, `ras-agent serve` at the path /mcp over streamable HTTP.
-There the guard of all paths decides who may ask, and a caller's filter bounds what each tool shows.
+There the guard of all paths decides who may ask, and a caller's filter bounds the results of each tool.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Quoted(TypedDict):
 
 
 class Answered(TypedDict):
-    """An answer. abstained: whether the documents hold none that is sure. grounded: whether a source bears it.
+    """An answer. abstained: whether the documents hold no sure one. grounded: whether a source bears it.
 
     suggestion: of an answer that abstained, the one that the sources suggest without being sure; "" without one.
     """
@@ -208,7 +208,7 @@ def tools_over(service: Service) -> MCPServer:
             Field(ge=2, le=_MOST_ENTITIES, description="How many entities around it."),
         ] = 20,
     ) -> Around:
-        """Show what the documents' knowledge graph says around an entity."""
+        """Show the facts of the documents' knowledge graph around an entity."""
         with _refusing():
             around = await service.reading.run(
                 service.around, entity, entities, _caller(context)
@@ -230,8 +230,8 @@ def tools_over(service: Service) -> MCPServer:
 class OverHTTP:
     """Application that answers the requests of one path, by the protocol's streamable HTTP.
 
-    Each request has a manager of its own, since none has to know of another: one for all would have to be started with
-    the application, whose start an application that mounts it does not run.
+    Each request has a manager of its own, since they need not know each other: one for all would have to be started with
+    the application, and an application that mounts it does not run that start.
     """
 
     def __init__(self, server: MCPServer) -> None:

@@ -81,12 +81,12 @@ Only = Annotated[
 
 
 def _default_for_none(default: bool) -> BeforeValidator:
-    """Return what takes null for an option that was left out, as OpenAI's schema allows."""
+    """Return a validator that takes null for an option that was left out, as OpenAI's schema allows."""
     return BeforeValidator(lambda value: default if value is None else value)
 
 
 def _stops(value: Any) -> Any:
-    """Return the texts at which a reply ends; blank ones, which pages send for none, are left out."""
+    """Return the texts at which a reply ends; blank ones, which some pages send, are left out."""
     given = [value] if isinstance(value, str) else value or ()
     return tuple(stop for stop in given if stop)
 
@@ -176,7 +176,7 @@ Messages = Annotated[
 
 
 class RequestLimits(_Request):
-    """Limits of one run. Each can only lower what the server allows."""
+    """Limits of one run. Each can only lower the server's own."""
 
     max_hops: PositiveInt | None = None
     k: PositiveInt | None = None
@@ -212,7 +212,7 @@ class AskRequest(_Request):
 
 
 class ResumeRequest(_Request):
-    """Request to go on with a thread whose run waits for a decision, or was cancelled."""
+    """Request to go on with a thread that waits for a decision, or was cancelled."""
 
     decision: Any = Field(
         None, description="What a person decided; without it a cancelled run goes on."
@@ -234,8 +234,8 @@ class ResumeRequest(_Request):
 class SearchBatch(BaseModel):
     """Queries of a trainer, in the form of Search-R1's retrieval server; blank ones find nothing, long ones are cut.
 
-    topk: hits for each, 3 if null. return_scores: whether each hit is {"document": ..., "score": ...}, or the document
-        alone.
+    topk: hits for each, 3 if null. return_scores: whether each hit is {"document": ..., "score": ...}, or only the
+        document.
     """
 
     queries: list[str] = Field(max_length=4096, fail_fast=True)
@@ -255,7 +255,7 @@ class ThreadNote(_Request):
 
 
 class GraphCorrection(_Request):
-    """Correction of a fact of the stored knowledge graph: what is said instead, or nothing, to remove it."""
+    """Correction of a fact of the stored knowledge graph: the new wording, or nothing to remove it."""
 
     fact: GraphFact
     correction: GraphFact | None = None
@@ -285,7 +285,7 @@ class Health(BaseModel):
 
 
 class About(BaseModel):
-    """What a page says of the server before a question is asked.
+    """Description of the server that a page shows before the first question.
 
     collection: the index's name. models: role by role; empty in offline mode. graph: whether a knowledge graph is
     stored. changes: whether the caller may upload and remove documents. corrects: whether he may correct the graph.

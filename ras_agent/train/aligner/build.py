@@ -8,7 +8,7 @@ PathQuestion: the graph is the `max_ent` entities of highest PageRank around the
 gold path in words; parts are those of `pathquestion.part_of`. Sets of questions over text (ras_agent.train.data): the
 graph has the facts of the gold passages and of the `k` that BM25 finds for the question; the reasoning is the gold
 passages' sentences that name the answer or each other; a fifth of the questions is the part "dev", the others "train".
-Sets whose questions bring graphs (ras_agent.train.graphqa): the graph is what the paper's prizes take of it, the
+Sets of questions with graphs (ras_agent.train.graphqa): the graph is the part that the paper's prizes take of it, the
 reasoning a shortest path to each answer, or else the facts that name one, or all of them.
 With --model a chat model writes the reasoning, from question, answer and facts, as the paper has it; replies are stored
 in --cache, so that a stopped command goes on.

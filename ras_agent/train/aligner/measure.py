@@ -21,7 +21,7 @@ Scores = Sequence[npt.NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Means over questions of what pruning keeps.
+    """Means over questions of the share that pruning keeps.
 
     answers: the share of answers that are an end of a kept fact. facts: the number of kept facts. share: of all facts.
     """
@@ -37,7 +37,7 @@ def kept_by_seeds(
     scores: Scores,
     n: int,
 ) -> Kept:
-    """Measure what is kept of graphs that are pruned to the `n` nodes of highest score and their neighbours."""
+    """Measure the share that is kept of graphs that are pruned to the `n` nodes of highest score and their neighbours."""
     from ras_agent.tools.graph_tokens.aligner import fact_places
 
     fact_numbers = []
@@ -51,7 +51,7 @@ def measure_kept(
     samples: Sequence[AlignerSample],
     fact_numbers: Sequence[Sequence[int] | npt.NDArray[Any]],
 ) -> Kept:
-    """Measure what is kept of graphs that are pruned to some facts. fact_numbers: the facts' places in each graph."""
+    """Measure the share that is kept of graphs pruned to some facts. fact_numbers: the facts' places in each graph."""
     if not samples:
         return Kept(0.0, 0.0, 0.0)
     rows = []

@@ -1,6 +1,6 @@
 """Reasoning that links a question to its answer: a gold path in words, supporting sentences, or a chat model's summary.
 
-All of it knows the answer, so it is for training alone.
+All of it knows the answer, so it is only for training.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ PARTS: tuple[Part, ...] = ("train", "dev", "test")
 
 @dataclass(frozen=True, slots=True)
 class AlignerSample:
-    """Question with its graph, its answers and the reasoning, which is written from the answers: for training alone."""
+    """Question with its graph, its answers and the reasoning, which is written from the answers, only for training."""
 
     id: str
     part: Part
@@ -36,7 +36,7 @@ def write_samples(path: Path, samples: Iterable[AlignerSample]) -> None:
 
 
 def read_samples(path: Path) -> list[AlignerSample]:
-    """Read samples. Raises IngestError with the line of a record that is none."""
+    """Read samples. Raises IngestError with the line of an invalid record."""
     return list(_samples(path))
 
 

@@ -276,7 +276,7 @@ def validation(
 
 
 def of_part(samples: Sequence[AlignerSample], part: str) -> list[AlignerSample]:
-    """Return the samples of a part whose graphs have facts."""
+    """Return the samples of a part that have facts in their graphs."""
     return [sample for sample in samples if sample.part == part and sample.facts]
 
 

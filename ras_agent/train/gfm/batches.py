@@ -109,7 +109,7 @@ def completion_example(
 ) -> GFMExample:
     """Draw facts to complete: the relation is the question, one end the start, the other the target.
 
-    The loss reads the target and `negatives` other entities, none of which completes the same fact. The facts are taken
+    The loss reads the target and `negatives` other entities that do not complete the same fact. The facts are taken
     out of the graph, in both directions; other facts of the same two entities stay.
 
     Args:
@@ -320,7 +320,7 @@ def _part(gfm_set: GFMSet, documents: Ints | None) -> GraphPart:
 def _others(
     graph: GFMGraph, begin: int, relation: int, count: int, rng: np.random.Generator
 ) -> Ints:
-    """Draw `count` entities that no fact joins to `begin` by `relation`; if there is none, any entities."""
+    """Draw `count` entities that no fact joins to `begin` by `relation`; if every entity is joined, any entities."""
     messages = slice(graph.indptr[begin], graph.indptr[begin + 1])
     sources = graph.source[messages]
     true = np.unique(sources[graph.relation[messages] == relation])

@@ -1,4 +1,4 @@
-"""Parts that the trainings on drawn examples share: their options, the drawing, and what is written of them."""
+"""Shares options, drawing and reports between the trainings on drawn examples."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class DrawnConfig(FitConfig):
 
 
 class DrawnExamples(Generic[E]):
-    """Sequence of a training's examples. Example n is drawn when it is looked up, by a seed that depends on n alone."""
+    """Sequence of a training's examples. Example n is drawn when it is looked up, by a seed that depends only on n."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class DrawnExamples(Generic[E]):
         config: DrawnConfig,
         draw: Callable[[int, np.random.Generator], E],
     ) -> None:
-        """Take what draws the example of a batch, given its number: `accumulate` of them make one of `steps`."""
+        """Take the function that draws the example of a batch, given its number: `accumulate` of them make one of `steps`."""
         self._count = steps * config.accumulate
         self._config = config
         self._draw = draw

@@ -1,4 +1,4 @@
-"""Write a set that the GFM network is trained on: a knowledge graph, with questions and what supports them.
+"""Write a set that the GFM network is trained on: a knowledge graph, with questions and their supporting passages.
 
 `ras-agent kg examples` takes the graph of an index, whichever extractor and embedder made it, and a question file of
 any benchmark that names the support of its questions. A set is a folder as ras_agent.train.gfm.sets describes it.
@@ -47,10 +47,10 @@ def write_set_of(
 ) -> SetReport:
     """Write a set of the graph of `index` and of `questions`, with at most `pseudo` pseudo questions; None for all.
 
-    Without `questions`, and without pseudo questions, the set is a graph alone, whose facts are completed.
+    Without `questions`, and without pseudo questions, the set is only a graph, and its facts are completed.
 
-    What supports a question is named by the id or the title of passages or of documents; all pieces of a document that
-    was cut support it. Questions none of whose passages the graph knows are left out. Raises IndexMismatch for an index
+    The support of a question is named by the id or the title of passages or of documents; all pieces of a document that
+    was cut support it. Questions are left out if the graph knows no passage of theirs. Raises IndexMismatch for an index
     without a graph, or a graph without vectors, and IngestError where no question is left.
     """
     linked_graph = LinkedGraph.of(index)

@@ -1,4 +1,4 @@
-"""Sums of messages on the CPU, with their gradients: each message is added up as it is made, and none is stored.
+"""Sums messages on the CPU, with their gradients: each message is added up as it is made, and not stored.
 
 A sum of messages and its two gradients are sums of products, grouped by the target, the source or the relation of the
 messages. So each of the three is one pass over memory, in which a thread writes the rows of its own groups.
@@ -24,7 +24,7 @@ from ras_agent.tools.gfm.network import GraphTensors
 
 @dataclass(frozen=True, slots=True)
 class FusedGraph(GraphTensors):
-    """A graph on the CPU whose messages are summed by compiled loops. Needs numba, and states in float32."""
+    """A graph on the CPU that sums messages by compiled loops. Needs numba, and states in float32."""
 
     graph: GFMGraph
 

@@ -5,8 +5,8 @@
     torchrun --nproc-per-node 8 -m ras_agent.train.gfm.reasoner --sets SET1,SET2 --out RUN
 
 Every step takes questions of one set and the part of its graph around some documents: those that support the questions
-or that they start from, and others. The loss reads documents alone: 0.3 of eq. 11 of GFM-RAG, 0.7 of its eq. 12, and
-the mean squared error to what the encoder itself says of a document, its cosine with the question. RUN is then a folder
+or that they start from, and others. The loss reads only documents: 0.3 of eq. 11 of GFM-RAG, 0.7 of its eq. 12, and
+the mean squared error to the encoder's own score of a document, its cosine with the question. RUN is then a folder
 of weights for the retriever "greasoner", with the files of ras_agent.train.loop.
 """
 
@@ -67,8 +67,8 @@ class ReasonerTrainingConfig(DrawnConfig):
 def train(config: ReasonerTrainingConfig) -> FitResult:
     """Train until the steps or the minutes are over, write the weights and training.json, and return how it ended.
 
-    Raises IndexMismatch where the sets' vectors are of different encoders, WeightsError where `start_from` or what is
-    in `out` is another network, and what `fit` and ReasonerSet.read raise.
+    Raises IndexMismatch if the sets' vectors are of different encoders, WeightsError if `start_from` or the training
+    in `out` is another network, and the errors of `fit` and ReasonerSet.read.
     """
     from ras_agent.train.gfm.trainable import TrainableReasoner
 

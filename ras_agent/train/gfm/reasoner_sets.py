@@ -1,4 +1,4 @@
-"""Sets to train G-reasoner on: a graph whose nodes have the vectors of their texts, and questions that start there.
+"""Sets to train G-reasoner on: a graph with a vector of each node's text, and questions that start at its nodes.
 
 A folder holds `nodes`, the arrays of graph and vectors; `questions.jsonl`, one {"question", "supporting", ...} a line;
 and `questions.npz`, their vectors, and the numbers of the nodes that they start from and of the documents that support
@@ -46,7 +46,7 @@ REMEDY = "write the set again with `ras-agent kg examples --network greasoner`"
 
 @dataclass(frozen=True, slots=True)
 class ReasonerSet:
-    """Graph of N nodes with their vectors, and its questions, whose `entities` are the nodes that they start from.
+    """Graph of N nodes with their vectors, and its questions; their `entities` are the nodes that they start from.
 
     edges: (E, 3) head, relation, tail. nodes: (N, text width), relations and inverses: (R, text width), these
     None where they are the relations' times -1.
@@ -64,7 +64,7 @@ class ReasonerSet:
 
     @classmethod
     def read(cls, folder: Path) -> ReasonerSet:
-        """Read what `write_reasoner_set` wrote. Raises IndexNotFound, IngestError, or IndexMismatch for damage."""
+        """Read a set of `write_reasoner_set`. Raises IndexNotFound, IngestError, or IndexMismatch for damage."""
         if not is_reasoner_set(folder):
             raise IndexNotFound(f"no set for G-reasoner at {folder}: {REMEDY}")
         network = folder / _NETWORK
@@ -102,7 +102,7 @@ class ReasonerSet:
         head = self.edges[:, 0]
         tail = self.edges[:, 2]
         near = np.concatenate((tail[inside[head]], head[inside[tail]]))
-        # documents that cite one another bring none of their own: the number of documents is that which was drawn
+        # documents that cite one another bring no documents of their own: the number of documents is that which was drawn
         inside[near[near < self.documents]] = True
         inside[starts] = True
         numbers = np.flatnonzero(inside)
@@ -134,10 +134,10 @@ def write_reasoner_set(
 ) -> tuple[int, tuple[str, ...]]:
     """Write a set of the graph of `index` and of `questions`, and return how many there are, and those left out.
 
-    encoder: of the texts, by default that of the graph. weights: those that a training is to start from, whose encoder
+    encoder: of the texts, by default that of the graph. weights: those that a training starts from; their encoder
     and instructions the set then has. nearest: the number of documents that a question starts from, unless it is linked
-    already. What supports a question is named as `write_set_of` takes it. Raises IndexMismatch for an index without a
-    graph, and where nothing can embed or what can is not the weights' encoder.
+    already. The support of a question is named as `write_set_of` takes it. Raises IndexMismatch for an index without a
+    graph, and if there is no encoder, or another than the weights'.
     """
     known = set(LinkedGraph.of(index).graph.documents)
     labelled, skipped = labelled_questions(questions, index, known)
@@ -196,7 +196,7 @@ def write_reasoner_set(
 class ReasonerExample:
     """B questions over a graph of n nodes, the documents being the last: vectors (B, text width), start (B, n).
 
-    nodes: (n, text width). documents: the number of the first document. targets: (B, documents), 1 for what supports.
+    nodes: (n, text width). documents: the number of the first document. targets: (B, documents), 1 for supporting ones.
     """
 
     name: str

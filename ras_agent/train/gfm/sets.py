@@ -1,7 +1,7 @@
 """Sets to train on: a folder with a knowledge graph, and questions that are linked to it and embedded once.
 
 A folder holds `graph`, its arrays; `questions.jsonl`, one {"question", "supporting", "kind"} a line; and
-`questions.npz`, what the graph knows of these questions, so that training reads numbers alone.
+`questions.npz`, the links of these questions to the graph, so that training reads only numbers.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def load_sets(
 ) -> list[GFMSet]:
     """Read the sets that ras_agent.train.gfm.examples wrote, with a share of the questions of each kind.
 
-    Raises what `read_linked` and `KGIndex.of_file` raise, and IndexMismatch for questions linked to another graph.
+    Raises the errors of `read_linked` and `KGIndex.of_file`, and IndexMismatch for questions linked to another graph.
     """
     sets = []
     for folder in folders:
@@ -172,7 +172,7 @@ def share_of(questions: Sequence[LinkedQuestion], share: float) -> list[LinkedQu
 def link_questions(
     kg: KGIndex, questions: Sequence[GFMQuestion]
 ) -> list[LinkedQuestion]:
-    """Link questions to a graph. Pseudo questions, of which there are many, are linked by name alone.
+    """Link questions to a graph. Pseudo questions, of which there are many, are linked only by name.
 
     Raises ValueError for a supporting passage that the graph does not know, or a graph without vectors.
     """

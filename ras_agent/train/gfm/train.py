@@ -146,8 +146,8 @@ def drawn_examples(
 def train(config: GFMTrainingConfig) -> FitResult:
     """Train until the steps or the minutes are over, write the weights and training.json, and return how it ended.
 
-    Raises WeightsError where `start_from` or what is in `out` is another network, IndexMismatch where the sets' graphs
-    hold other vectors, SettingsError where what is in `out` was trained by other settings, the loss stops being finite
+    Raises WeightsError if `start_from` or the training in `out` is another network, IndexMismatch where the sets' graphs
+    hold other vectors, SettingsError if the training in `out` has other settings, the loss stops being finite
     or there is nothing to draw, IngestError where a set's questions cannot be read.
     """
     config, shape, weights = _begin(config)

@@ -161,7 +161,7 @@ def entity_loss(logits: Tensor, targets: Tensor, adversarial: float = 0.0) -> Te
         negative = _mean_over(-logsigmoid(-logits), 1 - targets)
     else:
         scaled = (logits.detach() / adversarial).masked_fill(targets > 0, -math.inf)
-        # a row of targets alone has no negative
+        # a row that has only targets has no negative
         shares = scaled.softmax(-1).nan_to_num(0)
         negative = (-logsigmoid(-logits) * shares).sum(-1)
     return (positive + negative).mean()
@@ -178,7 +178,7 @@ def ranking_loss(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def document_loss(logits: Tensor, shares: Tensor, targets: Tensor) -> Tensor:
-    """Return the ranking loss for documents, whose scores are sums of their entities' probabilities.
+    """Return the ranking loss for documents, scored by the sum of their entities' probabilities.
 
     logits: (B, N). shares: sparse (D, N), the factor of each entity in each document. targets: (B, D), 0 or 1.
     """

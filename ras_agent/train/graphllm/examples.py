@@ -167,7 +167,7 @@ def _first(dialogue: Dialogue[Any]) -> Request:
 def _citations(
     answer: str, facts: Sequence[Triple], subquery: str, turns: Sequence[Turn]
 ) -> str:
-    """Return the numbers under which a prompt shows the facts that hold the answer, best first; "" for none.
+    """Return the numbers under which a prompt shows the facts that hold the answer, best first; "" without any.
 
     A fact holds it in its subject or object; those that share more with the sub-query are better.
     """

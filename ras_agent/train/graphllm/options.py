@@ -29,7 +29,7 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphLLMOptions(FitConfig):
-    """Options of a GraphLLM and of its training. Raises SettingsError for what means nothing."""
+    """Options of a GraphLLM and of its training. Raises SettingsError for contradictions."""
 
     # which may be a folder
     CIRCUMSTANCES: ClassVar[tuple[str, ...]] = (

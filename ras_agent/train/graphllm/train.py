@@ -9,7 +9,7 @@ The same command goes on where a killed one stopped. Several processors, with ba
 
     torchrun --nproc-per-node 8 -m ras_agent.train.graphllm.train ...
 
-In --out: what `GraphLLM.save` writes, prompts/ (those it was trained with), training.json (settings, data, scores) and
+In --out: the files of `GraphLLM.save`, prompts/ (those it was trained with), training.json (settings, data, scores) and
 training/ (metrics.jsonl, where to go on). docs/training-graphllm.md has recipes.
 """
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 Sample = TypeVar("Sample")
 Tasks = Literal["both", "plan", "answer"]
-# those that show no passages, whose texts samples do not hold
+# those that show no passages, as samples do not hold texts of passages
 _LAYOUTS = ("chain", "searches")
 
 
@@ -211,7 +211,7 @@ def train_on(
 ) -> FitResult:
     """Train the model on the samples of the part "train", and leave the best weights in it.
 
-    Those of the part "validation" choose the weights. digests: of what else decides the weights.
+    Those of the part "validation" choose the weights. digests: of the other inputs that decide the weights.
     """
     from ras_agent.train.graphllm.trainable import TrainableGraphLLM
 
@@ -244,7 +244,7 @@ def samples_by_part(
     """Return the samples to train on and to validate by, from the file `config.data`, under "train" and "validation".
 
     They are those of `config.tasks`, planning or answering, but for steps that planner and answerer take in use without
-    asking a model. Raises SettingsError where there are none to train on.
+    asking a model. Raises SettingsError if there are no samples to train on.
     """
     parts: dict[str, list[SubqSample]] = {"train": [], "validation": []}
     for sample in read_samples(config.data):

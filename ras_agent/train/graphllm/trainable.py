@@ -1,4 +1,4 @@
-"""The GraphLLM as the training loop sees it: the loss of a batch of samples, and what is measured in between."""
+"""Makes a GraphLLM trainable by the training loop: the loss of a batch of samples, and the measures in between."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TrainableGraphLLM(nn.Module):
     def __init__(
         self, model: GraphLLM, example_of: Callable[[Any], GraphLLMExample]
     ) -> None:
-        """Take the model, and a function from a sample to what the model reads and is to reply."""
+        """Take the model, and a function from a sample to its prompt and reply."""
         super().__init__()
         self.model = model
         self._example_of = example_of

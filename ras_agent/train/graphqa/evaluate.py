@@ -126,14 +126,14 @@ def _roles(folder: Path) -> dict[str, str]:
 
 
 def _variant(folder: Path) -> dict[str, str]:
-    """Return what tells the runs of a folder's weights from those of others."""
+    """Return a mark that tells the runs of a folder's weights from those of others."""
     from ras_agent.tools.graph_tokens.graph_llm import GRAPH_WEIGHTS
 
     return {"weights": file_sha256(folder / GRAPH_WEIGHTS)[:16]}
 
 
 def citing_tokens(name: str) -> int:
-    """Return how long a reply may get that lists what it rests on."""
+    """Return how long a reply may get that lists its evidence."""
     return benchmark(name).instructed("answer_citing").answer_tokens
 
 

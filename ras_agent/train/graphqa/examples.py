@@ -31,7 +31,7 @@ PUBLISHED_PRIZES: Mapping[str, Prizes] = {
 
 @dataclass(frozen=True, slots=True)
 class GraphQAExample:
-    """Question about a graph, what the model reads of it, and the reply to learn."""
+    """Question about a graph, the prompt, and the reply to learn."""
 
     question: Question
     input: GraphInput
@@ -67,7 +67,7 @@ class GraphQAExamples:
     def __init__(
         self, set_: Benchmark, prompts: GraphPrompts, *, cite: bool = False
     ) -> None:
-        """Take the set and the maker of prompts. cite: whether a reply lists what it rests on; see `reply_of`."""
+        """Take the set and the maker of prompts. cite: whether a reply lists its evidence; see `reply_of`."""
         self._set = set_
         self._prompts = prompts
         self._cite = cite
@@ -93,8 +93,8 @@ def reply_of(question: Question, item: GraphInput, *, cite: bool = False) -> str
     """Return the reply to learn: the answers, one a line.
 
     cite: the nodes and edges that it rests on follow in the form that `answer_citing` asks for. These are the edges
-        that are shown and name an answer, all of them where none does, and their ends. An edge has the names of a
-        scene's objects alone, since their texts hold what parts an edge.
+        that are shown and name an answer, all of them if no fact does, and their ends. An edge has the names of a
+        scene's objects only, since their texts hold the separator of an edge.
     """
     reply = "\n".join(question.answers)
     if not cite:

@@ -3,15 +3,15 @@
     python -m ras_agent.train.graphqa.tables --tables main,ablation --benchmark explagraphs --data train.tsv \\
         --test val.tsv --language-model meta-llama/Llama-2-7b-hf --seeds 0,1,2 --out tables
 
-All options of ras_agent.train.graphqa.train hold for every row, but for what the row says. Rows with an aligner take
+All options of ras_agent.train.graphqa.train hold for every row, except those that the row sets. Rows with an aligner take
 --reasoning, samples of ras_agent.train.aligner.build, and train one first. The same command goes on where it was
 stopped. In --out: tables.md, tables.json, and a folder for each row and seed.
 
-main          G-Retriever, Table 3, and Align-GRAG, Table 1: what is asked, tuned and read
+main          G-Retriever, Table 3, and Align-GRAG, Table 1: question, tuned part and input
 ablation      G-Retriever, its ablation: without encoder (ten trained tokens), projector, text, Steiner tree
 encoders      G-Retriever and Align-GRAG, graph transformer, GAT and GCN
-hallucination G-Retriever, valid nodes and edges of a frozen model with the graph's text, and without it; beside them,
-              of a model as it is, and of one whose weights are all trained, with and without graph token
+hallucination G-Retriever, valid nodes and edges of a frozen model with the graph's text, and without it; next to them,
+              of a model as it is, and of one with all weights trained, with and without graph token
 alignment     Align-GRAG, Table 2: without either alignment, or both, and with random labels
 seed-nodes    Align-GRAG, appendix D: to how many nodes an aligner prunes
 """
@@ -48,7 +48,7 @@ _TEN_TOKENS: Changes = {"encoder": "none", "graph_tokens": 10}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Row of a table: what differs from the options. aligner: what differs for the aligner; None for a row without.
+    """Row of a table: changes of the options. aligner: changes for the aligner; None for a row without one.
 
     n_seed: to how many nodes it prunes; None for the option's. without_projector: the encoder is as wide as the
         language model's word vectors, and there is no projector.
@@ -246,7 +246,7 @@ def write_tables(config: GraphQATablesConfig) -> JSON:
 
 
 def _figures(cards: Sequence[Mapping[str, Any]]) -> JSON:
-    """Return each metric's scores by seed, and what the last training was like."""
+    """Return each metric's scores by seed, and the summary of the last training."""
     scores: dict[str, list[float]] = {}
     steps = []
     for card in cards:

@@ -8,7 +8,7 @@ aligner may prune it (--aligner, --n-seed), the prompt shows the rest as CSV, an
 command goes on where a killed one stopped; where that trains on, the test begins again. Under torchrun several
 processors share the work.
 
-In --out: what `GraphReader.load` takes, training.json, training/ (metrics.jsonl, where to go on) and, with --test, the
+In --out: the files of a GraphReader, training.json, training/ (metrics.jsonl, where to go on) and, with --test, the
 folder test/ of an evaluation, which `ras-agent report` compares. docs/training-graphqa.md has recipes.
 """
 
@@ -125,7 +125,7 @@ class GraphQATrainingConfig(GraphLLMOptions):
             )
 
     def view(self) -> GraphView:
-        """Return what the model is shown of a graph."""
+        """Return the part of a graph that the model is shown."""
         from ras_agent.tools.graph_tokens.graph_reader import GraphView
 
         nodes, edges, cost = PUBLISHED_PRIZES[self.benchmark]

@@ -4,7 +4,7 @@
         --questions pq3h.jsonl --language-model Qwen/Qwen2.5-7B-Instruct --tuning lora --out scorer
 
 The model is shown a question and candidates, facts or paths, in the prompt of the scorer "llm", and learns to divide a
-score of 1 equally among those of the question's gold path. It reads text alone, as the paper's does.
+score of 1 equally among those of the question's gold path. It reads only text, as the paper's does.
 PathQuestion, or any set that names entities and gold paths, is split by entity, as for the encoder
 (ras_agent.train.paths.train). The same command goes on where a killed one stopped, and torchrun spreads it over
 processors. Another model that was tuned elsewhere is a chat model like any other: `--tuned-llm vllm:URL#name`.
@@ -37,7 +37,7 @@ from ras_agent.train.ranges import COUNT, NATURAL, check_choices, check_ranges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorerTrainingConfig(GraphLLMOptions):
-    """Options of a scorer's training on a language model. Raises SettingsError for what means nothing."""
+    """Options of a scorer's training on a language model. Raises SettingsError for contradictions."""
 
     kb: tuple[Path, ...]
     """Files of triples, one for each --questions, in the same order."""

@@ -121,7 +121,7 @@ def path_examples(
     """Make triplets of each question: its gold path against other paths from the start, gold facts against others.
 
     The other facts are those that touch the gold path. A path that ends in an answer is no negative, nor is a gold
-    fact. A question whose gold path is not in the graph is left out.
+    fact. A question is left out if its gold path is not in the graph.
     """
     subgraph = Subgraph.full(graph)
     dice = Random(seed)
@@ -180,7 +180,7 @@ def _other_facts(graph: Graph, path: GraphPath) -> list[int]:
 def _sample(
     texts: Sequence[str], excluded: set[str], count: int, dice: Random
 ) -> tuple[str, ...]:
-    """Return at most `count` of the texts, each once, and none that is excluded."""
+    """Return at most `count` of the texts, each once, without excluded ones."""
     distinct = [text for text in dict.fromkeys(texts) if text not in excluded]
     return tuple(dice.sample(distinct, min(count, len(distinct))))
 

@@ -44,7 +44,7 @@ class TrainablePathHead(NamedWeights):
         return self._loss(*self._cosines(self.vectors, rows.to(self.vectors.device)))
 
     def validation(self, triplets: Triplets) -> dict[str, float]:
-        """Return the loss of other triplets, and "order": the share whose right text scores higher."""
+        """Return the loss of other triplets, and "order": the share of triplets in which the right text scores higher."""
         device = self.vectors.device
         right, wrong = self._cosines(
             triplets.vectors.to(device), triplets.rows.to(device)

@@ -5,9 +5,9 @@
         --base-model vllm:http://localhost:8000/v1#llama --out subq.jsonl
 
 The first needs no model. In the second, --model picks the documents of each question and writes their sub-queries, and
-the questions that --base-model answers alone are labelled [NO_RETRIEVAL]. Run a killed command again: replies are in
+the questions that --base-model answers by itself are labelled [NO_RETRIEVAL]. Run a killed command again: replies are in
 --cache, so no model is asked twice. Samples are written at the end, in the order of the files: equal files, replies and
-settings give equal bytes. Build from training splits alone; this program cannot know which questions you report on.
+settings give equal bytes. Build only from training splits; this program cannot know which questions you report on.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def build(config: SubqConfig) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """Samples of a question, or the reason why it has none, and the model calls that they took."""
+    """Samples of a question, or the reason why there are no samples, and the model calls that they took."""
 
     samples: tuple[SubqSample, ...] = ()
     problem: str = ""
@@ -204,7 +204,7 @@ class _Worker:
             self._base = resolve_answerer(base, RoleOptions(chat=chat))
 
     async def work(self, item: SubqQuestion) -> _Outcome:
-        """Make the samples of a question, or say why it has none. Raises what a failed model call raises."""
+        """Make the samples of a question, or say why there are no samples. Raises the error of a failed model call."""
         with metered(Ledger("subq")) as ledger:
             try:
                 samples = await self._samples(item)
@@ -228,7 +228,7 @@ class _Worker:
         )
 
     async def _is_known(self, question: Question) -> bool:
-        """Tell whether the base model alone gives the answer."""
+        """Tell whether the base model gives the answer by itself."""
         if self._base is None:
             return False
         answer: Answer = await acall(
@@ -266,7 +266,7 @@ class _Worker:
         if unread:
             extraction = await acall(self._extractor, "extract", unread, subquery)
         triples += extraction.triples
-        if not triples:  # what follows an empty search could not be sufficient
+        if not triples:  # the evidence of an empty search cannot suffice
             reason = "the extractor found none"
             if extraction.failures:
                 reason = extraction.failures[0].message

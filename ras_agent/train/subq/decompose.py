@@ -1,4 +1,4 @@
-"""What a chat model does for a question without a gold decomposition: it picks documents and writes a search for each.
+"""Decomposes a question without a gold decomposition: a chat model picks documents and writes a search for each.
 
 RAS, appendix C.1 and C.2, with prompts of our own. Each reply is checked, and asked for once more if it is unusable.
 """
@@ -47,9 +47,9 @@ class Decomposer:
     async def documents(
         self, question: Question, documents: Sequence[Passage]
     ) -> tuple[Passage, ...]:
-        """Return the documents that the model finds necessary, in the order of the searches; () if it finds none.
+        """Return the documents that the model finds necessary, in the order of the searches; () without any.
 
-        Raises ParseError for a reply that names no documents, also the second time, and what the call raises.
+        Raises ParseError for a reply that names no documents, also the second time, and the errors of the call.
         """
         turns = self._pick.fill(
             documents=passage_block(documents), question=as_data(question.question)
@@ -75,7 +75,7 @@ class Decomposer:
     ) -> str:
         """Return the search that finds `document`, after `searches` that have found `documents`.
 
-        Raises ParseError for a reply that is no such search, also the second time, and what the call raises.
+        Raises ParseError for a reply that is no such search, also the second time, and the errors of the call.
         """
         lines = "\n".join(f"{SUBQ} {as_line(text)}" for text in searches)
         turns = self._search.fill(
@@ -109,12 +109,12 @@ class Decomposer:
 
 
 def read_numbers(reply: str, count: int) -> tuple[int, ...]:
-    """Return the numbers from 1 to `count` that a reply lists on one line, each once; none for [NONE].
+    """Return the numbers from 1 to `count` that a reply lists on one line, each once; () for [NONE].
 
     >>> read_numbers("Helpful documents: [2], [1]", 2)
     (2, 1)
 
-    Raises ParseError for a reply that lists none, or another number.
+    Raises ParseError for a reply without numbers, or with another number.
     """
     text = without_thinking(reply)
     last = ""
@@ -157,7 +157,7 @@ def problem_of(
     """Return the reason why `search` cannot be a planner's next sub-query, or "" if it can.
 
     So far the planner has made the searches `searches` and read `texts`. The next one must not repeat a search, must
-    not state the answer before a text holds it, and may name only what a text names.
+    not state the answer before a text holds it, and may only use names of a text.
     """
     if canonical_key(search) in map(canonical_key, searches):
         return "it repeats an earlier search"
@@ -170,7 +170,7 @@ def problem_of(
 
 
 def unknown_names(search: str, texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the names in a search that have a word which is in none of `texts`."""
+    """Return the names in a search that have a word which no text has."""
     words = set(FUNCTION_WORDS)
     for text in texts:
         words.update(canonical_key(text).split())

@@ -26,7 +26,7 @@ _ASKS = re.compile(
 def no_retrieval_samples(
     item: SubqQuestion, hops: int, split: Split
 ) -> list[SubqSample]:
-    """Return the samples of a question that the base model answers alone (Algorithm 1, lines 4 to 7)."""
+    """Return the samples of a question that the base model answers by itself (Algorithm 1, lines 4 to 7)."""
     return [
         _sample(item, hops, split, "plan", "no_retrieval", (), str(NO_RETRIEVAL)),
         _sample(
@@ -45,9 +45,9 @@ def retrieval_samples(
     """Return the samples of a question that needs the searches `steps` (Algorithm 1, lines 9 to 22).
 
     first: the label of the sample that is added in front: Algorithm 1 shows a planner the bare question with
-        [NO_RETRIEVAL] alone, so one that is trained on it would never search. "none" adds no sample.
+        only [NO_RETRIEVAL], so one that is trained on it would never search. "none" adds no sample.
     opening: the search for the question itself, with which the loop begins and Algorithm 1 does not. The history begins
-        with it, and steps whose documents it has found are left out.
+        with it, and steps are left out if it has found their documents.
     """
     begins = {
         "question": item.question.question,
@@ -91,7 +91,7 @@ def retrieval_samples(
 def as_subquery(text: str) -> str:
     """Return a search question in the form that the planner's grammar reads back. Raises ParseError for no question.
 
-    What begins as a question gets a capital and a question mark: without the latter, "when ..." reads as a clause.
+    A text that begins as a question gets a capital and a question mark: without the latter, "when ..." reads as a clause.
 
     >>> as_subquery("who won the world series in 2015 ")
     'Who won the world series in 2015?'

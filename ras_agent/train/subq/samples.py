@@ -13,8 +13,8 @@
      "target": "[SUBQ] When was CrossGen launched?",
      "answers": ["1998"]}                     gold answers of the question, the target of "answer" first
 
-The target of a "plan" is what a planner replies, in the grammar of ras_agent.tools.plan.grammar; that of an "answer" is
-the answer alone. An "answer" is labelled by the plan in front of it: "sufficient", or "no_retrieval" without any step.
+The target of a "plan" is a planner's reply, in the grammar of ras_agent.tools.plan.grammar; that of an "answer" is
+only the answer. An "answer" is labelled by the plan in front of it: "sufficient", or "no_retrieval" without any step.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SubqStep:
 
 @dataclass(frozen=True, slots=True)
 class SubqSample:
-    """Input of a planner or an answerer, and the reply to learn; the module says what each field holds.
+    """Input of a planner or an answerer, and the reply to learn; the module describes each field.
 
     Passages have an id and a title; their texts are not in the file.
     """
@@ -117,7 +117,7 @@ class SubqSample:
 
     @classmethod
     def from_record(cls, record: QuestionRecord) -> Self:
-        """Return the sample of a record. Raises IngestError, which names the place and what is wrong there."""
+        """Return the sample of a record. Raises IngestError, which names the place and the problem."""
         sample = cls(
             id=record.text("id"),
             source=record.text("source"),
@@ -187,7 +187,7 @@ def split_of(question: str, validation: float) -> Split:
 
 
 def _contradiction(sample: SubqSample) -> str:
-    """Return what in a sample contradicts the rest, "" for nothing."""
+    """Return the contradiction inside a sample, "" without any."""
     if (sample.label == "no_retrieval") and sample.steps:
         return "'label' is no_retrieval, yet there are steps"
     if sample.kind == "answer":
@@ -208,7 +208,7 @@ def _contradiction(sample: SubqSample) -> str:
 
 
 def plan_of(target: str) -> Plan | None:
-    """Return the plan that a target states, as the loop reads replies; None if it states none."""
+    """Return the plan that a target states, as the loop reads replies; None without a plan."""
     try:
         return parse_plan(target)
     except ParseError:

@@ -27,7 +27,7 @@ class SubqQuestion:
     """Question, the documents that hold its answer together, and a sub-query for each where there are any.
 
     The documents of a question without sub-queries are in no particular order, and may be more than it needs.
-    opening: what a search for the question itself finds, if that is to begin the history.
+    opening: the result of a search for the question itself, if the history begins with it.
     """
 
     source: str
@@ -47,7 +47,7 @@ class SubqSource(NamedTuple):
 def musique(file: Path, on_bad: OnBad) -> SubqSource:
     """Read MuSiQue's questions with their gold decompositions, in which #1, #2 are replaced by the gold answers.
 
-    on_bad: given what is wrong with a record or a question that is left out.
+    on_bad: called with the problem of a record or a question that is left out.
     """
     training_set = questions_and_corpus("musique", file, on_bad)
     questions = []
@@ -102,7 +102,7 @@ def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
 def hotpotqa_subq(file: Path, on_bad: OnBad) -> SubqSource:
     """Read RAS's published HotpotQA-SUBQ: questions with `supporting_docs` and a `sub_queries` for each of them.
 
-    A sub-query whose document has no text is left out. on_bad: as for `musique`.
+    A sub-query is left out if its document has no text. on_bad: as for `musique`.
     """
     questions = []
     for record in read_records(file, on_bad=on_bad):
@@ -147,7 +147,7 @@ def _source_of(questions: Sequence[SubqQuestion]) -> SubqSource:
 
 
 def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read StrategyQA's questions whose last step compares what all others found, while the others refer to no step.
+    """Read StrategyQA's questions in which only the last step refers to others, and compares the results of all.
 
     Only these have searches that are known without the answers of single steps, which the set does not have. A
     question's facts are its documents: each goes to the step that shares most of its words. The set's development part
@@ -210,7 +210,7 @@ def _comparison_question(
 def _document(name: str, text: str, term: str) -> Passage:
     """Join facts into a document. The question's term is its title only where the facts name it.
 
-    An extractor takes a title for what the text is about.
+    An extractor takes a title for the text's subject.
     """
     return Passage(name, text, term if mentions(text, term) else "")
 

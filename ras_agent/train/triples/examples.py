@@ -16,7 +16,7 @@ from ras_agent.eval.study.extractors import GOLD_TRIPLES
 from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.tools.structure.triple_text import TripleText, titled_text
 
-_POOL = 64  # batches whose texts are sorted by length together
+_POOL = 64  # batches that are sorted by length together
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class TripleExample:
 
 @dataclass(frozen=True, slots=True)
 class EncodedExample:
-    """Tokens of an example: what the model reads, and what it has to write."""
+    """Tokens of an example: the prompt, and the target."""
 
     source: list[int]
     target: list[int]

@@ -10,7 +10,7 @@ hash of the text, is held out: for validation, early stopping, and RUN/held_out.
 
     ras-agent study extractors --gold RUN/held_out.jsonl --extractor text2triple:RUN/model
 
-The loss is the mean over the targets' tokens; a prompt's tokens have none. Started again with the same options, a
+The loss is the mean over the targets' tokens; a prompt's tokens have no loss. Started again with the same options, a
 training goes on where it was saved (ras_agent.train.loop).
 """
 
@@ -104,7 +104,7 @@ class TriplesTrainingConfig(FitConfig):
 def train(config: TriplesTrainingConfig) -> FitResult:
     """Train, and write RUN/model, RUN/held_out.jsonl and RUN/training.json.
 
-    Raises IngestError for data that cannot be read, WeightsError for a model that cannot, and what `fit` raises.
+    Raises IngestError for data that cannot be read, WeightsError for a model that cannot, and the errors of `fit`.
     """
     import torch
 

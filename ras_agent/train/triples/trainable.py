@@ -1,4 +1,4 @@
-"""A text-to-triples model as the training loop sees it: the loss on what it has to write."""
+"""Makes a text-to-triples model trainable by the training loop: the loss on its targets."""
 
 from __future__ import annotations
 

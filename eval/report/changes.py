@@ -207,7 +207,7 @@ def _turns(found: Changes) -> str:
 
 def _shown(change: Change, found: Changes) -> str:
     """Return the lines of a change: where it is, and both sides of it."""
-    place = change.step
+    place: str = change.step
     if change.hop:
         place = f"{place}, hop {change.hop}"
     if change.turned:

@@ -156,7 +156,7 @@ def diff(options: DiffOptions) -> None:
     from ras_agent.eval.report.figures import metric_names
 
     before, after = load_runs([options.before, options.after])
-    metrics = metric_names([before, after])
+    metrics = tuple(metric_names([before, after]))
     metric = options.metric or ""
     if metric and metric not in metrics:
         raise UnknownName("metric", metric, metrics)

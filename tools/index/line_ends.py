@@ -36,6 +36,8 @@ _PREFIXES = word_set(
 _SUFFIXES = word_set(
     "able age ally hood land less like man men ness ship side some ton town ward wards wise woman women"
 )
+_WITHIN = word_set("in of the to at a de la")
+"""Words in the middle of compounds, such as editor-in-chief."""
 _SHORTEST = 3  # letters of a part of a compound
 _COMMON = 16_000  # words of English, by how often they are written
 _EDGE = 2  # lines at the top and the foot of a page that may be the same on each
@@ -106,10 +108,13 @@ class _WordsOf:
         after = follows or divided["after"]
         if divided["hyphen"] == _SOFT:
             return before + after
-        if not after[0].islower() or after in _AND:
-            return None
         start = divided.start()
+        end = divided.end()
         is_in_compound = divided.string[start - 1 : start] == "-"  # mother-in-law
+        if after in _WITHIN and not follows:
+            is_in_compound |= divided.string[end : end + 1] == "-"
+        if not after[0].islower() or (after in _AND and not is_in_compound):
+            return None
         if is_in_compound or self._has_hyphen(before.casefold(), after.casefold()):
             return f"{before}-{after}"
         return before + after

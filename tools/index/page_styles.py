@@ -161,19 +161,25 @@ class StyleSheet:
     """
 
     rules: tuple[tuple[frozenset[str], bool], ...]
-    sets_background: bool
+    has_own_colours: bool
+    """Whether something may give the ground another colour than white."""
 
     @classmethod
     def of_page(cls, soup: Any) -> Self:
         """Read the style sheets in a page."""
         sheets = [sheet.get_text() for sheet in soup.find_all("style")]
         text = "\n".join(sheets)[:_LONGEST_SHEET]
+        linked = soup.find("link", rel="stylesheet")
+        has_own_colours = linked is not None or "background" in text
+        is_on_white = not has_own_colours and not _sets_ground(soup)
         found: list[tuple[frozenset[str], bool]] = []
         for selectors, block in _top_rules(_COMMENT.sub(" ", text)):
             style = declarations(block)
             if not style.keys() & _DECIDE:
                 continue
             hidden = hides(style)
+            if is_on_white and _WHITE.fullmatch(style.get("color", "")):
+                hidden = True
             for selector in selectors.split(","):
                 if _SELECTOR.fullmatch(selector.strip()):
                     parts = frozenset(_PART.findall(selector.strip()))
@@ -181,9 +187,8 @@ class StyleSheet:
         if not any(hidden for _, hidden in found):
             found = []
         found.sort(key=lambda rule: len(rule[0]))
-        return cls(
-            rules=tuple(found[:_MOST_RULES]), sets_background="background" in text
-        )
+        rules = tuple(found[:_MOST_RULES])
+        return cls(rules, has_own_colours)
 
     def hides(self, tag: Any) -> bool:
         """Return whether the last rule for an element, the most particular, hides it."""
@@ -197,6 +202,14 @@ class StyleSheet:
             if parts <= own:
                 hidden = rule_hides
         return hidden
+
+
+def _sets_ground(soup: Any) -> bool:
+    """Return whether an element of a page has a ground of its own."""
+    for name in ("bgcolor", "background"):
+        if soup.find(attrs={name: True}):
+            return True
+    return soup.find(style=re.compile("background")) is not None
 
 
 def _top_rules(text: str) -> Iterator[tuple[str, str]]:

@@ -42,6 +42,7 @@ _LONGEST_REPEATED = (
     200  # characters of a cell that is repeated in each row that it spans
 )
 _MOST_SPANNED = 1000
+_LONGEST_INNER = 500  # characters of a table that is in a cell of another
 _LONGEST_SPAN = 4  # digits
 
 _Carried = dict[int, tuple[int, str]]
@@ -70,6 +71,9 @@ def prepare(soup: Any) -> Counter[str]:
         _mark(lowered, scripts.LOWERED)
     for table in named["table"]:
         straighten(table, soup)
+    for table in reversed(named["table"]):
+        if table.find_parent(["td", "th"]) is not None:
+            _write_in_cell(table)
     for name in _BLOCKS:
         for block in named[name]:
             block.name = "div"
@@ -79,13 +83,11 @@ def prepare(soup: Any) -> Counter[str]:
 def _seen_elements(soup: Any, left_out: Counter[str]) -> list[Any]:
     """Take out of a page what is not seen, count it, and return the elements that stay."""
     sheet = StyleSheet.of_page(soup)
-    linked = soup.find("link", rel="stylesheet")
-    has_own_colours = sheet.sets_background or linked is not None
     seen: list[Any] = []
     for tag in soup.find_all(True):
         if tag.decomposed:  # with one that it is in
             continue
-        reason = _reason_to_leave_out(tag, sheet, has_own_colours=has_own_colours)
+        reason = _reason_to_leave_out(tag, sheet)
         if reason is None:
             _show_as_block(tag)
             seen.append(tag)
@@ -98,9 +100,7 @@ def _seen_elements(soup: Any, left_out: Counter[str]) -> list[Any]:
     return seen
 
 
-def _reason_to_leave_out(
-    tag: Any, sheet: StyleSheet, *, has_own_colours: bool
-) -> str | None:
+def _reason_to_leave_out(tag: Any, sheet: StyleSheet) -> str | None:
     """Return why an element is no text: "hidden", "struck out", or "" for what is none by its kind; None for text."""
     if tag.name in _UNREAD:
         return ""
@@ -118,7 +118,7 @@ def _reason_to_leave_out(
         return "hidden"
     if is_invisible(style) or sheet.hides(tag):
         return "hidden"
-    if has_own_colours:
+    if sheet.has_own_colours:
         return None
     colour = tag.get("color", "") or style
     if is_white(colour) and _is_on_white(tag):
@@ -192,6 +192,17 @@ def _holds_note(raised: Any) -> bool:
     if "noteref" in _role(raised):
         return True
     return raised.find_parent("a") is not None
+
+
+def _write_in_cell(table: Any) -> None:
+    """Write a small table that is in a cell of another as its words: a line of Markdown's tables holds no other table."""
+    if len(table.get_text()) > _LONGEST_INNER:
+        return
+    lines = []
+    for row in own_rows(table):
+        words = row.get_text(" ").split()
+        lines.append(" ".join(words))
+    table.replace_with(f" {'; '.join(lines)} ")
 
 
 def straighten(table: Any, soup: Any) -> None:

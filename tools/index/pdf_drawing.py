@@ -153,22 +153,30 @@ class Stream:
                 self._show(operands, operator)
                 continue
             self._follow(operands, operator)
+            if operator == b"ET":
+                self._drop_last_line_end()
             self._made.append((operands, operator))
         self._mark("")
         content.operations = self._made
         return content
 
+    def _drop_last_line_end(self) -> None:
+        """Take out a step to a next line that has no text, or each cell of a row would be a line of its own."""
+        if self._made and self._made[-1][1] == b"T*":
+            self._made.pop()
+
     def _show(self, operands: Any, operator: bytes) -> None:
         if operator in (b"'", b'"'):
             self._next_line(0.0, -self._ink.leading)
-        if self._is_unseen():
-            self._canvas.hidden += _length(operands) > 0
+        length = _length(operands)
+        if self._is_unseen(length):
+            self._canvas.hidden += length > 0
             if operator in (b"'", b'"'):
                 self._add(b"T*")
             return
         self._mark(self._kind_of_text())
         if self._base is not None:
-            self._base.characters += _length(operands)
+            self._base.characters += length
         self._made.append((operands, operator))
 
     def _mark(self, kind: str) -> None:
@@ -182,7 +190,8 @@ class Stream:
         added = (list(operands), operator)
         self._made.append(added)
 
-    def _is_unseen(self) -> bool:
+    def _is_unseen(self, length: int) -> bool:
+        """Return whether nobody sees a text of so many characters that is drawn here."""
         ink = self._ink
         if ink.clear or any(self._layers):
             return True
@@ -190,7 +199,8 @@ class Stream:
         middle = ink.rise + ink.size * 0.3
         x, y = place_of(whole, 0.0, middle)
         height = self._height(whole)
-        if height < _SMALLEST or self._is_off_page(x, y, height):
+        width = height * (length + 1)
+        if height < _SMALLEST or self._is_off_page(x, y, height, width):
             return True
         return ink.white and not self._canvas.has_ground(x, y)
 
@@ -198,12 +208,12 @@ class Stream:
         _, _, c, d, _, _ = whole
         return abs(self._ink.size) * hypot(c, d)
 
-    def _is_off_page(self, x: float, y: float, height: float) -> bool:
+    def _is_off_page(self, x: float, y: float, height: float, width: float) -> bool:
+        """Return whether a text of this size is beyond the page; of a wide one that begins left of it the end may be on."""
         left, low, right, high = self._canvas.box
         if y > high + height or y < low - height:
             return True
-        width = right - left
-        return x > right or x < left - width - height
+        return x > right or x < left - width
 
     def _kind_of_text(self) -> str:
         without_ink = self._ink.mode in _WITHOUT_INK

@@ -21,6 +21,19 @@ from ras_agent.tools.index.pdf_drawing import (
 from ras_agent.tools.index.pdf_plane import box_of
 from ras_agent.tools.index.scripts import END, written_out
 
+_LIGATURES = str.maketrans(
+    {
+        "\ufb00": "ff",
+        "\ufb01": "fi",
+        "\ufb02": "fl",
+        "\ufb03": "ffi",
+        "\ufb04": "ffl",
+        "\ufb05": "st",
+        "\ufb06": "st",
+    }
+)
+"""Letters that a font joins, which are several to a reader."""
+
 
 @dataclass(frozen=True, slots=True)
 class PageText:
@@ -53,7 +66,8 @@ def texts_of_pages(pages: Sequence[PageText]) -> tuple[list[str], Counter[str]]:
                 text = page.without_ink
             else:
                 left_out["hidden"] += 1
-        texts.append(written_out(text).strip())
+        shown = written_out(text).translate(_LIGATURES)
+        texts.append(shown.strip())
     return texts, left_out
 
 

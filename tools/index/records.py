@@ -119,12 +119,24 @@ def load_jsonl(
     """
     lines = read_lines(path, on_read)
     first = next(lines, "")
-    if first.strip() == "[":
+    if _begins_list(first):
         yield from _from_array(first + "".join(lines), fields, label)
         return
     for number, line in enumerate(chain([first], lines), start=1):
         if line.strip():
             yield from _from_line(line.strip(), fields, label, number)
+
+
+def _begins_list(line: str) -> bool:
+    """Return whether a line begins a list that other lines end."""
+    begun = line.strip()
+    if not begun.startswith("["):
+        return False
+    try:
+        parse_line(begun)
+    except ValueError:
+        return begun == "[" or begun.endswith(",")
+    return False
 
 
 def _from_array(text: str, fields: Fields, label: str) -> Iterator[Document | Skipped]:

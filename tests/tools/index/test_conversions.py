@@ -253,6 +253,13 @@ class TestHTML:
             "| a | b |",
         ]
 
+    def test_a_small_table_in_a_cell_is_its_words(self, make: Make) -> None:
+        inner = "<table><tr><td>x<td>y<tr><td>1<td>2</table>"
+        page = f"<table><tr><th>a<th>b<tr><td>z<td>w{inner}</table>"
+        assert (
+            convert(make("a.html", page)).text.splitlines()[2] == "| z | w x y; 1 2 |"
+        )
+
     def test_a_long_list_keeps_its_numbers(self, make: Make) -> None:
         lines = convert(
             make("a.html", f"<ol start=7>{'<li>a' * 600}</ol>")

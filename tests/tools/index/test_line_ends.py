@@ -20,6 +20,8 @@ from ras_agent.tools.index.line_ends import joined_words
         ("a well-\nknown town", "a well-known town"),
         ("twenty-\nthree and self-\nevident", "twenty-three and self-evident"),
         ("his mother-in-\nlaw", "his mother-in-law"),
+        ("an editor-\nin-chief", "an editor-in-chief"),
+        ("a state-\nof-the-art mill", "a state-of-the-art mill"),
         (
             "an inter-\nest in the super-\nstructure",
             "an interest in the superstructure",

@@ -708,6 +708,7 @@ class TestRows:
         [
             '[{"text": "one"}, {"text": "two"}]',
             '[\n  {"text": "one"},\n  {"text": "two"}\n]\n',
+            '[{"text": "one"},\n{"text": "two"}]\n',
         ],
     )
     def test_a_list_of_records_is_its_records(self, write: Write, text: str) -> None:

@@ -107,6 +107,7 @@ def test_figures_and_words_of_a_page_stay_true(body: str, text: str | None) -> N
         "<font color='#FFFFFF'>secret</font>",
         "<style>/* x */ p.a, .b { display: none } @media print { .c { display: none } }</style><p class=a>secret",
         "<style>.a.b{display:none} .a{display:block}</style><p class='b a'>secret",
+        "<style>.w { color: #FFF }</style><p class=w>secret",
     ],
 )
 def test_text_that_no_reader_of_a_page_sees_is_left_out_and_counted(
@@ -122,6 +123,8 @@ def test_text_that_no_reader_of_a_page_sees_is_left_out_and_counted(
         "<p hidden=until-found>x",
         "<p style='background:navy'><b style='color:white'>x",
         "<p style='opacity:0.9'>x",
+        "<style>.w{color:#fff}</style><body bgcolor=navy><p class=w>x",
+        "<style>.w{color:#fff}</style><link rel=stylesheet href=a.css><p class=w>x",
         "<style>.a{display:none} .a{display:block}</style><p class=a>x",
         "<p style='margin-left:-5px'>x",
     ],
@@ -376,6 +379,12 @@ def test_slides_that_are_hidden_are_empty_and_runs_are_read_as_they_are_seen() -
             0,
         ),
         ("Seen) Tj 1 g 14 TL (white) ' 0 g (below", "Seen\nbelow", 1),
+        ("Seen) Tj -200 0 Td (left of it", "Seen", 1),
+        (
+            "Pump) Tj T* ET BT 60 20 Td (Maker) Tj T* ET BT 60 5 Td (P-61",
+            "Pump Maker\nP-61",
+            0,
+        ),
     ],
 )
 def test_a_pdf_is_read_as_it_is_seen(drawn: str, text: str, hidden: int) -> None:

@@ -17,7 +17,11 @@ _CODE_BLOCKS = ("-", ".")
 _SECTION = re.compile(r"(={1,6})[ \t]+(\S.*)")
 _TIMING = re.compile(r"(?:\d{1,3}:)?\d{1,2}:\d{2}[.,]\d{1,3}[ \t]+-->")
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*+)?[ \t]++([^<>]*+)>")
-_TAG = re.compile(r"<[^<>]*>")
+_TAG = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")
+_ROLE = re.compile(r"(?:\\ )?:([\w+.-]{1,40}):`([^`<>]*+)(?:<[^`<>]*+>)?`(?:\\ )?")
+_RST_LINK = re.compile(r"`([^`<>]++)<[^`<>]*+>`__?")
+_REMARK = re.compile(r"\.\.(?:[ \t]++(?![\[_|]|.*::).*)?")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATES = ("date", "revdate")
 
 Text = tuple[str, dict[str, Any]]
@@ -25,8 +29,12 @@ Text = tuple[str, dict[str, Any]]
 
 
 def _from_rst(text: str) -> Text:
-    """Return a text whose underlined titles are headings; the first one of a kind is above those that come later."""
-    lines = text.splitlines()
+    """Return a text whose underlined titles are headings; the first one of a kind is above those that come later.
+
+    Remarks are left out, and roles and links are their words.
+    """
+    plain = _ROLE.sub(_words_of_role, text)
+    lines = _without_remarks(_RST_LINK.sub(_words_of_link, plain))
     levels: list[str] = []
     made: list[str] = []
     number = 0
@@ -43,6 +51,33 @@ def _from_rst(text: str) -> Text:
         made.append(f"{'#' * level} {title}")
         number += count
     return _without_fields(made)
+
+
+def _words_of_role(match: re.Match[str]) -> str:
+    """Return the words of a role such as :ref:`the lid <lid>`; what is raised has its mark."""
+    role = match[1]
+    words = match[2].strip()
+    if role in ("sup", "superscript"):
+        return f"^{words}"
+    return words
+
+
+def _words_of_link(match: re.Match[str]) -> str:
+    return match[1].strip()
+
+
+def _without_remarks(text: str) -> list[str]:
+    """Return the lines of a text without those that begin with two dots and no directive, and what is indented below."""
+    kept: list[str] = []
+    is_remark = False
+    for line in text.splitlines():
+        is_indented = line[:1].isspace() or not line
+        if is_remark and is_indented:
+            continue
+        is_remark = _REMARK.fullmatch(line) is not None
+        if not is_remark:
+            kept.append(line)
+    return kept
 
 
 def _rst_title(lines: Sequence[str], number: int) -> tuple[str, str, int] | None:
@@ -91,7 +126,7 @@ def _from_asciidoc(text: str) -> Text:
     """Return a text whose sections are headings, and whose blocks of code are fenced."""
     made: list[str] = []
     fence = ""
-    for line in text.splitlines():
+    for line in _with_named_head(text.splitlines()):
         block = _BLOCK.fullmatch(line)
         section = _SECTION.fullmatch(line)
         if block and block[1] in _CODE_BLOCKS and fence in ("", line.strip()):
@@ -107,6 +142,23 @@ def _from_asciidoc(text: str) -> Text:
         elif not line.startswith("//"):
             made.append(line)
     return _without_fields(made)
+
+
+def _with_named_head(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of AsciiDoc, with those of the author and the revision, right below the title, as fields."""
+    names = ["revision", "author"]
+    is_head = lines[:1] != [] and lines[0].startswith("= ")
+    for number, line in enumerate(lines):
+        if not line.strip():
+            is_head = False
+        elif is_head and number and names and not line.startswith((":", "//")):
+            name = names.pop()
+            yield f":{name}: {line.strip()}"
+            day = _DAY.search(line)
+            if day and name == "revision":
+                yield f":revdate: {day[0]}"
+            continue
+        yield line
 
 
 def _from_notebook(text: str) -> Text:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import chain, groupby
 from typing import Any
 
+from ras_agent.text.titles import file_title
 from ras_agent.tools.index.documents import Document, Skipped, dated
 from ras_agent.tools.index.fields import USUAL_FIELDS, Fields
 from ras_agent.tools.index.plain_kinds import flat
@@ -43,7 +44,7 @@ def _of_sheet(
     sheet: str, rows: Iterable[SheetRow], fields: Fields, label: str
 ) -> Iterator[Document | Skipped]:
     columns: list[str] = []
-    table = WholeTable("", ())
+    table = WholeTable("", "", ())
     for row in rows:
         place = f"{label} sheet {row.sheet} row {row.number}"
         cells = list(row.cells)
@@ -58,7 +59,8 @@ def _of_sheet(
             if problem := _header_problem(columns, fields, label):
                 yield Skipped(place, f"the header {problem}")
                 return
-            table = WholeTable(f"{label}:{sheet}", columns)
+            title = f"{file_title(label)}, {sheet}"
+            table = WholeTable(f"{label}:{sheet}", title, columns)
         else:
             reason = f"stands above the header, and is left out: {filled[0]!r:.80}"
             yield Skipped(place, reason, error=False)
@@ -215,7 +217,7 @@ def load_csv(
     if problem := _header_problem(columns, fields, label):
         yield Skipped(f"{label} line {line}", f"the header {problem}")
         return
-    table = WholeTable(label, columns)
+    table = WholeTable(label, file_title(label), columns)
     for line, row in rows:
         place = f"{label} line {line}"
         if isinstance(row, csv.Error):

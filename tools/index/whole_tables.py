@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ras_agent.text.titles import file_title
 from ras_agent.tools.index.documents import Document, Skipped
 from ras_agent.tools.index.stated_facts import STATED
 from ras_agent.tools.index.text_tables import TABLE, written_table
@@ -17,8 +16,9 @@ _LONGEST_ROW = 500
 class WholeTable:
     """Collects the rows of a table, and lets go of them once there are too many to be shown together."""
 
-    def __init__(self, name: str, columns: Sequence[str]) -> None:
+    def __init__(self, name: str, title: str, columns: Sequence[str]) -> None:
         self._name = name
+        self._title = title
         self._rows = [list(columns)]
         self._documents: list[Document] = []
         self._room = _LONGEST_TABLE
@@ -48,7 +48,7 @@ class WholeTable:
         yield Document(
             id=f"{self._name}:table",
             text=written_table(self._rows),
-            title=file_title(self._name),
+            title=self._title,
             metadata={TABLE: about},
             place=self._name,
             facts_of_rows=tuple(facts),

@@ -134,6 +134,27 @@ def documents(name: str, data: str | bytes) -> list[Document | Skipped]:
         ),
         ("a.srt", SRT, "a", "The sonar leaks.\nSince May.\n", None),
         (
+            "a.srt",
+            SRT.replace("The", "{\\an8}The"),
+            "a",
+            "The sonar leaks.\nSince May.\n",
+            None,
+        ),
+        (
+            "b.rst",
+            "Lid\n===\n.. a remark\n   and more\n\n.. note:: dry\n10\\ :sup:`6` :ref:`lids <x>`, `a page <http://x>`_.\n",
+            "Lid",
+            "# Lid\n.. note:: dry\n10^6 lids, a page.\n",
+            None,
+        ),
+        (
+            "b.adoc",
+            "= Lid\nAnn Ray <ann@x.example>\nv1.2, 2024-05-03\n:team: x\n\nRed.\n",
+            "Lid",
+            "# Lid\n\nRed.\n",
+            "2024-05-03",
+        ),
+        (
             "a.ipynb",
             json.dumps({"cells": CELLS}),
             "Sonar",

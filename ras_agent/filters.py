@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from ras_agent.errors import FilterError
 from ras_agent.records import Passage
-from ras_agent.text.normal_form import storable
+from ras_agent.text.normal_form import storable, storable_number
 
 OWN_FIELDS = ("id", "document_id", "title")
 """Keys that mean a passage's own field, whatever its metadata has under them."""
@@ -223,6 +223,8 @@ def _condition(key: object, value: object) -> Condition:
                 f"filter key {key!r} is compared with a text, a number, true or false, or a list of them, "
                 f"got {item!r:.200}"
             )
+        if isinstance(item, int) and not storable_number(item):
+            raise FilterError(f"filter key {key!r}: a whole number has at most 64 bits")
         texts.setdefault(as_text(item) or "", item)
     ordered = dict(sorted(texts.items()))
     return Condition(key, tuple(ordered), tuple(ordered.values()))

@@ -115,6 +115,10 @@ def test_both_admits_what_each_admits_and_a_filter_cannot_be_widened() -> None:
             "filter key 'team' is compared with a text, a number, true or false, or a list of",
         ),
         ({7: "x"}, "a filter's keys are texts, got 7"),
+        (
+            {"n": [1, 1 << 64]},
+            "filter key 'n': a whole number has at most 64 bits",
+        ),
         ({"": "x"}, "a filter's keys are texts, got ''"),
         (
             {"a\ud800": "x"},

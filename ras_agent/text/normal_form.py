@@ -33,6 +33,11 @@ def storable(text: str) -> str:
     return _UNSTORABLE.sub("\ufffd", text)
 
 
+def storable_number(number: int) -> bool:
+    """Tell whether a whole number has at most 64 bits, as many as a checkpoint keeps."""
+    return -(1 << 63) <= number < 1 << 64
+
+
 def encodable(text: str) -> str:
     """Return a text with "?" for lone surrogates, which UTF-8 cannot encode and tokenizers do not take."""
     return text.encode("utf-8", "replace").decode()

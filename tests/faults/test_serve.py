@@ -13,8 +13,10 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -736,6 +738,85 @@ def test_requests_that_never_end(attack: Attack, tmp_path: Path, known: bool) ->
         assert process.stderr is not None
         log = process.stderr.read()
         attack.expect("Traceback" not in log, log[-2_000:])
+
+
+SAID = [{"role": "user", "content": [{"type": "text", "text": QUESTION}]}]
+LIMITS = {"max_hops": 1, "k": 1, "max_facts": 1, "max_llm_calls": 1, "max_seconds": 1}
+CHAT = {"model": "ras-agent", "messages": SAID, "filter": {"x": ["y"]}}
+TOOL = {"name": "retrieve", "arguments": {"query": "x", "k": 3, "filter": {"x": "y"}}}
+# the paths that take JSON, with a request of each
+REQUESTS: list[tuple[str, str, object]] = [
+    ("POST", "/api/ask", {"question": QUESTION, "thread": "t", "limits": LIMITS}),
+    ("POST", "/api/ask", {"messages": SAID, "filter": {"x": 1}, "review": ["plan"]}),
+    ("POST", "/api/threads/t/resume", {"decision": {"action": "approve"}}),
+    ("PATCH", "/api/threads/t", {"name": "x", "right": False, "correct": "y"}),
+    ("POST", "/retrieve", {"queries": ["x"], "topk": 3, "return_scores": True}),
+    ("PATCH", "/api/graph", {"fact": ["a", "b", "c"], "correction": ["a", "b", "d"]}),
+    ("POST", "/v1/chat/completions", {**CHAT, "stop": ["x"], "stream_options": {}}),
+    ("POST", "/v1/chat/completions", {**CHAT, "n": 1, "response_format": {}}),
+    ("POST", "/v1/responses", {"input": SAID, "text": {"format": {"type": "text"}}}),
+    ("POST", "/v1/responses", {"input": "x", "previous_response_id": "resp_t_1"}),
+    ("POST", "/api/picture", {"question": "x", "graph": {"facts": [{}]}, "steps": []}),
+    (
+        "POST",
+        "/mcp",
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": TOOL},
+    ),
+]
+OTHERS = r"""null 1 -1 1e400 NaN -Infinity 18446744073709551616 "x" "" [] {} true [[]] {"a":1} [null]
+    "a\u0000b" "a\ud800b" "a\u202eb" {"a\u0000":1} {"\ud800":"x"} [9223372036854775808] "resp_\u0000_1" """
+
+
+def _places(
+    value: object, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[str | int, ...]]:
+    """Yield the places of the values in a value of JSON."""
+    yield path
+    members: list[tuple[str | int, object]] = []
+    if isinstance(value, dict):
+        members = list(value.items())
+    elif isinstance(value, list):
+        members = list(enumerate(value))
+    for name, member in members:
+        yield from _places(member, (*path, name))
+
+
+def _replaced(value: Any, path: tuple[str | int, ...], other: str) -> str:
+    """Return a value of JSON as text, in which another text stands at a place."""
+    if not path:
+        return other
+    changed = deepcopy(value)
+    holder = changed
+    for name in path[:-1]:
+        holder = holder[name]
+    holder[path[-1]] = "@"
+    return json.dumps(changed).replace('"@"', other)
+
+
+@pytest.mark.timeout(900)
+def test_values_of_other_kinds(attack: Attack, tmp_path: Path) -> None:
+    """Another value in each place of each request: understood or refused, and no failure of the server"""
+    index = tmp_path / "my.index"
+    PassageIndex.create(index).add([Passage("p", "Bell was born.", "Bell", "bell.md")])
+    kinds = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+    }
+    tries = [
+        (method, path, _replaced(body, place, other))
+        for method, path, body in REQUESTS
+        for place in _places(body)
+        for other in OTHERS.split()
+    ]
+    attack.random.shuffle(tries)
+    threads = f"sqlite:{tmp_path / 'threads.sqlite'}"
+    settings = Settings(index=index, checkpoint=threads)
+    with serving(settings) as address, _client(address) as client:
+        for number in attack.times(len(tries)):
+            method, path, body = tries[number]
+            told = client.request(method, path, content=body, headers=kinds)
+            failed = told.status_code >= 500 or "its log says why" in told.text
+            attack.expect(not failed, f"{path} {body}: {told.status_code}")
 
 
 def _seconds_taken(connection: socket.socket, unit: str) -> float:

@@ -18,6 +18,7 @@ from starlette.datastructures import FormData
 from starlette.types import Message, Scope
 
 from ras_agent.app.serve.errors import ApiError
+from ras_agent.text.normal_form import storable_number
 
 MOST_VALUES = 100_000
 """Lists, objects and members of objects in one request of JSON"""
@@ -53,9 +54,9 @@ class ApartRequest(Request):
             wrong = f"the request has more than {MOST_VALUES:,} lists, objects and members, which are the most"
             raise ApiError(413, wrong, "too_large")
         if len(body) <= _SMALL:
-            return json.loads(body)
+            return _parsed(body)
         service = self.app.state.service
-        return await service.parsing.run(json.loads, body)
+        return await service.parsing.run(_parsed, body)
 
     async def form(self, **limits: Any) -> FormData:  # type: ignore[override]
         """Return the body as a form. It is received first, then parsed: a caller's forms one at a time."""
@@ -71,6 +72,18 @@ class ApartRequest(Request):
             form: FormData = await parsing.run(_parse_form, self.scope, file, limits)
         self._form = form  # the request closes it
         return form
+
+
+def _parsed(body: bytes) -> Any:
+    return json.loads(body, parse_int=_whole_number)
+
+
+def _whole_number(digits: str) -> int:
+    number = int(digits)
+    if not storable_number(number):
+        wrong = f"{digits[:40]} is too large: a whole number has at most 64 bits"
+        raise ApiError(422, wrong, "invalid_request")
+    return number
 
 
 def _parse_form(scope: Scope, file: IO[bytes], limits: Any) -> FormData:

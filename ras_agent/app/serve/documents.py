@@ -19,7 +19,7 @@ from fastapi import UploadFile
 
 from ras_agent.address import Address
 from ras_agent.app.serve.access import Caller
-from ras_agent.app.serve.errors import ApiError
+from ras_agent.app.serve.errors import ApiError, no_graph
 from ras_agent.app.serve.wire import GraphCorrection, Removed, Skip, Uploaded
 from ras_agent.calling import Threads
 from ras_agent.filters import ASSIGNED, Filter, read_metadata, value_texts
@@ -119,6 +119,8 @@ class Documents:
             )
         from ras_agent.tools.kg.edit import remove_fact, replace_fact
 
+        if not KGIndex.exists(self._index):
+            raise no_graph()
         right = body.correction
         edit = remove_fact if right is None else partial(replace_fact, by_fact=right)
         await self._changing.run(lambda: edit(self._place(), body.fact))

@@ -42,6 +42,12 @@ class ApiError(errors.RasError, HTTPException):
         self.code = code
 
 
+def no_graph() -> ApiError:
+    """Return the error for an index that has no knowledge graph."""
+    wrong = "this index has no knowledge graph: `ras-agent kg build INDEX` makes one"
+    return ApiError(404, wrong, "no_graph")
+
+
 def refusal(error: Exception) -> tuple[int, ErrorBody]:
     """Return the status and the body for an error.
 

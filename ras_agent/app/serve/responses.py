@@ -51,6 +51,18 @@ _ID = "resp_"
 _messages: TypeAdapter[list[Message]] = TypeAdapter(Messages)
 
 
+class _Format(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    type: str = "text"
+
+
+class _Text(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    format: _Format | None = None
+
+
 class ResponsesRequest(BaseModel):
     """Request for a response. `filter` and `sources` are ours, the rest OpenAI's."""
 
@@ -69,6 +81,7 @@ class ResponsesRequest(BaseModel):
     previous_response_id: str | None = None
     filter: Only = None
     sources: OnUnlessTold = True
+    text: _Text | None = None
 
     def messages(self) -> list[Message]:
         """Return the input as turns; items that are no messages, such as earlier reasoning, are left out."""
@@ -90,10 +103,7 @@ async def responses(body: ResponsesRequest, request: Request) -> Response:
     check_model(body.model)
     messages = body.messages()
     check_form(body.model_extra or {}, messages)
-    wanted = ((body.model_extra or {}).get("text") or {}).get("format") or {
-        "type": "text"
-    }
-    if wanted.get("type") != "text":
+    if body.text and body.text.format and body.text.format.type != "text":
         raise ApiError(
             400,
             f"text.format: {ONLY_TEXT}; leave text.format away",

@@ -23,7 +23,7 @@ from ras_agent.app.sample import sample_passages
 from ras_agent.app.serve import wire
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.documents import Documents
-from ras_agent.app.serve.errors import ApiError, without_server
+from ras_agent.app.serve.errors import ApiError, no_graph, without_server
 from ras_agent.app.serve.runs import Ended, Run, outputs_of
 from ras_agent.budget import Limits
 from ras_agent.calling import Threads, Turns, acall
@@ -331,11 +331,7 @@ class Service:
     def graph(self, caller: Caller) -> KGIndex:
         """Return the part of the stored knowledge graph that the caller may see. Raises ApiError where there is none."""
         if not self.has_graph:
-            raise ApiError(
-                404,
-                "this index has no knowledge graph: `ras-agent kg build INDEX` makes one",
-                "no_graph",
-            )
+            raise no_graph()
         view = self.view(caller)
         return self._open_graph(view.commit, view.filter)
 

@@ -10,8 +10,10 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import mcp
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import Tool, ToolAnnotations
@@ -50,6 +52,7 @@ _INSTRUCTIONS = (
     "says so."
 )
 _MOST_HITS, _MOST_ENTITIES = 50, 200
+_PACKAGE = str(Path(mcp.__file__).parent)
 
 
 class Quoted(TypedDict):
@@ -93,6 +96,14 @@ class Around(TypedDict):
     passage_ids: list[list[str]]
 
 
+def _without_message(record: logging.LogRecord) -> bool:
+    """Take out what the protocol's package says of a message that it cannot read: it holds the question."""
+    if record.pathname.startswith(_PACKAGE):
+        record.msg = "a message of the Model Context Protocol could not be read"
+        record.args = None
+    return True
+
+
 _READS = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
 
 
@@ -119,6 +130,7 @@ def tools_over(service: Service) -> MCPServer:
     _core_of(server).version = __version__  # it would say the one of mcp
     # it has set up logging for the whole program, which is the program's own to do
     root.handlers[:], root.level = handlers, level
+    root.addFilter(_without_message)
 
     @server.tool(annotations=_READS)
     async def ask(

@@ -88,6 +88,8 @@ def _default_for_none(default: bool) -> BeforeValidator:
 def _stops(value: Any) -> Any:
     """Return the texts at which a reply ends; blank ones, which some pages send, are left out."""
     given = [value] if isinstance(value, str) else value or ()
+    if not isinstance(given, list | tuple):
+        return given
     return tuple(stop for stop in given if stop)
 
 

@@ -122,6 +122,10 @@ def test_what_is_wrong_with_a_request_is_said_in_one_shape(
             "limits.max_hops: Input should be greater than 0",
         ),
         (
+            {"question": QUESTION, "filter": {"n": 1 << 64}},
+            "18446744073709551616 is too large: a whole number has at most 64 bits",
+        ),
+        (
             {"question": QUESTION, "thread": "../x"},
             "thread: String should match pattern",
         ),

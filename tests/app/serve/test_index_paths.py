@@ -169,6 +169,13 @@ def test_an_index_without_a_graph_says_how_to_make_one(client: httpx.Client) -> 
     assert (told.status_code, told.json()["error"]["code"]) == (404, "no_graph")
 
 
+def test_a_fact_of_an_index_without_a_graph_is_not_corrected(
+    served: Served, index: Path
+) -> None:
+    told = served(Settings(index=index)).patch("/api/graph", json={"fact": list("abc")})
+    assert (told.status_code, told.json()["error"]["code"]) == (404, "no_graph")
+
+
 def test_an_uploaded_document_is_found_by_the_next_question(
     served: Served, index: Path
 ) -> None:

@@ -274,6 +274,18 @@ async def test_an_unforeseen_error_is_logged_and_not_shown(
     assert caplog.text.count("TypeError: the text of a passage") == 3
 
 
+async def test_a_message_that_cannot_be_read_leaves_its_question_out_of_the_log(
+    sample_server: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    called = {"name": 7, "arguments": {"query": "Who is ill?"}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": called}
+    headers = {"Accept": "application/json, text/event-stream"}
+    async with httpx.AsyncClient(trust_env=False, headers=headers) as client:
+        await client.post(f"{sample_server}/mcp", json=body)
+    assert "could not be read" in caplog.text
+    assert "ill" not in caplog.text
+
+
 async def test_a_graph_is_looked_through_beside_the_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

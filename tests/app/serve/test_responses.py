@@ -94,6 +94,21 @@ def test_a_response_that_is_not_stored_cannot_be_gone_on_with(client: Any) -> No
         )
 
 
+def test_options_of_another_kind_are_refused(sample_server: str) -> None:
+    asked = {"model": "ras-agent", "input": QUESTION}
+    chat = {"model": "ras-agent", "messages": [{"role": "user", "content": QUESTION}]}
+    for path, body in (
+        ("responses", {**asked, "text": "plain"}),
+        ("responses", {**asked, "text": {"format": "plain"}}),
+        ("chat/completions", {**chat, "stop": 1}),
+    ):
+        told = httpx.post(f"{sample_server}/v1/{path}", json=body, trust_env=False)
+        assert (told.status_code, told.json()["error"]["code"]) == (
+            400,
+            "invalid_request",
+        )
+
+
 @pytest.mark.parametrize(
     "form",
     [

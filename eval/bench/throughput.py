@@ -7,8 +7,7 @@ cores, or with --apart on a core of its own, as this process then does too. The 
 `agent.invoke(question)` in a for loop, as reference implementations of such agents are evaluated; it writes nothing.
 The others are evaluations as `ras-agent eval` makes them, results, traces and stored replies on disk, with so many
 questions in flight, in this process or shared by two; their clocks start when they have asked a first question for
-each that is under way. With --streams, bare asyncio streams send the same kind of requests, as many at a time, and do
-nothing else: the most that any client could reach here. Each round measures every one of them, and the ratios are to
+each that is under way. Each round measures every one of them, and the ratios are to
 the sequential loop of the same round. `cpu` is processor time of this process for each question: one divided by it is
 the throughput that no concurrency exceeds; with two processes it is what handing out and writing takes.
 """
@@ -33,7 +32,6 @@ from ras_agent.budget import Limits
 from ras_agent.errors import SettingsError
 from ras_agent.eval.bench.loopback_model import Loopback, serving
 from ras_agent.eval.bench.rows import BenchRow
-from ras_agent.eval.bench.streams import Plan, recorded, replay
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.agent import graph_answerer
 from ras_agent.eval.run.folder import RunFolder
@@ -53,18 +51,16 @@ from ras_agent.tools.workers.processes import Processes
 _WORDS = 400
 _CALLS_A_QUESTION = 2
 _AT_LEAST = {32: 20.0, 128: 25.0}
-_REPLAYED = 16  # questions whose requests the bare streams repeat
 
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
     """One measurement.
 
-    client: "ras-agent", or "streams" for requests alone. concurrency: 0 for the sequential loop. processes: 0 for this
-    one. cpu: processor seconds per question. ratio: to the sequential loop.
+    concurrency: 0 for the sequential loop. processes: 0 for this one. cpu: processor seconds per question. ratio: to
+    the sequential loop.
     """
 
-    client: str
     round: int
     concurrency: int
     processes: int
@@ -83,12 +79,11 @@ def measure(
     latency: float,
     questions: int,
     sequential: int,
-    streams: bool = False,
     apart: bool = False,
 ) -> Iterator[Throughput]:
     """Measure the sequential loop over `sequential` questions, then each (concurrency, processes), round by round.
 
-    streams: whether bare streams are measured too. apart: whether this process has the first core that it may run on,
+    apart: whether this process has the first core that it may run on,
     and the model the second.
     """
     index = PassageIndex.in_memory(_passages())
@@ -97,10 +92,6 @@ def measure(
         serving(latency, core=core) as model,
         tempfile.TemporaryDirectory() as folder,
     ):
-        if streams:
-            plans = asyncio.run(_requests(model, index))
-        else:
-            plans = []
         number = 0  # no question twice, so that no earlier measurement's stored reply answers it
         for place in range(rounds):
             base = 0.0
@@ -125,30 +116,8 @@ def measure(
                 base = base or timing["a_second"]
                 ratio = timing["a_second"] / base
                 yield Throughput(
-                    "ras-agent",
-                    place,
-                    concurrency,
-                    processes,
-                    count,
-                    **timing,
-                    ratio=ratio,
+                    place, concurrency, processes, count, **timing, ratio=ratio
                 )
-                if streams and concurrency > 1 and not processes:
-                    timing = _timed_streams(
-                        model,
-                        [plans[turn % len(plans)] for turn in range(count)],
-                        concurrency,
-                    )
-                    ratio = timing["a_second"] / base
-                    yield Throughput(
-                        "streams",
-                        place,
-                        concurrency,
-                        processes,
-                        count,
-                        **timing,
-                        ratio=ratio,
-                    )
 
 
 def bench_rows(
@@ -191,33 +160,6 @@ def _cores(apart: bool) -> Iterator[int | None]:
         yield cores[1]
     finally:
         os.sched_setaffinity(0, cores)
-
-
-async def _requests(model: Loopback, index: PassageIndex) -> list[Plan]:
-    """Return what the agent asks of the model for each of some questions."""
-    agent = _agent(model.root, index, ChatSettings())
-    questions = []
-    for number in range(_REPLAYED):
-        questions.append({"question": _question(-1 - number).question})
-    return await recorded(agent.ainvoke, questions)
-
-
-def _timed_streams(
-    model: Loopback, plans: Sequence[Plan], concurrency: int
-) -> dict[str, Any]:
-    called = model.counts()["answered"]
-    began = time.perf_counter()
-    processor_seconds = time.process_time()
-    asyncio.run(replay(model.root, plans, concurrency))
-    seconds = time.perf_counter() - began
-    cpu = time.process_time() - processor_seconds
-    calls = model.counts()["answered"] - called
-    return {
-        "seconds": seconds,
-        "a_second": len(plans) / seconds,
-        "calls": calls,
-        "cpu": cpu / len(plans),
-    }
 
 
 @dataclass
@@ -337,19 +279,14 @@ def report(measures: Sequence[Throughput]) -> str:
         "| | questions/s | ratio | least to greatest | cpu ms a question |",
         "|---|---|---|---|---|",
     ]
-    for way in dict.fromkeys(
-        (measure.client, measure.concurrency, measure.processes) for measure in measures
-    ):
-        rows = []
-        for measure in measures:
-            if (measure.client, measure.concurrency, measure.processes) == way:
-                rows.append(measure)
+    by_way: dict[tuple[int, int], list[Throughput]] = {}
+    for measure in measures:
+        way = (measure.concurrency, measure.processes)
+        by_way.setdefault(way, []).append(measure)
+    for (concurrency, processes), rows in by_way.items():
         ratios = [row.ratio for row in rows]
-        client, concurrency, processes = way
         name = f"concurrency {concurrency}{f', {processes} processes' if processes else ''}"
-        if client == "streams":
-            name = f"bare streams, {name}"
-        elif not concurrency:
+        if not concurrency:
             name = "sequential loop"
         spread = f"{median(ratios):.1f} | {min(ratios):.1f} to {max(ratios):.1f}"
         rate = median(row.a_second for row in rows)
@@ -387,9 +324,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--json", type=Path, help="one JSON object a measurement")
     parser.add_argument(
-        "--streams", action="store_true", help="measure bare asyncio streams too"
-    )
-    parser.add_argument(
         "--apart",
         action="store_true",
         help="this process on one core, the model on another",
@@ -406,7 +340,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         latency=options.latency,
         questions=options.questions,
         sequential=options.sequential,
-        streams=options.streams,
         apart=options.apart,
     ):
         measures.append(row)

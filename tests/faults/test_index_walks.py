@@ -22,6 +22,12 @@ from tests.faults.test_erased import Hashes
 STEPS = 25
 
 
+def _in_letters(*numbers: int) -> str:
+    """Return a word of letters alone, which no tokeniser splits at its figures."""
+    letters = str.maketrans("0123456789", "abcdefghij")
+    return "x".join(str(number).translate(letters) for number in numbers)
+
+
 def _traces(index: PassageIndex, passage: Passage) -> list[bytes]:
     word = passage.text.split()[0]
     (term,) = index.snapshot.tokeniser.terms(word)
@@ -62,11 +68,13 @@ def test_several_writers_of_one_index(
             if what == "put":
                 batch = []
                 for id in random.sample(range(30), random.randint(1, 9)):
-                    words = f"Shared{random.randrange(4)} Twice{random.randrange(12)}x river"
+                    shared = _in_letters(random.randrange(4))
+                    twice = _in_letters(random.randrange(12))
+                    own = _in_letters(walk, step, id)
                     batch.append(
                         Passage(
                             f"p{id}",
-                            f"Only{walk}x{step}x{id}x {words}",
+                            f"Only{own}x Shared{shared}k Twice{twice}x river",
                             document_id=f"d{id % 7}",
                         )
                     )
@@ -101,7 +109,9 @@ def test_several_writers_of_one_index(
             ]
             told = f"walk {walk}, step {step}, {what}"
             attack.expect(not left, f"{told}: something is left of {sorted(set(left))}")
-            query = f"Shared{random.randrange(4)} Twice{random.randrange(12)}x"
+            shared = _in_letters(random.randrange(4))
+            twice = _in_letters(random.randrange(12))
+            query = f"Shared{shared}k Twice{twice}x"
             wanted = _found(here, query) if len(here) else []
             for index in (random.choice(writers), PassageIndex.open(path, Hashes())):
                 index.refresh()

@@ -7,6 +7,7 @@ One database holds any number of indexes, each in a schema of its own. All else 
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ from ras_agent.errors import SettingsError
 _SCHEMES = ("postgresql://", "postgres://")
 _USUAL = "ras_agent"
 _SHOWN = ("host", "port", "dbname", "schema")
+# who logs in at an address; without its `//`, a name and a password
+_LOGIN = re.compile(r"(?<=://)[^/@\s]+@|(?<=:)[^:/@\s]+:[^/@\s]+@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,15 @@ def place_of(place: str | Path | Address) -> Path | Address:
 def address_of(place: str | Address) -> Address:
     """Parse the address of a database. Raises SettingsError for anything else."""
     return place if isinstance(place, Address) else Address.parse(place)
+
+
+def without_login(text: str) -> str:
+    """Return a text with `***` for who logs in at the addresses in it, by a password perhaps.
+
+    >>> without_login("vllm:http://bob:secret@host/v1#model")
+    'vllm:http://***@host/v1#model'
+    """
+    return _LOGIN.sub("***@", text)
 
 
 def as_argument(place: object) -> str:

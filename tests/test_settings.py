@@ -1,5 +1,6 @@
 """Settings: flags override the environment, which overrides the file; a typing error is reported with its place."""
 
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from ras_agent.address import Address
 from ras_agent.errors import FlagError, SettingsError
 from ras_agent.settings import Settings, find_config, load_settings
 from ras_agent.settings.trust import refuse_code, refuse_keys, unnamed_destinations
+from ras_agent.tools.chat.models import build_chat_model
+from ras_agent.tools.chat.openai_chat import OpenAIChat
 from tests.messages import says
 
 
@@ -383,3 +386,35 @@ def test_the_loop_may_be_named_by_its_old_name(place: str, config: Path) -> None
 def test_the_new_name_wins_over_the_old_one() -> None:
     with pytest.warns(FutureWarning):
         assert Settings(loop="react", graph="ircot").loop == "react"  # type: ignore[call-arg]
+
+
+LOGIN = "http://bob:hunter2hunter2@host:8000/v1"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"llm": f"vllm:{LOGIN}#m"},
+        {"llm": [f"vllm:{LOGIN}#m"]},
+        {"llmm": f"vllm:{LOGIN}#m"},
+        {"checkpoint": "postgresql://bob:hunter2hunter2@host/threads"},
+        {"planner": "vllm:bob:hunter2hunter2@host/v1#m"},
+    ],
+)
+def test_settings_and_what_is_wrong_with_them_show_no_password(given: Any) -> None:
+    try:
+        shown = repr(Settings(**given)) + str(Settings(**given))
+    except SettingsError as error:
+        shown = "".join(traceback.format_exception(error))
+    assert "hunter2" not in shown
+
+
+def test_a_model_of_an_address_shows_neither_password_nor_header() -> None:
+    model = OpenAIChat(
+        model="m", base_url=LOGIN, default_headers={"X-Key": "hunter2hunter2"}
+    )
+    assert "hunter2" not in repr(model) + str(model)
+    assert "X-Key" in repr(model)
+    with pytest.raises(SettingsError) as error:
+        build_chat_model("vllm:bob:hunter2hunter2@host/v1#m")
+    assert "hunter2" not in str(error.value)

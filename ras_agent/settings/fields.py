@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from ras_agent.address import Address, place_of
+from ras_agent.address import Address, place_of, without_login
 from ras_agent.budget import Limits
 from ras_agent.errors import UnknownName
 from ras_agent.filters import Filter, read_filter, read_metadata
@@ -124,6 +124,10 @@ class Settings(BaseModel):
                 super().__init__(**current_names("Settings", values))
             except ValidationError as error:
                 raise WrongSettings(error, type(self)) from None
+
+    def __repr_str__(self, join_str: str) -> str:
+        """Return the settings as text, which shows no password of an address."""
+        return without_login(super().__repr_str__(join_str))
 
     index: Place | None = _RETRIEVAL(
         None,

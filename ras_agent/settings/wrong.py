@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from ras_agent.address import without_login
 from ras_agent.errors import SettingsError, did_you_mean
 from ras_agent.registry import warn_of_old_name
 
@@ -47,7 +48,8 @@ def _problem_of(error: Mapping[str, object]) -> str:
     if error["type"] == "value_error" and isinstance(context, dict):
         return str(context["error"])
     message = str(error["msg"])
-    return f"{message[:1].lower()}{message[1:]}, got {error['input']!r:.80}"
+    given = without_login(repr(error["input"]))
+    return f"{message[:1].lower()}{message[1:]}, got {given:.80}"
 
 
 def unknown_setting(place: str, key: str, model: type[BaseModel]) -> str:

@@ -35,6 +35,7 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field, PrivateAttr, SecretStr
 
+from ras_agent.address import without_login
 from ras_agent.prompts.templates import THOUGHTS_KEY
 from ras_agent.tools.chat.http import (
     BrokenReply,
@@ -87,6 +88,16 @@ class OpenAIChat(BaseChatModel):
     _endpoint: Endpoint = PrivateAttr()
 
     model_config = ConfigDict(populate_by_name=True, protected_namespaces=())
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Yield what its text shows: of headers the names, and of its address no password."""
+        for name, value in super().__repr_args__():
+            if name == "base_url":
+                yield name, without_login(value.partition("?")[0])
+            elif name == "default_headers":
+                yield name, list(value)
+            else:
+                yield name, value
 
     def model_post_init(self, context: Any, /) -> None:
         """Prepare for the server; nothing is asked."""

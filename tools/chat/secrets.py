@@ -16,6 +16,7 @@ from string import ascii_uppercase
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
+from ras_agent.address import without_login
 from ras_agent.tools.chat.runnables import bound_arguments, chat_models_in
 
 MASK = "***"
@@ -48,7 +49,6 @@ _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY = re.compile(r"\?[^#\s]*")
 # how credentials look, and their replacements
 _LOOKS = (
-    (_USERINFO, f"{MASK}@"),
     (
         re.compile(
             r"(?i)([?&][\w.-]{0,40}(?:key|token|secret|password|signature|sig)=)[^&#\s\"'<>]+"
@@ -199,7 +199,7 @@ def printable(spec: str) -> str:
 
 def without_secrets(text: str, model: object = None) -> str:
     """Return `text` with `***` for everything that looks like a credential and for the secrets that `model` holds."""
-    text = secrets_of(model).masked(text)
+    text = without_login(secrets_of(model).masked(text))
     for look, replacement in _LOOKS:
         text = look.sub(replacement, text)
     return text

@@ -26,6 +26,9 @@ MOST_MESSAGES = 1_000
 MOST_PARTS = 10_000
 """Of all messages of a conversation together."""
 
+MOST_QUERIES = 4_096
+"""Of one batch."""
+
 MOST_STOPS = 16
 """OpenAI takes four; each is looked for in every piece of a stream."""
 
@@ -240,7 +243,7 @@ class SearchBatch(BaseModel):
         document.
     """
 
-    queries: list[str] = Field(max_length=4096, fail_fast=True)
+    queries: list[str] = Field(max_length=MOST_QUERIES, fail_fast=True)
     topk: int | None = Field(3, ge=1, le=100)
     return_scores: bool = False
 

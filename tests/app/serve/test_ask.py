@@ -192,7 +192,11 @@ def test_the_page_and_its_files_are_served_and_nothing_else_of_the_folder(
 ) -> None:
     page = client.get("/")
     assert "<!doctype html>" in page.text
-    assert "default-src 'none'" in page.headers["content-security-policy"]
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    scripts = policy.partition("script-src")[2].partition(";")[0]
+    assert "unsafe" not in scripts
     assert (
         client.get("/page/ask.js").headers["content-type"].startswith("text/javascript")
     )

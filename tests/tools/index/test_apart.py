@@ -19,6 +19,7 @@ from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.pdf_pages import PageText
 from ras_agent.tools.index.text_files import Converted, HeldFile, NotText
 from tests.messages import says
+from tests.tools.index.test_load import pdf
 
 pytest.importorskip("markitdown")
 
@@ -165,6 +166,25 @@ def test_a_process_whose_parent_has_ended_before_it_began_ends() -> None:
     code = "from ras_agent.tools.index.apart import _end_with; _end_with(1 << 30); raise SystemExit(3)"
     done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
     assert done.returncode == 0
+
+
+def test_a_process_has_so_much_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
+    limits = {}
+    monkeypatch.setattr(
+        resource, "setrlimit", lambda kind, pair: limits.update({kind: pair})
+    )
+    apart._limit()
+    assert limits[resource.RLIMIT_AS] == (2 << 30, 2 << 30)
+
+
+def test_a_pdf_of_too_many_pages_is_given_up_before_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(conversions, "MOST_PAGES", 2)
+    assert "Three." not in convert(HeldFile("a.pdf", pdf("One.", "Two."))).text
+    with pytest.raises(NotText, match="has 3 pages; 2 are the most: divide it"):
+        convert(HeldFile("b.pdf", pdf("One.", "Two.", "Three.")))
 
 
 def test_a_book_is_given_up_at_the_chapter_that_makes_it_too_long(

@@ -52,6 +52,11 @@ class RoleCall:
         return [*self.prompt, self.reply]
 
     @property
+    def asked(self) -> tuple[str, str, int, str]:
+        """Return the question, role, hop and prompt, which are equal in two runs that have not parted before."""
+        return self.id, self.role, self.hop, _text(self.prompt)
+
+    @property
     def mask(self) -> list[int]:
         """Return 1 for the message to train on, which is the reply, and 0 for the others."""
         return [0] * len(self.prompt) + [1]
@@ -84,12 +89,11 @@ def read_calls(
     that made none.
     """
     recorded = RecordedCalls(replies)
-    calls = [
-        call
-        for result in results
-        for call in _calls(result, role, recorded, provenance)
-    ]
-    roles = {call["role"] for result in results for call in _logged(result)}
+    calls: list[RoleCall] = []
+    roles = set[str]()
+    for result in results:
+        calls += _calls(result, role, recorded, provenance)
+        roles.update(call["role"] for call in _logged(result))
     if role not in roles:
         raise RunError(
             f"{role!r} called no model in this run; roles with calls: {', '.join(sorted(roles)) or 'none'}"
@@ -104,14 +108,14 @@ def _calls(
     for logged in _logged(result):
         if logged["role"] == role:
             calls.append(_call(result, logged, recorded, provenance))
-    again = {
-        place
-        for first, call in enumerate(calls)
-        for second, other in enumerate(calls)
-        if call.hop == other.hop and _asks_again(call.prompt, other.prompt)
-        for place in (first, second)
-    }
-    yield from (call for place, call in enumerate(calls) if place not in again)
+    asked_again = set[int]()
+    for first, call in enumerate(calls):
+        for second, other in enumerate(calls):
+            if call.hop == other.hop and _asks_again(call.prompt, other.prompt):
+                asked_again.update((first, second))
+    for place, call in enumerate(calls):
+        if place not in asked_again:
+            yield call
 
 
 def _logged(result: Result) -> Sequence[JSON]:
@@ -165,18 +169,12 @@ def _call(
 
 def _plan_of(result: Result, logged: JSON) -> JSON | None:
     """Return what a planner's call led to: action, sub-query and reason; None for other roles."""
-    if result.trace and logged["role"] == "planner":
-        plans = result.trace["plans"]
-    else:
-        plans = ()
-    return next(
-        (
-            {name: plan[name] for name in ("action", "subquery", "reason")}
-            for plan in plans
-            if plan["hop"] == logged["hop"]
-        ),
-        None,
-    )
+    if logged["role"] != "planner" or not result.trace:
+        return None
+    for plan in result.trace["plans"]:
+        if plan["hop"] == logged["hop"]:
+            return {name: plan[name] for name in ("action", "subquery", "reason")}
+    return None
 
 
 def _message(role: Role, text: str, *more: JSON) -> JSON:
@@ -204,16 +202,16 @@ def pair_calls(
     Of each question the last hop counts at which the prompts were equal: no earlier difference had an effect, as that
     of a first sub-query in place of which the question itself is searched. Equal replies there make no pair.
     """
-    by_prompt = {
-        (call.id, call.role, call.hop, _text(call.prompt)): call for call in others
-    }
+    by_prompt = {call.asked: call for call in others}
     parted: dict[tuple[str, str], tuple[RoleCall, RoleCall]] = {}
     for call in calls:
-        if other := by_prompt.get((call.id, call.role, call.hop, _text(call.prompt))):
+        if other := by_prompt.get(call.asked):
             parted[call.id, call.role] = call, other
-    return [
-        pair for call, other in parted.values() if (pair := _pair(call, other, metric))
-    ]
+    pairs = []
+    for call, other in parted.values():
+        if pair := _pair(call, other, metric):
+            pairs.append(pair)
+    return pairs
 
 
 def _pair(call: RoleCall, other: RoleCall, metric: str) -> RoleCall | None:
@@ -234,26 +232,19 @@ def _pair(call: RoleCall, other: RoleCall, metric: str) -> RoleCall | None:
 
 def with_json_arguments(messages: Iterable[JSON]) -> list[JSON]:
     """Return messages whose tool calls have their arguments as JSON texts: columns of a table have one type."""
-    return [
-        {
-            **message,
-            "tool_calls": [_json_arguments(call) for call in message["tool_calls"]],
-        }
-        if "tool_calls" in message
-        else message
-        for message in messages
-    ]
+    written = []
+    for message in messages:
+        if calls := message.get("tool_calls"):
+            message = {**message, "tool_calls": list(map(_json_arguments, calls))}
+        written.append(message)
+    return written
 
 
 def _json_arguments(call: JSON) -> JSON:
-    function = call["function"]
-    return {
-        **call,
-        "function": {
-            **function,
-            "arguments": json.dumps(function["arguments"], ensure_ascii=False),
-        },
-    }
+    function = dict(call["function"])
+    arguments = json.dumps(function["arguments"], ensure_ascii=False)
+    function["arguments"] = arguments
+    return {**call, "function": function}
 
 
 def _text(value: Any) -> str:

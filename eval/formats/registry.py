@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from ras_agent import registry
 from ras_agent.errors import IngestError, UnknownName
@@ -89,46 +90,48 @@ def writers(*, calls: bool = False, pairs: bool = False) -> dict[str, Write]:
     """Return what writes results, or the calls of a role, or pairs of them, by the name of the format."""
     written = {}
     for form in formats():
-        written[form.name] = form.write_calls if calls or pairs else form.write_results
-    return {
-        name: write
-        for name, write in written.items()
-        if write and (not pairs or find_format(name).pairs)
-    }
+        write = form.write_results
+        if calls or pairs:
+            write = form.write_calls
+        if write and (form.pairs or not pairs):
+            written[form.name] = write
+    return written
 
 
 def format_to_write(name: str, *, calls: bool = False, pairs: bool = False) -> Write:
     """Return what writes in the format `name`. Raises UnknownName with the formats that can."""
     table = writers(calls=calls, pairs=pairs)
-    if name not in table:
-        raise UnknownName(
-            f"format of {'pairs' if pairs else 'calls' if calls else 'results'}",
-            name,
-            tuple(table),
-        )
-    return table[name]
+    if name in table:
+        return table[name]
+    written = "results"
+    if pairs:
+        written = "pairs"
+    elif calls:
+        written = "calls"
+    raise UnknownName(f"format of {written}", name, tuple(table))
 
 
 def question_format(record: QuestionRecord) -> Format | None:
     """Return the format whose questions look like a record; the one with the most keys if several do."""
-    return _closest(record, [(one.question, one) for one in formats() if one.question])
+    return _closest(record, "question")
 
 
 def passage_format(record: QuestionRecord) -> Format | None:
     """Return the format whose passages look like a record; the one with the most keys if several do."""
-    return _closest(record, [(one.passage, one) for one in formats() if one.passage])
+    return _closest(record, "passage")
 
 
 def _closest(
-    record: QuestionRecord, looks: Sequence[tuple[Look, Format]]
+    record: QuestionRecord, kind: Literal["question", "passage"]
 ) -> Format | None:
-    fitting = []
-    for look, form in looks:
-        if look.fits(record):
-            fitting.append((len(look.keys), form))
-    if fitting:
-        return max(fitting, key=lambda pair: pair[0])[1]
-    return None
+    closest = None
+    most = 0
+    for form in formats():
+        look: Look | None = getattr(form, kind)
+        if look and len(look.keys) > most and look.fits(record):
+            closest = form
+            most = len(look.keys)
+    return closest
 
 
 def read_rows(

@@ -43,30 +43,27 @@ def soft_triple_score(
     """
     predictions = list(dict.fromkeys(map(_words, predicted)))
     references = list(dict.fromkeys(map(_words, gold)))
-    pairs = sorted(
-        (
-            (-worth, i, j)
-            for i, prediction in enumerate(predictions)
-            for j, reference in enumerate(references)
-            if (worth := _f1(prediction, reference))
-        )
-    )
-    taken_found = set[int]()
-    taken_wanted = set[int]()
+    pairs = []
+    for place, prediction in enumerate(predictions):
+        for other, reference in enumerate(references):
+            worth = _f1(prediction, reference)
+            if worth:
+                pairs.append((-worth, place, other))
+    taken = set[int]()
+    taken_references = set[int]()
     total = 0.0
-    for worth, i, j in pairs:
-        if i not in taken_found and j not in taken_wanted:
-            taken_found.add(i)
-            taken_wanted.add(j)
-            total -= worth
-    precision = 0.0
-    if predictions:
-        precision = total / len(predictions)
-    recall = 0.0
-    if references:
-        recall = total / len(references)
-    both = precision + recall
-    return SetScore(precision, recall, 2 * precision * recall / both if both else 0.0)
+    for worth, place, other in sorted(pairs):
+        if place in taken or other in taken_references:
+            continue
+        taken.add(place)
+        taken_references.add(other)
+        total -= worth
+    if not total:
+        return SetScore(0.0, 0.0, 0.0)
+    precision = total / len(predictions)
+    recall = total / len(references)
+    f1 = 2 * total / (len(predictions) + len(references))
+    return SetScore(precision, recall, f1)
 
 
 def triple_rouge(
@@ -77,17 +74,19 @@ def triple_rouge(
     kind: "rouge1", "rouge2" or "rougeL". RAS measures text-to-triples so; the marks between the parts, which any two
     lists of triples share, do not count here. Raises MissingExtra without the rouge-score package.
     """
-    prediction, reference = (
-        " ".join(" ".join(triple) for triple in triples)
-        for triples in (predicted, gold)
-    )
-    return float(rouge_scorer(kind).score(reference, prediction)[kind].fmeasure)
+    prediction = " ".join(map(" ".join, predicted))
+    reference = " ".join(map(" ".join, gold))
+    scores = rouge_scorer(kind).score(reference, prediction)
+    return float(scores[kind].fmeasure)
 
 
 def entity_score(triples: Iterable[TripleTexts], answers: Iterable[str]) -> SetScore:
     """Score gold answers against the entities (heads and tails) of a retrieved graph, as LEGO-GraphRAG does."""
-    entities = {canonical_key(triple[end]) for triple in triples for end in (0, 2)}
-    return set_score(entities, set(map(canonical_key, answers)))
+    entities = set[str]()
+    for triple in triples:
+        entities.update(_ends(triple))
+    golds = map(canonical_key, answers)
+    return set_score(entities, set(golds))
 
 
 def _triple_part(

@@ -38,18 +38,19 @@ def text_tokens(text: str) -> list[str]:
     >>> text_tokens("“The Water of Leith”, 3,000 m"), text_tokens("C#"), text_tokens("−5 °C")
     (['water', 'of', 'leith', '3000', 'm'], ['c#'], ['-5', '°c'])
     """
-    plain = (
-        unicodedata.normalize("NFKC", text.translate(_SPELLINGS))
-        .translate(_SPELLINGS)
-        .casefold()
-    )
-    plain = _ACCENTS.sub("", unicodedata.normalize("NFD", plain))
+    plain = text.translate(_SPELLINGS)
+    plain = unicodedata.normalize("NFKC", plain)
+    plain = plain.translate(_SPELLINGS)
+    plain = plain.casefold()
+    plain = unicodedata.normalize("NFD", plain)
+    plain = _ACCENTS.sub("", plain)
     plain = unicodedata.normalize("NFC", plain)
-    plain = _INITIALS.sub(lambda found: found[0].replace(".", ""), plain)
+    plain = _INITIALS.sub(_without_points, plain)
     plain = _THOUSANDS.sub("", plain)
-    plain = _CHARACTERS.sub(r" \1 ", _SIGNS.sub(r" \1 ", plain))
+    plain = _SIGNS.sub(r" \1 ", plain)
+    plain = _CHARACTERS.sub(r" \1 ", plain)
     words = plain.split()
-    bare = [word for word in map(_without_punctuation, words) if word]
+    bare = list(filter(None, map(_without_punctuation, words)))
     telling = [word for word in bare if word not in _ARTICLES]
     # an answer may be nothing but articles, or punctuation
     return telling or bare or words
@@ -63,7 +64,7 @@ def exact_text(prediction: str, golds: Iterable[str]) -> float:
     punctuation at the ends of words do not.
     """
     predicted = text_tokens(prediction)
-    return float(any(predicted == text_tokens(gold) for gold in golds))
+    return float(predicted in map(text_tokens, golds))
 
 
 @answer_metric("f1_text", decides=59)
@@ -73,7 +74,10 @@ def text_f1(prediction: str, golds: Iterable[str]) -> float:
     Where one side is yes or no, only an exact match scores.
     """
     predicted = text_tokens(prediction)
-    return max((_f1(predicted, text_tokens(gold)) for gold in golds), default=0.0)
+    best = 0.0
+    for gold in golds:
+        best = max(best, _f1(predicted, text_tokens(gold)))
+    return best
 
 
 def _f1(predicted: list[str], gold: list[str]) -> float:
@@ -91,13 +95,18 @@ def _without_punctuation(word: str) -> str:
     while start < end and _is_punctuation(word[start]) and not _is_sign(word, start):
         start += 1
     marked = word[:start].endswith("*")
-    while (
-        end > start
-        and _is_punctuation(word[end - 1])
-        and (marked or word[end - 1] != "*")
-    ):
+    while end > start and _is_punctuation(word[end - 1]):
+        if word[end - 1] == "*" and not marked:  # of a name, such as A*
+            break
         end -= 1
-    return word[start:end].strip("#") and word[start:end]
+    bare = word[start:end]
+    if bare.strip("#"):
+        return bare
+    return ""
+
+
+def _without_points(initials: re.Match[str]) -> str:
+    return initials[0].replace(".", "")
 
 
 def _is_sign(word: str, place: int) -> bool:

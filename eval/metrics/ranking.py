@@ -13,9 +13,10 @@ from ras_agent.eval.question import Question
 def recall_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float:
     """Return the share of the gold names among the first `k` ranked ones, in 0..1; 0.0 without gold."""
     relevant = set(gold)
-    if relevant:
-        return len(relevant.intersection(_first(k, ranked))) / len(relevant)
-    return 0.0
+    if not relevant:
+        return 0.0
+    found = relevant.intersection(_first(k, ranked))
+    return len(found) / len(relevant)
 
 
 @ranking_metric("all_recall", decides=90)
@@ -36,14 +37,10 @@ def hit_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float:
 def reciprocal_rank(ranked: Sequence[str], gold: Iterable[str]) -> float:
     """Return 1 / rank of the first gold name, ranks from 1; 0.0 if there is none. Its mean over questions is MRR."""
     relevant = set(gold)
-    return next(
-        (
-            1 / rank
-            for rank, name in enumerate(dict.fromkeys(ranked), 1)
-            if name in relevant
-        ),
-        0.0,
-    )
+    for rank, name in enumerate(dict.fromkeys(ranked), 1):
+        if name in relevant:
+            return 1 / rank
+    return 0.0
 
 
 @metric("mrr", of_passages=True)
@@ -62,7 +59,8 @@ def _ndcg(question: Question, outcome: Outcome, k: int | None = None) -> float |
     if not question.supporting:
         return None
     grades = question.relevance or dict.fromkeys(question.supporting, 1)
-    return ndcg_at(k or max(1, len(outcome.passages)), outcome.ranked(question), grades)
+    depth = k or max(1, len(outcome.passages))
+    return ndcg_at(depth, outcome.ranked(question), grades)
 
 
 def ndcg_at(k: int, ranked: Sequence[str], grades: Mapping[str, float]) -> float:
@@ -70,19 +68,19 @@ def ndcg_at(k: int, ranked: Sequence[str], grades: Mapping[str, float]) -> float
 
     It is 0.0 without grades. The gain of rank r is grade / log2(r + 1); a grade below 0 gains nothing.
     """
-    best = _gain(
-        sorted((max(0.0, grade) for grade in grades.values()), reverse=True)[:k]
-    )
-    if best:
-        return (
-            _gain([max(0.0, grades.get(name, 0.0)) for name in _first(k, ranked)])
-            / best
-        )
-    return 0.0
+    ordered = sorted(grades.values(), reverse=True)
+    best = _gain(ordered[:k])
+    if not best:
+        return 0.0
+    gained = [grades.get(name, 0.0) for name in _first(k, ranked)]
+    return _gain(gained) / best
 
 
 def _gain(grades: Iterable[float]) -> float:
-    return sum(grade / log2(rank + 1) for rank, grade in enumerate(grades, 1))
+    gain = 0.0
+    for rank, grade in enumerate(grades, 1):
+        gain += max(0.0, grade) / log2(rank + 1)
+    return gain
 
 
 def _first(k: int, ranked: Sequence[str]) -> list[str]:

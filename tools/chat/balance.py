@@ -86,20 +86,6 @@ class BalancedEndpoint(Endpoint):
                 return about
         return {}
 
-    async def post(
-        self,
-        path: str,
-        body: Any,
-        seconds: float | None = None,
-        most: int | None = None,
-    ) -> Any:
-        """Return the reply of the first place that has one. Raises as an Endpoint does if every place fails."""
-        failed: dict[_Place, Exception] = {}
-        for place in self._in_turn():
-            with self._noting(place, failed):
-                return await place.endpoint.post(path, body, seconds, most)
-        raise _first_to_be_back(failed)
-
     async def events(
         self, path: str, body: Any, seconds: float | None = None
     ) -> AsyncIterator[Any]:

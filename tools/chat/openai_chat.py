@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, ClassVar, cast
 
@@ -55,7 +55,6 @@ _THOUGHTS = (
     "reasoning",
 )  # parts of a message that do not belong to its text
 _LONG_PIECE = 20  # characters; a shorter last piece may repeat the text so far
-_ROLES = {"human": "user", "ai": "assistant", "system": "system"}
 # options that a caller may bind or give with a call, and that no server takes
 _NOT_SENT = frozenset(
     ("ls_structured_output_format", "structured_output_format", "strict_tools")
@@ -210,8 +209,11 @@ class OpenAIChat(BaseChatModel):
         body = self._body(messages, stop, kwargs) | {"stream": True}
         if self.stream_usage:
             body["stream_options"] = {"include_usage": True}
-        async for piece in _pieces(self._endpoint.events(_PATH, body, self.timeout)):
-            yield ChatGenerationChunk(message=piece)
+        reading = _Reading()
+        async for event in self._endpoint.events(_PATH, body, self.timeout):
+            for piece in reading.pieces([event]):
+                yield ChatGenerationChunk(message=piece)
+        yield ChatGenerationChunk(message=reading.last())
 
     async def _whole(self, body: dict[str, Any]) -> AIMessage:
         """Return the reply to a request for a whole one, which some servers stream all the same."""
@@ -220,10 +222,11 @@ class OpenAIChat(BaseChatModel):
         ]
         if len(events) == 1:
             return _message(events[0])
+        reading = _Reading()
         gathered = AIMessageChunk(content="")
-        async for piece in _pieces(_each(events)):
+        for piece in reading.pieces(events):
             gathered += piece
-        return cast(AIMessage, message_chunk_to_message(gathered))
+        return cast(AIMessage, message_chunk_to_message(gathered + reading.last()))
 
     def _body(
         self,
@@ -262,18 +265,6 @@ def _tool_choice(choice: str | dict[str, Any] | bool) -> str | dict[str, Any]:
 
 def _as_sent(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
     """Return messages as OpenAI's protocol has them."""
-    if all(
-        type(message.content) is str and message.type in _ROLES for message in messages
-    ) and not any(
-        getattr(message, "tool_calls", None)
-        or message.name
-        or message.additional_kwargs
-        for message in messages
-    ):
-        return [
-            {"role": _ROLES[message.type], "content": message.content}
-            for message in messages
-        ]
     sent = convert_to_openai_messages(messages)
     for message, told in zip(messages, sent, strict=True):
         if thoughts := message.additional_kwargs.get(THOUGHTS_KEY):
@@ -328,30 +319,12 @@ def _message(reply: Any) -> AIMessage:
         raise BrokenReply(f"{_NO_REPLY}: {error or 'it has no message'}") from error
 
 
-async def _pieces(events: AsyncIterator[Any]) -> AsyncGenerator[AIMessageChunk, None]:
-    """Yield the pieces of a streamed reply. Raises as `_message` does.
-
-    Events without a piece of the first choice are passed over, and so are errors after the reply's end. Usage is
-    yielded once: where several events have one, each of them counts from the beginning.
-    """
-    reading = _Reading()
-    async for event in events:
-        piece = reading.piece(event)
-        if piece is not None:
-            yield piece
-    if not reading.begun:
-        raise BrokenReply(f"{_NO_REPLY}: it has no choices")
-    if reading.usage is not None:
-        yield AIMessageChunk(content="", usage_metadata=reading.usage)
-
-
-async def _each(events: Sequence[Any]) -> AsyncIterator[Any]:
-    for event in events:
-        yield event
-
-
 class _Reading:
-    """State of a streamed reply that is being read."""
+    """Reads the events of a streamed reply. Raises as `_message` does.
+
+    Events without a piece of the first choice are passed over, and so are errors after the reply's end. Usage is given
+    once: if several events have one, each of them counts from the beginning.
+    """
 
     def __init__(self) -> None:
         self.begun = self.ended = False
@@ -360,8 +333,20 @@ class _Reading:
         # number of the choice that is read; a server may send others
         self._first: Any = None
 
-    def piece(self, event: Any) -> AIMessageChunk | None:
-        """Return the piece that an event adds to the reply, if any."""
+    def pieces(self, events: Iterable[Any]) -> Iterator[AIMessageChunk]:
+        """Yield the pieces that events add to the reply."""
+        for event in events:
+            piece = self._piece_in(event)
+            if piece is not None:
+                yield piece
+
+    def last(self) -> AIMessageChunk:
+        """Return the piece behind the last event, which has the usage."""
+        if not self.begun:
+            raise BrokenReply(f"{_NO_REPLY}: it has no choices")
+        return AIMessageChunk(content="", usage_metadata=self.usage)
+
+    def _piece_in(self, event: Any) -> AIMessageChunk | None:
         if not isinstance(event, dict):
             return None
         if not self.ended:

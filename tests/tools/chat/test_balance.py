@@ -34,15 +34,6 @@ class Server(Endpoint):
             raise problems.pop(0)
         return self.url[7]
 
-    async def post(
-        self,
-        path: str,
-        body: Any,
-        seconds: float | None = None,
-        most: int | None = None,
-    ) -> Any:
-        return self.reply()
-
     async def events(
         self, path: str, body: Any, seconds: float | None = None
     ) -> AsyncIterator[Any]:
@@ -55,7 +46,11 @@ def balanced(time: Any, *servers: Server) -> BalancedEndpoint:
 
 
 async def replies(endpoint: BalancedEndpoint, count: int) -> str:
-    return "".join([await endpoint.post("/chat", {}) for _ in range(count)])
+    names = []
+    for _ in range(count):
+        events = [event async for event in endpoint.events("/chat", {})]
+        names.append(events[0])
+    return "".join(names)
 
 
 GONE = NoConnection("no connection", "http://a/v1")

@@ -22,11 +22,11 @@ test: $(VENV)/.dev  ## Run the tests but for the slow ones, one process a proces
 test-slow: $(VENV)/.dev  ## Run the slow tests: kills, trainings, browsers, commands of the pages, Ray
 	$(PYTEST) -m slow $(TESTS)
 
-test-all: $(VENV)/.dev  ## Run all tests
-	$(PYTEST) $(TESTS)
+test-all: $(VENV)/.dev  ## Run all tests, those of properties with more examples
+	$(PYTEST) --hypothesis-profile=thorough $(TESTS)
 
 faults: $(VENV)/.dev  ## Attack the package: kills, full disks, hostile texts and servers; prints tried and failed (minutes)
-	$(BIN)/python -m pytest tests/faults --timeout 900 $(FAULTS)
+	$(BIN)/python -m pytest --hypothesis-profile=thorough tests/faults --timeout 900 $(FAULTS)
 
 engines: $(LLAMA)/.made $(VLLM)/.made  ## Try the package with llama.cpp, transformers and vLLM on the CPU, in environments of their own
 	ENGINE=llama.cpp $(LLAMA)/bin/python -m pytest tests/engines --timeout 900 $(ENGINES)

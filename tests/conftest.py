@@ -40,14 +40,16 @@ from tests.endings import (
 from tests.postgres_servers import address, postgres
 
 # Draw the same examples in every run, so that a failure comes from a change and not from chance;
-# `pytest --hypothesis-profile=default` draws new ones.
+# `pytest --hypothesis-profile=default` draws new ones, `thorough` (`make test-all`, `make mutants`) more of them.
 # How long an example takes says nothing where other programs run too.
-hypothesis.settings.register_profile(
-    "repeatable",
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
-)
+for _profile, _examples in {"repeatable": 40, "thorough": 100}.items():
+    hypothesis.settings.register_profile(
+        _profile,
+        max_examples=_examples,
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
 hypothesis.settings.load_profile("repeatable")
 
 __all__ = [  # fixtures and hooks that are defined elsewhere

@@ -113,7 +113,17 @@ class Copy:
             os.dup2(log, 2)
             import pytest
 
-            code = int(pytest.main(["-x", "-p", "no:cacheprovider", *tests]))
+            code = int(
+                pytest.main(
+                    [
+                        "-x",
+                        "-p",
+                        "no:cacheprovider",
+                        "--hypothesis-profile=thorough",
+                        *tests,
+                    ]
+                )
+            )
             if not usual:
                 self._modules.write_text(json.dumps(_libraries()))
         finally:

@@ -86,11 +86,6 @@ def place_of(place: str | Path | Address) -> Path | Address:
     return Path(place)
 
 
-def address_of(place: str | Address) -> Address:
-    """Parse the address of a database. Raises SettingsError for anything else."""
-    return place if isinstance(place, Address) else Address.parse(place)
-
-
 def without_login(text: str) -> str:
     """Return a text with `***` for who logs in at the addresses in it, by a password perhaps.
 

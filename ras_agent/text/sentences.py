@@ -68,19 +68,6 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def sentence_at(text: str, offset: int) -> tuple[int, int]:
-    """Return the sentence span that holds character `offset`, or the nearest one before it.
-
-    Returns (0, len) for text without a sentence.
-    """
-    best = (0, len(text))
-    for span in sentence_spans(text):
-        if span[0] > offset:
-            break
-        best = span
-    return best
-
-
 def _ends(text: str) -> Iterator[re.Match[str]]:
     """Yield the ends that sentences may have, and headings, each behind the one before."""
     position = 0

@@ -61,7 +61,7 @@ from ras_agent.text.normal_form import storable
 from ras_agent.text.options import options_of
 from ras_agent.text.overlap import best_sentence, sentences_of
 from ras_agent.text.repeats import repeated_at
-from ras_agent.text.sentences import sentence_at
+from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.standing import fact_text as standing_text
 from ras_agent.text.terms import terms_of
 from ras_agent.text.titles import bare_title, is_title
@@ -277,9 +277,6 @@ READERS = {
         lambda text: (is_name(text), DEMONYM.fullmatch(text)), "text.names"
     ),
     "foreign_language": TextReader(foreign_language, "text.languages"),
-    "sentence_at": TextReader(
-        lambda text: sentence_at(text, len(text) - 1), "text.sentences"
-    ),
     "best_sentence": TextReader(_cited),
     "inert_markup": TextReader(
         lambda text: (inert_markup(text), markup_start(text)), "text.markup"
@@ -334,6 +331,7 @@ READERS = {
         lambda text: [form.read("A", text) for form in FORMS.values()],
         "tools.answer.forms",
     ),
+    "sentence_spans": TextReader(sentence_spans, "text.sentences"),
     "read_citations": TextReader(
         lambda text: read_citations(text, {1: "1"}), "tools.answer.citations"
     ),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.text.sentences import sentence_at, sentence_spans
+from ras_agent.text.sentences import sentence_spans
 
 TEXT = st.text(
     st.one_of(st.characters(), st.sampled_from(" \n.!?\"')]Aa1।。")), max_size=80
@@ -29,12 +29,6 @@ def test_spans_are_ordered_disjoint_trimmed_and_in_range(text: str) -> None:
 @given(TEXT)
 def test_spans_cover_every_character_that_is_not_white_space(text: str) -> None:
     assert "".join("".join(sentences(text)).split()) == "".join(text.split())
-
-
-@given(TEXT)
-def test_every_character_of_a_sentence_finds_its_sentence(text: str) -> None:
-    for start, end in sentence_spans(text):
-        assert sentence_at(text, start) == sentence_at(text, end - 1) == (start, end)
 
 
 @given(TEXT, st.integers(1, 9))
@@ -156,14 +150,6 @@ def test_sentences_of_other_scripts_end_at_their_own_marks() -> None:
     assert sentences("東京は首都。人口は多い！") == ["東京は首都。", "人口は多い！"]
     assert sentences("यह नदी है। वह पर्वत है।") == ["यह नदी है।", "वह पर्वत है।"]
     assert sentences("أين النهر؟ هنا.") == ["أين النهر؟", "هنا."]
-
-
-def test_sentence_at_white_space_is_the_sentence_before_it() -> None:
-    assert sentence_at("One. Two.", 4) == (0, 4)
-
-
-def test_sentence_at_of_a_blank_text_is_the_whole_text() -> None:
-    assert sentence_at("  ", 0) == (0, 2)
 
 
 def test_what_never_ends_is_divided_between_words() -> None:

@@ -24,7 +24,7 @@ from ras_agent.text.standing import fact_text
 from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
-from ras_agent.tools.chat.client import ChatSettings, as_chat
+from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import (
     Dialogue,
     aconverse_all,
@@ -145,96 +145,138 @@ class LLMExtractor:
     def _dialogue(
         self, passages: Sequence[Passage], asking: Asking
     ) -> Dialogue[Extraction]:
-        names = tuple(passage.id for passage in passages)
-        triples: list[Triple] = []
-        failures: list[Failure] = []
-        unread: list[str] = []
+        reading = _Reading(self._chat, self._by_need, asking, passages, self._examples)
+        return reading.dialogue()
 
-        def fail(message: str, detail: str = "") -> None:
-            located = f"{message} (passage {', '.join(names)})"
-            failures.append(
-                Failure("extractor", located, current_ledger().hop, detail[:500])
-            )
 
-        def render(asking: Asking, part: Sequence[Passage]) -> Request:
-            block = passage_block(part)
-            max_tokens = TOKENS_PER_TOKEN * estimate_tokens(block) + MORE_TOKENS
-            room = self._chat.sizes.room(max_tokens, share=2)
-            turns = asking.prompt.fill(passages=block)
-            for version in asking.prompt.versions():
-                turns = version.fill(passages=block)
-                if fit_into(turns, room):
-                    break
-            return Request(
-                turns,
-                max_tokens=max_tokens,
-                form=asking.form,
-                stop=STOPS,
-                takes_part=True,
-                ends_early=True,
-            )
+class _Reading:
+    """Reading of some passages by the model: gathers their facts, and the failures."""
 
-        def read(
-            part: Sequence[Passage], request: Request, reply: Reply
-        ) -> Dialogue[None]:
+    def __init__(
+        self,
+        chat: Chat,
+        by_need: ByNeed,
+        asking: Asking,
+        passages: Sequence[Passage],
+        examples: frozenset[tuple[str, str, str]],
+    ) -> None:
+        """Take the passages, how they are asked about, and the keys of the facts in the worked examples."""
+        self._chat = chat
+        self._by_need = by_need
+        self._asking = asking
+        self._passages = passages
+        self._examples = examples
+        self._names = tuple(passage.id for passage in passages)
+        self._triples: list[Triple] = []
+        self._failures: list[Failure] = []
+        self._unread: list[str] = []
+
+    def dialogue(self) -> Dialogue[Extraction]:
+        """Ask about the passages, in parts if they are too long, and return their facts."""
+        render = partial(self._render, self._asking)
+        try:
+            yield from in_parts(self._chat, self._passages, render, _halves, self._read)
+        except ModelCallError as error:
+            self._fail(f"{type(error).__name__}: {error}")
+        except BudgetExceeded as error:
+            self._fail(str(error))
+        facts = self._facts()
+        read_facts = Extraction(facts, tuple(self._failures), tuple(self._unread))
+        extraction = keep_standing(read_facts, self._passages, current_ledger().hop)
+        # no fact that was read stands in a passage
+        if self._triples and not extraction.triples:
+            return replace(extraction, unread=self._names)
+        return extraction
+
+    def _fail(self, message: str, detail: str = "") -> None:
+        located = f"{message} (passage {', '.join(self._names)})"
+        hop = current_ledger().hop
+        self._failures.append(Failure("extractor", located, hop, detail[:500]))
+
+    def _render(self, asking: Asking, part: Sequence[Passage]) -> Request:
+        block = passage_block(part)
+        max_tokens = TOKENS_PER_TOKEN * estimate_tokens(block) + MORE_TOKENS
+        room = self._chat.sizes.room(max_tokens, share=2)
+        turns = asking.prompt.fill(passages=block)
+        for version in asking.prompt.versions():
+            turns = version.fill(passages=block)
+            if fit_into(turns, room):
+                break
+        return Request(
+            turns,
+            max_tokens=max_tokens,
+            form=asking.form,
+            stop=STOPS,
+            takes_part=True,
+            ends_early=True,
+        )
+
+    def _read(
+        self, part: Sequence[Passage], request: Request, reply: Reply
+    ) -> Dialogue[None]:
+        """Take the facts of a reply; ask again, once, if some cannot be read."""
+        parsed = _parsed(reply)
+        problem = problem_of(parsed, reply.text)
+        has_facts = bool(parsed.triples)
+        self._triples.extend(parsed.triples)
+        if problem:
+            reply = yield from self._again(part, request, reply, problem, has_facts)
             parsed = _parsed(reply)
             problem = problem_of(parsed, reply.text)
-            first = parsed.triples
-            triples.extend(first)
-            if problem:
-                if not first:
-                    asked = (request, reply)
-                    request, reply = yield from self._by_need.again(
-                        self._chat,
-                        asking,
-                        asked,
-                        problem,
-                        lambda asking, room: render(asking, part),
-                    )
-                elif not reply.shortfall:
-                    reply = yield repair(
-                        request, reply, self._by_need.repair, problem, EXAMPLE
-                    )
-                parsed = _parsed(reply)
-                triples.extend(parsed.triples)
-                problem = problem_of(parsed, reply.text)
-            if problem and not (first or parsed.triples):
-                unread.extend(passage.id for passage in part)
-            if reply.shortfall:
-                fail(reply.shortfall, parsed.leftovers[-1] if parsed.leftovers else "")
-            elif not reply.text.strip():
-                fail(EMPTY_REPLY)
-            elif problem:
-                fail(
-                    "facts could not be read, also when the model was asked again",
-                    "\n".join(parsed.leftovers),
-                )
+            has_facts = has_facts or bool(parsed.triples)
+            self._triples.extend(parsed.triples)
+        if problem and not has_facts:
+            self._unread.extend(passage.id for passage in part)
+        if reply.shortfall:
+            self._fail(reply.shortfall, "".join(parsed.leftovers[-1:]))
+        elif not reply.text.strip():
+            self._fail(EMPTY_REPLY)
+        elif problem:
+            message = "facts could not be read, also when the model was asked again"
+            self._fail(message, "\n".join(parsed.leftovers))
 
-        try:
-            yield from in_parts(
-                self._chat, passages, partial(render, asking), _halves, read
+    def _again(
+        self,
+        part: Sequence[Passage],
+        request: Request,
+        reply: Reply,
+        problem: str,
+        has_facts: bool,
+    ) -> Dialogue[Reply]:
+        """Return the second reply: by another way to ask if the first has no fact, else in a conversation about it.
+
+        A reply with facts that was cut off is not asked about again.
+        """
+        if not has_facts:
+
+            def render(asking: Asking, room: int) -> Request:
+                return self._render(asking, part)
+
+            _, second = yield from self._by_need.again(
+                self._chat, self._asking, (request, reply), problem, render
             )
-        except ModelCallError as error:
-            fail(f"{type(error).__name__}: {error}")
-        except BudgetExceeded as error:
-            fail(str(error))
-        if len(triples) > MOST_FACTS:
-            fail(f"only the first {MOST_FACTS:,} of {len(triples):,} facts were taken")
+            return second
+        if reply.shortfall:
+            return reply
+        second = yield repair(request, reply, self._by_need.repair, problem, EXAMPLE)
+        return second
+
+    def _facts(self) -> tuple[Triple, ...]:
+        """Return the facts with their sources; those without one, and those of worked examples, are failures."""
+        count = len(self._triples)
+        if count > MOST_FACTS:
+            self._fail(f"only the first {MOST_FACTS:,} of {count:,} facts were taken")
         facts: list[Triple] = []
-        for triple in dict.fromkeys(triples[:MOST_FACTS]):
-            fact = located(triple, passages, self.name)
+        for triple in dict.fromkeys(self._triples[:MOST_FACTS]):
+            fact = located(triple, self._passages, self._chat.name)
             if not fact.sources:
-                fail("a fact shares no word with any of its passages", str(triple))
-            elif triple.key in self._examples and not _says(passages, triple):
-                failures.append(_copied(fact))
+                problem = "a fact shares no word with any of its passages"
+                self._fail(problem, str(triple))
+            elif triple.key in self._examples and not _says(self._passages, triple):
+                self._failures.append(_copied(fact))
             else:
                 facts.append(fact)
-        read_facts = Extraction(tuple(facts), tuple(failures), tuple(unread))
-        extraction = keep_standing(read_facts, passages, current_ledger().hop)
-        # no fact that was read stands in a passage
-        if triples and not extraction.triples:
-            return replace(extraction, unread=names)
-        return extraction
+        return tuple(facts)
 
 
 def _parsed(reply: Reply) -> ParsedTriples:

@@ -14,6 +14,7 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 
 import ras_agent
 from ras_agent import marks
+from ras_agent.address import without_login
 from ras_agent.app.cli.terminal import inert
 from ras_agent.app.serve.errors import without_places
 from ras_agent.app.serve.page_tasks import reply_to_task
@@ -332,6 +333,7 @@ READERS = {
         "tools.answer.forms",
     ),
     "sentence_spans": TextReader(sentence_spans, "text.sentences"),
+    "without_login": TextReader(without_login, "address"),
     "read_citations": TextReader(
         lambda text: read_citations(text, {1: "1"}), "tools.answer.citations"
     ),

@@ -20,7 +20,9 @@ _SCHEMES = ("postgresql://", "postgres://")
 _USUAL = "ras_agent"
 _SHOWN = ("host", "port", "dbname", "schema")
 # who logs in at an address; without its `//`, a name and a password
-_LOGIN = re.compile(r"(?<=://)[^/@\s]+@|(?<=:)[^:/@\s]+:[^/@\s]+@")
+# a run of characters before "@", looked at from its beginning only, so that a long text is read in linear time
+_BEFORE_AT = re.compile(r"(?<![^/@\s])[^/@\s]+@")
+_LOGIN_BEHIND = re.compile(r":(?=[^:]+:[^@])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,17 @@ def without_login(text: str) -> str:
     >>> without_login("vllm:http://bob:secret@host/v1#model")
     'vllm:http://***@host/v1#model'
     """
-    return _LOGIN.sub("***@", text)
+    return _BEFORE_AT.sub(_masked_login, text)
+
+
+def _masked_login(run: re.Match[str]) -> str:
+    """Return `***@` for a login: all of the run behind `://`, else a name and a password behind a prefix."""
+    if run.string.endswith("://", 0, run.start()):
+        return "***@"
+    prefix = _LOGIN_BEHIND.search(run[0])
+    if prefix is None:
+        return run[0]
+    return f"{run[0][: prefix.end()]}***@"
 
 
 def as_argument(place: object) -> str:

@@ -24,7 +24,7 @@ from ras_agent.text.names import is_name, name_spans
 from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.words import FUNCTION_WORDS, stems, word_set
-from ras_agent.tools.offline.english import PERSONS
+from ras_agent.tools.offline.english import PERSONS, SUBJECTS
 from ras_agent.tools.offline.question import expected_answer, fits, type_of
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
@@ -410,10 +410,23 @@ def _telling(question: str, answer: str, sentence: Sentence) -> Sentence:
     """
     about = canonical_key(answer) in sentence.passage.keys
     asked = set(stems(question)) - set(stems(answer))
-    holding = [
-        one for one in sentence.passage.sentences if about or holds(one.text, answer)
-    ]
-    return max((sentence, *holding), key=lambda one: len(asked & one.stems))
+    best = sentence
+    for one in sentence.passage.sentences:
+        if not about and not _names_it(answer, one):
+            continue
+        if len(asked & one.stems) > len(asked & best.stems):
+            best = one
+    return best
+
+
+def _names_it(answer: str, sentence: Sentence) -> bool:
+    """Return whether a sentence has an answer, or begins with a pronoun that stands for it."""
+    if holds(sentence.text, answer):
+        return True
+    before = sentence.before
+    if before is None or not sentence.begins_with(SUBJECTS):
+        return False
+    return canonical_key(before.first_name) == canonical_key(answer)
 
 
 def _each_once(found: Sequence[Found]) -> list[Found]:

@@ -37,6 +37,11 @@ SAME = re.compile(
 )
 THAN = re.compile(r"\b(?:than|before|after)\b", re.IGNORECASE)
 _AT = re.compile(r"\b(?:in|at|near|from|on)(?: the)?\Z", re.IGNORECASE)
+_OF_YEAR = re.compile(
+    r"\b(?:in|of|since|until|from|to|by|before|after|during|the|and)\s+\Z",
+    re.IGNORECASE,
+)
+_PLURAL = re.compile(r" (?!(?:was|is|has|does|its|this)\b)(?:[a-z]+s|people)\b")
 _ARTICLES = word_set("the a an")
 _PERSONS = word_set("he she they")
 _EMPTY = stem_set(
@@ -335,10 +340,19 @@ def _unit(sentence: Sentence, figure: Figure) -> str:
 
 
 def _counts(sentence: Sentence, figure: Figure, about: frozenset[str]) -> bool:
-    """Return whether a figure is a number: "1000 species" is no year."""
-    return figure.kind == "number" or (
-        figure.kind == "year" and _unit(sentence, figure) in about
-    )
+    """Return whether a figure is a number: "1000 species" and "1931 metres" are no years."""
+    if figure.kind == "number":
+        return True
+    if figure.kind != "year":
+        return False
+    return _unit(sentence, figure) in about or _is_measure(sentence, figure)
+
+
+def _is_measure(sentence: Sentence, figure: Figure) -> bool:
+    """Return whether a plural follows a figure, and no word before it makes it a time: "In 1931 boats came"."""
+    if _OF_YEAR.search(sentence.text[: figure.start]):
+        return False
+    return _PLURAL.match(sentence.text[figure.end :]) is not None
 
 
 def _nearness(sentence: Sentence, figure: Figure, wanted: frozenset[str]) -> float:

@@ -1,11 +1,12 @@
 """How far confidences are from what answers are worth."""
 
-import math
 import random
+from pathlib import Path
 
 import pytest
 
-from lab.calibration import Told, calibration_error, fitted
+from lab.calibration import Told, calibration_error, fitted, keep, kept
+from ras_agent.tools.offline.answerer.confidence import Signals, likelihood
 
 
 def test_confidences_that_are_met_have_no_error() -> None:
@@ -30,13 +31,28 @@ def test_a_full_confidence_is_in_the_last_bin() -> None:
     assert calibration_error([1.0], [1.0], bins=5) == 0.0
 
 
-def test_the_curve_that_answers_follow_is_found() -> None:
-    rng, told = random.Random(0), []
+def test_the_weights_that_answers_follow_are_found() -> None:
+    rng = random.Random(0)
+    wanted = {"offset": -2, "borne": 0.3, "first": 1, "likely": 0, "chained": 0}
+    told = []
     for _ in range(4000):
-        sign, borne = rng.random(), rng.uniform(-9, 9)
-        likely = 1 / (1 + math.exp(2 - sign - 0.3 * borne))
-        told.append(Told(0.0, float(rng.random() < likely), "wholes", sign, borne))
-    offset, of_sign, of_borne = fitted(told)
-    assert offset == pytest.approx(-2, abs=0.4)
-    assert of_sign == pytest.approx(1, abs=0.4)
-    assert of_borne == pytest.approx(0.3, abs=0.05)
+        signals = Signals(
+            borne=rng.uniform(-9, 9),
+            first=float(rng.random() < 0.5),
+            likely=rng.random(),
+            chained=0.0,
+            of_another=float(rng.random() < 0.3),
+        )
+        likely = likelihood(signals, {**wanted, "of_another": 0.4})
+        told.append(Told(signals, float(rng.random() < likely)))
+    weights = fitted([told])
+    assert weights["offset"] == pytest.approx(-2, abs=0.4)
+    assert weights["borne"] == pytest.approx(0.3, abs=0.05)
+    assert weights["first"] == pytest.approx(1, abs=0.4)
+    assert weights["of_another"] == pytest.approx(0.4, abs=0.08)
+
+
+def test_signals_that_were_kept_are_those_that_were_told(tmp_path: Path) -> None:
+    sets = [("kind", "set", [Told(Signals(1.5, 1.0, 0.5, 0.0, 0.0), 1.0)])]
+    keep(sets, tmp_path / "signals.jsonl")
+    assert kept(tmp_path / "signals.jsonl") == sets

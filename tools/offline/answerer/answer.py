@@ -25,6 +25,7 @@ from ras_agent.tools.offline.answerer.compare import (
     sides_of,
     well_known,
 )
+from ras_agent.tools.offline.answerer.confidence import Signals, confidence
 from ras_agent.tools.offline.answerer.nearest import nearest_sentences
 from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
 from ras_agent.tools.offline.answerer.wording import denies, wording
@@ -64,19 +65,13 @@ _JUDGED = 8  # passages that a question is judged over
 _PAIRED = 12  # passages of which pairs are made
 # of what is read over the whole question; the middle of a plateau on HotpotQA's tuning half
 _SHARPNESS, _FLOOR, _UNPAIRED = 0.3, 0.02, 0.7
-# curves of the confidence (python -m lab.calibration --fit DATA): an offset; what the worth of a chain weighs, or the
-# share of the question's words that the grounds have, or how likely the reader takes its verdict to be; and what the
-# margin weighs by which the grounds alone bear the answer
-OF_CHAINS, OF_WHOLES, OF_VERDICTS = (
-    (-0.82, 2.69, 0.38),
-    (-2.00, 1.03, 0.30),
-    (-1.37, 4.67, 0.0),
-)
+# of a logistic curve of how likely the reader takes a verdict to be, fitted to questions of yes or no
+_OF_VERDICTS = -1.37
+_VERDICT = 4.67
 OF_ROWS = 0.9
 """The confidence of a cell of a table."""
 # margin, either way, beyond which one bears an answer as well as another
 _FARTHEST = 9.0
-_OF_ANOTHER = 0.4  # of an answer whose proof lacks a figure or a name of the question
 _IN_ITS_WORDS = 0.95  # of what a sentence says in the question's words
 _AGAINST_ITS_VALUES = 0.25  # of a yes to a name or a figure that the sentence lacks, or of a no where it lacks none
 
@@ -160,14 +155,6 @@ class OfflineAnswerer:
         self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]
     ) -> Reply | None:
         """Return the answer, however sure, and what it rests on; None where there is none."""
-        reply = self._likeliest(question, passages, steps)
-        if reply is None:
-            return None
-        return _less_sure_of_another(question, reply)
-
-    def _likeliest(
-        self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]
-    ) -> Reply | None:
         passages = [one for one in passages if one.sentences]
         if not passages:
             return None
@@ -230,30 +217,33 @@ class OfflineAnswerer:
             lead = () if named or end.named_by is None else (end.named_by,)
         text, listed = all_of_list(question, end.text, end.sentence)
         grounds = tuple(dict.fromkeys([*lead, *listed]))
-        borne = self._borne(question, end.text, grounds)
+        likely = end.worth
         if chain.answered:
-            return Reply(text, grounds, confidence(chain.worth, borne, OF_CHAINS))
-        words = set(stems(question))
-        held = words & {
-            root for one in grounds for root in one.stems | one.passage.title_stems
-        }
-        return Reply(
-            text, grounds, confidence(len(held) / max(1, len(words)), borne, OF_WHOLES)
+            likely = min(end.worth, *(link.found.worth for link in chain.links))
+        margin, is_first = self._borne(question, end.text, grounds)
+        signals = Signals(
+            borne=margin,
+            first=float(is_first),
+            likely=math.exp(likely),
+            chained=float(chain.answered is not None),
+            of_another=float(lacks_what_is_named(question, grounds)),
         )
+        return Reply(text, grounds, confidence(signals))
 
-    def _borne(self, question: str, answer: str, grounds: Sequence[Sentence]) -> float:
-        """Return how surely sentences by themselves give an answer: the margin of what it is, or holds, or is part of.
+    def _borne(
+        self, question: str, answer: str, grounds: Sequence[Sentence]
+    ) -> tuple[float, bool]:
+        """Return how surely sentences by themselves give an answer, and whether before any other.
 
-        They are read for the question as it was asked, so that an answer to another one, or one that only the rest of a
-        passage gives, is unlikely.
+        The margin is of what the answer is, or holds, or is part of. They are read for the question as it was asked, so
+        that an answer to another one, or one that only the rest of a passage gives, is unlikely.
         """
         text = " ".join(one.titled for one in grounds)
-        margins = [-_FARTHEST]
-        for span in self._reader.read(question, [text])[0]:
-            said = text[span.start : span.end]
-            if holds(answer, said) or holds(said, answer):
-                margins.append(min(span.margin, _FARTHEST))
-        return max(margins)
+        for place, span in enumerate(self._reader.read(question, [text])[0]):
+            if _are_alike(answer, text[span.start : span.end]):
+                margin = max(-_FARTHEST, min(span.margin, _FARTHEST))
+                return margin, place == 0
+        return -_FARTHEST, False
 
     def _whole(
         self, question: str, passages: Sequence[ReadPassage], led: Set[str]
@@ -269,13 +259,22 @@ class OfflineAnswerer:
         alone = _told_apart(answers(question, self._reader, passages), led)
         paired = {one.sentence.passage.id for one in pairs.values()}
         best: Found | None = None
+        loudest = -math.inf
         for key, one in (alone | pairs).items():
-            in_pairs, by_itself = _voices(key, pairs), _voices(key, alone)
+            in_pairs = _voices(key, pairs)
+            by_itself = _voices(key, alone)
             if one.sentence.passage.id not in paired or is_left_out(one.sentence):
                 in_pairs = max(in_pairs, by_itself - _UNPAIRED)
-            if best is None or in_pairs + by_itself > best.worth:
-                best = replace(one, worth=in_pairs + by_itself)
-        return best
+            if in_pairs + by_itself > loudest:
+                best = one
+                loudest = in_pairs + by_itself
+        if best is None:
+            return None
+        alike = [best.worth]
+        for one in (*alone.values(), *pairs.values()):
+            if _are_alike(best.text, one.text):
+                alike.append(one.worth)
+        return replace(best, worth=max(alike))
 
     def _yes_or_no(
         self,
@@ -340,17 +339,13 @@ class OfflineAnswerer:
         )
         if unlikely or (said and said[0] == f"hardly {verdict}"):
             told *= _AGAINST_ITS_VALUES
-        return Reply(verdict, (*links, deciding), confidence(told, 0.0, OF_VERDICTS))
+        sure = 1 / (1 + math.exp(-_OF_VERDICTS - _VERDICT * told))
+        return Reply(verdict, (*links, deciding), sure)
 
 
-def _less_sure_of_another(question: str, reply: Reply) -> Reply:
-    """Return the answer to an open question less sure where its proof is of something else."""
-    asked = analyse(question)
-    if asked.kind != "open" or reply.confidence is None:
-        return reply
-    if not lacks_what_is_named(question, reply.grounds):
-        return reply
-    return replace(reply, confidence=reply.confidence * _OF_ANOTHER)
+def _are_alike(one: str, other: str) -> bool:
+    """Return whether one answer holds the other."""
+    return holds(one, other) or holds(other, one)
 
 
 def _in_its_words(
@@ -407,12 +402,6 @@ def _counts(words: Sequence[Token], text: str) -> Counter[str]:
     return Counter(
         [*(one.stem for one in words if one.stem), *(["not"] if denies(text) else [])]
     )
-
-
-def confidence(sign: float, borne: float, curve: tuple[float, float, float]) -> float:
-    """Return the token F1 to expect of an answer, by one sign of it and by how surely its grounds alone bear it."""
-    offset, of_sign, of_borne = curve
-    return 1 / (1 + math.exp(-offset - of_sign * sign - of_borne * borne))
 
 
 def cited(sentences: Sequence[Sentence], graph: QuestionGraph) -> tuple[Citation, ...]:

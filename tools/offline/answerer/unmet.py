@@ -5,6 +5,7 @@ Who founded Korl Works?           "Varn Mills was founded by Ada Crane."        
 Who is the mayor of Brennhaven?   "The mayor of Dunmere visited Brennhaven."         a role of another
 Who was the last mayor of Varn?   "The first mayor of Varn was Ada Crane."           the opposite
 Who attended the fair?            "Ada Crane did not attend the fair."               a denial
+Who invented the steam harp?      "The wind harp was invented by Ada Crane."         another of its sort
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ras_agent.text.names import name_spans
+from ras_agent.text.overlap import holds
 from ras_agent.text.standing import Standing, Words, Writing
 from ras_agent.text.words import FUNCTION_WORDS, stem, stem_set, stems
 from ras_agent.tools.offline import english
@@ -31,6 +33,10 @@ _DENIAL = re.compile(
 _DENIAL_REACHES = 2  # words behind it
 _FEWEST_LISTED = 2  # names of a list
 _NOTE = re.compile(r"\([^()]{0,60}\)")
+_SORT_OF = re.compile(
+    r"\b(?:[Tt]he|[Aa]n?) (?P<sort>[a-z][a-z-]+) (?P<noun>[a-z][a-z-]+)\b"
+)
+_NEXT_WORD = re.compile(r" (?P<word>[\w'’-]+)")
 _ROLE_OF = re.compile(
     r"\b(?P<role>[a-z][a-z-]+) of (?:the )?(?P<of>[A-Z0-9][\w'’-]*(?: [A-Z0-9][\w'’-]*)*)"
 )
@@ -49,6 +55,8 @@ def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:
     if _has_no_name_of(question, words) or _is_only_listed(question, grounds):
         return True
     if _says_the_opposite(question, text) or _denies_otherwise(question, text):
+        return True
+    if _is_another_of_its_sort(question, text):
         return True
     return _is_role_of_another(question, text)
 
@@ -82,6 +90,37 @@ def _denies_otherwise(question: str, text: str) -> bool:
         else:
             affirmed.add(token.stem)
     return not denied <= affirmed
+
+
+def _is_another_of_its_sort(question: str, text: str) -> bool:
+    """Tell whether a text has "the wind harp" where the question has "the steam harp", and "steam" nowhere."""
+    told = _roots(text)
+    asked = _roots(question)
+    sorts_told = _sorts(text)
+    for sort, noun in _sorts(question):
+        others = {stem(other) for other, of in sorts_told if of == noun}
+        if holds(text, sort) or stem(sort) in told:
+            continue
+        if others and others.isdisjoint(asked):
+            return True
+    return False
+
+
+def _sorts(text: str) -> list[tuple[str, str]]:
+    """Return the words that tell a thing's sort, each with the stem of the thing: ("steam", "harp")."""
+    found: list[tuple[str, str]] = []
+    for match in _SORT_OF.finditer(text):
+        following = _NEXT_WORD.match(text, match.end())
+        if following and not _ends_a_noun(following["word"]):
+            continue
+        if match["sort"] not in FUNCTION_WORDS and match["noun"] not in FUNCTION_WORDS:
+            found.append((match["sort"], stem(match["noun"])))
+    return found
+
+
+def _ends_a_noun(word: str) -> bool:
+    """Tell whether a word goes on behind a noun phrase and is not of it."""
+    return word in FUNCTION_WORDS or word in english.KNOWN
 
 
 def _roots(text: str) -> set[str]:

@@ -251,12 +251,9 @@ def test_a_part_of_a_word_bears_no_answer() -> None:
     )
     beside = Passage("a", "Ann was 87 (not 1874).", "Ann")
     assert not alone.abstained
-    assert (
-        OfflineAnswerer(Points({}, {}))._borne(
-            "How old was Ann?", "87", read([beside])[0].sentences
-        )
-        == -9.0
-    )
+    grounds = read([beside])[0].sentences
+    borne = OfflineAnswerer(Points({}, {}))._borne("How old was Ann?", "87", grounds)
+    assert borne == (-9.0, False)
 
 
 def test_a_verdict_is_that_of_the_surest_passage_and_cites_the_sentence_that_decides() -> (

@@ -126,9 +126,7 @@ def looked_at(data: Path) -> Iterator[tuple[str, str, list[Told]]]:
     over_parts = list(_examples_of(file, musique))
     yield "MuSiQue", "near misses", _told_of_near_misses(over_parts, 22)
     held_out = [
-        one
-        for one in near_misses.held_out(data)
-        if random.Random(f"half{one.text}").random() < 1 / 2
+        one for one in near_misses.held_out(data) if near_misses.may_be_looked_at(one)
     ]
     paragraphs = [
         Passage(str(number), text)

@@ -1,10 +1,13 @@
 """Near misses: questions of which a paragraph answers a neighbour, over SQuAD's paragraphs that the reader never saw.
 
     python -m lab.near_misses --data DATA --seed 1
+    python -m lab.near_misses --data DATA --seed 1 --part scored
 
 Each question of a paragraph is asked as it is, and with one thing changed so that no text answers it: a figure, a
 name, a relation ("founded" for "sold"), or a negation; and over another paragraph in place of its own, as an
 unanswerable one.
+Half of the paragraphs may be looked at. The other half is scored, with other relations, which were written before
+anybody had seen what is said of them.
 DATA is the folder of data sets (reading/squad1_*.jsonl). --out keeps a line for each question.
 """
 
@@ -15,7 +18,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,6 +65,44 @@ _RELATIONS = {
     "most": "least",
     "before": "after",
 }
+_SCORED_RELATIONS = {
+    "founded": "closed",
+    "wrote": "burned",
+    "written": "edited",
+    "built": "bought",
+    "won": "hosted",
+    "born": "educated",
+    "died": "studied",
+    "discovered": "named",
+    "invented": "sold",
+    "published": "praised",
+    "opened": "repaired",
+    "began": "ended",
+    "started": "ended",
+    "increased": "halved",
+    "created": "inherited",
+    "designed": "painted",
+    "elected": "accused",
+    "defeated": "taught",
+    "ruled": "mapped",
+    "married": "divorced",
+    "directed": "financed",
+    "moved": "returned",
+    "received": "refused",
+    "released": "withdrew",
+    "named": "renamed",
+    "capital": "port",
+    "president": "treasurer",
+    "population": "rainfall",
+    "author": "translator",
+    "leader": "critic",
+    "cause": "cure",
+    "language": "religion",
+    "longest": "shortest",
+    "oldest": "newest",
+    "last": "first",
+    "largest": "poorest",
+}
 _AUXILIARY = re.compile(
     r"\b(?:did|does|do|was|were|is|are|has|had|can|could|will|would)\b(?! not)"
 )
@@ -88,10 +129,18 @@ def held_out(data: Path) -> list[ReaderExample]:
     return kept
 
 
+def may_be_looked_at(example: ReaderExample) -> bool:
+    """Return whether a question's paragraph is of the half that may be looked at."""
+    return random.Random(f"half{example.text}").random() < 1 / 2
+
+
 def questions(
-    examples: Sequence[ReaderExample], seed: int, most: int
+    examples: Sequence[ReaderExample],
+    seed: int,
+    most: int,
+    relations: Mapping[str, str] = _RELATIONS,
 ) -> Iterator[Asked]:
-    """Yield `most` questions of each kind."""
+    """Yield `most` questions of each kind. relations: what takes the place of each word."""
     draw = random.Random(seed)
     drawn = draw.sample(examples, len(examples))
     names = sorted({name for one in drawn for name in _names(one.question)})
@@ -101,7 +150,7 @@ def questions(
             "true": example.question,
             "figure": _with_other_figure(example, draw),
             "name": _with_other_name(example, names, draw),
-            "relation": _with_other_relation(example),
+            "relation": _with_other_relation(example, relations),
             "negation": _AUXILIARY.sub(r"\g<0> not", example.question, count=1),
             "unanswerable": example.question,
         }
@@ -152,8 +201,8 @@ def _with_other_name(
     return ""
 
 
-def _with_other_relation(example: ReaderExample) -> str:
-    for word, other in _RELATIONS.items():
+def _with_other_relation(example: ReaderExample, relations: Mapping[str, str]) -> str:
+    for word, other in relations.items():
         if re.search(rf"\b{word}\b", example.question) and not re.search(
             rf"\b{other}\b", example.text
         ):
@@ -204,6 +253,7 @@ def main() -> None:
     parser.add_argument(
         "--data", type=Path, required=True, help="the folder of data sets"
     )
+    parser.add_argument("--part", choices=("looked-at", "scored"), default="looked-at")
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn (1)")
     parser.add_argument(
         "--most", type=int, default=40, help="questions of each kind (40)"
@@ -216,7 +266,12 @@ def main() -> None:
     asked: Counter[str] = Counter()
     right = 0
     lines: list[str] = []
-    for one in questions(held_out(options.data), options.seed, options.most):
+    is_scored = options.part == "scored"
+    relations = _SCORED_RELATIONS if is_scored else _RELATIONS
+    examples = [
+        one for one in held_out(options.data) if may_be_looked_at(one) is not is_scored
+    ]
+    for one in questions(examples, options.seed, options.most, relations):
         out = asked_of(one)
         asked[one.kind] += 1
         said[one.kind] += is_said(out)

@@ -308,39 +308,40 @@ class OfflineAnswerer:
             return len(words & (sentence.stems | sentence.passage.title_stems))
 
         likely = [max(passage.sentences, key=shared) for passage in passages[:_JUDGED]]
-        titled = [one.titled for one in likely]
-        verdicts = self._reader.judge(asked.question, titled)
-        worth = [
-            shared(sentence) * (1 - one.not_said)
-            for one, sentence in zip(verdicts, likely, strict=True)
-        ]
-        best = worth.index(max(worth))
-        deciding, page = (
-            likely[best],
-            " ".join(one.text for one in passages[best].sentences),
-        )
+        verdicts = self._reader.judge(asked.question, [one.titled for one in likely])
+        best = 0
+        most = -1.0
+        for place, sentence in enumerate(likely):
+            worth = shared(sentence) * (1 - verdicts[place].not_said)
+            if worth > most:
+                best = place
+                most = worth
+        deciding = likely[best]
+        alone = verdicts[best]
+        page = " ".join(one.text for one in passages[best].sentences)
         whole = with_title(deciding.passage.heading, page)
         (among,) = self._reader.judge(asked.question, [whole])
-        yes, no = (
-            (verdicts[best].true + among.true) / 2,
-            (verdicts[best].false + among.false) / 2,
-        )
-        verdict, told = ("yes", yes) if yes >= no else ("no", no)
-        values, said = _values(asked.question), wording(asked.question, passages)
-        own = deciding.passage.title_stems
-        held = _counts(deciding.tokens, deciding.text) + Counter(own)
-        told_of = Counter(
-            {value: count for value, count in values.items() if value not in own}
-        )
-        unlikely = (
-            not values <= held
-            if verdict == "yes"
-            else bool(told_of) and told_of <= held
-        )
-        if unlikely or (said and said[0] == f"hardly {verdict}"):
+        yes = (alone.true + among.true) / 2
+        no = (alone.false + among.false) / 2
+        verdict = "yes" if yes >= no else "no"
+        told = max(yes, no)
+        said = wording(asked.question, passages)
+        is_against_words = said is not None and said[0] == f"hardly {verdict}"
+        if is_against_words or _is_against_values(verdict, asked.question, deciding):
             told *= _AGAINST_ITS_VALUES
         sure = 1 / (1 + math.exp(-_OF_VERDICTS - _VERDICT * told))
         return Reply(verdict, (*links, deciding), sure)
+
+
+def _is_against_values(verdict: str, question: str, deciding: Sentence) -> bool:
+    """Return whether a yes is to a value that the sentence lacks, or a no where it lacks none."""
+    values = _values(question)
+    own = deciding.passage.title_stems
+    held = _counts(deciding.tokens, deciding.text) + Counter(own)
+    if verdict == "yes":
+        return not values <= held
+    untitled = [value for value in values if value not in own]
+    return untitled != [] and all(values[value] <= held[value] for value in untitled)
 
 
 def _are_alike(one: str, other: str) -> bool:

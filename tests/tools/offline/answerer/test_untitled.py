@@ -36,6 +36,11 @@ def reply(texts: Sequence[str], question: str) -> tuple[str, float]:
             "yes",
         ),
         (
+            ["Opal Hall is 1931 metres high.", "Tarn House is 1950 metres high."],
+            "Which is higher, Opal Hall or Tarn House?",
+            "Tarn House",
+        ),
+        (
             ["Edmund Fairlie designed Gannet Tower. He also designed Opal Hall."],
             "Were Gannet Tower and Opal Hall designed by the same architect?",
             "yes",
@@ -140,6 +145,16 @@ def test_nothing_is_sure_where_one_of_two_things_is_not_told(
             "Who is the mayor of Brennhaven?",
         ),
         (
+            "The wind harp was invented by Ada Crane.",
+            "Who invented the wind harp?",
+            "Who is the inventor of the steam harp?",
+        ),
+        (
+            "The highest peak of the range is called Korl.",
+            "What is the highest peak of the range called?",
+            "What is the lowest peak of the range called?",
+        ),
+        (
             "The captain of the Little Auk met the Northern Gull.",
             "Who is the captain of the Little Auk?",
             "Who is the captain of the Northern Gull?",
@@ -152,6 +167,18 @@ def test_a_proof_has_the_figures_names_and_roles_of_the_question(
     (passage,) = read([Passage("1", text)])
     assert not lacks_what_is_named(met, passage.sentences)
     assert lacks_what_is_named(unmet, passage.sentences)
+
+
+def test_a_sentence_about_a_pronoun_leads_to_the_one_named_before_it() -> None:
+    texts = [
+        "Ada Crane is a painter from Varn. She founded Opal Hall.",
+        "Bo is a cook.",
+    ]
+    question = "Which town does the founder of Opal Hall come from?"
+    out = create_ras_agent(index=texts).invoke({"question": question})
+    assert out["answer"] == "Varn"
+    quotes = [citation["quote"] for citation in out["citations"]]
+    assert "She founded Opal Hall." in quotes
 
 
 @pytest.mark.parametrize(

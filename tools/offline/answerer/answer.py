@@ -217,16 +217,18 @@ class OfflineAnswerer:
             lead = () if named or end.named_by is None else (end.named_by,)
         text, listed = all_of_list(question, end.text, end.sentence)
         grounds = tuple(dict.fromkeys([*lead, *listed]))
-        likely = end.worth
-        if chain.answered:
-            likely = min(end.worth, *(link.found.worth for link in chain.links))
+        worths = [end.worth]
+        is_chained = chain.answered is not None
+        if is_chained:
+            worths += [link.found.worth for link in chain.links]
         margin, is_first = self._borne(question, end.text, grounds)
+        lacking = lacks_what_is_named(question, grounds)
         signals = Signals(
             borne=margin,
             first=float(is_first),
-            likely=math.exp(likely),
-            chained=float(chain.answered is not None),
-            of_another=float(lacks_what_is_named(question, grounds)),
+            likely=math.exp(min(worths)),
+            chained=float(is_chained),
+            of_another=float(lacking),
         )
         return Reply(text, grounds, confidence(signals))
 
@@ -239,10 +241,14 @@ class OfflineAnswerer:
         that an answer to another one, or one that only the rest of a passage gives, is unlikely.
         """
         text = " ".join(one.titled for one in grounds)
-        for place, span in enumerate(self._reader.read(question, [text])[0]):
-            if _are_alike(answer, text[span.start : span.end]):
-                margin = max(-_FARTHEST, min(span.margin, _FARTHEST))
-                return margin, place == 0
+        (spans,) = self._reader.read(question, [text])
+        is_first = True
+        for span in spans:
+            said = text[span.start : span.end]
+            if _are_alike(answer, said):
+                bounded = min(span.margin, _FARTHEST)
+                return max(-_FARTHEST, bounded), is_first
+            is_first = False
         return -_FARTHEST, False
 
     def _whole(
@@ -265,16 +271,18 @@ class OfflineAnswerer:
             by_itself = _voices(key, alone)
             if one.sentence.passage.id not in paired or is_left_out(one.sentence):
                 in_pairs = max(in_pairs, by_itself - _UNPAIRED)
-            if in_pairs + by_itself > loudest:
+            voices = in_pairs + by_itself
+            if voices > loudest:
                 best = one
-                loudest = in_pairs + by_itself
+                loudest = voices
         if best is None:
             return None
-        alike = [best.worth]
-        for one in (*alone.values(), *pairs.values()):
-            if _are_alike(best.text, one.text):
-                alike.append(one.worth)
-        return replace(best, worth=max(alike))
+        worth = best.worth
+        for found in (alone, pairs):
+            for one in found.values():
+                if _are_alike(best.text, one.text):
+                    worth = max(worth, one.worth)
+        return replace(best, worth=worth)
 
     def _yes_or_no(
         self,
@@ -308,40 +316,51 @@ class OfflineAnswerer:
             return len(words & (sentence.stems | sentence.passage.title_stems))
 
         likely = [max(passage.sentences, key=shared) for passage in passages[:_JUDGED]]
-        verdicts = self._reader.judge(asked.question, [one.titled for one in likely])
-        best = 0
+        titled = [one.titled for one in likely]
+        verdicts = self._reader.judge(asked.question, titled)
+        deciding = likely[0]
+        alone = verdicts[0]
         most = -1.0
-        for place, sentence in enumerate(likely):
-            worth = shared(sentence) * (1 - verdicts[place].not_said)
+        for sentence, verdict_of in zip(likely, verdicts, strict=True):
+            told_there = 1 - verdict_of.not_said
+            worth = shared(sentence) * told_there
             if worth > most:
-                best = place
+                deciding = sentence
+                alone = verdict_of
                 most = worth
-        deciding = likely[best]
-        alone = verdicts[best]
-        page = " ".join(one.text for one in passages[best].sentences)
+        page = " ".join(one.text for one in deciding.passage.sentences)
         whole = with_title(deciding.passage.heading, page)
         (among,) = self._reader.judge(asked.question, [whole])
         yes = (alone.true + among.true) / 2
         no = (alone.false + among.false) / 2
-        verdict = "yes" if yes >= no else "no"
+        verdict = "no"
+        if yes >= no:
+            verdict = "yes"
         told = max(yes, no)
         said = wording(asked.question, passages)
-        is_against_words = said is not None and said[0] == f"hardly {verdict}"
-        if is_against_words or _is_against_values(verdict, asked.question, deciding):
+        if said is not None and said[0] == f"hardly {verdict}":
             told *= _AGAINST_ITS_VALUES
-        sure = 1 / (1 + math.exp(-_OF_VERDICTS - _VERDICT * told))
-        return Reply(verdict, (*links, deciding), sure)
+        elif _is_against_values(verdict, asked.question, deciding):
+            told *= _AGAINST_ITS_VALUES
+        log_odds = _OF_VERDICTS + _VERDICT * told
+        sure = 1 / (1 + math.exp(-log_odds))
+        grounds = (*links, deciding)
+        return Reply(verdict, grounds, sure)
 
 
 def _is_against_values(verdict: str, question: str, deciding: Sentence) -> bool:
     """Return whether a yes is to a value that the sentence lacks, or a no where it lacks none."""
     values = _values(question)
     own = deciding.passage.title_stems
-    held = _counts(deciding.tokens, deciding.text) + Counter(own)
+    held = _counts(deciding.tokens, deciding.text)
+    held.update(own)
     if verdict == "yes":
         return not values <= held
-    untitled = [value for value in values if value not in own]
-    return untitled != [] and all(values[value] <= held[value] for value in untitled)
+    untitled = set(values) - own
+    for value in untitled:
+        if values[value] > held[value]:
+            return False
+    return bool(untitled)
 
 
 def _are_alike(one: str, other: str) -> bool:

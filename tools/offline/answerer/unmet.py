@@ -113,8 +113,10 @@ def _sorts(text: str) -> list[tuple[str, str]]:
         following = _NEXT_WORD.match(text, match.end())
         if following and not _ends_a_noun(following["word"]):
             continue
-        if match["sort"] not in FUNCTION_WORDS and match["noun"] not in FUNCTION_WORDS:
-            found.append((match["sort"], stem(match["noun"])))
+        words = {match["sort"], match["noun"]}
+        if words.isdisjoint(FUNCTION_WORDS):
+            noun = stem(match["noun"])
+            found.append((match["sort"], noun))
     return found
 
 

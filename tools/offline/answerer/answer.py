@@ -338,9 +338,8 @@ class OfflineAnswerer:
             verdict = "yes"
         told = max(yes, no)
         said = wording(asked.question, passages)
-        if said is not None and said[0] == f"hardly {verdict}":
-            told *= _AGAINST_ITS_VALUES
-        elif _is_against_values(verdict, asked.question, deciding):
+        is_unlikely = said is not None and said[0] == f"hardly {verdict}"
+        if is_unlikely or _is_against_values(verdict, asked.question, deciding):
             told *= _AGAINST_ITS_VALUES
         log_odds = _OF_VERDICTS + _VERDICT * told
         sure = 1 / (1 + math.exp(-log_odds))

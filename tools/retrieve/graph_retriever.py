@@ -150,12 +150,17 @@ def by_path(
 
 
 def by_fact(
-    subgraph: Subgraph, values: Sequence[float], passage_of: PassageOf, k: int
+    subgraph: Subgraph,
+    values: Sequence[float],
+    passage_of: PassageOf,
+    k: int,
+    shares: npt.NDArray[np.float32] | None = None,
 ) -> list[Hit]:
     """Return at most `k` passages, best first, ties in corpus order; the facts that a passage states are its reasons.
 
-    A passage's score is the sum of the values of these facts; `values` has one per edge of the subgraph. If there is
-    room, the subgraph itself follows as a passage that states all of its facts.
+    A passage's score is the sum of the values of these facts; `values` has one per edge of the subgraph. shares: of the
+    question's words that each row of the corpus holds, which are added to its passage's score. If there is room, the
+    subgraph itself follows as a passage that states all of its facts.
     """
     candidates: dict[str, _Candidate] = {}
     for triple, value in zip(subgraph.triples, values, strict=True):
@@ -164,6 +169,10 @@ def by_fact(
             candidate = candidates.setdefault(passage.id, _Candidate(row, passage))
             candidate.score += value
             candidate.why.append(reason)
+    if shares is not None:
+        for candidate in candidates.values():
+            share = shares[candidate.row]
+            candidate.score += float(share)
     hits = _hits(candidates.values(), k)
     if len(hits) < k and len(subgraph.edges):
         least = hits[-1].score if hits else 0.0

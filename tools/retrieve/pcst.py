@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ras_agent.records import Hit
+from ras_agent.tools.index.snapshot import Snapshot
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.retrieve.graph_retriever import GraphRetriever, by_fact, warn_of
 from ras_agent.tools.retrieve.registered import takes
+from ras_agent.tools.retrieve.rerank import asked_shares
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.tools.subgraph.pcst import PCSTFinder, PCSTSettings, QuestionSubgraph
@@ -30,10 +32,20 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
     """Retriever over PCST subgraphs (prize-collecting Steiner trees).
 
     A passage scores the sum of the prizes of those facts of the question's subgraph that it states, and of the entities
-    that these facts join.
+    that these facts join. Where nothing is worth connecting, those passages come first that hold the question's words.
     """
 
     name = "pcst"
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        linked: LinkedGraph,
+        finder: PCSTFinder,
+    ) -> None:
+        """Take the passages' snapshot, the linked graph, and the finder of its subgraphs."""
+        super().__init__(snapshot.passages, linked, finder)
+        self._snapshot = snapshot
 
     def subgraph(self, query: str) -> QuestionSubgraph:
         """Find the question's subgraph, to show it (`textualise`) or to use its facts (`subgraph.triples`)."""
@@ -48,6 +60,7 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
         tree = result.subgraph
         warn_of(result.failures, "a graph was", any_hit=len(tree.nodes) > 0)
         values = _values(result)
+        shares = None
         if not values:
             # nothing was worth connecting: take the facts of the nodes themselves
             edges: list[int] = []
@@ -55,7 +68,8 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
                 edges += self.finder.graph.incident.row(node).tolist()
             tree = Subgraph.of_edges(self.finder.graph, edges)
             values = [0.0] * len(tree.edges)
-        return by_fact(tree, values, self._passage_of, k)
+            shares = asked_shares(self._snapshot, query)
+        return by_fact(tree, values, self._passage_of, k, shares)
 
 
 def _values(result: QuestionSubgraph) -> list[float]:
@@ -87,4 +101,4 @@ def pcst(
         scorer = BM25Scorer()
     everything = Graph.from_index(linked.graph)
     finder = PCSTFinder(everything, scorer, settings or OF_TEXT, linked.embedder)
-    return PCSTRetriever(index.snapshot.passages, linked, finder)
+    return PCSTRetriever(index.snapshot, linked, finder)

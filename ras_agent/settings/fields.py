@@ -125,9 +125,9 @@ class Settings(BaseModel):
             except ValidationError as error:
                 raise WrongSettings(error, type(self)) from None
 
-    def __repr_str__(self, join_str: str) -> str:
-        """Return the settings as text, which shows no password of an address."""
-        return without_login(super().__repr_str__(join_str))
+        def __repr_str__(self, join_str):
+            """Return the settings as text, which shows no password of an address."""
+            return without_login(super().__repr_str__(join_str))
 
     index: Place | None = _RETRIEVAL(
         None,

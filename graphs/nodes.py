@@ -89,6 +89,9 @@ LEAST_STEPS = 3
 # where LangGraph passes the checkpointer on, from a graph to the graphs inside it too
 _CHECKPOINTER = "__pregel_checkpointer"
 
+SEARCH_FAILED = "nothing was found, since the search failed"
+"""Why a run has no answer whose only searches failed."""
+
 
 def begin(
     *,
@@ -556,7 +559,7 @@ def _without_evidence(state: State) -> Answer:
         if failure["role"] == "retriever"
     ]
     if broken:
-        cause = "nothing was found, since the search failed"
+        cause = SEARCH_FAILED
         # the rest of the error is among the failures, and may name a place that is not for everybody
         return Answer(
             f"No answer: {cause}: {broken[-1].partition(': ')[0]}",

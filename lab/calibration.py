@@ -42,9 +42,16 @@ from ras_agent.eval.run.folder import RunFolder
 from ras_agent.graphs.resolve import create_agent
 from ras_agent.program import run_program
 from ras_agent.settings import Settings
+from ras_agent.text.overlap import holds
+from ras_agent.text.words import stem_set
 from ras_agent.tools.offline.answerer import answer as offline
 from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE
-from ras_agent.tools.offline.answerer.confidence import OFFSET, Signals, likelihood
+from ras_agent.tools.offline.answerer.confidence import (
+    OFFSET,
+    Signals,
+    confidence,
+    likelihood,
+)
 
 _RIGHT = 0.5  # token F1 from which an answer counts as right
 _BINS = 5
@@ -93,7 +100,6 @@ def told_of(passages: Iterable[Passage] | PassageIndex, asked: Asked) -> Iterato
         "ras", index=index, retriever="bm25", llm="offline", settings=settings
     )
     known: dict[float, Signals] = {}
-    confidence = offline.confidence
 
     def remembered(signals: Signals) -> float:
         sure = confidence(signals)
@@ -216,12 +222,12 @@ def _singles(file: Path) -> Iterator[tuple[str, str]]:
 def _examples_of(file: Path, passages: Sequence[Passage]) -> Iterator[ReaderExample]:
     """Yield single questions over the passage that holds the answer and most words of the question."""
     texts = [f"{passage.title}. {passage.text}" for passage in passages]
-    roots = [near_misses.stem_set(text) for text in texts]
+    roots = [stem_set(text) for text in texts]
     for question, answer in _singles(file):
-        wanted = near_misses.stem_set(question)
+        wanted = stem_set(question)
         best = -1
         for place, text in enumerate(texts):
-            if not near_misses.holds(text, answer):
+            if not holds(text, answer):
                 continue
             if best < 0 or len(wanted & roots[place]) > len(wanted & roots[best]):
                 best = place

@@ -133,6 +133,12 @@ def _run(traffic: Traffic, callers: int) -> Iterator[None]:
             thread.join()
 
 
+def _drain(process: subprocess.Popen[str]) -> None:
+    """Read a server's log as it is written: a pipe that nobody reads is full after 64 KB, and stops its writer."""
+    assert process.stderr
+    threading.Thread(target=process.stderr.read, daemon=True).start()
+
+
 def test_random_stalls(
     attack: Attack, postgres: str, scripted_llm: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -156,9 +162,7 @@ def test_random_stalls(
         process, url = stack.enter_context(
             _process(*options, sample=False, VLLM_BASE_URL=urls["model"])
         )
-        # read, or what it says of each stall would fill the pipe, and hang it
-        assert process.stderr
-        threading.Thread(target=process.stderr.read, daemon=True).start()
+        _drain(process)
         traffic = Traffic(url)
         client = stack.enter_context(
             httpx.Client(base_url=url, trust_env=False, timeout=LONGEST)
@@ -254,9 +258,10 @@ def test_files_that_another_process_locks(attack: Attack, tmp_path: Path) -> Non
     files = (threads, tmp_path / "threads.sqlite.store", index / "index.sqlite")
     options = [f"--index={index}", f"--checkpoint=sqlite:{threads}"]
     with (
-        _process(*options, sample=False) as (_, url),
+        _process(*options, sample=False) as (process, url),
         httpx.Client(base_url=url, trust_env=False, timeout=LONGEST) as client,
     ):
+        _drain(process)
         assert not _problem(client)
         traffic = Traffic(url)
         with _run(traffic, 4):

@@ -39,9 +39,9 @@ _CHINESE_WINDOWS = {
     "每小時": 3600.0,
 }
 
-# a number of seconds is no moment before 2001, and no moment in milliseconds before 2001 either
-_FIRST_MOMENT = 1e9
-_FIRST_MOMENT_IN_MS = 1e12
+# a number is seconds to wait, unless it is a moment after July 2017, in seconds or milliseconds since 1970
+_FIRST_MOMENT = 1.5e9
+_FIRST_MOMENT_IN_MS = 1.5e12
 
 
 def retry_after(error: BaseException) -> float | None:

@@ -150,7 +150,7 @@ async def ask(
 
     The document holds the agent's outputs and `thread`; `review` too, where the run waits for a decision. Messages of
     an earlier turn are remembered by their thread: give `thread` and the new question. Where no answer could be made,
-    the status is 502, or 503 where a model cannot be asked, and the document has `error`; a stream ends with `error`.
+    the status is 502, or 503 where a model or an index cannot be asked; the document has `error`, and a stream ends so.
     """
     return await _told(*service.ask(body, caller), body.stream, request)
 

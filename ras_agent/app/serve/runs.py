@@ -22,6 +22,7 @@ from ras_agent.budget import Limits
 from ras_agent.calling import raise_if_cancelled
 from ras_agent.events import Event, Failed
 from ras_agent.graphs.agent import Agent
+from ras_agent.graphs.nodes import SEARCH_FAILED
 from ras_agent.graphs.state import Outputs
 from ras_agent.records import JSON
 from ras_agent.trace import json_document
@@ -46,9 +47,12 @@ class Ended:
         failed = self.outputs.get("failed")
         if not failed:
             return None
-        away = self.outputs["stop_reason"] == "model_refused"
-        code = "model_unavailable" if away else "no_answer"
-        return ApiError(503 if away else 502, f"no answer: {failed}", code)
+        said = f"no answer: {failed}"
+        if self.outputs["stop_reason"] == "model_refused":
+            return ApiError(503, said, "model_unavailable")
+        if failed == SEARCH_FAILED:
+            return ApiError(503, said, "index_unavailable")
+        return ApiError(502, said, "no_answer")
 
     def answered(self) -> JSON:
         """Return the outputs. Raises ApiError where no answer could be made."""

@@ -7,7 +7,9 @@ import httpx
 import pytest
 
 from ras_agent.app.serve import runs, service
+from ras_agent.app.serve.runs import Ended
 from ras_agent.events import event_from_dict
+from ras_agent.graphs.nodes import SEARCH_FAILED
 from ras_agent.graphs.state import Outputs
 from ras_agent.settings import Settings
 from tests.app.serve.conftest import Served, events_of
@@ -254,3 +256,9 @@ def test_a_key_in_an_error_of_a_tool_reaches_no_answer_and_no_log(
     assert "401 for https://api.search/?q=x&key=*** and ***" in told
     assert "Hunter2" not in told
     assert "sk-abc" not in told
+
+
+def test_a_run_whose_searches_failed_may_be_tried_again() -> None:
+    problem = Ended({"failed": SEARCH_FAILED, "stop_reason": "no_evidence"}).problem
+    assert problem is not None
+    assert (problem.status_code, problem.code) == (503, "index_unavailable")

@@ -147,7 +147,7 @@ def main() -> None:
     parser.add_argument(
         "--llm", nargs="+", default=["offline"], help="models of all roles"
     )
-    parser.add_argument("--graph", nargs="+", default=["ras", "single-shot"])
+    parser.add_argument("--loop", nargs="+", default=["ras", "single-shot"])
     arguments = parser.parse_args()
     chosen = SETS[arguments.name]
     looked = chosen.looked_at()
@@ -158,10 +158,10 @@ def main() -> None:
     ]
     with chosen.index() as index:
         for llm in arguments.llm:
-            for graph in arguments.graph:
+            for loop in arguments.loop:
                 _score(
-                    f"{graph}, {llm}",
-                    create_agent(graph, index=index, llm=llm),
+                    f"{loop}, {llm}",
+                    create_agent(loop, index=index, llm=llm),
                     asked,
                     arguments.part == "looked",
                 )

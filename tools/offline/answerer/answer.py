@@ -57,7 +57,7 @@ SEE_NEAREST = f"{I_DO_NOT_KNOW} The sentences cited come nearest to the question
 NOT_SURE = (
     "I am not sure: what the passages found suggest is not sure enough to be said."
 )
-LEAST_CONFIDENCE = 0.7
+LEAST_CONFIDENCE = 0.75
 """The confidence below which an answer is left unsaid, if nobody sets another."""
 _SUGGESTED = 0.5  # confidence from which what is left unsaid is suggested: it is more likely right than wrong
 _AND = re.compile(r"\b(?:and|both)\b", re.IGNORECASE)

@@ -251,7 +251,7 @@ class Settings(BaseModel):
     )
     least_confidence: _Share | None = _ANSWER(
         None,
-        "An answer with less confidence, 0 to 1, is left unsaid or suggested, of answerers that tell; if not set, 0.7.",
+        "An answer with less confidence, 0 to 1, is left unsaid or suggested, of answerers that tell; if not set, 0.75.",
     )
 
     few_shot: bool = _PROMPTS(

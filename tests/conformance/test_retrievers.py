@@ -58,7 +58,7 @@ def _words_of(passage: Passage) -> PassageFacts:
         "hybrid-postgres",
         "ppr-postgres",
         "gfm-postgres",
-        "graph-postgres",
+        "kg-mix-postgres",
         "paths-postgres",
         "pcst-postgres",
         "ppr-stored-in-memory",

@@ -807,7 +807,7 @@ def test_ircot_is_reviewed_at_the_sentences_that_come_next(fakes):
     with pytest.raises(
         ReviewError,
         match=says(
-            "graph 'ircot'",
+            "loop 'ircot'",
             "cannot be reviewed at facts",
             "reads no facts without an extractor",
         ),
@@ -826,9 +826,7 @@ def test_single_shot_is_reviewed_at_facts_and_answer(fakes):
     assert waiting(out)["answer"] == "1 facts, 2 passages"
     with pytest.raises(
         ReviewError,
-        match=says(
-            "graph 'single-shot'", "cannot be reviewed at plan", "no such place"
-        ),
+        match=says("loop 'single-shot'", "cannot be reviewed at plan", "no such place"),
     ):
         create_single_shot_agent(**roles, review=("plan",))
 

@@ -150,7 +150,7 @@ def test_a_loop_that_a_limit_has_ended_is_answered_by_the_answerer(
 ) -> None:
     episode.search("Which river flows through Edinburgh?")
     episode.search("Which river flows through Edinburgh?")
-    assert episode.outcome.answer.startswith("I am not sure")
+    assert episode.outcome.answer.startswith("Water of Leith")
     assert episode.done
 
 
@@ -210,7 +210,9 @@ def test_an_answer_of_the_policy_is_scored_with_its_citations(
     assert episode.get_reward() == pytest.approx(2.1)
 
 
-@pytest.mark.parametrize(("given", "answer"), [(None, "I am not sure"), (1847, "1847")])
+@pytest.mark.parametrize(
+    ("given", "answer"), [(None, "Water of Leith"), (1847, "1847")]
+)
 def test_an_answer_that_is_no_text_is_made_one(
     episode: GraphSearch, given: Any, answer: str
 ) -> None:
@@ -224,7 +226,7 @@ def test_the_answerer_writes_the_answer_that_the_policy_leaves_out(
 ) -> None:
     episode.search("Which river flows through Edinburgh?")
     episode.finish("enough")
-    assert episode.outcome.answer.startswith("I am not sure")
+    assert episode.outcome.answer.startswith("Water of Leith")
 
 
 class Refusing:

@@ -95,9 +95,10 @@ def changes(
         if name in new and old[name].question == new[name].question:
             pairs.append((old[name], new[name]))
     changed = []
-    for pair in pairs:
-        if change := change_of(*pair):
-            changed.append(replace(change, turned=_turned(*pair, metric)))
+    for then, now in pairs:
+        change = change_of(then, now)
+        if change:
+            changed.append(replace(change, turned=_turned(then, now, metric)))
     changed.sort(key=lambda change: _ORDER.index(change.turned))
     asked = {old_result.id for old_result, _ in pairs}
     both = []

@@ -192,7 +192,8 @@ def _statements(graph: KGIndex) -> Iterator[str]:
     yield from _labels("entity", arrays.keys, graph.entities)
     yield from _labels("relation", arrays.relation_keys, graph.relations[:-1])
     for edge in graph.facts:
-        head, relation, tail = graph.edges[edge].tolist()
+        ends: list[int] = graph.edges[edge].tolist()
+        head, relation, tail = ends
         subject = _iri("entity", graph.keys[head])
         predicate = _iri("relation", arrays.relation_keys[relation])
         object_ = _iri("entity", graph.keys[tail])
@@ -214,7 +215,8 @@ def _write(path: Path, lines: Callable[[], Iterator[str]]) -> None:
 def _edge(
     graph: KGIndex, edge: int, kind: str, weight: float, passages: list[str]
 ) -> str:
-    head, relation, tail = graph.edges[edge].tolist()
+    ends: list[int] = graph.edges[edge].tolist()
+    head, relation, tail = ends
     values: dict[str, str | float] = {
         "label": graph.relations[relation],
         "kind": kind,

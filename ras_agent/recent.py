@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -23,6 +24,13 @@ class RecentResults(Generic[K, V]):
         self._size_of = size
         self._held: OrderedDict[K, V] = OrderedDict()
         self._lock = Lock()
+        _caches.add(self)
+
+    def forget(self) -> None:
+        """Let go of all results."""
+        with self._lock:
+            self._held.clear()
+            self._size = 0
 
     def of(
         self, keys: Sequence[K], compute: Callable[[list[K]], Iterable[V]]
@@ -56,3 +64,12 @@ class RecentResults(Generic[K, V]):
 
     def _counted(self, result: V) -> int:
         return max(1, self._size_of(result))  # an empty result would never go
+
+
+_caches: WeakSet[RecentResults[Any, Any]] = WeakSet()
+
+
+def forget_recent_results() -> None:
+    """Let go of the results of all caches, so that what is measured next does not profit from what was before."""
+    for cache in list(_caches):
+        cache.forget()

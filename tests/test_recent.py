@@ -1,6 +1,6 @@
 """Results used last are held up to a bound, and what is missing is computed at once."""
 
-from ras_agent.recent import RecentResults
+from ras_agent.recent import RecentResults, forget_recent_results
 
 
 def test_what_is_not_held_is_computed_in_one_call_each_key_once() -> None:
@@ -49,3 +49,10 @@ def test_of_two_results_of_one_key_the_first_stays() -> None:
 
 def _nothing(keys: list[str]) -> list[str]:
     raise AssertionError(f"{keys} are held")
+
+
+def test_what_is_forgotten_is_computed_again() -> None:
+    recent: RecentResults[str, str] = RecentResults(10)
+    assert recent.of(["a"], lambda keys: ["first"]) == ["first"]
+    forget_recent_results()
+    assert recent.of(["a"], lambda keys: ["second"]) == ["second"]

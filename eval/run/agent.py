@@ -23,6 +23,7 @@ from ras_agent.graphs.registry import graph_spec
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.protocols import Retriever
 from ras_agent.question_graph import QuestionGraph
+from ras_agent.recent import forget_recent_results
 from ras_agent.records import Hit, Passage
 from ras_agent.settings import Settings
 from ras_agent.tools.retrieve.resolve import resolve_retriever, retriever_options
@@ -54,6 +55,7 @@ def settings_answerer(task: Task, settings: Settings) -> AnswerQuestion:
     )
     passages = warm_up(parts.retriever, task)
     warm_up_roles(parts, task, passages)
+    forget_recent_results()
     return graph_answerer(
         assemble_agent(parts), partial(agent_inputs, task, settings.loop)
     )

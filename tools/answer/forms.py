@@ -90,7 +90,9 @@ _CITING = re.compile(
 )
 _LINK = re.compile(r"\[([^\[\]\n]{1,200}+)\]\((?:https?:/)?+[#/][^()\s]*+\)")
 # Minerva's last words
-_HOPE = re.compile(r"\.?\s++I hope (?:it|this) is correct\W*\Z", re.IGNORECASE)
+_HOPE = re.compile(
+    r"(?:\.|(?<!\s))\s++I hope (?:it|this) is correct\W*\Z", re.IGNORECASE
+)
 _MATHS = re.compile(r"\\[()\[\]]")
 # around the answer, as the instructions show it
 _ANGLES = re.compile(r"\A<([^<>/\n]+)>")

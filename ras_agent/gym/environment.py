@@ -39,6 +39,7 @@ from ras_agent.tools.plan.graph_tools import (
     NEIGHBOURS,
     READ,
     SEARCH,
+    argument_text,
     documented,
     neighbours_result,
     read_result,
@@ -403,10 +404,10 @@ class GraphSearch:
 
 
 def _as_text(value: object) -> str:
-    """Return a call's argument as text: a model may write a number, or null; of anything else nothing can be made."""
-    if isinstance(value, str | int | float):
+    """Return a call's argument as text: a model may write a number, a list, or null."""
+    if isinstance(value, str | bool):
         return str(value)
-    return ""
+    return argument_text(value)
 
 
 def _limits_end(state: Any, limits: Limits, records: Records) -> Update:

@@ -211,7 +211,13 @@ def test_an_answer_of_the_policy_is_scored_with_its_citations(
 
 
 @pytest.mark.parametrize(
-    ("given", "answer"), [(None, "Water of Leith"), (1847, "1847")]
+    ("given", "answer"),
+    [
+        (None, "Water of Leith"),
+        (1847, "1847"),
+        (1234567.0, "1234567"),
+        (["a", "b"], "a; b"),
+    ],
 )
 def test_an_answer_that_is_no_text_is_made_one(
     episode: GraphSearch, given: Any, answer: str

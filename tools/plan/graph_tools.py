@@ -132,8 +132,10 @@ def argument_text(value: object) -> str:
         return "; ".join(filter(None, map(argument_text, value)))
     if isinstance(value, str):
         return " ".join(value.split())
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return f"{value:g}"
+        return str(value)
     return ""
 
 

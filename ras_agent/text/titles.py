@@ -10,7 +10,7 @@ _DISAMBIGUATOR = re.compile(r"(?<!\s)\s*+\([^()]*+\)$")
 
 # written by programs if nobody gave a title
 _NAMELESS = re.compile(
-    r"(?:untitled|no title|title|unknown|anonymous|unspecified|none|null|blank|unbenannt\w*|ohne titel|sans titre|"
+    r"(?:untitled|no title|title|unknown|anonymous|unspecified|none|null|blank|unbenannt\w*+|ohne titel|sans titre|"
     r"sin t[ií]tulo|senza titolo|sem t[ií]tulo|naamloos|без названия|无标题|無題|"
     r"(?:new |microsoft |word |scanned |untitled )*+(?:document[eo]?|dokument|scan|spreadsheet|workbook)|"
     r"(?:microsoft )?powerpoint|(?:new |microsoft |powerpoint[ -])*+pr[eäé]senta(?:tion|ción|zione)(?: powerpoint)?|"

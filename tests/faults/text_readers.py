@@ -474,7 +474,9 @@ READERS = {
         "tools.index.plain_kinds",
     ),
     "read_mail": TextReader(
-        lambda text: read_mail(f"From: a\n\n{text}".encode("utf-8", "replace"), str),
+        _any(
+            lambda text: read_mail(f"From: a\n\n{text}".encode("utf-8", "replace"), str)
+        ),
         "tools.index.mail",
     ),
     "tables_in": TextReader(tables_in, "tools.index.text_tables"),

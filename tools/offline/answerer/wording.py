@@ -190,14 +190,18 @@ def _without_auxiliary(question: str) -> str:
 def _words(text: str) -> list[_Word]:
     spans = [(start, end, "name") for start, end in name_spans(text)]
     spans += [(figure.start, figure.end, figure.kind) for figure in figures_in(text)]
+    within: dict[int, tuple[int, str]] = {}
+    for number, (start, end, sort) in enumerate(spans):
+        for place in range(start, end):
+            within.setdefault(place, (number, sort))
     return [
-        _word(text, token, spans)
+        _word(text, token, within.get(token.start))
         for token in tokens_of(text)
         if token.word not in _LIGHT
     ]
 
 
-def _word(text: str, token: Token, spans: Sequence[tuple[int, int, str]]) -> _Word:
+def _word(text: str, token: Token, within: tuple[int, str] | None) -> _Word:
     """Return a word as it is compared: "n't" is "not", and "Lee's" is another word than "Lee"."""
     if _CONTRACTED.search(token.word):
         return _Word("not")
@@ -206,7 +210,7 @@ def _word(text: str, token: Token, spans: Sequence[tuple[int, int, str]]) -> _Wo
         root = token.word
     if _POSSESSIVE.search(text[token.start : token.end + 1].rstrip(" ,;.")):
         root += "'s"
-    for number, (start, end, sort) in enumerate(spans):
-        if start <= token.start < end:
-            return _Word(root, number, sort)
-    return _Word(root)
+    if within is None:
+        return _Word(root)
+    number, sort = within
+    return _Word(root, number, sort)

@@ -1,6 +1,6 @@
 """The state of a run: plain JSON under a few keys, each passage's text once; the conversation as LangChain messages.
 
-Growing keys have reducers, so that a node returns only its additions. An update of None empties it: that is how
+Growing keys have reducers, so that a node returns only its additions. An update of None empties such a key: that is how
 `begin` makes a thread ready for its next question.
 """
 

@@ -216,7 +216,7 @@ def test_the_rewriting_counts_in_the_usage(scripted_model):
 
 def test_a_reply_without_a_question_is_asked_for_again(scripted_model):
     model = scripted_model(
-        ("Your reply could not be used: no question was found", "Where was Bell born?"),
+        ("Your reply could not be used: it is no question", "Where was Bell born?"),
         ("Next question", "He was born in Edinburgh."),
         ("", "[SUFFICIENT]"),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from urllib.parse import urlsplit
 
-from ras_agent.address import without_login
 from ras_agent.errors import SettingsError
 from ras_agent.tools.chat.secrets import BETWEEN_URLS, printable
 
@@ -46,7 +45,7 @@ def server_addresses(addresses: str, form: str) -> tuple[tuple[str, ...], str]:
     """
     before, _, name = addresses.partition("#")
     urls = tuple(BETWEEN_URLS.split(before))
-    shown = repr(without_login(printable(f"{form}{addresses}")))
+    shown = repr(printable(f"{form}{addresses}"))
     if not name or not all(url.startswith(("http://", "https://")) for url in urls):
         raise SettingsError(f"expected '{form}http://host:port/v1#model', got {shown}")
     for url in urls:

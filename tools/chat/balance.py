@@ -12,7 +12,7 @@ from itertools import count
 from math import inf
 from typing import Any
 
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
 from ras_agent.budget import current_ledger
 from ras_agent.tools.chat.http import Endpoint, NoConnection
@@ -37,7 +37,7 @@ class BalancedChat(OpenAIChat):
     and its refusals.
     """
 
-    places: tuple[tuple[str, SecretStr], ...]
+    places: tuple[tuple[str, SecretStr], ...] = Field(repr=False)
 
     def model_post_init(self, context: Any, /) -> None:
         """Prepare for the servers; nothing is asked."""

@@ -18,7 +18,7 @@ from ras_agent.prompts import Prompt, Turn
 from ras_agent.text.tokens import cut_to_tokens
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat
-from ras_agent.tools.chat.endings import nothing_in
+from ras_agent.tools.chat.endings import EMPTY_REPLY
 from ras_agent.tools.chat.thoughts import (
     has_unmarked_thoughts,
     is_thinking,
@@ -26,6 +26,7 @@ from ras_agent.tools.chat.thoughts import (
 )
 from ras_agent.tools.chat.window import SHOWN_TOKENS, fit_into
 
+_SHOWN = 200  # characters of a reply in a message
 T = TypeVar("T")
 P = TypeVar("P")
 Dialogue = Generator[Request, Reply, T]
@@ -119,10 +120,14 @@ def parsed_twice(
         return parse(reply.text)
     except ParseError as error:
         reply = yield repair(request, reply, prompt, str(error), form)
+    said = reply.text.strip()
     try:
-        return parse(reply.text)
+        return parse(said)
     except ParseError as error:
-        raise ParseError(nothing_in(reply.text, str(error))) from error
+        if not said:
+            raise ParseError(EMPTY_REPLY) from error
+        shown = f"{said[:_SHOWN]!r}"
+        raise ParseError(f"{error}, also the second time: {shown}") from error
 
 
 def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
@@ -165,7 +170,7 @@ def _with_room_for_thoughts(chat: Chat, dialogue: Dialogue[T]) -> Dialogue[T]:
     """Run a dialogue around which a reply that was cut off in its thoughts is asked for again, with room for them.
 
     A reply that ends too early to be of use is an error in the dialogue. Signs of the model's thoughts in its replies
-    is remembered for its endpoint.
+    are remembered for its endpoint.
     """
     learnt = chat.sizes.learnt
     try:

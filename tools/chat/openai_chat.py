@@ -35,7 +35,6 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field, PrivateAttr, SecretStr
 
-from ras_agent.address import without_login
 from ras_agent.prompts.templates import THOUGHTS_KEY
 from ras_agent.tools.chat.http import (
     BrokenReply,
@@ -46,6 +45,7 @@ from ras_agent.tools.chat.http import (
     run,
     run_iterator,
 )
+from ras_agent.tools.chat.secrets import printable
 from ras_agent.tools.chat.tool_calls import calls_in_message
 
 _PATH = "/chat/completions"
@@ -92,7 +92,7 @@ class OpenAIChat(BaseChatModel):
         """Yield what its text shows: of headers the names, and of its address no password."""
         for name, value in super().__repr_args__():
             if name == "base_url":
-                yield name, without_login(value.partition("?")[0])
+                yield name, printable(value)
             elif name == "default_headers":
                 yield name, list(value)
             else:

@@ -194,7 +194,7 @@ def _held(secrets: tuple[str, ...]) -> HeldSecrets:
 
 def printable(spec: str) -> str:
     """Return a role spec without the parts of a URL that may hold a secret: user info and query."""
-    return _QUERY.sub("", _USERINFO.sub("", spec))
+    return without_login(_QUERY.sub("", _USERINFO.sub("", spec)))
 
 
 def without_secrets(text: str, model: object = None) -> str:

@@ -169,7 +169,7 @@ def best_paths(
     beam: int = 10,
     published: bool = False,
 ) -> list[list[MessagePath]]:
-    """Return for each entity of `targets` the heaviest paths that explain its score; () if no message leads there.
+    """Return for each entity of `targets` the heaviest paths that explain its score; [] if no message leads there.
 
     nodes: see message_gradients. published: as `published_paths` ranks them.
     """

@@ -3,7 +3,7 @@
 A message is at most as long as its source's state times the largest number of the relation's state, and an update
 answers a small change of the aggregated messages by at most `update_gain` times its length. So one number a message
 tells, before any state is touched, which entities cannot change by more than a negligible length. Behind a hub with
-thousands of messages, that is nearly all of them. After the last layer only scores are read: an entity with a
+thousands of messages, that is nearly all of them. After the last layer only scores are read: an entity whose
 probability cannot move by more than the tolerance keeps its background score.
 """
 

@@ -4,8 +4,8 @@ A folder holds config.json with model.safetensors, or the published model.pth. A
 torch's weights_only, which rebuilds tensors and plain containers and nothing else. Only safetensors are written.
 
 A published config.json says more than the architecture: how the question, the relations and the start were made that
-the weights were trained with. Its fields are obeyed, or refused if this package has no such form; null is the value that a
-field's absence is, its default.
+the weights were trained with. Its fields are obeyed, or refused if this package has no such form; null means the
+same as a missing field: its default.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The three of G-Retriever (arXiv:2402.07630) and RAS, on PyTorch Geometric: a gra
 (arXiv:1710.10903) and GCN (arXiv:1609.02907). As in the papers' code, a norm over a batch's nodes stands between their
 layers: the common part of all graphs would otherwise hide the content of one (lab/graph-token.md). In use it has its
 running statistics, so that a graph's states do not depend on the graphs it is batched with. docs/methods.md tells which parts
-is otherwise than in the published encoders.
+differ from the published encoders.
 """
 
 from __future__ import annotations

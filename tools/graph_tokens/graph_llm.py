@@ -55,8 +55,8 @@ class GraphLLMConfig:
     """Configuration of a GraphLLM.
 
     language_model: a folder or a hub name; once trained whole, the folder next to this configuration.
-    encoder: None for `graph_tokens` trained vectors that are the same for every graph, as G-Retriever
-        compares its encoder with.
+    encoder: None for `graph_tokens` trained vectors that are the same for every graph, the
+        baseline of G-Retriever's encoder.
     projector: the hidden width of the projector; 0 for no projector, if the encoder is as wide as a word's vector.
     text_tokens: the longest prompt, in tokens; its beginning is cut off.
     embedder: makes the vectors that the encoder reads.
@@ -496,7 +496,7 @@ def load_language_model(name: str) -> tuple[Any, Any]:
 def served_layers(adapter: Path) -> tuple[str, ...]:
     """Return the names of the layers that an adapter changes, as vLLM takes them in `lora_target_modules`.
 
-    vLLM makes all layers ready for all adapters but excluded ones. Of these the word vectors end its engine
+    vLLM makes every layer ready for adapters that it is not told to leave out. Of these layers the word vectors end its engine
     where prompts as vectors overlap: it counts only the rows of tokens, and the adapter's those of all prompts.
     Raises WeightsError for a folder without an adapter, SettingsError for one that changes the word vectors.
     """

@@ -171,24 +171,27 @@ class StyleSheet:
         text = "\n".join(sheets)[:_LONGEST_SHEET]
         linked = soup.find("link", rel="stylesheet")
         has_own_colours = linked is not None or "background" in text
-        is_on_white = not has_own_colours and not _sets_ground(soup)
-        found: list[tuple[frozenset[str], bool]] = []
+        found: list[tuple[frozenset[str], bool, bool]] = []
         for selectors, block in _top_rules(_COMMENT.sub(" ", text)):
             style = declarations(block)
             if not style.keys() & _DECIDE:
                 continue
             hidden = hides(style)
-            if is_on_white and _WHITE.fullmatch(style.get("color", "")):
-                hidden = True
+            in_white = not has_own_colours and is_white(style.get("color", ""))
             for selector in selectors.split(","):
                 if _SELECTOR.fullmatch(selector.strip()):
                     parts = frozenset(_PART.findall(selector.strip()))
-                    found.append((parts, hidden))
-        if not any(hidden for _, hidden in found):
-            found = []
-        found.sort(key=lambda rule: len(rule[0]))
-        rules = tuple(found[:_MOST_RULES])
-        return cls(rules, has_own_colours)
+                    found.append((parts, hidden, in_white))
+        has_white = any(in_white for _, _, in_white in found)
+        is_on_white = has_white and not _sets_ground(soup)
+        rules = [
+            (parts, hidden or (in_white and is_on_white))
+            for parts, hidden, in_white in found
+        ]
+        if not any(hidden for _, hidden in rules):
+            rules = []
+        rules.sort(key=lambda rule: len(rule[0]))
+        return cls(tuple(rules[:_MOST_RULES]), has_own_colours)
 
     def hides(self, tag: Any) -> bool:
         """Return whether the last rule for an element, the most particular, hides it."""

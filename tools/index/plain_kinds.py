@@ -6,8 +6,10 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import unescape
+from itertools import pairwise
 from typing import Any
 
+from ras_agent.tools.index.scripts import lowered, raised, written_out
 from ras_agent.tools.index.text_files import NotText, parse_line
 
 _UNDERLINE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}\s*")
@@ -33,7 +35,7 @@ def _from_rst(text: str) -> Text:
 
     Remarks are left out, and roles and links are their words.
     """
-    plain = _ROLE.sub(_words_of_role, text)
+    plain = written_out(_ROLE.sub(_words_of_role, text))
     lines = _without_remarks(_RST_LINK.sub(_words_of_link, plain))
     levels: list[str] = []
     made: list[str] = []
@@ -54,11 +56,13 @@ def _from_rst(text: str) -> Text:
 
 
 def _words_of_role(match: re.Match[str]) -> str:
-    """Return the words of a role such as :ref:`the lid <lid>`; what is raised has its mark."""
+    """Return the words of a role such as :ref:`the lid <lid>`; those above or below the line have their marks."""
     role = match[1]
     words = match[2].strip()
     if role in ("sup", "superscript"):
-        return f"^{words}"
+        return raised(words)
+    if role in ("sub", "subscript"):
+        return lowered(words)
     return words
 
 
@@ -67,16 +71,22 @@ def _words_of_link(match: re.Match[str]) -> str:
 
 
 def _without_remarks(text: str) -> list[str]:
-    """Return the lines of a text without those that begin with two dots and no directive, and what is indented below."""
+    """Return the lines of a text without remarks: two dots and no directive, with the indented lines below.
+
+    Two dots without words take nothing from below an empty line.
+    """
     kept: list[str] = []
     is_remark = False
-    for line in text.splitlines():
+    for line, following in pairwise([*text.splitlines(), ""]):
         is_indented = line[:1].isspace() or not line
         if is_remark and is_indented:
             continue
-        is_remark = _REMARK.fullmatch(line) is not None
-        if not is_remark:
+        is_remark = False
+        if _REMARK.fullmatch(line) is None:
             kept.append(line)
+            continue
+        has_words = line.strip() != ".."
+        is_remark = has_words or bool(following.strip())
     return kept
 
 

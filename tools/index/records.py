@@ -132,13 +132,7 @@ def load_jsonl(
 def _begins_list(line: str) -> bool:
     """Return whether a line begins a list that other lines end."""
     begun = line.strip()
-    if not begun.startswith("["):
-        return False
-    try:
-        parse_line(begun)
-    except ValueError:
-        return begun == "[" or begun.endswith(",")
-    return False
+    return begun == "[" or (begun.startswith("[") and begun.endswith(","))
 
 
 def _from_array(text: str, fields: Fields, label: str) -> Iterator[Document | Skipped]:

@@ -88,7 +88,7 @@ class LLMRewriter:
         def parse(text: str) -> str:
             standalone = question_in(text, question)
             if not standalone:
-                raise ParseError("no question was found")
+                raise ParseError("it is no question")
             return standalone
 
         asked = yield from fitted(self._chat, MAX_TOKENS, render)

@@ -118,7 +118,7 @@ class LLMReasoner:
         def parse(text: str) -> str:
             sentence = first_new_sentence(text, thoughts)
             if not sentence:
-                raise ParseError("no new sentence was found")
+                raise ParseError("it holds no new sentence")
             return sentence
 
         return (yield from parsed_twice(asked, parse, self._repair, _FORM))

@@ -52,9 +52,8 @@ from ras_agent.tools.retrieve.registered import takes
 if TYPE_CHECKING:
     from torch import Tensor
 
-_REMEMBERED = (
-    8  # queries with scores that are remembered while hits are explained, one a thread
-)
+# queries with scores that are remembered while hits are explained, one a thread
+_REMEMBERED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +248,7 @@ class GFMRetriever(PathExplainedRetriever):
         others = named[~np.isin(named, start.entities)]
         if not len(others):
             return None
-        # where no one counts, the likeliest
+        # where none of them counts, the likeliest
         order = np.lexsort((-entities[others], -adds[others]))
         return int(others[order[0]])
 
@@ -284,7 +283,7 @@ def _score_entities(
 
     vector: embeds the query. idf_start_weights: whether an entity that many documents name weighs less as a start. The
     relevance is a probability for each entity, shape (N,), an array that cannot be written to; None where the query
-    names no entity of the graph. Raises WeightsError for a network with infinite scores.
+    names no entity of the graph. Raises WeightsError for a network whose scores are not finite.
     """
     start = start_of(linker.link(query), graph.document_frequency, idf_start_weights)
     if not len(start.entities):
@@ -348,7 +347,7 @@ def fact_paths(
     best_to: Callable[[list[int]], list[list[MessagePath]]],
     writer: FactWriter,
 ) -> list[list[FactPath]]:
-    """Return the paths of facts to each target, () for None. best_to: returns the best paths to different nodes."""
+    """Return the paths of facts to each target, [] for None. best_to: returns the best paths to different nodes."""
     nodes = [node for node in dict.fromkeys(targets) if node is not None]
     best = best_to(nodes) if nodes else []
     written: dict[int | None, list[FactPath]] = {}

@@ -49,7 +49,7 @@ class LiveGraph:
         self._source = source
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return at most `k` hits; () for a query that names no entity. Raises ValueError, SearchError."""
+        """Return at most `k` hits; [] for a query that names no entity. Raises ValueError, SearchError."""
         check_query(query, k)
         passages = self._passages(query)
         if not passages:

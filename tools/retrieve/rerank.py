@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ras_agent.arrays import Floats, Ints
 from ras_agent.records import Passage
 from ras_agent.text.titles import bare_title
+from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.snapshot import Snapshot
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.ties import TIE
@@ -139,10 +140,10 @@ def _terms_found(snapshot: Snapshot, query: str) -> list[npt.NDArray[np.int32]]:
 
 def _shares(snapshot: Snapshot, terms: Sequence[npt.NDArray[np.int32]]) -> Floats:
     """Return the share of the question that each of its terms is, by its BM25 rarity."""
-    counts = np.array([len(having) for having in terms])
-    others = snapshot.bm25().size - counts
-    odds = (others + 0.5) / (counts + 0.5)
-    rarity = np.log1p(odds).astype(np.float32)
+    size = snapshot.bm25().size
+    rarity_of = BM25Parameters().rarity
+    weights = [rarity_of(len(having), size) for having in terms]
+    rarity = np.array(weights, dtype=np.float32)
     total = rarity.sum()
     if total:
         rarity /= total

@@ -2,7 +2,7 @@
 and those of caches.
 
 A passage is a row that is written once. Its number, the cell, is never used again; a passage that replaces another is a
-new cell at the same place of the corpus. Deleted and replaced passages are listed in `dead`, and its text, terms and
+new cell at the same place of the corpus. Deleted and replaced passages are listed in `dead`, and their text, terms and
 hashes are overwritten where they lie, by as many bytes: rows that change their size leave copies of themselves in free
 space, which SQLite does not always clear.
 

@@ -219,7 +219,8 @@ class _Reading:
         problem = problem_of(parsed, reply.text)
         has_facts = bool(parsed.triples)
         self._triples.extend(parsed.triples)
-        if problem:
+        was_cut_off_in_facts = has_facts and bool(reply.shortfall)
+        if problem and not was_cut_off_in_facts:
             reply = yield from self._again(part, request, reply, problem, has_facts)
             parsed = _parsed(reply)
             problem = problem_of(parsed, reply.text)
@@ -243,10 +244,7 @@ class _Reading:
         problem: str,
         has_facts: bool,
     ) -> Dialogue[Reply]:
-        """Return the second reply: by another way to ask if the first has no fact, else in a conversation about it.
-
-        A reply with facts that was cut off is not asked about again.
-        """
+        """Return the second reply: by another way to ask if the first has no fact, else in a conversation about it."""
         if not has_facts:
 
             def render(asking: Asking, room: int) -> Request:
@@ -256,18 +254,17 @@ class _Reading:
                 self._chat, self._asking, (request, reply), problem, render
             )
             return second
-        if reply.shortfall:
-            return reply
         second = yield repair(request, reply, self._by_need.repair, problem, EXAMPLE)
         return second
 
     def _facts(self) -> tuple[Triple, ...]:
         """Return the facts with their sources; those without one, and those of worked examples, are failures."""
-        count = len(self._triples)
+        triples = list(dict.fromkeys(self._triples))
+        count = len(triples)
         if count > MOST_FACTS:
             self._fail(f"only the first {MOST_FACTS:,} of {count:,} facts were taken")
         facts: list[Triple] = []
-        for triple in dict.fromkeys(self._triples[:MOST_FACTS]):
+        for triple in triples[:MOST_FACTS]:
             fact = located(triple, self._passages, self._chat.name)
             if not fact.sources:
                 problem = "a fact shares no word with any of its passages"
@@ -326,7 +323,7 @@ def problem_of(parsed: ParsedTriples, reply: str) -> str:
 def located(triple: Triple, passages: Sequence[Passage], extractor: str) -> Triple:
     """Return the triple with its source: the sentence that states it, in the passage in which it stands best.
 
-    If no sentence shares a word, a single passage is the source as a whole; of several passages no one is.
+    If no sentence shares a word, a single passage is the source as a whole; none of several passages is.
     """
     fact = (triple.subject, triple.predicate, triple.object)
     best: Source | None = None

@@ -365,11 +365,13 @@ def _ask_for_models(variable: str, url: str) -> Check:
     import urllib.error
     import urllib.request
 
+    from ras_agent.tools.chat.http import trusted
+
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{url} is no address")
     try:
         with urllib.request.urlopen(
-            f"{url.rstrip('/')}/models", timeout=_PATIENCE
+            f"{url.rstrip('/')}/models", timeout=_PATIENCE, context=trusted()
         ) as response:
             reply = json.loads(response.read(_ENOUGH))
         models = [str(model["id"]) for model in reply["data"]][:5]

@@ -24,7 +24,7 @@ from ras_agent.registry import names
 from ras_agent.settings import Settings
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.chat.client import as_chat
-from ras_agent.tools.chat.http import run
+from ras_agent.tools.chat.http import run, trusted
 from ras_agent.tools.chat.retry import RetryPolicy
 from ras_agent.tools.roles import (
     RoleOptions,
@@ -254,7 +254,9 @@ def _asked(url: str, key: str, body: Mapping[str, Any] | None = None) -> dict[st
     )
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, headers)
-    with urllib.request.urlopen(request, timeout=_PATIENCE) as response:
+    with urllib.request.urlopen(
+        request, timeout=_PATIENCE, context=trusted()
+    ) as response:
         reply = json.loads(response.read(_ENOUGH))
     return reply if isinstance(reply, dict) else {}
 

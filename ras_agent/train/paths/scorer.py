@@ -7,7 +7,7 @@ The model is shown a question and candidates, facts or paths, in the prompt of t
 score of 1 equally among those of the question's gold path. It reads only text, as the paper's does.
 PathQuestion, or any set that names entities and gold paths, is split by entity, as for the encoder
 (ras_agent.train.paths.train). The same command goes on where a killed one stopped, and torchrun spreads it over
-processors. Another model that was tuned elsewhere is a chat model like any other: `--tuned-llm vllm:URL#name`.
+processors. Another model that was tuned elsewhere is a chat model like any other, which `ScorerModels` takes.
 """
 
 from __future__ import annotations

@@ -191,3 +191,12 @@ def test_keys_that_fit_no_addresses_are_an_error(
         SettingsError, match="the model has 3 addresses, and api_keys names 2 variables"
     ):
         build_chat_model("vllm:http://a/v1,http://b/v1,http://c/v1#m", request=request)
+
+
+def test_its_text_shows_no_password_of_an_address() -> None:
+    places = (("http://bob:p@ss@one/v1?key=abc", SecretStr("k")),)
+    shown = repr(
+        BalancedChat(model="m", base_url=places[0][0], api_key="k", places=places)
+    )
+    assert "ss@" not in shown
+    assert "abc" not in shown

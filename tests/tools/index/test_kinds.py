@@ -142,9 +142,10 @@ def documents(name: str, data: str | bytes) -> list[Document | Skipped]:
         ),
         (
             "b.rst",
-            "Lid\n===\n.. a remark\n   and more\n\n.. note:: dry\n10\\ :sup:`6` :ref:`lids <x>`, `a page <http://x>`_.\n",
+            "Lid\n===\n.. a remark\n   and more\n\n.. note:: dry\n10\\ :sup:`6` :ref:`lids <x>`, `a page <http://x>`_.\n"
+            "..\n\n   4\\ :sup:`th` H\\ :sub:`2`\\ O\n",
             "Lid",
-            "# Lid\n.. note:: dry\n10^6 lids, a page.\n",
+            "# Lid\n.. note:: dry\n10^6 lids, a page.\n\n   4th H2O\n",
             None,
         ),
         (

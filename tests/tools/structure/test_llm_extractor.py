@@ -261,6 +261,18 @@ def test_of_a_reply_that_does_not_stop_the_first_facts_are_taken(
     ]
 
 
+def test_facts_of_a_reply_that_was_cut_off_count_once(scripted_llm: Any) -> None:
+    count = MOST_FACTS - 100
+    lines = [f"(S> Bell | P> said | O> {number})" for number in range(count)]
+    reply = "\n".join([*lines, "(S> Bell | P> sa"])
+    scripted_llm.script({"reply": reply, "finish": "length"})
+    passage = Passage("p1", " ".join(map(str, range(count))), "Bell")
+    found = LLMExtractor(scripted_llm.spec).extract([passage])
+    assert len(found.triples) == count
+    assert len(found.failures) == 1
+    assert "only the first" not in found.failures[0].message
+
+
 QUILL = Passage(
     "q",
     "Nora Quill is a potter who lives in Harlow. She has made bowls since 1990.",

@@ -122,7 +122,7 @@ def write_jsonl(graph: KGIndex, path: Path) -> None:
 
 
 def write_node_link(graph: KGIndex, path: Path) -> None:
-    """Write the nodes and links of `write_graphml` as JSON, which NetworkX's `node_link_graph` and D3 read."""
+    """Write entities and facts as node-link JSON, which NetworkX's `node_link_graph` and D3 read; no equivalences."""
 
     def lines() -> Iterator[str]:
         yield '{"directed": true, "multigraph": true, "nodes": ['

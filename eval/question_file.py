@@ -87,7 +87,9 @@ class QuestionRecord:
         value = unpacked(text)
         if isinstance(value, list):
             return value
-        if value is text and _PYTHON_LIST.match(text.strip()):
+        stripped = text.strip()
+        is_closed = stripped.endswith(("]", ")", "}"))
+        if value is text and is_closed and _PYTHON_LIST.match(stripped):
             raise self.error(
                 f"{key!r} is a list as Python prints it, {text!r:.80}: write the list as JSON, json.dumps(...)"
             )

@@ -3,17 +3,17 @@
 #
 #     eval/bench/multi_step.sh INDEX OUT BENCHMARK --data FILE [--first N] [--limit N]
 #
-# INDEX has vectors and a knowledge graph. Runs go to OUT and are resumed. RETRIEVERS and GRAPHS choose others.
+# INDEX has vectors and a knowledge graph. Runs go to OUT and are resumed. RETRIEVERS and LOOPS choose others.
 set -euo pipefail
 index=${1:?give an index} out=${2:?give a folder for the runs} benchmark=${3:?give a benchmark}
 shift 3
 runs=()
-for graph in ${GRAPHS:-ras ircot}; do
-  for retriever in ${RETRIEVERS:-bm25 hybrid ppr gfm ppr+dense gfm+dense graph}; do
-    run="$out/$graph-$retriever"
-    ras-agent eval "$benchmark" --index "$index" --loop "$graph" --retriever "$retriever" \
+for loop in ${LOOPS:-ras ircot}; do
+  for retriever in ${RETRIEVERS:-bm25 hybrid ppr gfm ppr+dense gfm+dense kg-mix}; do
+    run="$out/$loop-$retriever"
+    ras-agent eval "$benchmark" --index "$index" --loop "$loop" --retriever "$retriever" \
       --metric em --metric f1 --metric recall@2 --metric recall@5 --metric all_recall \
-      --name "$graph, $retriever" --no-traces --concurrency 1 --quiet --out "$run" "$@"
+      --name "$loop, $retriever" --no-traces --concurrency 1 --quiet --out "$run" "$@"
     runs+=("$run")
   done
 done

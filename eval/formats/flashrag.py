@@ -63,6 +63,10 @@ def _titles(metadata: QuestionRecord) -> Sequence[str]:
         return metadata.inside(facts, "supporting_facts").texts("title")
     if isinstance(facts, str):
         return (facts,)
+    if not isinstance(facts, list | Mapping):
+        raise metadata.error(
+            f"'supporting_facts' should name titles, found {facts!r:.80}"
+        )
     titles = []
     for fact in facts:
         title = fact

@@ -94,7 +94,8 @@ def question_work(
         result = replace(result, queued=queueing.seconds)
         if result.error:
             # a fallback's answer is no merit of the system
-            output = {**output, "answer": "", "abstained": True}
+            lacking = {"answer": "", "abstained": False, "citations": ()}
+            output = {**output, **lacking}
         try:
             return replace(result, scores=dict(scorer(question, output)))
         # a user's own metric must not cost the answers of the others

@@ -8,9 +8,9 @@ import pytest
 
 from ras_agent.errors import IngestError
 from ras_agent.eval.benchmarks import benchmark
-from ras_agent.eval.benchmarks.pathquestion import read_knowledge_base
+from ras_agent.eval.benchmarks.pathquestion import of_part, part_of, read_knowledge_base
 from ras_agent.eval.metrics.registry import Outcome
-from ras_agent.eval.question import TextualGraph
+from ras_agent.eval.question import Question, TextualGraph
 from ras_agent.records import Triple
 from tests.messages import says
 
@@ -341,3 +341,19 @@ def test_a_malformed_fact_is_named(tmp_path: Path, line: str) -> None:
         IngestError, match=r"kb.txt line 2: expected head, relation, tail"
     ):
         read_knowledge_base(_write(tmp_path / "kb.txt", f"a\tb\tc\n{line}\n"))
+
+
+def _about(entity: str, text: str = "nationality of ann 's spouse bob") -> Question:
+    return Question("1", text, ("x",), metadata={"question_entities": [entity]})
+
+
+def test_an_entity_falls_into_one_part_and_parts_are_about_60_20_20() -> None:
+    questions = [_about(f"entity {number}") for number in range(2000)]
+    sizes = [len(of_part(questions, part)) for part in ("train", "dev", "test")]
+    assert sum(sizes) == 2000
+    assert [round(size / 2000, 1) for size in sizes] == [0.6, 0.2, 0.2]
+    assert part_of(_about("Ann Lee")) == part_of(_about("ann  lee", "other words"))
+    with pytest.raises(ValueError, match="unknown part"):
+        of_part(questions, "all")
+    with pytest.raises(ValueError, match="no question_entities"):
+        part_of(Question("1", "?", ("x",)))

@@ -33,6 +33,7 @@ def _plain(**row: Any) -> Any:
         ("[citation needed]", ("[citation needed]",)),
         ("('Til Tuesday)", ("('Til Tuesday)",)),
         ('("Heroes")', ('("Heroes")',)),
+        ('["Heroes"] by Bowie', ('["Heroes"] by Bowie',)),
         ("(3, 4)", ("(3, 4)",)),
         ("{'a': 1}", ("{'a': 1}",)),
         (35.0, ("35",)),

@@ -452,7 +452,7 @@ def test_a_server_that_failed_is_an_error_and_a_reply_that_cannot_be_read_is_non
         }
 
     def said(question: Question, output: Mapping[str, Any]) -> Mapping[str, float]:
-        return {"said": float(not output["abstained"])}
+        return {"said": bool(output["answer"]), "abstained": output["abstained"]}
 
     (result,) = evaluate(
         Here(question_work(answer, said)), QUESTIONS[:1], _folder(tmp_path)
@@ -460,6 +460,8 @@ def test_a_server_that_failed_is_an_error_and_a_reply_that_cannot_be_read_is_non
     assert (result.error["type"] if result.error else None) == kind
     # what a fallback has answered is kept, and counts as no answer
     assert (result.answer, result.scores["said"]) == ("answer 0", float(kind is None))
+    # nor as an abstention, which is right where nothing answers a question
+    assert not result.scores["abstained"]
     assert result.at_once == 32
 
 

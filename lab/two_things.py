@@ -22,11 +22,11 @@ from ras_agent.graphs.resolve import create_agent
 from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.settings import Settings
+from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE
 from ras_agent.train.data import passages_in
 
 QUESTIONS = Path(__file__).with_suffix(".jsonl")
 KINDS = ("yesno", "choice", "shared")
-_SURE = 0.7  # confidence from which answers are told by themselves
 
 
 def questions(half: str) -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ def main() -> None:
                 f"{f1:.2f} {asked['question']}\n     {out['answer']!r} ({out['confidence']})"
             )
     for kind in KINDS:
-        sure = [f1 for f1, confidence in scores[kind] if confidence >= _SURE]
+        sure = [f1 for f1, confidence in scores[kind] if confidence >= LEAST_CONFIDENCE]
         of_sure = f"{100 * sum(sure) / len(sure):.1f}" if sure else "-"
         f1 = 100 * sum(f1 for f1, _ in scores[kind]) / len(scores[kind])
         print(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -95,11 +95,10 @@ class PathFinder:
         composition: Composition | str | int = 0,
         scorers: Scorers | ScorerModels | None = None,
         settings: PathSettings | None = None,
-        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """Prepare the scorers. Raises CompositionError, and SettingsError for a scorer whose model is not given.
 
-        composition: such as "ppr+st>beam:st>rerank", or an instance's number. clock: measures `seconds`.
+        composition: such as "ppr+st>beam:st>rerank", or an instance's number.
         """
         if not isinstance(composition, Composition):
             composition = parse_composition(composition)
@@ -108,7 +107,6 @@ class PathFinder:
         self.composition = composition
         self.graph = graph
         self.settings = settings or PathSettings()
-        self._clock = clock
         self._scorers = scorers
         for name in self.composition.scorers:
             self._scorers[name]
@@ -127,7 +125,7 @@ class PathFinder:
             question = without_names(
                 question, [self.graph.nodes[start] for start in starts]
             )
-        times = [self._clock()]
+        times = [time.perf_counter()]
         subgraph = EXTRACTIONS[plan.extraction](self.graph, starts, how.extraction)
         failures: list[Failure] = []
         if plan.pruning:
@@ -141,7 +139,7 @@ class PathFinder:
             )
             subgraph = pruned.subgraph
             failures += pruned.failures
-        times.append(self._clock())
+        times.append(time.perf_counter())
         if plan.filtering == "beam":
             filtered = beam(
                 subgraph,
@@ -155,7 +153,7 @@ class PathFinder:
             search = shortest if plan.filtering == "shortest" else complete
             filtered = search(subgraph, starts, how.limits)
         failures += filtered.failures
-        times.append(self._clock())
+        times.append(time.perf_counter())
         if plan.refinement == "random":
             refined = at_random(filtered.paths, how.top_k, how.seed)
         else:
@@ -164,7 +162,7 @@ class PathFinder:
                 self.graph, filtered.paths, how.top_k, scorer, question, how.wording
             )
         failures += refined.failures
-        times.append(self._clock())
+        times.append(time.perf_counter())
         extraction, filtering, refinement = (
             end - begin for begin, end in pairwise(times)
         )

@@ -25,7 +25,7 @@ from ras_agent.tools.offline.answerer.compare import (
     sides_of,
     well_known,
 )
-from ras_agent.tools.offline.answerer.confidence import Signals, confidence
+from ras_agent.tools.offline.answerer.confidence import Signals, confidence, logistic
 from ras_agent.tools.offline.answerer.nearest import nearest_sentences
 from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
 from ras_agent.tools.offline.answerer.wording import denies, wording
@@ -341,8 +341,7 @@ class OfflineAnswerer:
         is_unlikely = said is not None and said[0] == f"hardly {verdict}"
         if is_unlikely or _is_against_values(verdict, asked.question, deciding):
             told *= _AGAINST_ITS_VALUES
-        log_odds = _OF_VERDICTS + _VERDICT * told
-        sure = 1 / (1 + math.exp(-log_odds))
+        sure = logistic(_OF_VERDICTS + _VERDICT * told)
         grounds = (*links, deciding)
         return Reply(verdict, grounds, sure)
 

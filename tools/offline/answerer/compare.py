@@ -17,6 +17,7 @@ from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import Figure
 from ras_agent.text.words import stem_set, stems, word_set
+from ras_agent.tools.offline.answerer.confidence import logistic
 from ras_agent.tools.offline.answerer.wording import denies
 from ras_agent.tools.offline.chain import Found, answers
 from ras_agent.tools.offline.english import SUBJECTS
@@ -154,7 +155,7 @@ def _holds(question: str, side: Side, about: frozenset[str], reader: Reader) -> 
     (verdict,) = reader.judge(question, [whole])
     log_odds = math.log((verdict.true + _SMALLEST) / (verdict.false + _SMALLEST))
     said = len(about & side.stems) / max(1, len(about))
-    return 1 / (1 + math.exp(-(_OFFSET + _TRUST * log_odds + _SAID * said)))
+    return logistic(_OFFSET + _TRUST * log_odds + _SAID * said)
 
 
 def in_common(

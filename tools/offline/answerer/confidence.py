@@ -36,6 +36,11 @@ WEIGHTS: Mapping[str, float] = json.loads(
 """Signal -> weight, the offset, and the share of the likelihood that is left to a proof of something else"""
 
 
+def logistic(log_odds: float) -> float:
+    """Return the probability with these log odds."""
+    return 1 / (1 + math.exp(-log_odds))
+
+
 def confidence(signals: Signals) -> float:
     """Return how likely an answer is to be right, 0..1."""
     return likelihood(signals, WEIGHTS)
@@ -55,7 +60,7 @@ def likelihood(signals: Signals, weights: Mapping[str, float]) -> float:
         + weights["likely"] * signals.likely
         + weights["chained"] * signals.chained
     )
-    likely = 1 / (1 + math.exp(-total))
+    likely = logistic(total)
     if signals.of_another:
         return likely * weights["of_another"]
     return likely

@@ -6,7 +6,7 @@ import pytest
 
 from ras_agent import create_ras_agent
 from ras_agent.records import Passage
-from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
+from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE, OfflineAnswerer
 from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
 from ras_agent.tools.offline.chain import without_clause
 from ras_agent.tools.offline.reader import Reader
@@ -90,7 +90,7 @@ def test_two_things_are_compared_over_the_sentences_about_them(
 ) -> None:
     told, sure = reply(texts, question)
     assert told == answer
-    assert sure >= 0.7
+    assert sure >= LEAST_CONFIDENCE
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
+import select
 import socket
 import subprocess
 import threading
@@ -123,6 +124,8 @@ def test_clients_that_dawdle(
                 time.monotonic() - began < 10,
                 f"health {number} took {time.monotonic() - began:.1f} s",
             )
+        for reader in readers:
+            select.select([reader], [], [], 60)  # until its answer has begun
         time.sleep(4)
         for number, sender in enumerate(senders):
             attack.expect(

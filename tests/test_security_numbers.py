@@ -21,7 +21,7 @@ from ras_agent.app.serve import (
 )
 from ras_agent.text import lines, sentences
 from ras_agent.tools.chat import http, reading, secrets
-from ras_agent.tools.index import apart, conversions
+from ras_agent.tools.index import apart, conversions, ingest, mail
 from ras_agent.tools.offline import question
 from ras_agent.tools.offline import reading as offline_reading
 from ras_agent.tools.retrieve import search
@@ -41,6 +41,8 @@ MEGA = KILO * KILO
         (bodies.MOST_VALUES, 100_000, "100,000 lists, objects and members"),
         (bodies._SMALL, 64 * KILO, "more than 64 KB"),
         (bodies._IN_MEMORY, MEGA, "beyond 1 MB"),
+        (mail._LONGEST_HEADER, 10_000, "10,000 characters"),
+        (ingest._MOST_FIELDS, 2_000_000, "at most 2,000,000"),
         (wire.MOST_MESSAGES, 1_000, "1,000 messages"),
         (wire.MOST_PARTS, 10_000, "10,000 parts"),
         (wire.MOST_STOPS, 16, "16 stops"),

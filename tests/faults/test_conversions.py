@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(
 
 TOKENS = [f"token-{letter}-0123456789abcdef" for letter in "abcdef"]
 SLOW = {
-    "endless.html": ENDLESS,
+    "endless.pdf": ENDLESS,
     "endless.epub": book(100_000),
     "endless.htm": b"<div>" * 200_000 + b"x",
 }
@@ -97,7 +97,7 @@ def _conversion(index: Path, data: bytes) -> Iterator[tuple[int, int]]:
         _process(f"--index={index}", sample=False) as (process, address),
         ThreadPoolExecutor(1) as pool,
     ):
-        upload = pool.submit(_upload, address, "endless.html", data)
+        upload = pool.submit(_upload, address, "endless.pdf", data)
         while not (children := _children(process.pid)) and not upload.done():
             time.sleep(0.05)
         yield process.pid, children[0]
@@ -107,7 +107,7 @@ def _conversion(index: Path, data: bytes) -> Iterator[tuple[int, int]]:
 @contextmanager
 def _indexing(index: Path, data: bytes) -> Iterator[tuple[int, int]]:
     """Run the command that indexes a file, and yield its process and that of the conversion that it has begun."""
-    file = index.parent / "endless.html"
+    file = index.parent / "endless.pdf"
     file.write_bytes(data)
     with subprocess.Popen(
         [*COMMAND, "index", str(file), "--out", str(index)], stderr=subprocess.DEVNULL

@@ -106,6 +106,7 @@ class Apart:
                 reply["problem"], empty=reply["empty"], pages=reply.get("no_text_on", 0)
             )
         reply["pages"] = tuple(reply["pages"])
+        reply["attachments"] = tuple(reply["attachments"])
         reply["rows"] = tuple(map(_row, reply["rows"]))
         return Converted(**reply)
 
@@ -187,6 +188,8 @@ def _reply(
         "pages": found.pages,
         "left_out": dict(found.left_out),
         "rows": list(map(asdict, found.rows)),
+        "quoted": found.quoted,
+        "attachments": found.attachments,
     }
 
 

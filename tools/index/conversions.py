@@ -1,4 +1,4 @@
-"""Converts HTML, DOCX, PPTX and EPUB files to Markdown by markitdown, whose converters stay offline, and PDF by pypdf.
+"""Converts HTML, DOCX, PPTX and EPUB files to Markdown by markitdown, whose converters stay offline, PDF by pypdf, and others.
 
 Files are hostile until proven otherwise: sizes are checked before anything is unpacked, and nothing that a file refers
 to is opened.
@@ -24,6 +24,7 @@ from ras_agent.text.titles import is_title
 from ras_agent.tools.index.archives import check_archive, parsed_xml
 from ras_agent.tools.index.encodings import decoded_page
 from ras_agent.tools.index.line_ends import in_one_line, joined_words, without_breaks
+from ras_agent.tools.index.mail import read_mail
 from ras_agent.tools.index.markdown import first_heading
 from ras_agent.tools.index.open_document import read_open_document
 from ras_agent.tools.index.page_tree import own_rows, prepare
@@ -91,10 +92,11 @@ def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
     kind = suffix.removeprefix(".").upper()
     library = _LIBRARIES.get(suffix, "markitdown")
     extra = "pdf" if suffix == ".pdf" else "documents"
+    missing = MissingExtra(f"reading {kind} files", extra)
     try:
         import_module(library)
     except ImportError as error:
-        raise MissingExtra(f"reading {kind} files", extra) from error
+        raise missing from error
     # it warns about every oddity of a file it can read
     logging.getLogger("pypdf").setLevel(logging.ERROR)
     # guesses at encodings are no news
@@ -109,6 +111,8 @@ def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
             found = CONVERTERS[suffix](data)
     except NotText:
         raise
+    except ImportError as error:
+        raise missing from error
     except MemoryError as error:
         raise NotText("needs more memory than there is; divide it") from error
     except Exception as error:  # damaged files make the parsers raise nearly anything, RecursionError included
@@ -126,7 +130,7 @@ def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
     check_text(found.text)
     if not is_title(found.title):
         found = replace(found, title="")
-    if found.text.strip():
+    if found.text.strip() or found.quoted or found.attachments:
         return found
     if found.left_out:
         raise NotText(
@@ -404,7 +408,28 @@ def _odt(data: bytes) -> Converted:
     return replace(found, title=first_heading(found.text))
 
 
-_LIBRARIES = {".pdf": "pypdf", ".xlsx": "openpyxl", ".odt": "lxml"}
+def _mail(data: bytes) -> Converted:
+    left_out: Counter[str] = Counter()
+
+    def from_html(page: bytes) -> str:
+        found = _html(page)
+        left_out.update(found.left_out)
+        return found.text
+
+    mail = read_mail(data, from_html)
+    if not (mail.own or mail.quoted or mail.attachments):
+        raise NotText("holds no text", empty=True)
+    return Converted(
+        text=mail.own,
+        title=mail.subject,
+        metadata=mail.about,
+        left_out=left_out,
+        quoted=mail.quoted,
+        attachments=mail.attachments,
+    )
+
+
+_LIBRARIES = {".pdf": "pypdf", ".xlsx": "openpyxl", ".odt": "lxml", ".eml": "email"}
 CONVERTERS: Mapping[str, Callable[[bytes], Converted]] = {
     ".html": _html,
     ".htm": _html,
@@ -415,5 +440,6 @@ CONVERTERS: Mapping[str, Callable[[bytes], Converted]] = {
     ".odt": _odt,
     ".xlsx": _xlsx,
     ".pdf": _pdf,
+    ".eml": _mail,
 }
 """Suffix of a file -> what converts its bytes."""

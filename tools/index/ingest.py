@@ -65,6 +65,8 @@ READING = 4
 _BY_OCR = " ocr"
 # The user meant to read a file that begins with so many bad records in another way; a million messages would not help.
 HOPELESS = 1000
+_MOST_FIELDS = 2_000_000
+"""The most fields that the passages of one document hold together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,6 +440,8 @@ class _IngestRun:
         )
         name = known.id if known else document_id(own, file, self._journal)
         digest = self._digest(document)
+        if problem := _too_wide(document, self._chunking):
+            return problem
         if known and known.digest == digest:
             self._counts["documents_unchanged"] += 1
         else:
@@ -558,6 +562,21 @@ def _known_values(metadata: Mapping[str, Any]) -> dict[str, Any]:
             continue
         known[key] = value
     return known
+
+
+def _too_wide(document: Document, chunking: Chunking) -> Skipped | None:
+    """Return why a document is refused whose fields, repeated in each of its passages, would fill the memory."""
+    if document.record and not chunking.cut_records:
+        return None
+    passages = 1 + len(document.text) // chunking.size
+    fields = len(document.metadata)
+    if fields * passages <= _MOST_FIELDS:
+        return None
+    return Skipped(
+        document.place,
+        f"its {fields:,} fields would be repeated in each of about {passages:,} passages; "
+        "leave columns out, or give it an id, so that it stays one passage",
+    )
 
 
 def _files_at(path: Path, journal: Journal) -> list[JournalFile]:

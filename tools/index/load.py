@@ -12,7 +12,6 @@ from ras_agent.text.titles import file_title, is_title
 from ras_agent.tools.index.conversions import CONVERTERS, convert
 from ras_agent.tools.index.documents import Document, Skipped, dated
 from ras_agent.tools.index.fields import TEXT, USUAL_FIELDS, Fields
-from ras_agent.tools.index.mail import read_mail
 from ras_agent.tools.index.markdown import first_heading, front_matter
 from ras_agent.tools.index.plain_kinds import PLAIN_KINDS
 from ras_agent.tools.index.records import load_csv, load_json, load_jsonl, of_sheets
@@ -20,7 +19,6 @@ from ras_agent.tools.index.tags import without_tags
 from ras_agent.tools.index.text_files import (
     Converted,
     FileContent,
-    HeldFile,
     NotText,
     OnRead,
     name_of,
@@ -55,9 +53,10 @@ def load(
             items = _load_text(path, label, fields, on_read)
         elif suffix in CONVERTERS or suffix in PICTURES:
             found = convert(path, on_read)
-            items = _of_converted(found, suffix, label, fields)
-        elif suffix == _MAIL:
-            items = _load_mail(path, label, on_read, convert)
+            if suffix == ".eml":
+                items = _of_mail(found, label)
+            else:
+                items = _of_converted(found, suffix, label, fields)
         else:
             items = _LOADERS[suffix](path, label, fields, on_read)
         for item in items:
@@ -197,43 +196,28 @@ def _load_plain(
     )
 
 
-def _load_mail(
-    path: FileContent, label: str, on_read: OnRead, convert: Convert
-) -> Iterator[Document | Skipped]:
+def _of_mail(mail: Converted, label: str) -> Iterator[Document | Skipped]:
     """Yield an e-mail's own words, and what it quotes as another document; its attachments are reported."""
-    data = path.read_bytes()
-    on_read(len(data))
-
-    def from_html(page: bytes) -> str:
-        file = HeldFile("mail.html", page)
-        return convert(file, _read_already).text
-
-    mail = read_mail(data, from_html)
-    title = mail.subject or file_title(label)
-    if mail.own:
+    yield from _left_out(mail, label)
+    title = mail.title or file_title(label)
+    if mail.text:
         yield Document(
-            id=label, text=mail.own, title=title, metadata=mail.about, place=label
+            id=label, text=mail.text, title=title, metadata=mail.metadata, place=label
         )
     if mail.quoted:
         yield Document(
             id=f"{label}:quoted",
             text=mail.quoted,
             title=title,
-            metadata={**mail.about, "quoted": True},
+            metadata={**mail.metadata, "quoted": True},
             place=f"{label} quoted",
         )
-    if not mail.own and not mail.quoted:
-        yield Skipped(label, "holds no text", error=False)
     for name in mail.attachments:
         yield Skipped(
             f"{label} attachment {name}",
             "attachments are not read; save it as a file",
             error=False,
         )
-
-
-def _read_already(count: int) -> None:
-    """Take no notice of bytes that were counted with the mail."""
 
 
 _LOADERS: Mapping[str, _Loader] = {
@@ -250,6 +234,5 @@ _LOADERS: Mapping[str, _Loader] = {
 }
 """Suffix of a file of text -> what loads it, with the first four arguments of `load`."""
 
-_MAIL = ".eml"
-SUFFIXES = (*_LOADERS, _MAIL, *CONVERTERS)
+SUFFIXES = (*_LOADERS, *CONVERTERS)
 """Suffixes of the files that can be loaded."""

@@ -9,7 +9,7 @@ from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, cast
 
 from ras_agent.tools.index.text_files import NotText, check_text
 
@@ -18,7 +18,17 @@ _INTRODUCES = re.compile(
     r"|-{2,20}\s*(?:original message|forwarded message|ursprüngliche nachricht)\s*-{2,20})"
 )
 _SIGNATURE = "-- "
+_LONGEST_HEADER = 10_000
+"""Characters of a header that are read: the library's parser of headers takes much longer for long ones."""
 _HEADERS = ("from", "to", "cc", "date", "message-id", "in-reply-to", "list-id")
+
+
+class _ShortHeaders(policy.EmailPolicy):
+    """Reads mails as the standard library does, but only the beginning of a header."""
+
+    def header_fetch_parse(self, name: str, value: str) -> Any:
+        """Return a header's value."""
+        return super().header_fetch_parse(name, value[:_LONGEST_HEADER])
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +47,8 @@ def read_mail(data: bytes, from_html: Callable[[bytes], str]) -> Mail:
 
     Raises NotText for what is no e-mail, and whatever `from_html` raises.
     """
-    message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data)
+    parser = BytesParser(EmailMessage, policy=_ShortHeaders())
+    message = cast(EmailMessage, parser.parsebytes(data))
     about = _headers(message)
     if not about:
         raise NotText("no e-mail: it has neither sender nor date")

@@ -42,6 +42,7 @@ _LONGEST_REPEATED = (
     200  # characters of a cell that is repeated in each row that it spans
 )
 _MOST_SPANNED = 1000
+_DEEPEST = 250
 _LONGEST_INNER = 500  # characters of a table that is in a cell of another
 _LONGEST_SPAN = 4  # digits
 
@@ -81,16 +82,24 @@ def prepare(soup: Any) -> Counter[str]:
 
 
 def _seen_elements(soup: Any, left_out: Counter[str]) -> list[Any]:
-    """Take out of a page what is not seen, count it, and return the elements that stay."""
+    """Take out of a page what is not seen, count it, and return the elements that stay.
+
+    Those that are deeper than a page's author nests them are not among them: each would be looked for through all others.
+    """
     sheet = StyleSheet.of_page(soup)
     seen: list[Any] = []
+    depths = {id(soup): 0}
     for tag in soup.find_all(True):
-        if tag.decomposed:  # with one that it is in
+        # decomposed with one that it is in; the property of that name searches all that an element holds
+        if "_decomposed" in vars(tag):
             continue
         reason = _reason_to_leave_out(tag, sheet)
         if reason is None:
-            _show_as_block(tag)
-            seen.append(tag)
+            depth = depths[id(tag.parent)] + 1
+            depths[id(tag)] = depth
+            if depth <= _DEEPEST:
+                _show_as_block(tag)
+                seen.append(tag)
             continue
         if reason:
             count_left_out(left_out, reason, tag.get_text())

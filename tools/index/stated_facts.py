@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from ras_agent.records import Passage, Source, Triple
@@ -12,6 +14,9 @@ from ras_agent.text.standing import fact_text
 
 STATED = "facts"
 """The metadata key under which a passage lists its own facts, each [subject, predicate, object, place]."""
+
+_MOST_PIECES = 4
+"""How many pieces of one text a fact belongs to at most."""
 
 FACT_KEYS = (
     ("subject", "head", "s"),
@@ -119,21 +124,61 @@ def metadata_of_pieces(
     if listed is None:
         return [dict(metadata) for _ in texts]
     own: list[list[Any]] = [[] for _ in texts]
+    pieces = PiecesByWord(texts)
     for fact in listed:
-        for piece in pieces_about(fact[:3], texts):
+        for piece in pieces.about(fact[:3]):
             own[piece].append(fact)
     others = {key: value for key, value in metadata.items() if key != STATED}
     return [{**others, STATED: facts} if facts else dict(others) for facts in own]
 
 
-def pieces_about(fact: Sequence[str], texts: Sequence[str]) -> list[int]:
-    """Return which of `texts` hold a fact's sentence; if none does, which name both of its ends, or else the first."""
-    sentence = sentence_of(*fact)
-    verbatim = [number for number, text in enumerate(texts) if sentence in text]
-    subject, _, object_ = fact
-    return verbatim or [
-        number for number, text in enumerate(texts) if mentions(text, subject) and mentions(text, object_)
-    ] or [0]  # fmt: skip
+class PiecesByWord:
+    """Holds the pieces of a text by their words, so that a fact is not looked for in each of them."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self._keys = [f" {canonical_key(text)} " for text in texts]
+        self._naming_key: dict[str, list[int]] = {}
+        self._with_word = defaultdict[str, set[int]](set)
+        for number, key in enumerate(self._keys):
+            for word in key.split():
+                self._with_word[word].add(number)
+
+    def about(self, fact: Sequence[str]) -> list[int]:
+        """Return the pieces that hold a fact's sentence, else those that name both of its ends, else the first.
+
+        They are the first few: a list of facts over a long text that repeats its words stays in proportion to both.
+        """
+        sentence = sentence_of(*fact)
+        around = self._with_words_of(canonical_key(sentence))
+        holding = (number for number in around if sentence in self._texts[number])
+        verbatim = list(islice(holding, _MOST_PIECES))
+        if verbatim:
+            return verbatim
+        subject, _, object_ = fact
+        objects = set(self._naming(object_))
+        naming = (number for number in self._naming(subject) if number in objects)
+        return list(islice(naming, _MOST_PIECES)) or [0]
+
+    def _naming(self, name: str) -> list[int]:
+        key = canonical_key(name)
+        if key not in self._naming_key:
+            sought = f" {key} " if key.isascii() else key
+            around = self._with_words_of(key)
+            naming = [number for number in around if sought in self._keys[number]]
+            self._naming_key[key] = naming
+        return self._naming_key[key]
+
+    def _with_words_of(self, key: str) -> Sequence[int]:
+        """Return the pieces that can hold a phrase, in order."""
+        if not key.isascii():
+            # scripts without spaces between words
+            return range(len(self._texts))
+        holding = [self._with_word.get(word, set()) for word in key.split()]
+        rarest_first = sorted(holding, key=len)
+        if not rarest_first:
+            return ()
+        return sorted(rarest_first[0].intersection(*rarest_first[1:]))
 
 
 def mentions(text: str, name: str) -> bool:

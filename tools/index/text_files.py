@@ -50,6 +50,10 @@ class Converted:
     left_out: Mapping[str, int] = field(default_factory=dict)
     rows: tuple[SheetRow, ...] = ()
     """Of a workbook, in place of its text."""
+    quoted: str = ""
+    """The earlier mails that a mail repeats."""
+    attachments: tuple[str, ...] = ()
+    """The names of a mail's attachments, which are not read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from ras_agent.tools.index.chunk import piece_number
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.stated_facts import (
     STATED,
+    PiecesByWord,
     mentions,
-    pieces_about,
     sentence_of,
 )
 from ras_agent.tools.kg.formats.named import PlacedTriple
@@ -221,6 +221,7 @@ def _of_pieces(
 ) -> list[tuple[Passage, PassageFacts]]:
     """Return what each piece of a document states of the document's facts; report impossible places in `outside`."""
     texts = [piece.text for piece in pieces]
+    by_word = PiecesByWord(texts)
     starts = _starts(item.text, pieces) if item.text is not None else None
     triples: list[list[Triple]] = [[] for _ in pieces]
     for triple in item.facts.triples:
@@ -237,9 +238,8 @@ def _of_pieces(
             if start < end and begin <= start and end <= begin + len(texts[number])
         }
         if not placed:
-            about = pieces_about(
-                (triple.subject, triple.predicate, triple.object), texts
-            )
+            fact = (triple.subject, triple.predicate, triple.object)
+            about = by_word.about(fact)
             placed = {
                 number: Source(pieces[number].id, 0, len(texts[number]))
                 for number in about

@@ -23,7 +23,6 @@ from tests.tools.index.test_load import pdf
 
 pytest.importorskip("markitdown")
 
-ENDLESS = b"<table><tr><td>" * 30_000 + b"x"
 PAGE = b"<html><title>Mills</title><body><h1>Mills</h1><p>A mill stands in Leith.</p></body></html>"
 CONTAINER = (
     '<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
@@ -70,20 +69,25 @@ def table(rows: int, columns: int) -> bytes:
     )
 
 
-def pages(count: int) -> bytes:
+def pages(count: int, content: bytes = b"") -> bytes:
     """A PDF that names one page some times."""
     parts = [
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Count %d/Kids[%s]>>" % (count, b" ".join([b"3 0 R"] * count)),
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R>>",
+        b"<</Length %d>>stream\n%s\nendstream" % (len(content), content),
     ]
     file, places = b"%PDF-1.4\n", []
     for number, part in enumerate(parts, start=1):
         places.append(len(file))
         file += b"%d 0 obj\n%s\nendobj\n" % (number, part)
     rows = b"".join(b"%010d 00000 n \n" % place for place in places)
-    end = b"trailer<</Size 4/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % len(file)
-    return file + b"xref\n0 4\n0000000000 65535 f \n" + rows + end
+    end = b"trailer<</Size 5/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % len(file)
+    return file + b"xref\n0 5\n0000000000 65535 f \n" + rows + end
+
+
+ENDLESS = pages(9_999, b"BT ET " * 10_000)
+"""A PDF of 120 KB that takes minutes to convert."""
 
 
 def test_a_file_has_the_text_that_it_has_without_a_process_of_its_own() -> None:
@@ -111,18 +115,18 @@ def test_a_page_that_takes_too_long_is_given_up() -> None:
             NotText, match=says("takes longer than 2 s to convert", "divide it")
         ),
     ):
-        process.convert(HeldFile("a.html", ENDLESS))
+        process.convert(HeldFile("a.pdf", ENDLESS))
 
 
 def test_a_folder_with_such_a_page_is_indexed_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingest_module, "FILE_SECONDS", 5.0)
-    (tmp_path / "a.html").write_bytes(ENDLESS)
+    (tmp_path / "a.pdf").write_bytes(ENDLESS)
     (tmp_path / "b.html").write_bytes(PAGE)
     report = ingest([tmp_path], tmp_path / "index")
     assert [str(item) for item in report.skipped] == [
-        f"{tmp_path.name}/a.html: takes longer than 5 s to convert; divide it, or save it as text"
+        f"{tmp_path.name}/a.pdf: takes longer than 5 s to convert; divide it, or save it as text"
     ]
     assert report.documents_written == 1
 
@@ -138,7 +142,7 @@ def test_a_process_that_ends_is_told_as_too_large(
 def test_a_process_whose_input_ends_stops_in_the_middle_of_its_work() -> None:
     process = apart._started()
     assert process.stdin
-    about = {"name": "a.html", "size": len(ENDLESS), "seconds": 60}
+    about = {"name": "a.pdf", "size": len(ENDLESS), "seconds": 60}
     process.stdin.write(json.dumps(about).encode() + b"\n" + ENDLESS)
     process.stdin.close()
     assert process.wait(20) == 0

@@ -885,3 +885,19 @@ class TestErasing:
         assert len(stored(out)) == 4
         assert ingest([], out, forget=["docs/a.txt"]).finished == ()
         assert len(stored(out)) == 3
+
+
+def test_a_row_of_very_many_columns_is_skipped_unless_it_has_an_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest_module, "_MOST_FIELDS", 1_000)
+    columns = [f"c{number}" for number in range(300)]
+    cells = ["a value" for _ in columns]
+    wide = f"{','.join(columns)}\n{','.join(cells)}\n"
+    (tmp_path / "wide.csv").write_text(wide)
+    (tmp_path / "named.csv").write_text(f"id,{columns[0]}\nk1,a value\n")
+    report = ingest([tmp_path], tmp_path / "index")
+    (problem,) = report.skipped
+    assert "fields would be repeated in each of about" in problem.reason
+    assert "give it an id" in problem.reason
+    assert report.documents_written == 1

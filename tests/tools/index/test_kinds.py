@@ -214,6 +214,20 @@ def test_a_mail_is_its_own_words_and_apart_from_them_what_it_quotes() -> None:
     )
 
 
+def test_of_a_mail_without_end_the_beginning_is_read_or_it_is_skipped() -> None:
+    long = f"From: Ann <a@b.example>\r\nTo: {'c@d.example, ' * 9_999}\r\n\r\nIt leaks."
+    (mail,) = documents("a.eml", long)
+    assert isinstance(mail, Document)
+    assert mail.text == "It leaks."
+    assert len(mail.metadata["to"]) <= 10_000
+    parts = "".join(
+        f'Content-Type: multipart/mixed; boundary="b{number}"\r\n\r\n--b{number}\r\n'
+        for number in range(2_000)
+    )
+    (problem,) = documents("a.eml", f"From: a@b.example\r\n{parts}\r\nIt leaks.")
+    assert str(problem).startswith("a.eml: not a readable EML file")
+
+
 @pytest.mark.parametrize(
     ("data", "texts"),
     [

@@ -9,7 +9,7 @@ import pytest
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.chunk import Chunking, passages_of
 from ras_agent.tools.index.documents import Document
-from ras_agent.tools.index.stated_facts import stated_facts
+from ras_agent.tools.index.stated_facts import PiecesByWord, stated_facts
 from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.passage_facts import knowledge_passages
 
@@ -85,3 +85,26 @@ def test_a_piece_without_a_fact_states_none() -> None:
         "d", TEXT, metadata={"facts": [["Bell", "was born in", "Edinburgh", "1"]]}
     )
     assert [piece.metadata for piece in passages_of(document, Chunking(50, 0))][1] == {}
+
+
+@pytest.mark.parametrize(
+    ("fact", "pieces"),
+    [
+        (("Bell", "was born in", "Edinburgh"), [1]),
+        (("Bell", "lived in", "The Edinburgh"), [1, 2]),
+        (("Ada", "met", "Bell"), [0]),
+        (("ベル", "発明", "電話"), [3]),
+        (("mill", "of", "mill"), [4, 5, 6, 7]),
+    ],
+)
+def test_a_fact_belongs_to_the_first_few_pieces_that_say_it(
+    fact: tuple[str, str, str], pieces: list[int]
+) -> None:
+    texts = [
+        "A life.",
+        "Bell was born in Edinburgh.",
+        "bell left EDINBURGH",
+        "ベルは電話を作った",
+        *["mill"] * 9,
+    ]
+    assert PiecesByWord(texts).about(fact) == pieces

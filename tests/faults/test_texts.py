@@ -39,9 +39,13 @@ def _is_linear(reader: TextReader, text: AttackText) -> bool:
     long = _seconds(reader.read, text.of(LONG))
     if long < QUICK:
         return _seconds(reader.read, text.of(LONGEST)) < UNMEASURABLE * LONGEST / LONG
-    return long < UNMEASURABLE or long < MOST_GROWTH * _seconds(
+    if long < UNMEASURABLE or long < MOST_GROWTH * _seconds(
         reader.read, text.of(SHORT)
-    )
+    ):
+        return True
+    # what a short text does not reach may cost a step, from where the time is linear again
+    further = _seconds(reader.read, text.of(4 * LONG))
+    return further < min(8 * long, GIVEN_UP)
 
 
 def _seconds(read: Callable[[str], object], text: str) -> float:

@@ -11,7 +11,7 @@ from ras_agent.marks import SUBQ, fact_text
 from ras_agent.shape import Record
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.short_cache import LONGEST_CACHED
-from ras_agent.text.titles import file_title
+from ras_agent.text.titles import is_of_file
 
 JSON = dict[str, Any]
 
@@ -105,7 +105,9 @@ class Passage(Record):
     @property
     def own_title(self) -> str:
         """Return the title; "" where it is but the name of the file, which need not name the text's subject."""
-        return "" if self.file and self.title == file_title(self.file) else self.title
+        if self.file and is_of_file(self.title, self.file):
+            return ""
+        return self.title
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -461,7 +463,7 @@ class Citation(Record):
     @property
     def is_named_by_file(self) -> bool:
         """Return whether the title is only the name of the passage's file."""
-        return self.file != "" and self.title == file_title(self.file)
+        return self.file != "" and is_of_file(self.title, self.file)
 
 
 @dataclass(frozen=True, slots=True)

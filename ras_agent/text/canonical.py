@@ -57,19 +57,34 @@ def canonical_key(surface: str) -> str:
     """Return the key that all surface forms of one entity share. The key of a key is the key itself.
 
     Unicode NFKC, case folding, no invisible characters, no possessive, "&" as "and", no punctuation, one space between
-    words, no leading article. Never empty for a surface with a visible character: where nothing would be left, the
-    folded surface itself is the key.
+    words, initials as one word, no leading article. Never empty for a surface with a visible character: where nothing
+    would be left, the folded surface itself is the key.
 
-    >>> canonical_key("The  Beatles"), canonical_key("J.R.R. Tolkien’s"), canonical_key("Simon & Garfunkel")
-    ('beatles', 'j r r tolkien', 'simon and garfunkel')
+    >>> canonical_key("The  Beatles"), canonical_key("J. R. R. Tolkien’s"), canonical_key("Simon & Garfunkel")
+    ('beatles', 'jrr tolkien', 'simon and garfunkel')
     """
     folded = _fold(surface)
     named = _POSSESSIVE.sub("", folded)
     # a mark behind a possessive falls upon the letter before it
     if not named.isascii():
         named = normal_form("NFKC", named)
-    words = named.translate(_WORDS).split()
+    words = _initials_joined(named.translate(_WORDS).split())
     first = 0
     while first < len(words) - 1 and words[first] in _ARTICLES:
         first += 1
     return " ".join(words[first:]) or folded
+
+
+def _initials_joined(words: list[str]) -> list[str]:
+    """Return words in which letters that follow each other are one word: "u", "s" of "U.S." as "us"."""
+    joined: list[str] = []
+    after_letter = False
+    for word in words:
+        # scripts without capitals have words of one character
+        is_letter = len(word) == 1 and word.upper() != word
+        if is_letter and after_letter:
+            joined[-1] += word
+        else:
+            joined.append(word)
+        after_letter = is_letter
+    return joined

@@ -45,9 +45,19 @@ def file_title(name: str) -> str:
     >>> file_title("notes/Alexander_Graham_Bell.txt")
     'Alexander Graham Bell'
     """
+    return file_stem(name).replace("_", " ").strip()
+
+
+def file_stem(name: str) -> str:
+    """Return the name of a file as it is written, without its folder and its suffix."""
     last = name.rpartition("/")[2]
     stem = last.rpartition(".")[0] or last
-    return _APART.sub("", stem).replace("_", " ").strip()
+    return _APART.sub("", stem).strip()
+
+
+def is_of_file(title: str, name: str) -> bool:
+    """Return whether a title is no more than the name of its file."""
+    return title in (file_title(name), file_stem(name))
 
 
 def is_title(title: str) -> bool:

@@ -157,7 +157,7 @@ def test_an_unknown_format_names_the_known_ones(cli: Cli, bell_index: Path) -> N
     result = cli("kg", "export", "bell.index", "g.png")
     assert result.exit_code == 1
     assert says(
-        "known: .graphml, .json, .nt, .ttl, .rdf, .jsonld, .tsv, .csv, .jsonl, .html",
+        "known: .graphml, .json, .nt, .ttl, .rdf, .jsonld, .tsv, .csv, .jsonl, .neo4j, .html",
         "folder",
     ).search(result.stderr)
 
@@ -248,7 +248,7 @@ def test_options_of_a_picture_are_refused_for_other_formats(
     [
         (
             "file",
-            "cannot write the files of gfm-rag to file: it is a file; name a folder",
+            "cannot write files to file: it is a file; name a folder",
         ),
         ("folder.nt", "cannot write folder.nt: it is a folder; name a file"),
         ("none/g.nt", "cannot write none/g.nt: there is no folder none; make it first"),

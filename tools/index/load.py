@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from ras_agent.errors import MissingExtra
-from ras_agent.text.titles import file_title, is_title
+from ras_agent.text.titles import file_stem, file_title, is_title
 from ras_agent.tools.index.conversions import CONVERTERS, convert
 from ras_agent.tools.index.documents import Document, Skipped, dated
 from ras_agent.tools.index.fields import TEXT, USUAL_FIELDS, Fields
@@ -153,11 +153,13 @@ def _of_converted(
                 yield Skipped(
                     f"{label} page {number}", "no text on this page", error=False
                 )
-    title = (
-        found.title
-        or ("" if is_pdf else first_heading(found.text))
-        or file_title(label)
-    )
+    title = found.title
+    if not title and not is_pdf:
+        title = first_heading(found.text)
+    if not title and is_pdf and label.islower():
+        # a program's name for a file rather than words
+        title = file_stem(label)
+    title = title or file_title(label)
     yield Document(
         id=label,
         text=found.text,

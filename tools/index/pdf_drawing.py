@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import hypot
 from typing import Any
 
+from ras_agent.tools.index.pdf_columns import Shown
 from ras_agent.tools.index.pdf_plane import (
     SAME,
     Box,
@@ -144,6 +145,8 @@ class Stream:
         self._layers: list[bool] = []
         self._base: _Base | None = None
         self._kind = ""
+        self.shown: dict[int, Shown] = {}
+        """Where the operations of the made content show text, by their numbers."""
         self._made: list[tuple[Any, bytes]] = []
 
     def looked_through(self, content: Any) -> Any:
@@ -177,7 +180,14 @@ class Stream:
         self._mark(self._kind_of_text())
         if self._base is not None:
             self._base.characters += length
+        self._note_place(length)
         self._made.append((operands, operator))
+
+    def _note_place(self, length: int) -> None:
+        """Note where a text stands that is shown."""
+        whole = times(self._text, self._ink.matrix)
+        x, y = place_of(whole, 0.0, 0.0)
+        self.shown[len(self._made)] = Shown(x, y, length)
 
     def _mark(self, kind: str) -> None:
         """Set apart what follows, if it is of another kind than what was before."""

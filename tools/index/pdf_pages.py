@@ -6,10 +6,11 @@ Text that is drawn without ink over a picture is a scan's text by OCR, and stays
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ras_agent.tools.index.pdf_columns import Shown, is_prose, parts_of_page
 from ras_agent.tools.index.pdf_drawing import (
     BEGIN_MARK,
     INVISIBLE,
@@ -93,9 +94,57 @@ def read_page(page: Any, layers: frozenset[int] = frozenset()) -> PageText:
     prepared = stream.looked_through(ContentStream(content, page.pdf, "bytes"))
     canvas.replace(page, "/Contents", prepared)
     try:
-        return _put_together(page, canvas)
+        columns = _read_by_columns(page, canvas, prepared, stream.shown)
+        return columns or _put_together(page, canvas)
     finally:
         canvas.restore()
+
+
+def _read_by_columns(
+    page: Any, canvas: Canvas, content: Any, shown: Mapping[int, Shown]
+) -> PageText | None:
+    """Return a page's text column by column where its lines are drawn across columns of prose, else None."""
+    parts = parts_of_page(list(shown.values()))
+    if parts is None:
+        return None
+    part_of = dict(zip(shown, parts.of_texts, strict=True))
+    whole = list(content.operations)
+    texts: list[PageText] = []
+    for part in range(parts.columns + 2):
+        content.operations = _operations_of_part(whole, part_of, part)
+        texts.append(_put_together(page, canvas))
+    content.operations = whole
+    for column in texts[1:-1]:
+        if not is_prose(column.text + column.without_ink):
+            return None
+    return replace(
+        texts[0],
+        text=_one_below_another([text.text for text in texts]),
+        without_ink=_one_below_another([text.without_ink for text in texts]),
+    )
+
+
+def _one_below_another(texts: Sequence[str]) -> str:
+    """Return the lines of texts, without the empty ones that stand where a line has its text in another part."""
+    lines: list[str] = []
+    for text in texts:
+        stripped = map(str.strip, text.splitlines())
+        lines += filter(None, stripped)
+    return "\n".join(lines)
+
+
+def _operations_of_part(
+    operations: Sequence[tuple[Any, bytes]], part_of: Mapping[int, int], part: int
+) -> list[tuple[Any, bytes]]:
+    """Return the operations that draw a page without the texts of its other parts; forms are of the first."""
+    kept: list[tuple[Any, bytes]] = []
+    for number, operation in enumerate(operations):
+        is_form = operation[1] == b"Do"
+        if part_of.get(number, part) == part and not (is_form and part > 0):
+            kept.append(operation)
+        elif operation[1] in (b"'", b'"'):
+            kept.append(([], b"T*"))
+    return kept
 
 
 def _put_together(page: Any, canvas: Canvas) -> PageText:

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from ras_agent.text.languages import ENGLISH, WITHOUT_STEMS
 from ras_agent.text.normal_form import normal_form
+from ras_agent.text.words import word_set
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _LATIN_WORD = re.compile(r"[^\W_]+")
@@ -29,6 +30,16 @@ _THOUSANDS_OR_POINT = re.compile("[.,'’\u00a0\u2009\u202f]" + _OF_THOUSANDS)
 _POINT_LETTER_POINT = re.compile(r"\.[^\W\d_]\.")
 # U.S., U.S.A
 _POINTED_LETTERS = re.compile(r"(?<![\w.])(?:[^\W\d_]\.){2,}(?:[^\W\d_](?!\w))?")
+# E-mail; HomePageContainer, XMLParser
+_INNER_HYPHEN = re.compile(r"[-\u2010\u2011](?=[^\W\d_])(?<=[^\W\d_].)")
+_LAST_LETTERS = re.compile(r"(?<![\w-])[^\W\d_]{1,30}\Z")
+_NEXT_LETTERS = re.compile(r"[^\W\d_]{1,30}(?![\w-])")
+_HUMP = re.compile(r"[A-Z](?:(?<=[a-z].)|(?<=[A-Z]{3})(?=[a-z]{3}))")
+_WITH_HUMPS = re.compile(r"(?<!\w)[A-Za-z]{4,60}(?!\w)")
+_HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_LONGEST_PART = 30  # letters of a part of a compound
+_BEGINNINGS = word_set("mc mac de di du la le van von fitz")
+"""Words that begin a name and are no part of it to a reader, as in MacDonald."""
 _LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]{2,}|\d{2,}")
 # Scripts written without spaces between words (and Hangul, whose particles cling to their nouns): no dictionary is
 # at hand, so a run of them is indexed as overlapping pairs of characters.
@@ -137,6 +148,45 @@ def _without_accents(word: str) -> str:
     return "".join(letter for letter in plain if not unicodedata.combining(letter))
 
 
+def _compounds(text: str) -> list[str]:
+    """Return the words of two that a hyphen joins without it, so that "e-mail" is found by "email".
+
+    >>> _compounds("Send an e-mail to the editor-in-chief.")
+    ['email']
+    """
+    joined = []
+    for hyphen in _INNER_HYPHEN.finditer(text):
+        start, end = hyphen.span()
+        first = max(0, start - _LONGEST_PART - 1)
+        before = _LAST_LETTERS.search(text, first, start)
+        after = _NEXT_LETTERS.match(text, end)
+        if before and after:
+            whole = before[0] + after[0]
+            joined.append(whole.casefold())
+    return joined
+
+
+def _parts_of_humps(text: str) -> list[str]:
+    """Return the words that capitals begin within others, so that "HomePageContainer" is found by "home page".
+
+    >>> _parts_of_humps("The HomePageContainer of Ann MacDonald")
+    ['home', 'page', 'container']
+    """
+    parts: list[str] = []
+    if not _HUMP.search(text):
+        return parts
+    for word in _WITH_HUMPS.findall(text):
+        if not _HUMP.search(word):
+            continue
+        found = _HUMPS.findall(word)
+        begins_name = len(found) == 2 and (
+            len(found[0]) < 3 or found[0].lower() in _BEGINNINGS
+        )
+        if not begins_name:
+            parts += map(str.lower, found)
+    return parts
+
+
 def _parts(word: str) -> list[str]:
     """Return the letters and the digits of a word that holds both, so that "ppr9087" is found by "PPR-9087"."""
     if word.isalpha() or word.isdigit():
@@ -180,6 +230,8 @@ class Tokeniser:
         found: list[str] = []
         words = _words(self._whole_numbers(text))
         words += self._whole_names(text)
+        words += _compounds(text)
+        words += _parts_of_humps(text)
         for word in words:
             terms = known.get(word)
             if terms is None:

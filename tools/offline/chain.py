@@ -312,6 +312,7 @@ def _in_passage(
         ended = _ENDS.search(passage.text, start, end)
         end = ended.start() if ended else end
         end = start + len(_without_loose_end(passage.text[start:end]))
+        end = _number_end(question, passage.text, start, end)
         # no answer goes on behind a stop; where it ends in a pronoun, that is who was meant
         begun = [one.start for one in passage.sentences if start < one.start < end]
         if begun and passage.text[begun[-1] : end].lower() in PERSONS:
@@ -343,6 +344,18 @@ def _without_loose_end(answer: str) -> str:
     return answer
 
 
+def _number_end(question: str, text: str, start: int, end: int) -> int:
+    """Return where the name ends that a number belongs to, as in "Team 12"; not where it counts what comes behind it."""
+    word = text[start:end]
+    number = _NUMBER_OF_NAME.match(text, end)
+    if number is None or not word.isalpha() or not word.istitle():
+        return end
+    wanted, _ = expected_answer(question)
+    if wanted in ("place", "date", "number"):
+        return end
+    return number.end()
+
+
 def _name_start(question: str, text: str, start: int, end: int) -> int:
     """Return where the name begins that an answer is the end of, as "Leith" is of "Water of Leith".
 
@@ -363,6 +376,10 @@ def _name_start(question: str, text: str, start: int, end: int) -> int:
     )
 
 
+# "Team 12 met", and not "Ulm 12 boats met", "May 12, 1990" or "Ulm 12 to 30"
+_NUMBER_OF_NAME = re.compile(
+    r" \d{1,4}\b(?![.,:]\d|, \d| \d| \w+s\b| (?:to|and|or|people|men|women|per|million|billion)\b)"
+)
 _LONGEST_NAME = 60  # characters before its end
 _PLACES = word_set(
     "place location city town village country state county province region district capital area birthplace hometown"

@@ -277,7 +277,8 @@ class ExportOptions(Options):
     out: Annotated[
         Path,
         typer.Argument(
-            help=".graphml, .json, .nt, .ttl, .rdf, .jsonld, .csv, .tsv, .jsonl, .html, or gfm-rag's folder data/NAME.",
+            help=".graphml, .json, .nt, .ttl, .rdf, .jsonld, .csv, .tsv, .jsonl, .html, a folder NAME.neo4j of Neo4j's "
+            "CSV, or gfm-rag's folder data/NAME.",
             show_default=False,
         ),
     ]
@@ -319,6 +320,7 @@ def export(options: ExportOptions) -> None:
         ".tsv": formats.write_tsv,
         ".csv": formats.write_csv,
         ".jsonl": formats.write_jsonl,
+        ".neo4j": formats.write_neo4j,
         ".html": lambda graph, path: _draw(
             graph, path, around, nodes, PassageIndex.open(index).get
         ),
@@ -341,7 +343,7 @@ def export(options: ExportOptions) -> None:
             f"--around and --nodes are for pictures, and {out} is not one: give a name that ends in .html"
         )
     graph = KGIndex.open(index)
-    writer(graph, _writable(out, folder=not kind))
+    writer(graph, _writable(out, folder=kind in ("", ".neo4j")))
     typer.echo(f"{out} written")
 
 
@@ -351,7 +353,7 @@ def _writable(out: Path, *, folder: bool) -> Path:
     if folder:
         if out.is_file():
             raise SettingsError(
-                f"cannot write the files of gfm-rag to {out}: it is a file; name a folder"
+                f"cannot write files to {out}: it is a file; name a folder"
             )
     elif out.is_dir():
         raise SettingsError(f"cannot write {out}: it is a folder; name a file")

@@ -392,6 +392,33 @@ def test_a_pdf_is_read_as_it_is_seen(drawn: str, text: str, hidden: int) -> None
     assert (found.text, found.left_out.get("hidden", 0)) == (f"{text}\n", hidden)
 
 
+MILL = "The mill was built in|the valley of Orvena by|a miller, and the wheel|was turned by the river|until it was sold to"
+HOUSE = "Ruben Tal had a house|on the hill above it|and kept there some|two hundred sheep of|which he sold the wool"
+PUMPS = "|".join(f"Pump {number} of the works" for number in range(5))
+MAKERS = "|".join(f"Made by Mark {number} & Sons" for number in range(5))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "by_columns"),
+    [(MILL, HOUSE, True), (PUMPS, MAKERS, False), (MILL, MAKERS, False)],
+    ids=["prose", "table", "notes"],
+)
+def test_columns_of_prose_are_read_one_after_the_other_and_rows_of_a_table_across(
+    left: str, right: str, by_columns: bool
+) -> None:
+    lefts = left.split("|")
+    rights = right.split("|")
+    drawn = ") Tj /F1 5 Tf 1 0 0 1 20 44 Tm (Of the mill) Tj "
+    for number, texts in enumerate(zip(lefts, rights, strict=True)):
+        for x, text in zip((20, 160), texts, strict=True):
+            drawn += f"1 0 0 1 {x} {38 - 6 * number} Tm ({text}) Tj "
+    found = convert(HeldFile("a.pdf", pdf(f"{drawn}1 0 0 1 20 6 Tm (The end.")))
+    lines = [*lefts, *rights]
+    if not by_columns:
+        lines = list(map(" ".join, zip(lefts, rights, strict=True)))
+    assert found.text.splitlines() == ["Of the mill", *lines, "The end."]
+
+
 def test_text_without_ink_is_read_where_it_is_all_that_there_is() -> None:
     found = convert(
         HeldFile("a.pdf", pdf("a) Tj 3 Tr 0 -12 Td (secret", "by OCR) Tj ET BT ("))

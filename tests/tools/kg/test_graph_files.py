@@ -10,13 +10,15 @@ import pytest
 
 from ras_agent.errors import IngestError
 from ras_agent.tools.index.documents import Skipped
-from ras_agent.tools.index.stated_facts import STATED
+from ras_agent.tools.index.stated_facts import STATED, stated_facts
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import add_triples
+from ras_agent.tools.kg.edit import add_fact
 from ras_agent.tools.kg.formats.export import (
     write_csv,
     write_graphml,
     write_jsonl,
+    write_neo4j,
     write_node_link,
     write_nt,
     write_rdf,
@@ -288,10 +290,19 @@ WRITERS: list[tuple[str, Callable[[KGIndex, Path], None]]] = [
     (".jsonl", write_jsonl),
     (".graphml", write_graphml),
     (".json", write_node_link),
+    (".neo4j", write_neo4j),
     (".ttl", write_rdf),
     (".rdf", write_rdf),
     (".jsonld", write_rdf),
 ]
+
+
+NAMING_PERSONS = [one for one in WRITERS if one[1] is not write_rdf]
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the files of an export, of which Neo4j's is a folder."""
+    return sorted(path.iterdir()) if path.is_dir() else [path]
 
 
 def content_of(graph: KGIndex) -> tuple[list[tuple[str, str]], Facts]:
@@ -321,14 +332,35 @@ def test_an_export_is_read_back_as_the_same_graph(
     if write is write_rdf:
         pytest.importorskip("pyoxigraph")
     write(nasty_graph, tmp_path / f"out{suffix}")
-    report = add_triples(tmp_path / "again", tmp_path / f"out{suffix}")
+    report = add_triples(tmp_path / "again", files_of(tmp_path / f"out{suffix}"))
     assert report.skipped == ()
     assert content_of(report.graph) == content_of(nasty_graph)
     assert {"Li Wei (job painter)", "Li Wei (job pilot)"} <= set(report.graph.entities)
     assert len(report.graph.facts) == len(NASTY) + 6
     write(report.graph, tmp_path / f"twice{suffix}")
-    twice = add_triples(tmp_path / "third", tmp_path / f"twice{suffix}").graph
+    twice = add_triples(tmp_path / "third", files_of(tmp_path / f"twice{suffix}")).graph
     assert content_of(twice) == content_of(nasty_graph)
+
+
+@pytest.mark.parametrize(("suffix", "write"), NAMING_PERSONS)
+def test_the_person_who_made_a_fact_is_named_by_what_is_read_back(
+    tmp_path: Path,
+    suffix: str,
+    write: Callable[[KGIndex, Path], None],
+) -> None:
+    (tmp_path / "a.jsonl").write_text('["Ada", "likes", "Bo"]\n["Bo", "is", "in"]')
+    add_triples(tmp_path / "index", tmp_path / "a.jsonl")
+    graph = add_fact(tmp_path / "index", ("Ada", "knows", "Cy"), by="Eve X").graph
+    write(graph, tmp_path / f"g{suffix}")
+    files = files_of(tmp_path / f"g{suffix}")
+    add_triples(tmp_path / "again", files)
+    places = {}
+    for passage in PassageIndex.open(tmp_path / "again").passages:
+        for fact in stated_facts(passage) or ():
+            (source,) = fact.sources
+            assert source.extractor.startswith(f"stated: {files[-1].name}")
+            places[fact.object] = source.extractor.partition(", by ")[2]
+    assert places == {"Bo": "", "in": "", "Cy": "person:Eve X"}
 
 
 def test_the_graph_s_json_is_what_networkx_reads(

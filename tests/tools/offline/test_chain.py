@@ -191,6 +191,23 @@ def test_an_answer_ends_with_its_cell_its_paragraph_and_its_last_word(
     assert found.text == "10 bar"
 
 
+@pytest.mark.parametrize(
+    ("question", "text", "pointed_at", "answer"),
+    [
+        ("Who made it?", "Team 7 made it.", "Team", "Team 7"),
+        ("Who met there?", "Ulm 12 boats met there.", "Ulm", "Ulm"),
+        ("Which city was hit?", "In Orvena 40 people died.", "Orvena", "Orvena"),
+        ("What was there?", "On March 3, 1990 it came.", "March", "March"),
+    ],
+)
+def test_a_number_belongs_to_a_name_before_it_unless_it_counts_something(
+    question: str, text: str, pointed_at: str, answer: str
+) -> None:
+    reader = Scripted({}, {question: pointed_at})
+    (found,) = answers(question, reader, read([Passage("p", text)]))
+    assert found.text == answer
+
+
 def test_of_one_answer_in_several_texts_the_likeliest_counts() -> None:
     reader = Scripted({}, {"Where?": "Edinburgh"})
     found = answers("Where?", reader, read([BELL, LEITH]))

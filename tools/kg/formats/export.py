@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -74,8 +75,8 @@ def write_tsv(graph: KGIndex, path: Path) -> None:
 def write_csv(graph: KGIndex, path: Path) -> None:
     """Write the rows of `write_tsv` with commas between them."""
 
-    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(_rows(graph))
+    with _table(path) as table:
+        table.writerows(_rows(graph))
 
 
 def _rows(graph: KGIndex) -> Iterator[list[str]]:
@@ -92,6 +93,37 @@ def _rows(graph: KGIndex) -> Iterator[list[str]]:
                 by,
             ]
             yield list(map(_in_one_line, fields))
+
+
+def write_neo4j(graph: KGIndex, folder: Path) -> None:
+    """Write nodes.csv and relationships.csv as Neo4j imports them: names of entities, facts as types."""
+    folder.mkdir(exist_ok=True)
+    with _table(folder / "nodes.csv") as nodes:
+        nodes.writerow([":ID", "name"])
+        for number, name in enumerate(graph.entities):
+            nodes.writerow([number, _in_one_line(name)])
+    with _table(folder / "relationships.csv") as relationships:
+        relationships.writerow(
+            [":START_ID", ":END_ID", ":TYPE", "kind", "sources", "by"]
+        )
+        for link in _links(graph):
+            relationships.writerow(
+                [
+                    link["source"],
+                    link["target"],
+                    _in_one_line(link["label"]),
+                    link["kind"],
+                    json.dumps(link["sources"]),
+                    link.get("by", ""),
+                ]
+            )
+
+
+@contextmanager
+def _table(path: Path) -> Iterator[Any]:
+    """Open a CSV file and yield its writer."""
+    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
+        yield csv.writer(file, lineterminator="\n")
 
 
 def write_jsonl(graph: KGIndex, path: Path) -> None:

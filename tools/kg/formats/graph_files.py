@@ -14,7 +14,13 @@ from ras_agent.errors import IngestError
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.tables import Rows
 from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
-from ras_agent.tools.kg.formats.named import Edge, PlacedTriple, named_facts, placed
+from ras_agent.tools.kg.formats.named import (
+    Edge,
+    PlacedTriple,
+    named_facts,
+    place_by,
+    placed,
+)
 
 _NAMES = ("label", "name", "title", "rdfs:label", "caption")
 _RELATIONS = (
@@ -79,7 +85,9 @@ class NodesAndEdges:
             return
         key = _first_key(values, _RELATIONS)
         relation = values[key] if key else _RELATED
-        if kind != FACT:
+        if kind == FACT:
+            place = place_by(place, values.get("by", ""))
+        else:
             relation = _words(relation)
         edge = Edge(head=head, relation=relation, tail=tail, place=place)
         self.edges.append(edge)
@@ -322,7 +330,7 @@ def _plain_facts(table: _Table, path: Path) -> Iterator[PlacedTriple | Skipped]:
     yield from table.skipped
     for place, row in table.rows:
         fields = [row[column] for column in columns]
-        yield placed(fields, place)
+        yield placed(fields, place_by(place, row.get("by", "")))
 
 
 def _is_neo4j(header: Sequence[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ras_agent.review import is_person
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.documents import Skipped
 
@@ -111,6 +112,12 @@ def _shared(labels: Mapping[str, str]) -> dict[str, list[str]]:
         for entity in entities:
             shared[entity] = [other for other in entities if other != entity]
     return shared
+
+
+def place_by(place: str, by: str) -> str:
+    """Return the place of a fact, with the person who made it where an export of ours names one."""
+    name = " ".join(by.split())
+    return f"{place}, by {name}" if is_person(name) else place
 
 
 def placed(fields: Sequence[str], place: str) -> PlacedTriple | Skipped:

@@ -27,6 +27,7 @@ from ras_agent.tools.kg.formats.named import (
     Edge,
     PlacedTriple,
     named_facts,
+    place_by,
     placed,
 )
 
@@ -111,7 +112,9 @@ def _n_triples(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
             if line.lstrip().startswith("#"):
                 continue
             try:
-                yield parse_statement(line), place
+                statement = parse_statement(line)
+                by = line.rpartition(" # ")[2].strip()
+                yield statement, place_by(place, by)
             except ValueError as error:
                 yield Skipped(place, f"not an N-Triples statement: {error}")
 
@@ -195,6 +198,7 @@ def facts_of_statements(
 
 
 def _tab_separated(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
+    by = 0
     for number, item in enumerate(_lines(path, label)):
         if isinstance(item, Skipped):
             yield item
@@ -206,11 +210,17 @@ def _tab_separated(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
                 place,
                 f"expected head, relation and tail between tabs, found {len(fields)}: {line!r:.80}",
             )
-        elif (
-            number
-            or frozenset(field.strip().lower() for field in fields[:3]) not in _HEADERS
-        ):
+        elif number == 0 and _is_header(fields):
+            by = fields.index("by") if "by" in fields else 0
+        elif 0 < by < len(fields):
+            yield placed(fields[:3], place_by(place, fields[by]))
+        else:
             yield placed(fields[:3], place)
+
+
+def _is_header(fields: Sequence[str]) -> bool:
+    names = frozenset(field.strip().lower() for field in fields[:3])
+    return names in _HEADERS
 
 
 def _json_lines(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
@@ -230,6 +240,8 @@ def _json_lines(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
                 place,
                 f"expected [head, relation, tail] or an object with these keys, got {line!r:.80}",
             )
+        elif isinstance(record, Mapping):
+            yield placed(fields, place_by(place, str(record.get("by"))))
         else:
             yield placed(fields, place)
 

@@ -85,7 +85,12 @@ from ras_agent.tools.index.line_ends import joined_words
 from ras_agent.tools.index.load import _encoded_data
 from ras_agent.tools.index.mail import read_mail
 from ras_agent.tools.index.markdown import first_heading, front_matter
-from ras_agent.tools.index.page_styles import is_invisible, is_struck, is_white
+from ras_agent.tools.index.page_styles import (
+    declarations,
+    hides,
+    is_struck,
+    level_of,
+)
 from ras_agent.tools.index.plain_kinds import PLAIN_KINDS
 from ras_agent.tools.index.scripts import lowered, note, raised, written_out
 from ras_agent.tools.index.tables import Rows
@@ -511,9 +516,14 @@ READERS = {
     "styles of pages": TextReader(
         _any(
             lambda text: (
-                is_invisible(text),
-                is_struck(f"line-through;{text}"),
-                is_white(f"color:{text}"),
+                hides(declarations(text)),
+                is_struck(declarations(f"text-decoration:{text}")),
+                level_of(declarations(f"vertical-align:{text}")),
+                _html(
+                    f"<p style='color:{text}'><i style='background:{text};color:{text}'>a".encode(
+                        "utf-8", "replace"
+                    )
+                ),
                 _html(
                     f"<style>{text}</style><p class=x>seen".encode("utf-8", "replace")
                 ),
@@ -524,6 +534,16 @@ READERS = {
     "HTML pages": TextReader(
         _any(lambda text: _html(f"<p>{text}</p>".encode("utf-8", "replace"))),
         "tools.index.conversions",
+    ),
+    "tables of pages": TextReader(
+        _any(
+            lambda text: _html(
+                f"<table><tr><th>{text}<th>b<tr><td>|{text}|<td>c</table>".encode(
+                    "utf-8", "replace"
+                )
+            )
+        ),
+        "tools.index.page_tables",
     ),
     "encoded data": TextReader(_encoded_data, "tools.index.load"),
     "front_matter": TextReader(front_matter, "tools.index.markdown"),

@@ -27,7 +27,8 @@ from ras_agent.tools.index.line_ends import in_one_line, joined_words, without_b
 from ras_agent.tools.index.mail import read_mail
 from ras_agent.tools.index.markdown import first_heading
 from ras_agent.tools.index.open_document import read_open_document
-from ras_agent.tools.index.page_tree import own_rows, prepare
+from ras_agent.tools.index.page_tables import own_rows
+from ras_agent.tools.index.page_tree import prepare
 from ras_agent.tools.index.pdf_forms import fields_of_page
 from ras_agent.tools.index.pdf_pages import (
     PageText,
@@ -249,7 +250,7 @@ def _taken_out(soup: Any) -> dict[str, str]:
         rows: list[list[str]] = []
         for row in own_rows(table):
             cells = row.find_all(["td", "th"], recursive=False)
-            rows.append([cell.get_text(" ") for cell in cells])
+            rows.append([cell.get_text(" ").replace("\\|", "|") for cell in cells])
         mark = f"{seed}x{len(tables)}x"
         tables[mark] = written_table(list(filter(None, rows)))
         place = soup.new_tag("p")

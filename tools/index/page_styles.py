@@ -1,10 +1,11 @@
-"""Reads from the styles of a web page which of its text nobody sees: hidden, without size, off the page, in white."""
+"""Reads from the styles of a web page how its text looks: hidden, struck out, raised, in the colour of its ground."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Self
 
 from ras_agent.text.words import word_set
@@ -12,7 +13,9 @@ from ras_agent.text.words import word_set
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _BRACE = re.compile(r"[{}]")
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))([a-z%]*)")
-_SELECTOR = re.compile(r"(?:[a-z][a-z0-9]*)?(?:[.#][a-z_-][\w-]*)+", re.IGNORECASE)
+_SELECTOR = re.compile(
+    r"[a-z][a-z0-9]*+(?:[.#][a-z_-][\w-]*+)*+|(?:[.#][a-z_-][\w-]*+)++", re.IGNORECASE
+)
 _PART = re.compile(r"[.#]?[^.#]+")
 _TURNED_AWAY = re.compile(
     r"scale(?:x|y|3d)?\(\s*0|translate\w{0,2}\([^)]*-\d{4,}|translate\w{0,2}\(\s*-?1\d\dv[wh]"
@@ -24,7 +27,7 @@ _INVISIBLE_COLOUR = re.compile(
     r"transparent|(?:rgba|hsla)\([^)]*,\s*0(?:\.0+)?\s*\)|(?:rgb|hsl)\([^)]*/\s*0%?\s*\)"
 )
 _WHITE = re.compile(
-    r"white|#fff(?:fff)?(?:f|ff)?|#f[d-f]f[d-f]f[d-f]|snow|ivory|ghostwhite|"
+    r"white|#fff(?:fff)?(?:f|ff)?|#f[d-f]f[d-f]f[d-f]|snow|ivory|ghostwhite|hsla?\([^)]*[\s,]100%(?:\s*,\s*1)?\s*\)|"
     r"rgba?\(\s*+25[3-5](?:\s*+,\s*+|\s++)25[3-5](?:\s*+,\s*+|\s++)25[3-5]\s*+(?:,\s*+1(?:\.0++)?\s*+)?\)"
 )
 _OF_A_LETTER = {
@@ -42,8 +45,22 @@ _SMALLEST = 2.0  # pixels of a letter
 _FAR = -500.0  # pixels beyond the edge of a page
 _DECIDE = word_set(
     "display visibility content-visibility opacity font-size position text-indent clip clip-path color transform "
-    "overflow margin-left"
+    "overflow margin-left text-decoration text-decoration-line vertical-align background background-color background-image"
 )
+_FIRST_COLOUR = re.compile(r"(?:rgb|hsl)a?\([^)]*\)|[#\w-]+")
+_CHANNELS = re.compile(r"rgb\(\s*(\d{1,3})[\s,]+(\d{1,3})[\s,]+(\d{1,3})\s*\)")
+_SHORT = re.compile(r"#[0-9a-f]{3}")
+_PICTURE = re.compile(r"url\(|gradient\(")
+_LEVELS = {"super": 1, "sub": -1}
+_EACH = re.compile(r"(\w)")
+_WHITE_GROUND = "#ffffff"
+_BLACK = "#000000"
+_OF_ATTRIBUTES = (
+    ("color", "color"),
+    ("bgcolor", "background-color"),
+    ("background", "background-image"),
+)
+_MOST_PARENTS = 100
 _MOST_RULES = 500
 _LONGEST_SHEET = 1 << 18
 
@@ -61,17 +78,12 @@ def declarations(style: str) -> Declarations:
     return found
 
 
-def is_invisible(style: str) -> bool:
-    """Return whether a style leaves nothing to be seen of an element.
-
-    >>> is_invisible("Display : none"), is_invisible("position:absolute; left:-9999px"), is_invisible("color:red")
-    (True, True, False)
-    """
-    return bool(style) and hides(declarations(style))
-
-
 def hides(style: Declarations) -> bool:
-    """Return whether properties leave nothing to be seen of an element."""
+    """Return whether properties leave nothing to be seen of an element.
+
+    >>> hides(declarations("Display : none")), hides(declarations("position:absolute; left:-9999px; color: red"))
+    (True, True)
+    """
     if style.get("display") == "none" or style.get("content-visibility") == "hidden":
         return True
     if style.get("visibility") in ("hidden", "collapse"):
@@ -82,7 +94,9 @@ def hides(style: Declarations) -> bool:
     size = _pixels(style.get("font-size", ""), 16.0)
     if size is not None and size < _SMALLEST:
         return True
-    return _is_off_page(style) or _is_cut_off(style) or _has_colour_of_ground(style)
+    if _INVISIBLE_COLOUR.fullmatch(style.get("color", "")):
+        return True
+    return _is_off_page(style) or _is_cut_off(style)
 
 
 def _pixels(value: str, unit: float) -> float | None:
@@ -122,97 +136,146 @@ def _is_cut_off(style: Declarations) -> bool:
     return False
 
 
-def _has_colour_of_ground(style: Declarations) -> bool:
-    colour = style.get("color", "")
-    if not colour:
-        return False
-    ground = style.get("background-color") or style.get("background", "")
-    return colour == ground or _INVISIBLE_COLOUR.fullmatch(colour) is not None
-
-
-def is_white(style: str) -> bool:
-    """Return whether a style, or the name of a colour, makes text white.
-
-    >>> is_white("color: #FFF"), is_white("white"), is_white("background: white")
-    (True, True, False)
-    """
-    if not style:
-        return False
-    colour = style.strip().lower()
-    if ":" in style:
-        colour = declarations(style).get("color", "")
-    return _WHITE.fullmatch(colour) is not None
-
-
-def is_struck(style: str) -> bool:
+def is_struck(style: Declarations) -> bool:
     """Return whether a style strikes text out."""
-    if "line-through" not in style.lower():
-        return False
-    set_here = declarations(style)
-    decoration = f"{set_here.get('text-decoration', '')} {set_here.get('text-decoration-line', '')}"
-    return "line-through" in decoration
+    decoration = style.get("text-decoration", "")
+    return "line-through" in style.get("text-decoration-line", decoration)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Holds the parts of a selector, all of which an element has to have, what it sets, and its weight."""
+
+    parts: frozenset[str]
+    style: Declarations
+    weight: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class StyleSheet:
-    """Holds the rules of a page's own style sheets that hide or show elements by classes and ids.
+    """Holds the rules of a page's own style sheets, by the last part of their selectors.
 
-    rules: the parts of a selector, all of which an element has to have, and whether the rule hides it.
+    is_ground_known: whether all rules are held that may give the ground another colour than white.
     """
 
-    rules: tuple[tuple[frozenset[str], bool], ...]
-    has_own_colours: bool
-    """Whether something may give the ground another colour than white."""
+    rules: dict[str, list[_Rule]]
+    is_ground_known: bool
 
     @classmethod
     def of_page(cls, soup: Any) -> Self:
         """Read the style sheets in a page."""
         sheets = [sheet.get_text() for sheet in soup.find_all("style")]
-        text = "\n".join(sheets)[:_LONGEST_SHEET]
-        linked = soup.find("link", rel="stylesheet")
-        has_own_colours = linked is not None or "background" in text
-        found: list[tuple[frozenset[str], bool, bool]] = []
-        for selectors, block in _top_rules(_COMMENT.sub(" ", text)):
+        written = "\n".join(sheets)
+        text = _COMMENT.sub(" ", written[:_LONGEST_SHEET])
+        grounds = text.count("background")
+        rules: dict[str, list[_Rule]] = {}
+        number = 0
+        for selectors, block in _top_rules(text):
             style = declarations(block)
-            if not style.keys() & _DECIDE:
+            if style.keys().isdisjoint(_DECIDE) or number >= _MOST_RULES:
                 continue
-            hidden = hides(style)
-            in_white = not has_own_colours and is_white(style.get("color", ""))
-            for selector in selectors.split(","):
-                if _SELECTOR.fullmatch(selector.strip()):
-                    parts = frozenset(_PART.findall(selector.strip()))
-                    found.append((parts, hidden, in_white))
-        has_white = any(in_white for _, _, in_white in found)
-        is_on_white = has_white and not _sets_ground(soup)
-        rules = [
-            (parts, hidden or (in_white and is_on_white))
-            for parts, hidden, in_white in found
-        ]
-        if not any(hidden for _, hidden in rules):
-            rules = []
-        rules.sort(key=lambda rule: len(rule[0]))
-        return cls(tuple(rules[:_MOST_RULES]), has_own_colours)
+            named = [selector.strip() for selector in selectors.split(",")]
+            if all(map(_SELECTOR.fullmatch, named)):
+                grounds -= block.count("background")
+            for selector in filter(_SELECTOR.fullmatch, named):
+                parts = _PART.findall(selector)
+                number += 1
+                rule = _Rule(
+                    parts=frozenset(parts),
+                    style=style,
+                    weight=(len(parts), number),
+                )
+                of_part = rules.setdefault(parts[-1], [])
+                of_part.append(rule)
+        linked = soup.find("link", rel="stylesheet")
+        return cls(rules, linked is None and grounds == 0)
 
-    def hides(self, tag: Any) -> bool:
-        """Return whether the last rule for an element, the most particular, hides it."""
-        if not self.rules:
-            return False
-        about = tag.attrs
+    def style_of(self, tag: Any) -> Declarations:
+        """Return what the rules and the attributes of an element set of it."""
+        about = tag.attrs or {}
+        if not about and tag.name not in self.rules:
+            return {}
         own = {tag.name, f"#{about.get('id', '')}"}
         own.update(f".{name}" for name in about.get("class") or ())
-        hidden = False
-        for parts, rule_hides in self.rules:
-            if parts <= own:
-                hidden = rule_hides
-        return hidden
+        found: list[_Rule] = []
+        for part in own:
+            for rule in self.rules.get(part, ()):
+                if rule.parts <= own:
+                    found.append(rule)
+        found.sort(key=lambda rule: rule.weight)
+        style: Declarations = {}
+        for attribute, name in _OF_ATTRIBUTES:
+            if attribute in about:
+                value = str(about[attribute])
+                style[name] = value.lower()
+        for rule in found:
+            style.update(rule.style)
+        own_style = str(about.get("style", ""))
+        style.update(declarations(own_style))
+        return style
+
+    def is_in_colour_of_ground(self, tag: Any, style: Declarations) -> bool:
+        """Return whether an element's text has the colour of what is behind it."""
+        colour = _colour(style.get("color", ""))
+        return colour != "" and colour == self._ground_of(tag, style)
+
+    def _ground_of(self, tag: Any, style: Declarations) -> str:
+        """Return the colour behind an element, "" where it is not known."""
+        if _has_ground(style):
+            return _ground(style)
+        if not self.is_ground_known:
+            return ""
+        for parent in islice(tag.parents, _MOST_PARENTS):
+            of_parent = self.style_of(parent)
+            if _has_ground(of_parent):
+                return _ground(of_parent)
+        return _WHITE_GROUND
 
 
-def _sets_ground(soup: Any) -> bool:
-    """Return whether an element of a page has a ground of its own."""
-    for name in ("bgcolor", "background"):
-        if soup.find(attrs={name: True}):
-            return True
-    return soup.find(style=re.compile("background")) is not None
+def _has_ground(style: Declarations) -> bool:
+    return any(name.startswith("background") for name in style)
+
+
+def _ground(style: Declarations) -> str:
+    """Return the colour of a style's ground, "" for a picture."""
+    ground = style.get("background", "")
+    if "background-image" in style or _PICTURE.search(ground):
+        return ""
+    return _colour(style.get("background-color", ground))
+
+
+def _colour(value: str) -> str:
+    """Return the first colour of a value in one writing, "" without one."""
+    first = _FIRST_COLOUR.match(value)
+    if first is None or first[0] == "transparent":
+        return ""
+    colour = first[0]
+    if _WHITE.fullmatch(colour):
+        return _WHITE_GROUND
+    channels = _CHANNELS.fullmatch(colour)
+    if channels:
+        red, green, blue = map(int, channels.groups())
+        return f"#{red:02x}{green:02x}{blue:02x}"
+    if _SHORT.fullmatch(colour):
+        return _EACH.sub(r"\1\1", colour)
+    if colour == "black":
+        return _BLACK
+    return colour
+
+
+def level_of(style: Declarations) -> int:
+    """Return 1 for what a style raises above its line, -1 for what it lowers, else 0.
+
+    >>> level_of({"vertical-align": "super"}), level_of({"vertical-align": "-2pt"}), level_of({})
+    (1, -1, 0)
+    """
+    place = style.get("vertical-align", "")
+    if place in _LEVELS:
+        return _LEVELS[place]
+    height = _pixels(place, 1.0)
+    if not height:
+        return 0
+    return 1 if height > 0 else -1
 
 
 def _top_rules(text: str) -> Iterator[tuple[str, str]]:

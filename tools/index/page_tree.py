@@ -1,14 +1,12 @@
 """Prepares the tree of a web page for its converter, so that its Markdown says what a reader of the page reads.
 
-Hidden and struck text is taken out and counted, raised text is marked, formulas become one line, blocks stay apart, and
-cells that span rows or columns leave the others in theirs.
+Hidden and struck text is taken out and counted, raised text is marked, formulas become one line, and blocks stay apart.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from ras_agent.text.words import word_set
@@ -16,12 +14,13 @@ from ras_agent.tools.index import scripts
 from ras_agent.tools.index.formulas import formula_text
 from ras_agent.tools.index.looks import count_left_out
 from ras_agent.tools.index.page_styles import (
+    Declarations,
     StyleSheet,
-    declarations,
-    is_invisible,
+    hides,
     is_struck,
-    is_white,
+    level_of,
 )
+from ras_agent.tools.index.page_tables import straighten, write_in_cell
 
 # what a reader of the page does not read as its text
 _UNREAD = word_set(
@@ -34,20 +33,11 @@ _BLOCKS = word_set(
     "dir marquee audio video noframes frameset"
 )
 _WIDGETS = word_set("input select textarea button iframe object svg canvas")
+_INLINE = word_set("span font small a b i em strong")
 _BLOCK_DISPLAY = word_set("block flex grid table list-item flow-root")
 _NOTE_WORDS = ("noteref", "footnote", "endnote", "reference", "fn-ref", "fnref")
 _LOOKED_AT = 8  # elements within a raised text
-_MOST_PARENTS = 100
-_LONGEST_REPEATED = (
-    200  # characters of a cell that is repeated in each row that it spans
-)
-_MOST_SPANNED = 1000
 _DEEPEST = 250
-_LONGEST_INNER = 500  # characters of a table that is in a cell of another
-_LONGEST_SPAN = 4  # digits
-
-_Carried = dict[int, tuple[int, str]]
-"""Column -> how many more rows a cell reaches into, and its text."""
 
 
 def prepare(soup: Any) -> Counter[str]:
@@ -74,7 +64,7 @@ def prepare(soup: Any) -> Counter[str]:
         straighten(table, soup)
     for table in reversed(named["table"]):
         if table.find_parent(["td", "th"]) is not None:
-            _write_in_cell(table)
+            write_in_cell(table)
     for name in _BLOCKS:
         for block in named[name]:
             block.name = "div"
@@ -93,12 +83,13 @@ def _seen_elements(soup: Any, left_out: Counter[str]) -> list[Any]:
         # decomposed with one that it is in; the property of that name searches all that an element holds
         if "_decomposed" in vars(tag):
             continue
-        reason = _reason_to_leave_out(tag, sheet)
+        style = sheet.style_of(tag)
+        reason = _reason_to_leave_out(tag, style, sheet)
         if reason is None:
             depth = depths[id(tag.parent)] + 1
             depths[id(tag)] = depth
             if depth <= _DEEPEST:
-                _show_as_block(tag)
+                _rename_by_style(tag, style)
                 seen.append(tag)
             continue
         if reason:
@@ -109,50 +100,36 @@ def _seen_elements(soup: Any, left_out: Counter[str]) -> list[Any]:
     return seen
 
 
-def _reason_to_leave_out(tag: Any, sheet: StyleSheet) -> str | None:
+def _reason_to_leave_out(
+    tag: Any, style: Declarations, sheet: StyleSheet
+) -> str | None:
     """Return why an element is no text: "hidden", "struck out", or "" for what is none by its kind; None for text."""
     if tag.name in _UNREAD:
         return ""
     if tag.name in _STRUCK:
         return "struck out"
-    about = tag.attrs
     # some pages hide all of themselves until they are complete
-    if not about or tag.name in ("html", "body"):
+    if tag.name in ("html", "body"):
         return None
-    style = str(about.get("style", ""))
     if is_struck(style):
         return "struck out"
+    about = tag.attrs
     hidden = "hidden" in about and about["hidden"] != "until-found"
     if hidden or about.get("aria-hidden") == "true":
         return "hidden"
-    if is_invisible(style) or sheet.hides(tag):
-        return "hidden"
-    if sheet.has_own_colours:
-        return None
-    colour = tag.get("color", "") or style
-    if is_white(colour) and _is_on_white(tag):
+    if hides(style) or sheet.is_in_colour_of_ground(tag, style):
         return "hidden"
     return None
 
 
-def _is_on_white(tag: Any) -> bool:
-    """Return whether nothing says that the ground behind an element has a colour."""
-    for node in (tag, *islice(tag.parents, _MOST_PARENTS)):
-        about = node.attrs or {}
-        if "bgcolor" in about or "background" in about:
-            return False
-        if "background" in str(about.get("style", "")):
-            return False
-    return True
-
-
-def _show_as_block(tag: Any) -> None:
-    """Make an element a block which its own style shows as one."""
-    style = str(tag.attrs.get("style", ""))
-    if tag.name != "span" or "display" not in style:
-        return
-    if declarations(style).get("display") in _BLOCK_DISPLAY:
+def _rename_by_style(tag: Any, style: Declarations) -> None:
+    """Make an element a block, or raised or lowered text, which its style shows as such."""
+    if tag.name == "span" and style.get("display") in _BLOCK_DISPLAY:
         tag.name = "div"
+    elif tag.name in _INLINE:
+        level = level_of(style)
+        if level:
+            tag.name = "sup" if level > 0 else "sub"
 
 
 def _write_out_reading(ruby: Any) -> None:
@@ -201,139 +178,3 @@ def _holds_note(raised: Any) -> bool:
     if "noteref" in _role(raised):
         return True
     return raised.find_parent("a") is not None
-
-
-def _write_in_cell(table: Any) -> None:
-    """Write a small table that is in a cell of another as its words: a line of Markdown's tables holds no other table."""
-    if len(table.get_text()) > _LONGEST_INNER:
-        return
-    lines = []
-    for row in own_rows(table):
-        words = row.get_text(" ").split()
-        lines.append(" ".join(words))
-    table.replace_with(f" {'; '.join(lines)} ")
-
-
-def straighten(table: Any, soup: Any) -> None:
-    """Give each row of a table all of its cells: one that spans rows is repeated, one that spans columns is followed.
-
-    No row becomes longer than the longest with its cells as they are written, whatever a cell says that it spans.
-    """
-    for part in list(table.children):
-        if part.name == "caption":
-            part.name = "p"
-            words = part.get_text(" ").split()
-            part.string = " ".join(words)
-            table.insert_before(part.extract())
-        elif part.name in ("colgroup", "col"):
-            part.decompose()
-    lines = list(own_rows(table))
-    rows = [_named_children(line, ("td", "th")) for line in lines]
-    cells = chain.from_iterable(rows)
-    if not any(map(_has_span, cells)):
-        return
-    width = _width(rows)
-    carried: _Carried = {}
-    for number, line in enumerate(lines):
-        rows_left = len(rows) - number
-        carried |= _fill(line, rows[number], carried, width, rows_left, soup)
-
-
-def _fill(
-    line: Any,
-    cells: list[Any],
-    carried: _Carried,
-    width: int,
-    rows_left: int,
-    soup: Any,
-) -> _Carried:
-    """Give a row the cells of earlier rows that reach into it; return its own that reach into the next ones."""
-    begun: _Carried = {}
-    spare = max(0, width - len(cells) - len(carried))
-    column = 0
-    for cell in cells:
-        while column in carried:
-            cell.insert_before(_repeated(soup, carried, column))
-            column += 1
-        more = min(_span(cell, "colspan", 1) - 1, spare)
-        spare -= more
-        down = min(_span(cell, "rowspan", rows_left), rows_left) - 1
-        _follow(cell, more, soup)
-        _carry(begun, column, down, more, cell)
-        column += 1 + more
-    for place in sorted(place for place in carried if place >= column):
-        line.append(_repeated(soup, carried, place))
-    return begun
-
-
-def _has_span(cell: Any) -> bool:
-    return "rowspan" in cell.attrs or "colspan" in cell.attrs
-
-
-def _named_children(tag: Any, names: tuple[str, ...]) -> list[Any]:
-    return [child for child in tag.children if child.name in names]
-
-
-def own_rows(table: Any) -> Iterator[Any]:
-    """Yield the rows of a table, and none of a table in one of its cells."""
-    sections = _named_children(table, ("thead", "tbody", "tfoot"))
-    for part in [table, *sections]:
-        yield from _named_children(part, ("tr",))
-
-
-def _span(cell: Any, name: str, all_of_them: int) -> int:
-    """Return how many rows or columns a cell spans; 0 means all of them."""
-    value = cell.attrs.get(name, "1")
-    written = str(value).strip()
-    if not written.isdecimal() or len(written) > _LONGEST_SPAN:
-        return 1
-    number = int(written)
-    if number == 0:
-        number = all_of_them
-    return min(number, _MOST_SPANNED)
-
-
-def _width(rows: list[list[Any]]) -> int:
-    """Return how many cells the longest row has, with those of earlier rows that reach into it."""
-    width = 0
-    ends: Counter[int] = Counter()
-    reaching = 0
-    for number, cells in enumerate(rows):
-        reaching -= ends[number]
-        width = max(width, len(cells) + reaching)
-        for cell in cells:
-            down = _span(cell, "rowspan", len(rows))
-            if down > 1:
-                reaching += 1
-                ends[number + down] += 1
-    return width
-
-
-def _follow(cell: Any, more: int, soup: Any) -> None:
-    """Put empty cells behind one that spans columns."""
-    for _ in range(more):
-        cell.insert_after(soup.new_tag(cell.name))
-    cell.attrs.pop("colspan", None)
-    cell.attrs.pop("rowspan", None)
-
-
-def _carry(carried: _Carried, column: int, down: int, more: int, cell: Any) -> None:
-    """Note that a cell reaches into the next rows."""
-    if down < 1:
-        return
-    text = " ".join(cell.get_text(" ").split())
-    if len(text) > _LONGEST_REPEATED:
-        text = ""
-    carried[column] = (down, text)
-    for place in range(column + 1, column + 1 + more):
-        carried[place] = (down, "")
-
-
-def _repeated(soup: Any, carried: _Carried, column: int) -> Any:
-    """Return a cell with the text of the one above that reaches into its row."""
-    left, text = carried.pop(column)
-    if left > 1:
-        carried[column] = (left - 1, text)
-    cell = soup.new_tag("td")
-    cell.string = text
-    return cell

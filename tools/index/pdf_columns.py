@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -35,59 +35,70 @@ class Parts:
 
 def parts_of_page(shown: Sequence[Shown]) -> Parts | None:
     """Return the parts of a page whose lines are drawn across columns, None for one without columns."""
-    rows = [list(row) for _, row in groupby(shown, lambda text: round(text.y))]
+    rows: list[list[Shown]] = []
+    for _, of_row in groupby(shown, _height):
+        rows.append(list(of_row))
     starts = _common_starts(rows)
     if len(starts) < 2:
         return None
-    lines = [list(_cells(row, starts)) for row in rows]
-    full = [
-        number
-        for number, line in enumerate(lines)
-        if [column for column, _ in line] == list(range(len(starts)))
-    ]
+    lines: list[list[int]] = []
+    full: list[int] = []
+    for number, row in enumerate(rows):
+        columns = _columns_of(row, starts)
+        lines.append(columns)
+        if len(set(columns)) == len(starts):
+            full.append(number)
     if len(full) < _FEWEST_LINES:
         return None
-    columns = range(full[0], full[-1] + 1)
-    characters = sum(text.length for number in full for text in rows[number])
-    if characters < _SHORTEST_LINE * len(full) * len(starts):
+    characters = 0
+    for number in full:
+        characters += sum(text.length for text in rows[number])
+    cells = len(full) * len(starts)
+    if characters < _SHORTEST_LINE * cells:
         return None
-    below = len(starts) + 1
     parts: list[int] = []
-    for number, line in enumerate(lines):
-        for column, size in line:
-            part = column + 1
-            if number not in columns:
-                part = 0 if number < columns.start else below
-            parts += [part] * size
-    return Parts(of_texts=parts, columns=len(starts))
+    for number, columns in enumerate(lines):
+        if number < full[0]:
+            columns = [-1] * len(columns)
+        elif number > full[-1]:
+            columns = [len(starts)] * len(columns)
+        parts += columns
+    of_texts = [part + 1 for part in parts]
+    return Parts(of_texts, columns=len(starts))
+
+
+def _height(text: Shown) -> int:
+    return round(text.y)
 
 
 def _common_starts(rows: Sequence[Sequence[Shown]]) -> list[int]:
     """Return the places across the page at which many lines have a text begin."""
     counts = Counter[int]()
     for row in rows:
-        counts.update({round(text.x) for text in row})
-    return sorted(place for place, count in counts.items() if count >= _FEWEST_LINES)
+        places = {round(text.x) for text in row}
+        counts.update(places)
+    common = [place for place in counts if counts[place] >= _FEWEST_LINES]
+    return sorted(common)
 
 
-def _cells(row: Sequence[Shown], starts: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the columns that a line has, with how many texts it has there."""
+def _columns_of(row: Sequence[Shown], starts: Sequence[int]) -> list[int]:
+    """Return for each text of a line the number of the column that it is in, from 0."""
+    columns: list[int] = []
     column = 0
-    size = 0
     for text in row:
         place = round(text.x)
-        if place in starts and size:
-            yield column, size
-            size = 0
         if place in starts:
             column = starts.index(place)
-        size += 1
-    if size:
-        yield column, size
+        columns.append(column)
+    return columns
 
 
 def is_prose(column: str) -> bool:
     """Return whether the lines of a column go on with each other's sentences, as cells of a table do not."""
-    lines = [line.strip() for line in column.splitlines() if line.strip()]
-    going_on = [line for line in lines if line[0].islower()]
-    return len(going_on) >= _LEAST_GOING_ON * len(lines)
+    lines = 0
+    going_on = 0
+    for line in column.splitlines():
+        begin = line.lstrip()[:1]
+        lines += begin != ""
+        going_on += begin.islower()
+    return going_on >= _LEAST_GOING_ON * lines

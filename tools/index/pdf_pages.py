@@ -119,12 +119,12 @@ def _read_by_columns(
             return None
     return replace(
         texts[0],
-        text=_one_below_another([text.text for text in texts]),
-        without_ink=_one_below_another([text.without_ink for text in texts]),
+        text=_one_below_another(text.text for text in texts),
+        without_ink=_one_below_another(text.without_ink for text in texts),
     )
 
 
-def _one_below_another(texts: Sequence[str]) -> str:
+def _one_below_another(texts: Iterable[str]) -> str:
     """Return the lines of texts, without the empty ones that stand where a line has its text in another part."""
     lines: list[str] = []
     for text in texts:
@@ -139,10 +139,13 @@ def _operations_of_part(
     """Return the operations that draw a page without the texts of its other parts; forms are of the first."""
     kept: list[tuple[Any, bytes]] = []
     for number, operation in enumerate(operations):
-        is_form = operation[1] == b"Do"
-        if part_of.get(number, part) == part and not (is_form and part > 0):
+        operator = operation[1]
+        is_of_part = part_of.get(number, part) == part
+        if operator == b"Do":
+            is_of_part = part == 0
+        if is_of_part:
             kept.append(operation)
-        elif operation[1] in (b"'", b'"'):
+        elif operator in (b"'", b'"'):
             kept.append(([], b"T*"))
     return kept
 

@@ -40,8 +40,49 @@ def of_sheets(
         yield from _of_sheet(sheet, rows_of_sheet, fields, label)
 
 
+def _tables_of(rows: Sequence[SheetRow]) -> Iterator[Sequence[SheetRow]]:
+    """Yield the tables of a sheet, which stand one below another, with an empty row between."""
+    first = 0
+    last = 0
+    for place, row in enumerate(rows):
+        is_apart = row.number > last + 1
+        last = row.number
+        if place and is_apart and _begins_table(rows[place : place + 3]):
+            yield rows[first:place]
+            first = place
+    yield rows[first:]
+
+
+def _begins_table(rows: Sequence[SheetRow]) -> bool:
+    """Return whether rows begin with the header of a table, perhaps below a title of one cell."""
+    head, *others = rows
+    filled = list(filter(None, head.cells))
+    if not others or any(map(_is_number, filled)):
+        return False
+    if len(filled) == 1:
+        return _begins_table(others)
+    below = zip(head.cells, others[0].cells, strict=False)
+    return any(name and _is_number(cell) for name, cell in below)
+
+
+def _is_number(cell: str) -> bool:
+    digits = sum(map(str.isdigit, cell))
+    return digits > 0 and 2 * digits >= len(cell)
+
+
 def _of_sheet(
     sheet: str, rows: Iterable[SheetRow], fields: Fields, label: str
+) -> Iterator[Document | Skipped]:
+    tables = _tables_of(list(rows))
+    for number, part in enumerate(tables, start=1):
+        name = f"{label}:{sheet}"
+        if number > 1:
+            name = f"{name}:table {number}"
+        yield from _of_table(sheet, part, fields, label, name)
+
+
+def _of_table(
+    sheet: str, rows: Iterable[SheetRow], fields: Fields, label: str, table_id: str
 ) -> Iterator[Document | Skipped]:
     columns: list[str] = []
     table = WholeTable("", "", ())
@@ -60,7 +101,7 @@ def _of_sheet(
                 yield Skipped(place, f"the header {problem}")
                 return
             title = f"{file_title(label)}, {sheet}"
-            table = WholeTable(f"{label}:{sheet}", title, columns)
+            table = WholeTable(table_id, title, columns)
         else:
             reason = f"stands above the header, and is left out: {filled[0]!r:.80}"
             yield Skipped(place, reason, error=False)

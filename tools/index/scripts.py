@@ -32,6 +32,7 @@ _ABBREVIATED = word_set("lle lles me mes gr r rs o os d t te ie ier iers cie st"
 _UNITS = word_set(
     "m km cm mm dm nm um µm μm ft yd mi in s h sec kg log ln sin cos tan cot sec mc"
 )
+_CENTURY = re.compile(r"[IVXLC]+")  # XIXe siècle, XVIII° secolo
 _SIGNS = {"TM": "™", "SM": "℠", "R": "®"}
 _BRACKETS = "()[]"
 
@@ -151,6 +152,8 @@ def _behind_word(inner: str, before: str, word: str) -> str:
     if inner in _SIGNS:
         return _SIGNS[inner]
     if len(word) <= 2 and inner.casefold() in _ABBREVIATED:
+        return inner
+    if _CENTURY.fullmatch(word) and inner.casefold() in _ORDINALS:
         return inner
     is_number = _NUMBERS.fullmatch(inner) is not None
     if len(word) == 1 or word.casefold() in _UNITS:

@@ -55,6 +55,12 @@ def _prepared_part(
     has_ground = root.find(f"{_WORD}background") is not None
     for moved in list(root.iter(f"{_WORD}moveTo")):
         moved.tag = f"{_WORD}ins"
+    for line_end in list(root.iter(f"{_WORD}cr")):
+        line_end.tag = f"{_WORD}br"
+    for shown in list(root.iter(f"{_WORD}fldSimple")):
+        shown.tag = (
+            f"{_WORD}smartTag"  # its runs are read, whatever they were computed from
+        )
     for row in list(root.iter(f"{_WORD}tr")):
         _complete_row(row, left_out)
     last = _LastMarked()

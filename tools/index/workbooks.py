@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, time, timedelta
 from io import BytesIO
 from typing import Any
@@ -52,17 +52,59 @@ def _rows_of(sheet: Any, left_out: Counter[str]) -> Iterator[SheetRow]:
         if columns.hidden:
             hidden.update(range(columns.min, columns.max + 1))
             left_out["hidden"] += 1
+    upper: tuple[str, ...] = ()
     for number, row in enumerate(sheet.iter_rows(), start=1):
         if sheet.row_dimensions[number].hidden:
             left_out["hidden"] += 1
             continue
-        cells = []
+        held = []
         for cell in row:
             if cell.column not in hidden:
-                shown = spanned.get(cell.coordinate, cell)
-                cells.append(_shown(shown))
-        if any(cells):
-            yield SheetRow(sheet=sheet.title, number=number, cells=tuple(cells))
+                held.append(spanned.get(cell.coordinate, cell))
+        shown = list(map(_shown, held))
+        if _is_title(held):
+            first = next(filter(None, shown))
+            shown = [""] * len(shown)
+            shown[0] = first
+        if upper:
+            shown = list(map(_below, upper, shown))
+            upper = ()
+        elif _is_above_another(sheet, number):
+            upper = tuple(shown)
+            continue
+        if any(shown):
+            yield SheetRow(sheet=sheet.title, number=number, cells=tuple(shown))
+
+
+def _is_title(cells: Sequence[Any]) -> bool:
+    """Return whether all that a row says is in one cell, which may span several columns."""
+    filled = [cell for cell in cells if cell.value is not None]
+    return len(set(map(id, filled))) == 1
+
+
+def _below(upper: str, lower: str) -> str:
+    """Return the name of a column from both rows of a header."""
+    if upper == lower:
+        return upper
+    return f"{upper} {lower}".strip()
+
+
+def _is_above_another(sheet: Any, number: int) -> bool:
+    """Return whether a row has names for several columns each, and reaches into the next one elsewhere."""
+    wide: set[int] = set()
+    deep: set[int] = set()
+    for span in sheet.merged_cells.ranges:
+        if span.min_row != number:
+            continue
+        columns = range(span.min_col, span.max_col + 1)
+        if span.max_row == number:
+            wide.update(columns)
+        elif span.max_row == number + 1:
+            deep.update(columns)
+    if not wide or not deep:
+        return False
+    filled = {cell.column for cell in sheet[number] if cell.value is not None}
+    return filled <= wide | deep
 
 
 def _spanned(sheet: Any) -> dict[str, Any]:

@@ -293,6 +293,35 @@ def test_the_rows_of_a_workbook_are_records() -> None:
     )
 
 
+def test_a_sheet_s_header_may_be_two_rows_and_other_tables_stand_below() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("markitdown")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in (
+        ["Fares of 2024", None, None],
+        ["Town", "Fare", None],
+        [None, "Adult", "Child"],
+        ["Pellis", 22, 9],
+        [],
+        ["Ship", "Tons"],
+        ["Kestrel", 900],
+    ):
+        sheet.append(row)
+    for span in ("A1:C1", "A2:A3", "B2:C2"):
+        sheet.merge_cells(span)
+    file = BytesIO()
+    book.save(file)
+    found = documents("a.xlsx", file.getvalue())
+    assert [str(item) for item in found if isinstance(item, Skipped)] == [
+        "a.xlsx sheet Sheet row 1: stands above the header, and is left out: 'Fares of 2024'"
+    ]
+    assert [item.text for item in found if isinstance(item, Document)] == [
+        "Town: Pellis; Fare Adult: 22; Fare Child: 9",
+        "Ship: Kestrel; Tons: 900",
+    ]
+
+
 ODT = """<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"
  xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"
  xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0">

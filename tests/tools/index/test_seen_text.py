@@ -74,6 +74,12 @@ def page(body: str | bytes) -> Converted:
         ),
         ("Age<input>Name<button>x</button>Size", "Age Name Size"),
         ("<ruby>漢<rt>kan</rt></ruby>", "漢(kan)"),
+        ("au XIX<sup>e</sup> siècle, MIX<sup>3</sup>", "au XIXe siècle, MIX [3]"),
+        (
+            "<style>.up{vertical-align:super} .old{text-decoration:line-through}</style>"
+            "10<span class=up>6</span> m, x<i style='vertical-align:-2pt'>i</i>, <span class=old>5</span>4",
+            "10^6 m, x_i, 4",
+        ),
         ("Gross&shy;tal&#8203;sperre", "Grosstalsperre"),
     ],
 )
@@ -108,6 +114,9 @@ def test_figures_and_words_of_a_page_stay_true(body: str, text: str | None) -> N
         "<style>/* x */ p.a, .b { display: none } @media print { .c { display: none } }</style><p class=a>secret",
         "<style>.a.b{display:none} .a{display:block}</style><p class='b a'>secret",
         "<style>.w { color: #FFF }</style><p class=w>secret",
+        "<style>body {background: #fff} p.w {color: white}</style><p class=w>secret",
+        "<div style='background:#000'><p style='color:black'>secret</div>",
+        "<style>.d {background-color: rgb(1, 2, 3)}</style><div class=d><i style='color:#010203'>secret</i></div>",
     ],
 )
 def test_text_that_no_reader_of_a_page_sees_is_left_out_and_counted(
@@ -127,6 +136,8 @@ def test_text_that_no_reader_of_a_page_sees_is_left_out_and_counted(
         "<style>.w{color:#fff}</style><link rel=stylesheet href=a.css><p class=w>x",
         "<style>.a{display:none} .a{display:block}</style><p class=a>x",
         "<p style='margin-left:-5px'>x",
+        "<style>.d .e {background: navy} .w {color: white}</style><p class=w>x",
+        "<style>p {color: white; background: url(a.png)}</style><p>x",
     ],
 )
 def test_text_that_a_reader_sees_stays(seen: str) -> None:
@@ -540,3 +551,51 @@ def test_a_run_says_how_much_is_left_out(tmp_path: Path) -> None:
 def test_a_page_of_which_nothing_is_seen_says_so() -> None:
     with pytest.raises(NotText, match="no text that a reader sees"):
         page("<p hidden>all")
+
+
+FARES = "| Town | Fare Adult | Fare Child |\n| --- | --- | --- |\n| Pellis | 22 | 9 |"
+BODY = "<tr><td>Pellis<td>22<td>9</table>"
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        (
+            f"<thead><tr><th rowspan=2>Town<th colspan=2>Fare<tr><th>Adult<th>Child</thead>{BODY}",
+            FARES,
+        ),
+        (
+            f"<tr><td rowspan=2>Town<td colspan=2>Fare<tr><td>Adult<td>Child{BODY}",
+            FARES,
+        ),
+        (
+            f"<tr><th><th colspan=2>Fare<tr><th>Town<th>Adult<th>Child{BODY}",
+            FARES,
+        ),
+        (
+            f"<thead><tr><th colspan=3>Of 1911<tr><th>Town<th>Fare Adult<th>Fare Child</thead>{BODY}",
+            f"Of 1911\n\n{FARES}",
+        ),
+        (
+            "<tr><th colspan=2>Kestrel<tr><th>Owner<td>Ada <a href=x>Finn</a><tr><th>Seat<td>Varn</table>",
+            "Kestrel\n\nOwner: Ada Finn\n\nSeat: Varn",
+        ),
+        (
+            "<tr><th>Key<th>Means<tr><td>a|b<td>or</table>",
+            "| Key | Means |\n| --- | --- |\n| a\\|b | or |",
+        ),
+    ],
+    ids=["thead", "td", "th", "title", "box", "bar"],
+)
+def test_a_header_of_several_rows_is_one_and_a_box_of_values_is_lines(
+    table: str, text: str
+) -> None:
+    assert page(f"<table>{table}").text == text
+
+
+def test_what_word_computes_is_read_and_its_line_ends_part_words() -> None:
+    runs = "<w:r><w:t>On</w:t></w:r><w:fldSimple w:instr='DATE'><w:r><w:t xml:space='preserve'> 5 May</w:t></w:r>"
+    runs += "</w:fldSimple>"
+    runs += "<w:r><w:cr/><w:t>in Varn</w:t></w:r>"
+    found = convert(HeldFile("a.docx", docx(more=f"<w:p>{runs}</w:p>")))
+    assert found.text.split() == ["On", "5", "May", "in", "Varn"]

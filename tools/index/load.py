@@ -12,7 +12,11 @@ from ras_agent.text.titles import file_stem, file_title, is_title
 from ras_agent.tools.index.conversions import CONVERTERS, convert
 from ras_agent.tools.index.documents import Document, Skipped, dated
 from ras_agent.tools.index.fields import TEXT, USUAL_FIELDS, Fields
-from ras_agent.tools.index.markdown import first_heading, front_matter
+from ras_agent.tools.index.markdown import (
+    first_heading,
+    front_matter,
+    without_comments,
+)
 from ras_agent.tools.index.plain_kinds import PLAIN_KINDS
 from ras_agent.tools.index.records import load_csv, load_json, load_jsonl, of_sheets
 from ras_agent.tools.index.tags import without_tags
@@ -115,7 +119,9 @@ def _load_markdown(
     path: FileContent, label: str, fields: Fields, on_read: OnRead
 ) -> Iterator[Document | Skipped]:
     """Yield one document, titled by its front matter, else by its first heading, else after its file."""
-    metadata, body = front_matter(read_text(path, on_read))
+    metadata, written = front_matter(read_text(path, on_read))
+    body, hidden = without_comments(written)
+    yield from _left_out({"hidden": hidden}, label)
     named = metadata.get("title")
     title = ""
     if isinstance(named, str) and is_title(named):
@@ -140,7 +146,7 @@ def _of_converted(
     found: Converted, suffix: str, label: str, fields: Fields
 ) -> Iterator[Document | Skipped]:
     """Yield one document, as Markdown, or one a row; a Skipped for each page without text and kind of text left out."""
-    yield from _left_out(found, label)
+    yield from _left_out(found.left_out, label)
     if found.rows:
         yield from of_sheets(found.rows, fields, label)
         return
@@ -171,8 +177,8 @@ def _of_converted(
     )
 
 
-def _left_out(found: Converted, label: str) -> Iterator[Skipped]:
-    for reason, count in sorted(found.left_out.items()):
+def _left_out(counts: Mapping[str, int], label: str) -> Iterator[Skipped]:
+    for reason, count in sorted(counts.items()):
         if count:
             parts = "1 part" if count == 1 else f"{count:,} parts"
             yield Skipped(
@@ -200,7 +206,7 @@ def _load_plain(
 
 def _of_mail(mail: Converted, label: str) -> Iterator[Document | Skipped]:
     """Yield an e-mail's own words, and what it quotes as another document; its attachments are reported."""
-    yield from _left_out(mail, label)
+    yield from _left_out(mail.left_out, label)
     title = mail.title or file_title(label)
     if mail.text:
         yield Document(

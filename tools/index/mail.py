@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email import policy
 from email.message import EmailMessage
@@ -17,6 +17,14 @@ _INTRODUCES = re.compile(
     r"(?i)(?:on .{4,200} wrote:|am .{4,200} schrieb .{0,100}:|le .{4,200} a écrit ?:"
     r"|-{2,20}\s*(?:original message|forwarded message|ursprüngliche nachricht)\s*-{2,20})"
 )
+# "On Monday, Ada Finn" above "<ada@finn.example> wrote:"
+_BEGINS_INTRODUCTION = re.compile(r"(?i)(?:on|am|le) .{4,200}")
+# the headers of an earlier mail, as Outlook writes them above it
+_SENDER = re.compile(r"\*?(?:From|Von|De|Da|Van|Från|Fra)\s?:\*? .{1,200}")
+_SENT = re.compile(
+    r"\*?(?:Sent|Date|Gesendet|Datum|Envoyé|Enviado(?: el)?|Inviato|Verzonden|Skickat|Sendt)\s?:\*? .{1,200}"
+)
+_MOST_HEADERS = 3  # lines behind the sender
 _SIGNATURE = "-- "
 _LONGEST_HEADER = 10_000
 """Characters of a header that are read: the library's parser of headers takes much longer for long ones."""
@@ -101,14 +109,41 @@ def _parted(text: str) -> tuple[str, str]:
     own: list[str] = []
     quoted: list[str] = []
     rest_is_quoted = False
-    for line in text.splitlines():
+    lines = text.splitlines()
+    introduced = 0  # lines of an introduction that are left
+    for number, line in enumerate(lines):
         if line == _SIGNATURE and not rest_is_quoted:
             break
-        introduces = _INTRODUCES.fullmatch(line.strip())
-        if introduces and line.strip().startswith("-"):
+        bare = line.strip()
+        if introduced == 0:
+            introduced = _introduction(lines[number : number + 2])
+        is_marked = introduced > 0 and bare.startswith("-")
+        if is_marked or _is_of_earlier_mail(lines[number : number + 1 + _MOST_HEADERS]):
             rest_is_quoted = True
-        if line.startswith(">") or rest_is_quoted or introduces:
+        if line.startswith(">") or rest_is_quoted or introduced:
             quoted.append(line.lstrip("> "))
         else:
             own.append(line)
+        introduced = max(0, introduced - 1)
     return "\n".join(own).strip(), "\n".join(quoted).strip()
+
+
+def _introduction(lines: Sequence[str]) -> int:
+    """Return how many of some lines introduce what is quoted below: one, two where it is broken, or 0."""
+    first = lines[0].strip()
+    if _INTRODUCES.fullmatch(first):
+        return 1
+    if len(lines) < 2 or not _BEGINS_INTRODUCTION.fullmatch(first):
+        return 0
+    second = lines[1].strip()
+    if _INTRODUCES.fullmatch(f"{first} {second}"):
+        return 2
+    return 0
+
+
+def _is_of_earlier_mail(lines: Sequence[str]) -> bool:
+    """Return whether lines begin with the headers of an earlier mail."""
+    sender, *others = map(str.strip, lines)
+    if not _SENDER.fullmatch(sender):
+        return False
+    return any(map(_SENT.fullmatch, others))

@@ -8,6 +8,7 @@ import tomllib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from html import unescape
 from typing import Any
 
 _FRONT = re.compile(
@@ -20,6 +21,11 @@ _ENTRY = re.compile(r"([^\W\d][\w.-]*):(?:[ \t]+(.*))?")
 _ITEM = re.compile(r"[ \t]*-[ \t]+(.*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _COMMENT = re.compile(r" {0,3}<!--")
+# code is looked for first, in which a comment is seen
+_CODE_OR_COMMENT = re.compile(
+    r"^ {0,3}(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)|`[^`\n]*`|<!--(?P<said>.*?)(?:-->|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
 _ATX = re.compile(r" {0,3}(#{1,6})[ \t]++(.*)")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
 _MARKS = re.compile(r"\*\*|(?<!\w)__|__(?!\w)|`|<br ?/?>")
@@ -212,6 +218,27 @@ def _heading_of(line: Line, above: Line) -> Heading | None:
     return Heading(start=above.start, level=level, title=plain_text(above.text))
 
 
+def without_comments(text: str) -> tuple[str, int]:
+    """Return a Markdown text without its HTML comments, and how many of these have words.
+
+    >>> without_comments("Seen. <!-- Say yes. --> `<!-- code -->`")
+    ('Seen.  `<!-- code -->`', 1)
+    """
+    if "<!--" not in text:
+        return text, 0
+    hidden = 0
+
+    def shown(match: re.Match[str]) -> str:
+        nonlocal hidden
+        said = match["said"]
+        if said is None:
+            return match[0]
+        hidden += any(map(str.isalnum, said))
+        return ""
+
+    return _CODE_OR_COMMENT.sub(shown, text), hidden
+
+
 def first_heading(text: str) -> str:
     """Return the title of the first heading; "" without one."""
     for heading in headings_of(text):
@@ -253,7 +280,7 @@ def plain_text(text: str) -> str:
     'Kestrel Werke v2'
     """
     said = _LINK.sub(r"\1", text)
-    said = _MARKS.sub("", said)
+    said = unescape(_MARKS.sub("", said))
     visible = [char for char in said if char not in _ZERO_WIDTH]
     return " ".join("".join(visible).split())
 

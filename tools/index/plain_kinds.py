@@ -15,7 +15,12 @@ from ras_agent.tools.index.text_files import NotText, parse_line
 _UNDERLINE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}\s*")
 _FIELD = re.compile(r":([A-Za-z][\w -]{0,40}):(?:[ \t]+(.*))?")
 _BLOCK = re.compile(r"([-.=*_+/])\1{3,}\s*")
-_CODE_BLOCKS = ("-", ".")
+_REMARK_BLOCK = "/"
+_FENCES = ("-", ".", _REMARK_BLOCK)
+_ASCIIDOC_RAISED = re.compile(r"\^([^\s^]{1,40})\^")
+_ASCIIDOC_LOWERED = re.compile(r"~([^\s~]{1,40})~")
+_ASCIIDOC_STRUCK = re.compile(r"\[\.?line-through\]##?[^#\n]{1,400}##?")
+_RST_NOTE = re.compile(r"\[(#?[\w-]{0,40}|\*)\]_(?!\w)")
 _SECTION = re.compile(r"(={1,6})[ \t]+(\S.*)")
 _TIMING = re.compile(r"(?:\d{1,3}:)?\d{1,2}:\d{2}[.,]\d{1,3}[ \t]+-->")
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*+)?[ \t]++([^<>]*+)>")
@@ -35,7 +40,8 @@ def _from_rst(text: str) -> Text:
 
     Remarks are left out, and roles and links are their words.
     """
-    plain = written_out(_ROLE.sub(_words_of_role, text))
+    with_roles = _ROLE.sub(_words_of_role, text)
+    plain = _RST_NOTE.sub(r"[\1]", written_out(with_roles))
     lines = _without_remarks(_RST_LINK.sub(_words_of_link, plain))
     levels: list[str] = []
     made: list[str] = []
@@ -139,19 +145,29 @@ def _from_asciidoc(text: str) -> Text:
     for line in _with_named_head(text.splitlines()):
         block = _BLOCK.fullmatch(line)
         section = _SECTION.fullmatch(line)
-        if block and block[1] in _CODE_BLOCKS and fence in ("", line.strip()):
+        if block and block[1] in _FENCES and fence in ("", line.strip()):
             fence = "" if fence else line.strip()
-            made.append("```")
+            if block[1] != _REMARK_BLOCK:
+                made.append("```")
         elif fence:
-            made.append(line)
+            if not fence.startswith(_REMARK_BLOCK):
+                made.append(line)
         elif block:
             made.append("")
         elif section:
             marks = "#" * len(section[1])
             made.append(f"{marks} {section[2]}")
         elif not line.startswith("//"):
-            made.append(line)
+            made.append(_without_marks(line))
     return _without_fields(made)
+
+
+def _without_marks(line: str) -> str:
+    """Return a line of AsciiDoc with what is raised or lowered written in it, and without what is struck out."""
+    kept = _ASCIIDOC_STRUCK.sub("", line)
+    with_raised = _ASCIIDOC_RAISED.sub(raised(r"\1"), kept)
+    marked = _ASCIIDOC_LOWERED.sub(lowered(r"\1"), with_raised)
+    return written_out(marked)
 
 
 def _with_named_head(lines: Sequence[str]) -> Iterator[str]:

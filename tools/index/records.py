@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from io import StringIO
 from itertools import chain, groupby
 from typing import Any
 
@@ -28,6 +29,7 @@ from ras_agent.tools.index.text_files import (
 from ras_agent.tools.index.text_tables import TABLE, key_of, record_of
 from ras_agent.tools.index.whole_tables import WholeTable
 
+_OBJECT_END = re.compile(r"(?<=^\})[ \t]*\r?\n\s*(?=^\{)", re.MULTILINE)
 _PART = re.compile(" sheet | line | record ")
 """Begins the part of a place behind its file."""
 
@@ -165,9 +167,28 @@ def load_jsonl(
     if _begins_list(first):
         yield from _from_array(first + "".join(lines), fields, label)
         return
+    if first.strip() == "{":
+        text = first + "".join(lines)
+        yield from _from_objects(text, fields, label)
+        return
     for number, line in enumerate(chain([first], lines), start=1):
         if line.strip():
             yield from _from_line(line.strip(), fields, label, number)
+
+
+def _from_objects(
+    text: str, fields: Fields, label: str
+) -> Iterator[Document | Skipped]:
+    """Yield the documents of objects that take several lines each, one behind another."""
+    parts = _OBJECT_END.split(text)
+    for number, part in enumerate(parts, start=1):
+        place = f"{label} record {number}"
+        try:
+            record = parse_line(part)
+        except ValueError as error:
+            yield Skipped(place, str(error))
+            continue
+        yield from _from_value(record, fields, label, number, place)
 
 
 def _begins_list(line: str) -> bool:
@@ -199,7 +220,7 @@ def _from_line(
         yield Skipped(place, reason)
         return
     try:
-        value = parse_line(line)
+        value = parse_line(line.removesuffix(","))
     except ValueError as error:
         yield Skipped(place, str(error))
         return
@@ -232,15 +253,22 @@ def _from_value(
     if reason := not_unicode(json.dumps(record, ensure_ascii=False)):
         yield Skipped(place, reason)
         return
-    yield from _from_record(record, fields, f"{label}:{number}", place)
+    names = _usual_names(list(record), fields)
+    named = dict(zip(names, record.values(), strict=True))
+    yield from _from_record(named, fields, f"{label}:{number}", place)
 
 
 def load_csv(
     path: FileContent, label: str, fields: Fields, on_read: OnRead
 ) -> Iterator[Document | Skipped]:
     """Yield a document for each row; a bad row is skipped alone."""
-    rows = iter(Rows(read_lines(path, on_read), is_tsv=path.suffix.lower() == ".tsv"))
+    is_tsv = path.suffix.lower() == ".tsv"
+    rows = iter(Rows(_with_line_ends(read_lines(path, on_read)), is_tsv=is_tsv))
     line, head = next(rows, (1, []))
+    if (title := _title_above(head)) and (below := next(rows, None)):
+        reason = f"stands above the header, and is left out: {title!r:.80}"
+        yield Skipped(f"{label} line {line}", reason, error=False)
+        line, head = below
     columns = head if isinstance(head, list) else []
     if isinstance(head, csv.Error):
         yield Skipped(f"{label} line {line}", f"the header is not CSV: {head}")
@@ -262,6 +290,24 @@ def load_csv(
             table.add(row, item)
             yield item
     yield from table.documents()
+
+
+def _with_line_ends(lines: Iterator[str]) -> Iterator[str]:
+    """Yield lines; those of an old Macintosh, which end in a carriage return alone, one by one."""
+    first = next(lines, "")
+    if first.endswith("\n"):
+        yield first
+    else:
+        yield from StringIO(first, newline=None)
+    yield from lines
+
+
+def _title_above(row: Sequence[str] | csv.Error) -> str:
+    """Return the title of a table that stands above its header, with the cells behind it empty; "" for a header."""
+    if isinstance(row, csv.Error) or len(row) < 2:
+        return ""
+    title, *others = row
+    return "" if any(map(str.strip, others)) else title
 
 
 def _usual_names(columns: list[str], fields: Fields) -> list[str]:

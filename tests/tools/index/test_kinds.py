@@ -619,3 +619,50 @@ def test_times_of_a_workbook_are_as_they_are_shown_and_a_wrong_column_is_said() 
     assert row.text == "Name: Ferry; At: 09:30; Takes: 26:00:00"
     (problem,) = load(HeldFile("a.xlsx", data.getvalue()), "", Fields(id="Port"))
     assert str(problem).endswith("'*.xlsx:id=NAME' for such files alone")
+
+
+@pytest.mark.parametrize(
+    ("below", "own", "quoted"),
+    [
+        (
+            "From: Bo <b@x.example>\nSent: Monday\nTo: Ada\n\nShall we?",
+            "Yes.",
+            "From: Bo <b@x.example>\nSent: Monday\nTo: Ada\n\nShall we?",
+        ),
+        ("Von: Bo\nGesendet: Montag\n\nBauen wir?", "Yes.", None),
+        (
+            "On Mon, Mar 4, 2024 at 9:00 Bo Lind\n<bo@x.example> wrote:\n> Shall we?",
+            "Yes.",
+            "On Mon, Mar 4, 2024 at 9:00 Bo Lind\n<bo@x.example> wrote:\nShall we?",
+        ),
+        ("From: the river came a sound.", "Yes.\n\nFrom: the river came a sound.", ""),
+        ("On Monday we\nwrote it down.", "Yes.\n\nOn Monday we\nwrote it down.", ""),
+    ],
+    ids=["outlook", "german", "broken line", "no header", "no introduction"],
+)
+def test_what_a_mail_quotes_is_told_from_its_own_words(
+    below: str, own: str, quoted: str | None
+) -> None:
+    mail = f"From: Ada <a@x.example>\nSubject: dam\n\nYes.\n\n{below}\n"
+    found = documents("a.eml", mail.encode())
+    texts = [item.text for item in found if isinstance(item, Document)]
+    expected = [own, below if quoted is None else quoted]
+    assert texts == list(filter(None, expected))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "read"),
+    [
+        ("a.rst", "Built [1]_ in Varn [#note]_.", "Built [1] in Varn [#note]."),
+        ("a.adoc", "10^6^, H~2~O, in 1958^3^.", "10^6, H2O, in 1958 [3]."),
+        ("a.adoc", "Was [.line-through]#5# 4.", "Was  4."),
+        ("a.adoc", "Seen.\n////\nhidden\n////\nMore.", "Seen.\nMore."),
+        ("a.adoc", "----\na^b^c\n----", "```\na^b^c\n```"),
+    ],
+)
+def test_marks_of_raised_struck_and_left_out_text_are_read(
+    name: str, text: str, read: str
+) -> None:
+    (found,) = documents(name, text.encode())
+    assert isinstance(found, Document)
+    assert found.text.strip() == read

@@ -663,6 +663,43 @@ def texts_of(path: Path) -> list[str]:
 class TestRows:
     """Rows as people's programs write them."""
 
+    @pytest.mark.parametrize(
+        ("name", "content", "texts", "told"),
+        [
+            ("a.jsonl", '{"ID": 1.0, "Text ": "x"}\n', ["x"], ""),
+            ("a.jsonl", '{"text": "x"},\n{"text": "y"},\n', ["x", "y"], ""),
+            (
+                "a.jsonl",
+                '{\n "text": "x",\n "of": {\n  "a": 1\n }\n}\n\n{\n "text": "y"\n}',
+                ["x", "y"],
+                "",
+            ),
+            ("a.csv", "Town,Fare\rPellis,22\r", ["Town: Pellis; Fare: 22"], ""),
+            (
+                "a.csv",
+                "Fares of 1911,\nTown,Fare\nPellis,22\n",
+                ["Town: Pellis; Fare: 22"],
+                "line 1: stands above the header, and is left out: 'Fares of 1911'",
+            ),
+        ],
+    )
+    def test_records_are_read_as_other_programs_write_them(
+        self, write: Write, name: str, content: str, texts: list[str], told: str
+    ) -> None:
+        items = list(load(write(name, content.encode())))
+        assert [item.text for item in items if isinstance(item, Document)] == texts
+        skipped = [str(item) for item in items if isinstance(item, Skipped)]
+        assert [one.partition(" ")[2] for one in skipped] == list(filter(None, [told]))
+
+    def test_a_comment_of_markdown_is_hidden_and_code_is_none(
+        self, write: Write
+    ) -> None:
+        text = "# T\n<!-- Say yes\nto all. -->Seen.\n```\n<!-- a -->\n```\n<!-- more"
+        left_out, document = load(write("a.md", text.encode()))
+        assert isinstance(document, Document)
+        assert document.text == "# T\nSeen.\n```\n<!-- a -->\n```\n"
+        assert str(left_out).endswith("is left out: 2 parts hidden")
+
     @pytest.mark.parametrize("place", [0, 3, 9])
     def test_a_quotation_mark_that_is_never_closed_costs_its_own_row(
         self, write: Write, place: int

@@ -261,6 +261,60 @@ def test_damaged_parts_are_skipped_alone(tmp_path: Path) -> None:
     assert len(items) - len(skipped) == 2 + 1 + 1
 
 
+KNOWS: Facts = [("Ada", "knows", "Bo")]
+YED = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:y="http://www.yworks.com/xml/graphml">
+<key for="node" id="d6" yfiles.type="nodegraphics"/><key for="edge" id="d9" yfiles.type="edgegraphics"/><graph>
+<node id="n0"><data key="d6"><y:ShapeNode> <y:NodeLabel>Ada</y:NodeLabel></y:ShapeNode></data></node>
+<node id="n1"><data key="d6"><y:ShapeNode> <y:NodeLabel>Bo</y:NodeLabel></y:ShapeNode></data></node>
+<edge source="n0" target="n1"><data key="d9"><y:Line> <y:EdgeLabel>knows</y:EdgeLabel></y:Line></data></edge>
+</graph></graphml>"""
+
+
+@pytest.mark.parametrize(
+    ("suffix", "content"),
+    [
+        ("graphml", YED),
+        (
+            "json",
+            '{"nodes": [{"name": "Ada"}, {"name": "Bo"}], "links": [{"source": 0, "target": 1, "type": "knows"}]}',
+        ),
+        (
+            "json",
+            '{"graph": {"nodes": {"a": {"label": "Ada"}, "b": {"label": "Bo"}}, "edges": '
+            '[{"source": "a", "target": "b", "relation": "knows"}]}}',
+        ),
+        (
+            "json",
+            '{"elements": {"nodes": [{"data": {"id": "Ada"}}, {"data": {"id": "Bo"}}], "edges": '
+            '[{"data": {"source": "Ada", "target": "Bo", "interaction": "knows"}}]}}',
+        ),
+    ],
+    ids=["yEd", "D3 by place", "JSON Graph Format", "Cytoscape"],
+)
+def test_graphs_of_other_programs_are_read(
+    tmp_path: Path, suffix: str, content: str
+) -> None:
+    assert facts(loaded(tmp_path, **{f"a_{suffix}": content})) == KNOWS
+
+
+def test_a_number_may_be_the_tail_of_a_triple(tmp_path: Path) -> None:
+    lines = '["Ada", "age", 41]\n{"s": "Ada", "p": "is", "o": true}\n[1, "is", "x"]'
+    fact, *skipped = loaded(tmp_path, a_jsonl=lines)
+    assert facts([fact]) == [("Ada", "age", "41")]
+    assert [item.place for item in skipped] == ["a.jsonl line 2", "a.jsonl line 3"]
+
+
+def test_nodes_without_a_name_have_the_same_one_each_time(tmp_path: Path) -> None:
+    pytest.importorskip("pyoxigraph")
+    turtle = '@prefix x: <http://x/> .\nx:a x:has [ x:part "lid" ] .'
+    assert facts(loaded(tmp_path, a_ttl=turtle)) == [
+        ("a", "has", "_:b1 of a.ttl"),
+        ("_:b1 of a.ttl", "part", "lid"),
+    ]
+    (refused,) = loaded(tmp_path, b_jsonld='{"@context": "http://x/c", "@id": "a"}')
+    assert "nothing is fetched: write the context into the file" in str(refused)
+
+
 NASTY = (
     ('Ada "the" <&> Finn', "is CEO of", "O'Neil, Sons; Co | x\\y"),
     ("R2D2", "CEO", "C++"),

@@ -29,6 +29,7 @@ _RELATIONS = (
     "type",
     "predicate",
     "relationship",
+    "interaction",
     "name",
     "key",
     "labels",
@@ -136,7 +137,9 @@ class _GraphML:
         kind = tag.rpartition(" ")[2]
         if kind == "key":
             key = attributes.get("id", "")
-            name = attributes.get("attr.name")
+            # yEd's labels are within its drawings
+            is_drawing = "yfiles.type" in attributes
+            name = "label" if is_drawing else attributes.get("attr.name")
             self._keys[key] = name or key
         elif kind in ("node", "edge"):
             self._attributes = attributes
@@ -153,7 +156,8 @@ class _GraphML:
 
     def _end(self, tag: str) -> None:
         kind = tag.rpartition(" ")[2]
-        if kind == "data":
+        if kind == "data" and self._key:
+            self._values[self._key] = self._values[self._key].strip()
             self._key = ""
         elif kind == "node":
             self.graph.add_node(
@@ -175,6 +179,11 @@ def read_node_link(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
     # Cytoscape's
     if isinstance(found, dict) and isinstance(found.get("elements"), dict):
         found = found["elements"]
+    # JSON Graph Format's
+    if isinstance(found, dict) and "nodes" not in found:
+        found = found.get("graph")
+    if isinstance(found, dict) and isinstance(found.get("nodes"), dict):
+        found = {**found, "nodes": _with_ids(found["nodes"])}
     if not isinstance(found, dict) or not isinstance(found.get("nodes"), list):
         raise IngestError(
             f'{path}: expected an object with "nodes" and "links" or "edges": write node-link JSON'
@@ -186,10 +195,22 @@ def read_node_link(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
     return graph.facts()
 
 
-def _add_nodes(nodes: Iterable[Any], graph: NodesAndEdges, label: str) -> None:
+def _with_ids(nodes: Mapping[str, Any]) -> list[Any]:
+    """Return the nodes of an object, whose keys are their ids."""
+    made: list[Any] = []
+    for name, node in nodes.items():
+        about = node if isinstance(node, Mapping) else {}
+        made.append({**about, "id": name})
+    return made
+
+
+def _add_nodes(nodes: Sequence[Any], graph: NodesAndEdges, label: str) -> None:
+    by_place = not any(_id_of(node, "id") for node in nodes)
     for number, node in enumerate(nodes, start=1):
         place = f"{label} node {number}"
         entity = _id_of(node, "id")
+        if by_place and _data_of(node):
+            entity = str(number - 1)
         if entity is None:
             problem = f'expected an object with "id", got {node!r:.80}'
             graph.edges.append(Skipped(place, problem))

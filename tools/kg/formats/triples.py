@@ -6,6 +6,7 @@ pyoxigraph; files of nodes and edges in graph_files.py.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -130,6 +131,7 @@ def _rdf(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
 
     def statements() -> Iterator[tuple[Statement, str] | Skipped]:
         number = 0
+        blank: dict[str, str] = {}
         try:
             with path.open("rb") as file:
                 # names that are relative need a base; nothing is fetched
@@ -137,26 +139,36 @@ def _rdf(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
                     file, format=kind, base_iri=f"urn:file:{quote(label)}"
                 )
                 for number, quad in enumerate(parser, start=1):
-                    yield _statement_of(quad), f"{label} statement {number}"
+                    yield _statement_of(quad, blank), f"{label} statement {number}"
         except (SyntaxError, ValueError) as error:
             after = f"{label} statement {number + 1}"
-            yield Skipped(after, f"cannot be read, nor what comes behind it: {error}")
+            reason = f"cannot be read, nor what comes behind it: {error}"
+            if "remote context" in reason:
+                reason = (
+                    "names a context elsewhere, and nothing is fetched: write the context "
+                    "into the file"
+                )
+            yield Skipped(after, reason)
 
     return facts_of_statements(statements, label)
 
 
-def _statement_of(quad: Any) -> Statement:
+def _statement_of(quad: Any, blank: dict[str, str]) -> Statement:
+    """Return a statement. blank: the names of blank nodes, in their order, since the library has others each time."""
     return Statement(
-        _term_of(quad.subject), _term_of(quad.predicate), _term_of(quad.object)
+        subject=_term_of(quad.subject, blank),
+        predicate=_term_of(quad.predicate, blank),
+        object=_term_of(quad.object, blank),
     )
 
 
-def _term_of(term: Any) -> Term:
+def _term_of(term: Any, blank: dict[str, str]) -> Term:
     kind = type(term).__name__
     if kind == "Literal":
         return Term(term.value, "literal", (term.language or "").lower())
     if kind == "BlankNode":
-        return Term(f"_:{term.value}", "blank")
+        name = blank.setdefault(term.value, f"_:b{len(blank) + 1}")
+        return Term(name, "blank")
     return Term(getattr(term, "value", str(term)), "iri")
 
 
@@ -252,12 +264,15 @@ def _fields(record: Any) -> list[str] | None:
             next((record[name] for name in names if name in record), None)
             for names in FACT_KEYS
         ]
-    texts = (
-        isinstance(record, list)
-        and len(record) == 3
-        and all(isinstance(field, str) for field in record)
-    )
-    return record if texts else None
+    if not isinstance(record, list) or len(record) != 3:
+        return None
+    *names, value = record
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = json.dumps(value)
+    texts = [*names, value]
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    return texts
 
 
 class Term(NamedTuple):

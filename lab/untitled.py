@@ -3,10 +3,11 @@
     python -m lab.untitled --part looked-at --seed 1
     python -m lab.untitled --part scored --seed 1
     python -m lab.untitled --part second --seed 1
+    python -m lab.untitled --part third --seed 9
 
 Each world is drawn from a template of untitled.json: its texts, a question and the right answer. The templates of
-`looked-at` were used to find faults; those of `scored`, and later those of `second` with names of their own, were
-written afterwards, in other words, and asked once.
+`looked-at` were used to find faults; those of `scored`, and later those of `second` and `third` with names of their
+own, were written afterwards, in other words, and asked once.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ _RIGHT = 0.5  # token F1 from which an answer counts as right
 _BINS = 5
 _DRAWS = 200  # of outcomes that follow confidences, for the error that few answers have anyhow
 OF_ANOTHER = "of_another"
-_SIGNALS = ("borne", "first", "likely", "chained")
+_SIGNALS = ("borne", "first", "likely", "chained", "like")
 
 
 def calibration_error(
@@ -163,7 +163,7 @@ def _lacking_one(
 ) -> list[Passage]:
     """Return the passages without one that each question needs."""
     draw = random.Random(5)
-    gone = {draw.choice(sorted(one.supporting_titles)) for one in questions}
+    gone = {draw.choice(sorted(one.supporting)) for one in questions}
     return [passage for passage in passages if passage.title not in gone]
 
 

@@ -16,6 +16,8 @@ const draw = (tag, attributes = {}, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 const colour = (hop) => `var(--hop${hop > 0 ? ((hop - 1) % 6) + 1 : 0})`;
 const count = (n, one, many = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+// a title of another direction, or with marks that turn one, turns no word around it
+const isolated = (text) => make("bdi", {}, text);
 const words = (name) => name.replaceAll("_", " ");
 // spans count characters, while strings count UTF-16 units
 const slice = (text, start, end) => Array.from(text).slice(start, end).join("");
@@ -67,7 +69,7 @@ function sourceLine(passage, files) {
   const text = [name, part].filter(Boolean).join(", ");
   const plain = (one) => one.toLowerCase().replace(/[\s_-]+/g, " ").trim();
   if (!text || (!link && plain(text) === plain(passage.title || ""))) return ""; // a record whose id is its title
-  return make("p", { class: "source" }, link ? make("a", { href: link, rel: "noopener noreferrer", target: "_blank" }, text) : text);
+  return make("p", { class: "source" }, link ? make("a", { href: link, rel: "noopener noreferrer", target: "_blank" }, isolated(text)) : isolated(text));
 }
 
 /** Put a text on the clipboard; return whether that was allowed. */

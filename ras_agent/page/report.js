@@ -246,7 +246,7 @@
       const passage = trace.passages[hit.passage_id];
       const isGold = gold.has(hit.passage_id) || gold.has(hit.title);
       return make("details", { class: isGold ? "hit gold" : "hit" },
-        make("summary", {}, hit.title || hit.passage_id, make("small", {}, ` ${Number(hit.score.toPrecision(3))}`), isGold ? [" ", make("span", { class: "tag" }, "gold")] : ""),
+        make("summary", {}, isolated(hit.title || hit.passage_id), make("small", {}, ` ${Number(hit.score.toPrecision(3))}`), isGold ? [" ", make("span", { class: "tag" }, "gold")] : ""),
         make("p", {}, passage ? passage.text : "This passage is not in the trace."));
     };
     const plan = trace.plans.at(-1);
@@ -263,7 +263,7 @@
             make("ul", {}, step.new_triple_ids.map(sentence))))),
         make("li", { class: "end" }, end)),
       trace.citations.length ? make("h4", {}, "Cited") : "",
-      make("ul", { class: "cited" }, trace.citations.map((citation) => make("li", {}, make("b", {}, `${citation.title || citation.passage_id} `), citation.quote, citation.supported === false ? make("span", { class: "warning" }, " does not bear the answer") : ""))),
+      make("ul", { class: "cited" }, trace.citations.map((citation) => make("li", {}, make("b", {}, isolated(citation.title || citation.passage_id), " "), citation.quote, citation.supported === false ? make("span", { class: "warning" }, " does not bear the answer") : ""))),
       trace.failures.map((failure) => make("p", { class: "warning" }, `${failure.role}, hop ${failure.hop}: ${failure.message}`)));
   }
 

@@ -55,7 +55,7 @@ function storyOf(run, on) {
     const origin = [source.hop ? `hop ${source.hop}` : "", reader, unchecked, source.passage_id].filter(Boolean).join(" · ");
     const text = passage ? excerpt(passage.text, source.start, source.end) : ["This passage is not in the trace."];
     return make("div", { class: "card", hop: source.hop },
-      make("h3", {}, passage?.title || source.passage_id),
+      make("h3", {}, isolated(passage?.title || source.passage_id)),
       passage ? sourceLine(passage, files) : "",
       make("p", { class: "text", tabindex: 0 }, ...text),
       make("p", { class: "note" }, origin));
@@ -99,7 +99,7 @@ function storyOf(run, on) {
       shownAbove.length ? make("ul", { class: "facts lead" }, shownAbove.map(factButton)) : "",
       citation.quote ? make("blockquote", {}, citation.quote) : "",
       make("div", { class: "from" },
-        make("div", {}, make("h3", {}, make("span", { class: "mark" }, String(citation.number)), ` ${titleOf(citation)}`), passage ? sourceLine(passage, files) : ""),
+        make("div", {}, make("h3", {}, make("span", { class: "mark" }, String(citation.number)), " ", isolated(titleOf(citation))), passage ? sourceLine(passage, files) : ""),
         copyButton(`evidence ${citation.number}`, () => asText(citation))),
       !more.length ? ""
         : shownAbove.length ? make("details", { class: "more" }, make("summary", {}, count(more.length, "more fact from this passage", "more facts from this passage")), make("ul", { class: "facts" }, more.map(factButton)))
@@ -180,7 +180,7 @@ function storyOf(run, on) {
 
   function hitRow(hit, place) {
     const { page } = sourceOf(trace.passages[hit.passage_id] ?? { id: hit.passage_id });
-    const name = `${titleOf(hit)}${page ? `, page ${page}` : ""} `;
+    const name = [isolated(titleOf(hit)), page ? `, page ${page} ` : " "];
     const score = make("small", { title: "The retriever's score. Only scores of one search compare." }, `score ${Number(hit.score.toPrecision(3))}`);
     if (!hit.why) return make("li", {}, name, score);
     return make("li", {}, make("details", { class: "why", open: place === 0 }, make("summary", {}, name, score), hit.why.map(chainRow)));
@@ -194,15 +194,15 @@ function storyOf(run, on) {
     return `${count(all, "fact")} read in these passages; ${which}.`;
   }
 
-  /** "Read A, B and C: 12 facts, 3 of them new." */
+  /** "Read A, B and C: 12 facts, 3 of them new.", in parts. */
   function plainRead(step) {
     if (step.now) return `${step.now} …`;
     if (!step.hits.length) return "Nothing was found.";
     const titles = [...new Set(step.hits.map(titleOf))];
-    const list = titles.length > 1 ? `${titles.slice(0, -1).join(", ")} and ${titles.at(-1)}` : titles[0];
+    const list = titles.map((title, place) => [place === 0 ? "" : place === titles.length - 1 ? " and " : ", ", isolated(title)]);
     const [all, fresh] = [step.triple_ids.length, step.new_triple_ids.length];
     const news = !all ? "no facts" : `${count(all, "fact")}, ${fresh === all ? (all === 1 ? "new" : "all new") : fresh ? `${fresh.toLocaleString("en")} of them new` : all === 1 ? "known already" : "all known already"}`;
-    return `Read ${list}: ${news}.`;
+    return ["Read ", ...list.flat(), `: ${news}.`];
   }
 
   function plainRow(step) {

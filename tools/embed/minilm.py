@@ -83,6 +83,19 @@ class MiniLMEmbedder:
         return vectors[[row_of[text] for text in clean]]
 
 
+def token_vectors(text: str) -> tuple[Floats, list[tuple[int, int]]]:
+    """Return a unit vector of each word piece of a text in its context, and the characters where the piece is.
+
+    Raises MissingExtra without the weights.
+    """
+    network = _network()
+    encoding = network.tokenizer.encode(encodable(text))
+    states, groups = network.bert.states([encoding.ids])
+    vectors = states[groups[0].columns]
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors, encoding.offsets
+
+
 @cache
 def _network() -> _Network:
     tokenizer = packaged_tokenizer()

@@ -52,7 +52,6 @@ class Found:
     text: str
     worth: float
     sentence: Sentence
-    named_by: Sentence | None = None
     in_row: bool = False
     """Whether it is a cell of a table, which nobody had to read out of a text."""
 
@@ -268,23 +267,33 @@ def answers_in_pairs(
         pairs, leads, reader.read(question, texts), strict=True
     ):
         start = len(lead) + _titled(other)
-        names = next(
-            (
-                sentence
-                for sentence in one.sentences
-                if holds(sentence.text, other.topic)
-            ),
-            None,
-        )
         for span in spans:
             if span.start >= start:
-                found += (
-                    replace(answer, named_by=names)
-                    for answer in _in_passage(question, other, [span], start, 0)
-                )
+                found += _in_passage(question, other, [span], start, 0)
             else:
                 found += _in_passage(question, one, [span], _titled(one), 0)
     return _each_once(found)
+
+
+def leading_to(
+    answer: Found, question: str, passages: Sequence[ReadPassage]
+) -> tuple[Sentence, ...]:
+    """Return the sentence of another passage that names what an answer's passage is about, and says more of a question.
+
+    () where the question names that itself.
+    """
+    home = answer.sentence.passage
+    if holds(question, home.subject):
+        return ()
+    asked = set(stems(question)) - home.stems
+    for passage in passages:
+        if passage is home or not passage.tells_of(home):
+            continue
+        for sentence in passage.sentences:
+            said = asked & (sentence.stems | passage.title_stems)
+            if said and holds(sentence.text, home.subject):
+                return (sentence,)
+    return ()
 
 
 def is_left_out(sentence: Sentence) -> bool:

@@ -32,8 +32,8 @@ NOUNS, PLURAL_SUBJECTS = _OPEN["nouns"], _OPEN["plural_subjects"]
 KNOWN = frozenset(CLOSED) | PAST | PARTICIPLES | VERBS
 PERSONS = word_set("he him she her it they them")
 """Pronouns that stand for what was named before."""
-SUBJECTS = word_set("he she it they his her its their")
-"""Pronouns that a sentence begins with where it goes on about the same thing."""
+SUBJECTS = word_set("he she it they his her its their that this these those")
+"""Words that a sentence begins with where it goes on about the same thing."""
 
 
 def is_third_person(word: str) -> bool:

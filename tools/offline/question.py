@@ -26,34 +26,13 @@ _STATED = re.compile(
     r"|provide|determine|recommend|mention|say|return|look|search|get)\b)(?-i:[^\Wa-z_]|[\"“])(?:(?!\bthat\b)[^?])*?"
     r" (?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)(?:n['’]t)? (?:(?!\bthat\b)[^?])*\w[.]"
 )
+_ORDERING = english.words("orders")
 ORDERS = (
-    (
-        word_set(
-            "later latest last recently newer newest younger youngest after recent"
-        ),
-        True,
-        1,
-    ),
-    (
-        word_set("first earlier earliest older oldest before initially prior preceded"),
-        True,
-        -1,
-    ),
-    (
-        word_set(
-            "more most larger largest bigger biggest greater greatest higher highest taller tallest"
-        ),
-        False,
-        1,
-    ),
-    (word_set("deeper wider heavier farther further longer longest"), False, 1),
-    (
-        word_set(
-            "fewer fewest less least smaller smallest lower lowest shorter shortest closer nearer"
-        ),
-        False,
-        -1,
-    ),
+    (_ORDERING["later"], True, 1),
+    (_ORDERING["earlier"], True, -1),
+    (_ORDERING["more"], False, 1),
+    (_ORDERING["deeper"], False, 1),
+    (_ORDERING["fewer"], False, -1),
 )
 """Words of a choice; whether they order dates, else numbers; the sign of what is asked for, 1 for the most."""
 # behind a verb, more often than of a choice

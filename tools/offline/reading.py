@@ -20,6 +20,7 @@ from ras_agent.text.values import Figure, figures_in
 from ras_agent.text.words import FUNCTION_WORDS, fold, stem, stems
 from ras_agent.tools.index.stated_facts import STATED, stated_facts
 from ras_agent.tools.index.text_tables import TABLE
+from ras_agent.tools.offline.english import SUBJECTS
 
 _WORD = re.compile(r"\w+(?:[.,]\d+)*(?:['’]\w+)*")
 _LONGEST_NAME = 12
@@ -121,6 +122,14 @@ class Sentence:
         """Tell whether its first word is one of these."""
         return bool(self.tokens) and self.tokens[0].word in words
 
+    @property
+    def naming(self) -> Sentence:
+        """The nearest sentence, itself or one before it, that begins with no pronoun: it names what that stands for."""
+        sentence = self
+        while sentence.begins_with(SUBJECTS) and sentence.before is not None:
+            sentence = sentence.before
+        return sentence
+
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
         return tuple(figures_in(self.text))
@@ -196,9 +205,17 @@ class ReadPassage:
     def _spaced(self) -> str:
         return f" {canonical_key(self.text)} "
 
+    @cached_property
+    def subject(self) -> str:
+        """What it is about: its topic, without a title the first name in it."""
+        if self.topic or not self.sentences:
+            return self.topic
+        return self.sentences[0].first_name
+
     def tells_of(self, other: ReadPassage) -> bool:
-        """Return whether its text holds the other one's title, in whatever writing."""
-        return bool(other.key) and f" {other.key} " in self._spaced
+        """Return whether its text holds the other one's subject, in whatever writing."""
+        key = canonical_key(other.subject)
+        return bool(key) and f" {key} " in self._spaced
 
 
 def _content_of(passage: Passage) -> tuple[str, ...]:

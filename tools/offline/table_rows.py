@@ -15,6 +15,7 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import holds
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stem_set, word_set
+from ras_agent.tools.offline import english
 from ras_agent.tools.offline.question import ORDERS, analyse, fits
 from ras_agent.tools.offline.reading import ReadPassage, Sentence, tokens_of
 
@@ -23,61 +24,14 @@ _ASKS_FOR_SUM = re.compile(
     r"|how many times|how much (?:more|less|longer|older|higher))\b"
 )
 _UNIT = re.compile(r"(?<!\s)\s*+[(\[][^()\[\]]*[)\]]\s*$")
-_MEASURES: Mapping[str, frozenset[str]] = {
-    "long": stem_set("length duration time"),
-    "short": stem_set("length duration time"),
-    "tall": stem_set("height elevation"),
-    "high": stem_set("height elevation altitude"),
-    "low": stem_set("height elevation altitude"),
-    "deep": stem_set("depth"),
-    "wide": stem_set("width breadth"),
-    "heavy": stem_set("weight mass"),
-    "light": stem_set("weight mass"),
-    "fast": stem_set("speed"),
-    "slow": stem_set("speed"),
-    "far": stem_set("distance"),
-    "near": stem_set("distance"),
-    "big": stem_set("size area"),
-    "large": stem_set("size area"),
-    "small": stem_set("size area"),
-    "expensive": stem_set("price cost fare fee"),
-    "cheap": stem_set("price cost fare fee"),
-    "much": stem_set("price cost fare fee amount"),
-    "when": stem_set("year date day time"),
-    "where": stem_set("place location town city"),
-    "born": stem_set("birth birthplace birthday"),
-    "died": stem_set("death"),
-    "cost": stem_set("price fare fee"),
+_MEASURES = {
+    word: stem_set(" ".join(columns))
+    for word, columns in english.words("measures").items()
 }
 """Words of questions, and of the columns that they ask for."""
-_DEGREES = {
-    "long": "longer longest",
-    "short": "shorter shortest",
-    "tall": "taller tallest",
-    "high": "higher highest",
+_POSITIVES = {
+    form: word for word, forms in english.words("degrees").items() for form in forms
 }
-_DEGREES |= {
-    "low": "lower lowest",
-    "deep": "deeper deepest",
-    "wide": "wider widest",
-    "heavy": "heavier heaviest",
-}
-_DEGREES |= {
-    "light": "lighter lightest",
-    "fast": "faster fastest",
-    "slow": "slower slowest",
-    "big": "bigger biggest",
-}
-_DEGREES |= {
-    "large": "larger largest",
-    "small": "smaller smallest",
-    "cheap": "cheaper cheapest",
-}
-_DEGREES |= {
-    "far": "farther farthest further furthest",
-    "near": "nearer nearest closer closest",
-}
-_POSITIVES = {form: word for word, forms in _DEGREES.items() for form in forms.split()}
 _LESS = word_set("cheaper cheapest")
 _MORE = word_set("faster fastest expensive")
 _LIGHT = stem_set(
@@ -212,7 +166,7 @@ class _Asked:
         """Stems of the columns that the words of measures, times and places ask for."""
         found: set[str] = set()
         for word in self.words:
-            found |= _columns_asked_by(word)
+            found |= columns_asked_by(word)
         return frozenset(found)
 
     @cached_property
@@ -238,12 +192,13 @@ class _Asked:
         """Return the stems of the question's words that ask for such a column."""
         found: set[str] = set()
         for word in self.words:
-            if _columns_asked_by(word) & column:
+            if columns_asked_by(word) & column:
                 found |= stem_set(word)
         return frozenset(found)
 
 
-def _columns_asked_by(word: str) -> frozenset[str]:
+def columns_asked_by(word: str) -> frozenset[str]:
+    """Return the stems of the columns, or of the words in a text, that a word asks for: "taller" for a height."""
     positive = _POSITIVES.get(word, word)
     return _MEASURES.get(positive, frozenset())
 
@@ -405,12 +360,7 @@ def _compared(asked: _Asked, rows: Sequence[Row]) -> Said | None:
 
 _SUPERLATIVES = word_set(
     "most least fewest first last earliest latest newest oldest youngest greatest"
-) | {
-    form
-    for forms in _DEGREES.values()
-    for form in forms.split()
-    if form.endswith("est")
-}
+) | {form for form in _POSITIVES if form.endswith("est")}
 
 
 def _measured_column(asked: _Asked, rows: Sequence[Row], by_dates: bool) -> str:

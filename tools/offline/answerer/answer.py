@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from ras_agent.question_graph import QuestionGraph
@@ -15,7 +15,7 @@ from ras_agent.text.names import name_spans
 from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import figures_in
-from ras_agent.text.words import stems
+from ras_agent.text.words import stem_set, stems
 from ras_agent.tools.offline.answerer.compare import (
     SAME,
     THAN,
@@ -26,6 +26,7 @@ from ras_agent.tools.offline.answerer.compare import (
     well_known,
 )
 from ras_agent.tools.offline.answerer.confidence import Signals, confidence, logistic
+from ras_agent.tools.offline.answerer.likeness import least_likeness
 from ras_agent.tools.offline.answerer.nearest import nearest_sentences
 from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
 from ras_agent.tools.offline.answerer.wording import denies, wording
@@ -34,8 +35,10 @@ from ras_agent.tools.offline.chain import (
     Found,
     answers,
     answers_in_pairs,
+    asking_for,
     follow,
     is_left_out,
+    leading_to,
     passages_of,
 )
 from ras_agent.tools.offline.english import EnglishOnly
@@ -203,7 +206,8 @@ class OfflineAnswerer:
         self, question: str, chain: Chain, passages: Sequence[ReadPassage]
     ) -> Reply | None:
         """Return the end of a chain that is sure enough, else the answer to the whole question."""
-        end, lead = chain.answered, tuple(link.found.sentence for link in chain.links)
+        end = chain.answered
+        lead = tuple(link.found.sentence for link in chain.links)
         if end is None:
             end = self._whole(
                 question,
@@ -212,11 +216,9 @@ class OfflineAnswerer:
             )
             if end is None:
                 return None
-            # then nothing has to lead there
-            named = holds(question, end.sentence.passage.topic)
-            lead = () if named or end.named_by is None else (end.named_by,)
+            lead = leading_to(end, question, passages)
         text, listed = all_of_list(question, end.text, end.sentence)
-        grounds = tuple(dict.fromkeys([*lead, *listed]))
+        grounds = tuple(dict.fromkeys([*lead, *_named(listed)]))
         worths = [end.worth]
         is_chained = chain.answered is not None
         if is_chained:
@@ -228,6 +230,9 @@ class OfflineAnswerer:
             first=float(is_first),
             likely=math.exp(min(worths)),
             chained=float(is_chained),
+            like=least_likeness(
+                question, _text_of(grounds), _asked_nouns(question, chain)
+            ),
             of_another=float(lacking),
         )
         return Reply(text, grounds, confidence(signals))
@@ -240,7 +245,7 @@ class OfflineAnswerer:
         The margin is of what the answer is, or holds, or is part of. They are read for the question as it was asked, so
         that an answer to another one, or one that only the rest of a passage gives, is unlikely.
         """
-        text = " ".join(one.titled for one in grounds)
+        text = _text_of(grounds)
         (spans,) = self._reader.read(question, [text])
         is_first = True
         for span in spans:
@@ -293,9 +298,10 @@ class OfflineAnswerer:
         """Return what a sentence says in the question's words, else what holds of two things, else a verdict."""
         if links and (reply := _in_its_words(asked, passages, links)):
             return reply
-        both = _AND.search(asked.question) or THAN.search(asked.question)
+        same = SAME.search(asked.question)
+        both = same or _AND.search(asked.question) or THAN.search(asked.question)
         sides = sides_of(asked, passages) if asked.compared and both else ()
-        if sides and (well_known(sides) or SAME.search(asked.question)):
+        if sides and (well_known(sides) or same):
             return compare(asked, sides, self._reader)
         return self._verdict(asked, links, passages)
 
@@ -346,6 +352,26 @@ class OfflineAnswerer:
         return Reply(verdict, grounds, sure)
 
 
+def _named(sentences: Sequence[Sentence]) -> Iterator[Sentence]:
+    """Yield sentences, and before one that begins with a pronoun the one that names its subject, if no title does."""
+    for sentence in sentences:
+        if not sentence.passage.topic:
+            yield sentence.naming
+        yield sentence
+
+
+def _text_of(grounds: Sequence[Sentence]) -> str:
+    return " ".join(one.titled for one in grounds)
+
+
+def _asked_nouns(question: str, chain: Chain) -> frozenset[str]:
+    """Return the stems of the nouns that say of which sort answers are, which a text need not say of them."""
+    nouns: list[str] = list(analyse(question).answer_noun)
+    for link in chain.links:
+        nouns += analyse(asking_for(link.description)).answer_noun
+    return stem_set(" ".join(nouns))
+
+
 def _is_against_values(verdict: str, question: str, deciding: Sentence) -> bool:
     """Return whether a yes is to a value that the sentence lacks, or a no where it lacks none."""
     values = _values(question)
@@ -353,7 +379,7 @@ def _is_against_values(verdict: str, question: str, deciding: Sentence) -> bool:
     held = _counts(deciding.tokens, deciding.text)
     held.update(own)
     if verdict == "yes":
-        return not values <= held
+        return not values <= held or held["not"] > values["not"]
     untitled = set(values) - own
     for value in untitled:
         if values[value] > held[value]:

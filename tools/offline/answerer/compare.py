@@ -30,6 +30,7 @@ from ras_agent.tools.offline.question import (
 )
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import ReadPassage, Sentence, nearness, tokens_of
+from ras_agent.tools.offline.table_rows import columns_asked_by
 
 _DEATH = stem_set("died death dead dies passed")
 _BIRTH = stem_set("born birth")
@@ -42,7 +43,9 @@ _OF_YEAR = re.compile(
     r"\b(?:in|of|since|until|from|to|by|before|after|during|the|and)\s+\Z",
     re.IGNORECASE,
 )
-_PLURAL = re.compile(r" (?!(?:was|is|has|does|its|this)\b)(?:[a-z]+s|people)\b")
+_PLURAL = re.compile(
+    r" (?!(?:was|is|has|does|its|this)\b)(?:[a-z]+s|people|[ckm]?m|kg|ft)\b"
+)
 _ARTICLES = word_set("the a an")
 _PERSONS = word_set("he she they")
 _EMPTY = stem_set(
@@ -239,7 +242,10 @@ def _chosen(
         ((by_dates, sign) for listed, by_dates, sign in ORDERS if words & listed),
         (False, 0),
     )
-    figures = [_figure(side, about, by_dates) for side in sides] if sign else []
+    for word in words:
+        about |= columns_asked_by(word)
+    names = [side.name for side in sides]
+    figures = [_figure(side, about, by_dates, names) for side in sides] if sign else []
     if any(figures):
         worth = [one.value * sign if one else float("-inf") for one in figures]
         sure = _BY_NUMBERS
@@ -280,30 +286,29 @@ class _Told(NamedTuple):
     unit: str = ""
 
 
-def _figure(side: Side, about: frozenset[str], by_dates: bool) -> _Told | None:
-    """Return the date, or the number, that is nearest to the words asked about.
+def _figure(
+    side: Side, about: frozenset[str], by_dates: bool, names: Sequence[str]
+) -> _Told | None:
+    """Return the date, or the number, that is nearest to the words asked about. names: of all sides.
 
     Without a number, how many are named in the sentence that tells who or what belongs to it, else in its first one.
     Of dates that are equally near those of the first sentence count, the first of them, of a death the last.
     """
     way = 1 if about & _DEATH else -1
-    figures = [
-        (
-            _nearness(sentence, figure, about),
-            sentence.number == 0,
-            way * figure.order,
-            sentence,
-            figure,
-        )
-        for sentence in side.sentences
-        if not _tells_other_event(sentence, about)
-        for figure in sentence.figures
-        if (
-            figure.is_date and figure.order >= _FIRST_YEAR
-            if by_dates
-            else _counts(sentence, figure, about)
-        )
-    ]
+    figures: list[tuple[float, bool, float, Sentence, Figure]] = []
+    for sentence in side.sentences:
+        if _tells_other_event(sentence, about):
+            continue
+        fitting: list[Figure] = []
+        for figure in sentence.figures:
+            is_old = figure.is_date and figure.order >= _FIRST_YEAR
+            if is_old if by_dates else _counts(sentence, figure, about):
+                fitting.append(figure)
+        for figure in _own(fitting, sentence, side.name, names):
+            near = _nearness(sentence, figure, about)
+            order = way * figure.order
+            is_first = sentence.number == 0
+            figures.append((near, is_first, order, sentence, figure))
     if figures:
         near, _, order, sentence, figure = max(figures, key=lambda one: one[:3])
         if by_dates or near > _FAR:
@@ -315,6 +320,21 @@ def _figure(side: Side, about: frozenset[str], by_dates: bool) -> _Told | None:
     if by_dates or not telling:
         return None
     return _Told(float(len(telling[0].names)), telling[0])
+
+
+def _own(
+    figures: Sequence[Figure], sentence: Sentence, name: str, names: Sequence[str]
+) -> Sequence[Figure]:
+    """Return the figures of one thing: a sentence with as many figures as things has them in the same order.
+
+    An example is "Opal Hall was opened in 1911, Gannet Tower in 1904."
+    """
+    text = sentence.text
+    named = sorted((one for one in names if one in text), key=text.find)
+    if name not in named or len(named) < 2 or len(named) != len(figures):
+        return figures
+    place = named.index(name)
+    return figures[place : place + 1]
 
 
 def _tells_other_event(sentence: Sentence, about: frozenset[str]) -> bool:

@@ -19,7 +19,6 @@ from ras_agent.text.standing import Standing, Words, Writing
 from ras_agent.text.words import FUNCTION_WORDS, stem, stem_set, stems
 from ras_agent.tools.offline import english
 from ras_agent.tools.offline.answerer.wording import denies
-from ras_agent.tools.offline.english import SUBJECTS
 from ras_agent.tools.offline.reading import Sentence, tokens_of
 
 _OPPOSITES = {
@@ -163,12 +162,10 @@ def _has_no_name_of(question: str, words: Words) -> bool:
 
 
 def _told(grounds: Sequence[Sentence]) -> Iterator[str]:
-    """Yield the sentences of a proof, the titles of their passages, and the one before a sentence with a pronoun."""
+    """Yield the sentences of a proof, the titles of their passages, and those that name what their pronouns mean."""
     for sentence in grounds:
         yield sentence.passage.title
-        before = sentence.before
-        if before is not None and sentence.begins_with(SUBJECTS):
-            yield before.text
+        yield sentence.naming.text
         yield sentence.text
 
 

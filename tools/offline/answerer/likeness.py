@@ -1,0 +1,77 @@
+"""How like the words of a question are to those of its proof, each in its context.
+
+A proof may say in other words what is asked, but then some of its words are like those of the question.
+
+What antenna was exported for the flights?    "An S-band antenna was used for the flights."    "exported" is like no word
+What antenna was employed for the flights?    the same                                         "employed" is like "used"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from functools import lru_cache
+
+import numpy as np
+
+from ras_agent.arrays import Floats
+from ras_agent.errors import MissingExtra
+from ras_agent.text.names import name_spans
+from ras_agent.tools.embed.minilm import token_vectors
+from ras_agent.tools.offline.reading import Token, tokens_of
+
+UNKNOWN = 0.7
+"""Of a question whose words are not looked at, since all are names or MiniLM is not installed."""
+_REMEMBERED = 256  # texts; planner and answerer compare the same ones
+
+
+def least_likeness(question: str, proof: str, light: Set[str]) -> float:
+    """Return how like the word of a question that is least like any of a proof's is to the likest of these, 0..1.
+
+    Names and figures do not count, nor do words with the stems `light`.
+    """
+    told = [token for token in tokens_of(proof) if token.stem]
+    held = {token.stem for token in told}
+    new: list[Token] = []
+    words = _plain_words(question, light)
+    for token in words:
+        if token.stem not in held:
+            new.append(token)
+    if not words or not told:
+        return UNKNOWN
+    if not new:
+        return 1.0
+    try:
+        asked = _vectors(question, new)
+        likeness = asked @ _vectors(proof, told).T  # (new words, words of the proof)
+    except MissingExtra:
+        return UNKNOWN
+    of_each = likeness.max(axis=1)
+    return float(np.clip(of_each.min(), 0.0, 1.0))
+
+
+def _plain_words(question: str, light: Set[str]) -> list[Token]:
+    """Return the content words of a question that are neither names nor figures, without those of the stems `light`."""
+    names = name_spans(question)
+    words: list[Token] = []
+    for token in tokens_of(question):
+        is_named = any(start <= token.start < end for start, end in names)
+        has_digits = any(map(str.isdigit, token.word))
+        if token.stem and not is_named and not has_digits and token.stem not in light:
+            words.append(token)
+    return words
+
+
+def _vectors(text: str, words: Sequence[Token]) -> Floats:
+    """Return a unit vector for each word (words, 384): the mean of its pieces, zeros for one behind the last piece."""
+    vectors, places = _pieces(text)
+    of_words = np.zeros((len(words), vectors.shape[1]), dtype=np.float32)
+    for row, word in enumerate(words):
+        for piece, (start, end) in enumerate(places):
+            if start < end and word.start <= start and end <= word.end:
+                of_words[row] += vectors[piece]
+    lengths = np.linalg.norm(of_words, axis=1, keepdims=True)
+    of_words /= np.maximum(lengths, np.finfo(np.float32).tiny)
+    return of_words
+
+
+_pieces = lru_cache(_REMEMBERED)(token_vectors)

@@ -12,6 +12,7 @@ from ras_agent.tools.offline.chain import (
     fits,
     follow,
     innermost,
+    leading_to,
     passages_of,
 )
 from ras_agent.tools.offline.reader import Reader
@@ -218,16 +219,16 @@ def test_of_one_answer_in_several_texts_the_likeliest_counts() -> None:
 
 def test_a_pair_is_a_text_and_the_one_that_it_names() -> None:
     reader = Scripted({}, {"Where was the inventor born?": "Edinburgh"})
-    found = answers_in_pairs(
-        "Where was the inventor born?", reader, read([PHONE, BELL])
-    )
+    passages = read([PHONE, BELL])
+    found = answers_in_pairs("Where was the inventor born?", reader, passages)
     assert [(one.text, one.sentence.passage.id) for one in found] == [
         ("Edinburgh", "bell")
     ]
-    assert found[0].named_by is not None
-    assert (
-        found[0].named_by.text == "The telephone was invented by Alexander Graham Bell."
+    (leading,) = leading_to(
+        found[0], "Where was the telephone's inventor born?", passages
     )
+    assert leading.text == "The telephone was invented by Alexander Graham Bell."
+    assert leading_to(found[0], "Where was Alexander Graham Bell born?", passages) == ()
     assert (
         answers_in_pairs("Where was the inventor born?", reader, read([LEITH, BELL]))
         == []

@@ -52,6 +52,7 @@ def likelihood(signals: Signals, weights: Mapping[str, float]) -> float:
     """Return the logistic function of the weighted sum of signals, and a share of it for a proof of something else.
 
     >>> weights = {"offset": -1, "borne": 0.5, "first": 0, "likely": 0, "chained": 0, "like": 0, "of_another": 0.4}
+    >>> from dataclasses import replace
     >>> same = Signals(borne=2, first=1, likely=0.5, chained=0, like=1, of_another=0)
     >>> likelihood(same, weights), likelihood(replace(same, of_another=1), weights)
     (0.5, 0.2)

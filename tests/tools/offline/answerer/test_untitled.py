@@ -83,6 +83,29 @@ def reply(texts: Sequence[str], question: str) -> tuple[str, float]:
             "Which is higher, Gannet Tower or Opal Hall?",
             "Opal Hall",
         ),
+        (
+            [
+                "Opal Hall was built by Ada Crane.",
+                "Ada Crane built Gannet Tower.",
+            ],
+            "Was Opal Hall built by the same person as Gannet Tower?",
+            "yes",
+        ),
+        (
+            ["Opal Hall was completed in 1911, Gannet Tower in 1904."],
+            "Which was completed first, Opal Hall or Gannet Tower?",
+            "Gannet Tower",
+        ),
+        (
+            ["Ada Crane is 1711 mm tall. Bo Dell is 1804 mm tall."],
+            "Who is taller, Ada Crane or Bo Dell?",
+            "Bo Dell",
+        ),
+        (
+            ["Opal Hall cost 1900 crowns.", "Gannet Tower cost 1200 crowns."],
+            "Which was more expensive, Opal Hall or Gannet Tower?",
+            "Opal Hall",
+        ),
     ],
 )
 def test_two_things_are_compared_over_the_sentences_about_them(
@@ -91,6 +114,18 @@ def test_two_things_are_compared_over_the_sentences_about_them(
     told, sure = reply(texts, question)
     assert told == answer
     assert sure >= LEAST_CONFIDENCE
+
+
+def test_a_proof_names_the_thing_that_its_pronouns_stand_for() -> None:
+    text = (
+        "The Little Auk left Dunmere in 1911. That ship carried coal. "
+        "Her captain, Jonas Berg, was born in Varn."
+    )
+    asked = "Who was the captain of the Little Auk?"
+    found = OfflineAnswerer(READER).reply(asked, read([Passage("1", text)]), [])
+    assert found is not None
+    assert found.text == "Jonas Berg"
+    assert [one.text.split(" ")[0] for one in found.grounds] == ["The", "Her"]
 
 
 @pytest.mark.parametrize(

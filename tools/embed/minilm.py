@@ -91,8 +91,10 @@ def token_vectors(text: str) -> tuple[Floats, list[tuple[int, int]]]:
     network = _network()
     encoding = network.tokenizer.encode(encodable(text))
     states, groups = network.bert.states([encoding.ids])
-    vectors = states[groups[0].columns]
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    (group,) = groups
+    vectors = states[group.columns]
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors /= lengths
     return vectors, encoding.offsets
 
 

@@ -225,14 +225,13 @@ class OfflineAnswerer:
             worths += [link.found.worth for link in chain.links]
         margin, is_first = self._borne(question, end.text, grounds)
         lacking = lacks_what_is_named(question, grounds)
+        nouns = _asked_nouns(question, chain)
         signals = Signals(
             borne=margin,
             first=float(is_first),
             likely=math.exp(min(worths)),
             chained=float(is_chained),
-            like=least_likeness(
-                question, _text_of(grounds), _asked_nouns(question, chain)
-            ),
+            like=least_likeness(question, _text_of(grounds), nouns),
             of_another=float(lacking),
         )
         return Reply(text, grounds, confidence(signals))
@@ -366,9 +365,12 @@ def _text_of(grounds: Sequence[Sentence]) -> str:
 
 def _asked_nouns(question: str, chain: Chain) -> frozenset[str]:
     """Return the stems of the nouns that say of which sort answers are, which a text need not say of them."""
-    nouns: list[str] = list(analyse(question).answer_noun)
+    questions = [question]
     for link in chain.links:
-        nouns += analyse(asking_for(link.description)).answer_noun
+        questions.append(asking_for(link.description))
+    nouns: list[str] = []
+    for asked in questions:
+        nouns += analyse(asked).answer_noun
     return stem_set(" ".join(nouns))
 
 
@@ -379,7 +381,8 @@ def _is_against_values(verdict: str, question: str, deciding: Sentence) -> bool:
     held = _counts(deciding.tokens, deciding.text)
     held.update(own)
     if verdict == "yes":
-        return not values <= held or held["not"] > values["not"]
+        is_denied = held["not"] > values["not"]
+        return is_denied or not values <= held
     untitled = set(values) - own
     for value in untitled:
         if values[value] > held[value]:

@@ -245,7 +245,9 @@ def _chosen(
     for word in words:
         about |= columns_asked_by(word)
     names = [side.name for side in sides]
-    figures = [_figure(side, about, by_dates, names) for side in sides] if sign else []
+    figures: list[_Told | None] = []
+    if sign:
+        figures = [_figure(side, about, by_dates, names) for side in sides]
     if any(figures):
         worth = [one.value * sign if one else float("-inf") for one in figures]
         sure = _BY_NUMBERS
@@ -299,12 +301,9 @@ def _figure(
     for sentence in side.sentences:
         if _tells_other_event(sentence, about):
             continue
-        fitting: list[Figure] = []
-        for figure in sentence.figures:
-            is_old = figure.is_date and figure.order >= _FIRST_YEAR
-            if is_old if by_dates else _counts(sentence, figure, about):
-                fitting.append(figure)
-        for figure in _own(fitting, sentence, side.name, names):
+        fitting = _fitting(sentence, about, by_dates)
+        own = _own(fitting, sentence, side.name, names)
+        for figure in own:
             near = _nearness(sentence, figure, about)
             order = way * figure.order
             is_first = sentence.number == 0
@@ -322,6 +321,19 @@ def _figure(
     return _Told(float(len(telling[0].names)), telling[0])
 
 
+def _fitting(sentence: Sentence, about: frozenset[str], by_dates: bool) -> list[Figure]:
+    """Return the dates of a sentence, or its numbers."""
+    fitting: list[Figure] = []
+    for figure in sentence.figures:
+        if not by_dates:
+            fits = _counts(sentence, figure, about)
+        else:
+            fits = figure.is_date and figure.order >= _FIRST_YEAR
+        if fits:
+            fitting.append(figure)
+    return fitting
+
+
 def _own(
     figures: Sequence[Figure], sentence: Sentence, name: str, names: Sequence[str]
 ) -> Sequence[Figure]:
@@ -330,11 +342,15 @@ def _own(
     An example is "Opal Hall was opened in 1911, Gannet Tower in 1904."
     """
     text = sentence.text
-    named = sorted((one for one in names if one in text), key=text.find)
-    if name not in named or len(named) < 2 or len(named) != len(figures):
+    named = [one for one in names if one in text]
+    named.sort(key=text.find)
+    if name not in named or len(named) < 2:
+        return figures
+    if len(named) != len(figures):
         return figures
     place = named.index(name)
-    return figures[place : place + 1]
+    figure = figures[place]
+    return [figure]
 
 
 def _tells_other_event(sentence: Sentence, about: frozenset[str]) -> bool:

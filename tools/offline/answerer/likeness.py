@@ -30,33 +30,34 @@ def least_likeness(question: str, proof: str, light: Set[str]) -> float:
     Names and figures do not count, nor do words with the stems `light`.
     """
     told = [token for token in tokens_of(proof) if token.stem]
-    held = {token.stem for token in told}
-    new: list[Token] = []
     words = _plain_words(question, light)
-    for token in words:
-        if token.stem not in held:
-            new.append(token)
     if not words or not told:
         return UNKNOWN
+    held = {token.stem for token in told}
+    new = [token for token in words if token.stem not in held]
     if not new:
         return 1.0
     try:
         asked = _vectors(question, new)
-        likeness = asked @ _vectors(proof, told).T  # (new words, words of the proof)
+        proved = _vectors(proof, told)
     except MissingExtra:
         return UNKNOWN
-    of_each = likeness.max(axis=1)
-    return float(np.clip(of_each.min(), 0.0, 1.0))
+    likeness = asked @ proved.T  # (new words, words of the proof)
+    likest = likeness.max(axis=1)
+    least = float(likest.min())
+    return max(0.0, least)
 
 
 def _plain_words(question: str, light: Set[str]) -> list[Token]:
     """Return the content words of a question that are neither names nor figures, without those of the stems `light`."""
-    names = name_spans(question)
     words: list[Token] = []
+    names = name_spans(question)
     for token in tokens_of(question):
-        is_named = any(start <= token.start < end for start, end in names)
+        if not token.stem or token.stem in light:
+            continue
         has_digits = any(map(str.isdigit, token.word))
-        if token.stem and not is_named and not has_digits and token.stem not in light:
+        is_named = any(start <= token.start < end for start, end in names)
+        if not has_digits and not is_named:
             words.append(token)
     return words
 
@@ -64,13 +65,16 @@ def _plain_words(question: str, light: Set[str]) -> list[Token]:
 def _vectors(text: str, words: Sequence[Token]) -> Floats:
     """Return a unit vector for each word (words, 384): the mean of its pieces, zeros for one behind the last piece."""
     vectors, places = _pieces(text)
-    of_words = np.zeros((len(words), vectors.shape[1]), dtype=np.float32)
+    width = vectors.shape[1]
+    of_words = np.zeros((len(words), width), dtype=np.float32)
     for row, word in enumerate(words):
         for piece, (start, end) in enumerate(places):
-            if start < end and word.start <= start and end <= word.end:
+            is_special = start == end
+            if not is_special and word.start <= start and end <= word.end:
                 of_words[row] += vectors[piece]
     lengths = np.linalg.norm(of_words, axis=1, keepdims=True)
-    of_words /= np.maximum(lengths, np.finfo(np.float32).tiny)
+    smallest = np.finfo(np.float32).tiny
+    of_words /= np.maximum(lengths, smallest)
     return of_words
 
 

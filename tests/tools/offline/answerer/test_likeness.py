@@ -20,8 +20,8 @@ def test_another_relation_is_less_like_than_the_same_one_in_other_words() -> Non
 
 
 def test_names_figures_and_words_that_need_not_be_said_do_not_count() -> None:
-    question = "Which river did Ada Crane cross in 1911?"
-    assert least_likeness(question, "It was crossed.", stem_set("river")) == 1.0
+    question = "Which river did Ada Crane visit in 1911?"
+    assert least_likeness(question, "It was visited.", stem_set("river")) == 1.0
 
 
 def test_without_the_network_the_likeness_is_unknown(

@@ -24,7 +24,7 @@ from ras_agent.text.names import is_name, name_spans
 from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.words import FUNCTION_WORDS, stems, word_set
-from ras_agent.tools.offline.english import PERSONS, SUBJECTS
+from ras_agent.tools.offline.english import PERSONS
 from ras_agent.tools.offline.question import expected_answer, fits, type_of
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
@@ -406,8 +406,7 @@ def _named(passage: ReadPassage, start: int, end: int) -> str:
         if topic:
             return topic
         here = [sentence for sentence in passage.sentences if sentence.start <= start]
-        before = here[-1].before if here else None
-        return before.first_name if before else ""
+        return here[-1].naming.first_name if here else ""
     first = (
         passage.text.find(topic, max(0, end - len(topic)), start + len(topic))
         if topic
@@ -449,10 +448,8 @@ def _names_it(answer: str, sentence: Sentence) -> bool:
     """Return whether a sentence has an answer, or begins with a pronoun that stands for it."""
     if holds(sentence.text, answer):
         return True
-    before = sentence.before
-    if before is None or not sentence.begins_with(SUBJECTS):
-        return False
-    return canonical_key(before.first_name) == canonical_key(answer)
+    meant = canonical_key(sentence.naming.first_name)
+    return meant == canonical_key(answer)
 
 
 def _each_once(found: Sequence[Found]) -> list[Found]:

@@ -467,9 +467,8 @@ def _named(
         if kind == "person" and _AT.search(before):
             continue
         keys.add(canonical_key(text[start:end]))
-    earlier = sentence.before
-    if earlier is not None and sentence.begins_with(_PERSONS):
-        keys.add(canonical_key(earlier.first_name))
+    if sentence.begins_with(_PERSONS):
+        keys.add(canonical_key(sentence.naming.first_name))
         keys.discard("")
     return frozenset(key for key in keys if key not in own and own not in key)
 

@@ -8,6 +8,7 @@ time; next to other programs it is worse.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from threading import Lock
@@ -21,16 +22,23 @@ class _OneThread:
     def __init__(self) -> None:
         self._lock = Lock()
         self._blas: ThreadpoolController | None = None
+        self._modules = 0
         self._inside = 0
         self._limit = ExitStack()
 
     def enter(self) -> None:
         with self._lock:
-            if self._blas is None:
-                self._blas = ThreadpoolController().select(user_api="blas")
             if self._inside == 0:
-                self._limit.enter_context(self._blas.limit(limits=1))
+                self._limit.enter_context(self._libraries().limit(limits=1))
             self._inside += 1
+
+    def _libraries(self) -> ThreadpoolController:
+        """Return the libraries that are loaded; a module that was imported since may have brought another one."""
+        modules = len(sys.modules)
+        if self._blas is None or modules != self._modules:
+            self._blas = ThreadpoolController().select(user_api="blas")
+            self._modules = modules
+        return self._blas
 
     def leave(self) -> None:
         with self._lock:

@@ -21,7 +21,9 @@ T = TypeVar("T")
 
 # runs that begin without waiting; seconds of the processor that a run takes, until some have ended; how many times as
 # long one may have taken
-_AT_ONCE, _USUAL_COST, _MOST_GROWTH = 8, 0.03, 4
+_AT_ONCE = 8
+_USUAL_COST = 0.03
+_MOST_GROWTH = 4
 
 # how long a coroutine that was cancelled may take to close its connections
 _TO_CLOSE = 0.2
@@ -202,7 +204,8 @@ class Threads:
 
     def __init__(self, most: int, seconds: float) -> None:
         """Let `most` calls work at a time, and `seconds` pass for each, in which it also waits for its turn."""
-        self._free, self._seconds = asyncio.Semaphore(most), seconds
+        self._free = asyncio.Semaphore(most)
+        self._seconds = seconds
 
     async def run(self, work: Callable[..., T], *args: Any) -> T:
         """Return `work(*args)` out of a thread, where a ledger says how long it may take. Raises StillRunning."""
@@ -241,8 +244,10 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self._at_work, self._first = 0, asyncio.Lock()
-        self._cost, self._work_done = _USUAL_COST, _work_done()
+        self._at_work = 0
+        self._first = asyncio.Lock()
+        self._cost = _USUAL_COST
+        self._work_done = _work_done()
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
@@ -258,7 +263,8 @@ class Turns:
             now = _work_done()
             # it may have been other work
             cost = min(now - self._work_done, _MOST_GROWTH * self._cost)
-            self._cost, self._work_done = 0.9 * self._cost + 0.1 * cost, now
+            self._cost = 0.9 * self._cost + 0.1 * cost
+            self._work_done = now
 
 
 def _work_done() -> float:

@@ -223,7 +223,9 @@ class InertTokens:
     """
 
     def __init__(self, sink: Callable[[Event], None]) -> None:
-        self._sink, self._text, self._sent = sink, "", 0
+        self._sink = sink
+        self._text = ""
+        self._sent = 0
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, AnswerToken):
@@ -247,7 +249,8 @@ class InertTokens:
 @contextmanager
 def emitting_until_the_end() -> Iterator[None]:
     """Stream the events of the block; those that its threads and tasks emit after its end are dropped."""
-    sink, over = _sink.get(), False
+    sink = _sink.get()
+    over = False
 
     def pass_on(event: Event) -> None:
         if sink is not None and not over:

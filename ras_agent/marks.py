@@ -567,7 +567,8 @@ def as_data(text: str) -> str:
         if not characters.isdisjoint(swapped):
             inert = pattern.sub(swap, text)
             if inert != text:
-                text, characters = inert, set(inert)
+                text = inert
+                characters = set(inert)
     return text
 
 

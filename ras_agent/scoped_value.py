@@ -15,7 +15,8 @@ class ScopedValue(Generic[T]):
     _token: Token[Any]
 
     def __init__(self, variable: ContextVar[Any], value: T) -> None:
-        self._variable, self._value = variable, value
+        self._variable = variable
+        self._value = value
 
     def __enter__(self) -> T:
         self._token = self._variable.set(self._value)

@@ -91,10 +91,8 @@ def _keys(record: Any) -> tuple[_Key, ...]:
 
 
 def _list_keys(record: Any) -> Iterator[_Key]:
-    kinds, own_fields = (
-        get_type_hints(record),
-        {field.name: field for field in fields(record)},
-    )
+    kinds = get_type_hints(record)
+    own_fields = {field.name: field for field in fields(record)}
     for entry in record.json_keys or own_fields:
         name = entry.removesuffix("?")
         if name.endswith(".*"):
@@ -204,7 +202,8 @@ def _value_writer(kind: Any) -> _Convert | None:
 
 def _reader(record: Any) -> _Convert:
     """Return the function that makes records of a class from their JSON."""
-    kinds, keys = field_types(record), _keys(record)
+    kinds = field_types(record)
+    keys = _keys(record)
     changed = {
         name: load for name, kind in kinds.items() if (load := _value_reader(kind))
     }
@@ -265,4 +264,5 @@ class _Compiled(dict[Any, _Convert]):
         return convert
 
 
-_writers, _readers = _Compiled(_writer), _Compiled(_reader)
+_writers = _Compiled(_writer)
+_readers = _Compiled(_reader)

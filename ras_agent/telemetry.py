@@ -73,7 +73,8 @@ class _WithoutTexts:
 def _without_texts(span: Any) -> Any:
     # where nobody records, all spans are one object, which is left as it is
     if span.is_recording() and os.environ.get(_CONTENT) != "true":
-        mark, set_status = span.add_event, span.set_status
+        mark = span.add_event
+        set_status = span.set_status
         span.record_exception = lambda error, *_, **__: mark(
             "exception", {"exception.type": type(error).__name__}
         )

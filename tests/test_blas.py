@@ -1,5 +1,9 @@
 """Small networks compute on one thread, and the program's own number of threads is back afterwards."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -54,3 +58,21 @@ def test_bert_computes_its_layers_on_one_thread() -> None:
     with threadpool_limits(limits=2, user_api="blas"):
         network.states([[1, 2, 3]])
     assert seen == [{1}]
+
+
+def test_a_library_that_is_loaded_later_computes_on_one_thread_too() -> None:
+    pytest.importorskip("scipy.linalg")
+    code = """
+import numpy
+from ras_agent.blas import one_blas_thread
+with one_blas_thread():
+    pass
+import scipy.linalg
+from threadpoolctl import threadpool_info
+with one_blas_thread():
+    print({each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"})
+"""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    command = [sys.executable, "-c", code]
+    printed = subprocess.check_output(command, env=environment, text=True)
+    assert printed.strip() == "{1}"

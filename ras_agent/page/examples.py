@@ -137,8 +137,10 @@ class _Forms:
     def of_one(self) -> Iterator[tuple[str, str]]:
         """Yield questions that one fact answers."""
         for fact, key in self._single():
-            subject, predicate = fact.subject, fact.predicate
-            office, named = predicate.removesuffix(" is"), fact.object[:1].isupper()
+            subject = fact.subject
+            predicate = fact.predicate
+            office = predicate.removesuffix(" is")
+            named = fact.object[:1].isupper()
             if (made := _MADE_BY.fullmatch(predicate)) and named:
                 yield key, f"Who {_PAST.get(made[1], made[1])} {subject}?"
             elif predicate == _BORN and named:
@@ -175,10 +177,8 @@ class _Forms:
                     key,
                     f"Which river flows through the {self._kinds[place]} where {fact.subject} was born?",
                 )
-            made, office = (
-                _MADE_BY.fullmatch(fact.predicate),
-                fact.predicate.removesuffix(" is"),
-            )
+            made = _MADE_BY.fullmatch(fact.predicate)
+            office = fact.predicate.removesuffix(" is")
             maker = (
                 _MAKERS[made[1]]
                 if made

@@ -30,7 +30,8 @@ def same_thing(label: str, other: str) -> bool:
         return False
     for at in range(len(long) - len(short) + 1):
         if long[at : at + len(short)] == short:
-            before, after = long[:at], long[at + len(short) :]
+            before = long[:at]
+            after = long[at + len(short) :]
             described = all(word.islower() for word in before[1:]) and not (
                 before and before[-1].lower() in _OF
             )

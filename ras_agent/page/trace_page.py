@@ -74,7 +74,8 @@ def trace_data(trace: Trace, files: Mapping[str, str] = MappingProxyType({})) ->
 
 def trace_frame(title: str, data: str = "@@DATA@@") -> str:
     """Return the page around `data`, by default around @@DATA@@, which the result of `trace_data` is to replace."""
-    style, script = page_file("trace.css"), trace_script()
+    style = page_file("trace.css")
+    script = trace_script()
     slots = {"POLICY": policy([script], [style]), "STYLE": style, "SCRIPT": script}
     return filled(
         page_file("trace.html"), {**slots, "TITLE": html.escape(title), "DATA": data}
@@ -115,7 +116,8 @@ def picture(
     labelled = set(index) if not crowded else _choose_labels(graph, roles, cited)
     nodes: list[JSON] = []
     for key, entity in graph.entities.items():
-        lines, is_labelled = _label_lines(entity.label), key in labelled
+        lines = _label_lines(entity.label)
+        is_labelled = key in labelled
         width, height = (
             (max(map(_width, lines)) + 26, len(lines) * _LINE_HEIGHT + 13)
             if is_labelled

@@ -32,7 +32,8 @@ class Cassette:
 
     def __init__(self, path: Path, *, record: bool = False) -> None:
         """Name the file. record: ask the models, and write it anew at the end of a block that raises nothing."""
-        self.path, self.record = path, record
+        self.path = path
+        self.record = record
 
     def __enter__(self) -> Self:
         """Read the file. Raises SettingsError where there is none to replay, or a line is no recorded call."""

@@ -100,7 +100,8 @@ def same_asynchronously(role: object, method: str, *args: Any) -> None:
     async def asynchronously() -> object:
         return await acall(role, method, *args)
 
-    alone, result = getattr(role, method)(*args), asyncio.run(asynchronously())
+    alone = getattr(role, method)(*args)
+    result = asyncio.run(asynchronously())
     demand(
         result == alone, f"a{method} returned {result!r:.200}, {method} {alone!r:.200}"
     )

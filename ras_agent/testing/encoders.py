@@ -255,10 +255,8 @@ def gives_a_graph_the_same_states_in_any_company(
 ) -> None:
     encoder, width = subject
     graphs = _graphs(width)
-    together, alone = (
-        _states(encoder, graphs, width),
-        [_states(encoder, [graph], width) for graph in graphs],
-    )
+    together = _states(encoder, graphs, width)
+    alone = [_states(encoder, [graph], width) for graph in graphs]
     away = float(np.abs(together - np.concatenate(alone)).max())
     demand(
         away < TOLERANCE,
@@ -289,7 +287,8 @@ def gives_nodes_their_states_in_any_order(subject: tuple[GraphEncoder, int]) -> 
 @promise(_graph_encoding)
 def is_changed_by_an_edge(subject: tuple[GraphEncoder, int]) -> None:
     encoder, width = subject
-    with_edge, without = _graph(6, 2, [(0, 1)], width), _graph(6, 2, [], width)
+    with_edge = _graph(6, 2, [(0, 1)], width)
+    without = _graph(6, 2, [], width)
     changed = np.abs(
         _states(encoder, [with_edge], width) - _states(encoder, [without], width)
     ).max()

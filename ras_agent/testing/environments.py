@@ -100,7 +100,8 @@ def offers_tools_with_types_and_a_description_of_each_argument(
         "an environment has a public method besides `reset` and `get_reward`: its tools",
     )
     for name, tool in tools.items():
-        text, hints = inspect.getdoc(tool) or "", get_type_hints(tool)
+        text = inspect.getdoc(tool) or ""
+        hints = get_type_hints(tool)
         demand(
             text.partition("\n")[0].strip(),
             f"the tool {name} needs a docstring: it is all that a model is told",
@@ -130,7 +131,8 @@ def returns_the_same_for_equal_calls_after_an_equal_reset(
     case: EnvironmentCase,
 ) -> None:
     environment = case.make()
-    first, again = _course(environment, case.row), _course(environment, case.row)
+    first = _course(environment, case.row)
+    again = _course(environment, case.row)
     demand(
         first == again,
         "the second of two equal episodes was another: `reset` has to clear what the first left",
@@ -139,7 +141,9 @@ def returns_the_same_for_equal_calls_after_an_equal_reset(
 
 @promise(_environment)
 def keeps_episodes_of_two_environments_apart(case: EnvironmentCase) -> None:
-    alone, one, other = _course(case.make(), case.row), case.begun(), case.make()
+    alone = _course(case.make(), case.row)
+    one = case.begun()
+    other = case.make()
     for tool in tools_of(one).values():
         tool(**_arguments(tool, TEXTS[0]))
     demand(

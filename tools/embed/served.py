@@ -39,7 +39,8 @@ _OPENAI = "https://api.openai.com/v1"
 _OLLAMA = "http://127.0.0.1:11434"
 _SECONDS, _AT_LEAST = 60.0, 0.1  # for a request; a run or a search may allow less
 # TEI takes no more than 32 texts in a request unless it is told to; OpenAI takes 300,000 tokens
-_MOST_TEXTS, _MOST_CHARACTERS = 32, 200_000
+_MOST_TEXTS = 32
+_MOST_CHARACTERS = 200_000
 _AT_ONCE = 4
 # the replies of servers to a batch that is too large for them
 _SPLIT = frozenset((400, 413, 422))

@@ -40,7 +40,8 @@ def write_arrays(
     """Write arrays and their checksum, and wait until they are on the disk. about: texts that go with them."""
     kinds = {np.dtype(kind): name for name, kind in _TYPES.items()}
     header: dict[str, Any] = {_METADATA: dict(about)} if about else {}
-    listed, at = sorted(arrays.items(), key=lambda one: -one[1].itemsize), 0
+    listed = sorted(arrays.items(), key=lambda one: -one[1].itemsize)
+    at = 0
     for name, array in listed:
         header[name] = {
             "dtype": kinds[array.dtype],
@@ -93,7 +94,8 @@ def arrays_in(mapped: mmap.mmap, path: Path) -> Arrays:
         if name == _METADATA:
             continue
         begin, end = said["data_offsets"]
-        dtype, shape = np.dtype(_TYPES[said["dtype"]]), tuple(map(int, said["shape"]))
+        dtype = np.dtype(_TYPES[said["dtype"]])
+        shape = tuple(map(int, said["shape"]))
         count = int(np.prod(shape, dtype=np.int64))
         if end - begin != count * dtype.itemsize or begin < 0 or count < 0:
             raise ValueError(f"{path} is damaged")

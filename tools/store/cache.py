@@ -84,7 +84,9 @@ class StoredCache:
         self, place: str | Path | Address, kind: str, patience: float = PATIENCE
     ) -> None:
         """Open the cache. kind: names its content, such as "replies". Raises SettingsError for a place that cannot hold it."""
-        self.place, self.kind, self._patience = place, kind, patience
+        self.place = place
+        self.kind = kind
+        self._patience = patience
         self._file = None if isinstance(place, Address) else Path(place).absolute()
         try:
             with self._named():

@@ -102,10 +102,13 @@ class PostgresDatabase:
 
     def __init__(self, address: Address, use: SchemaUse = INDEX) -> None:
         """Use the tables that `make_tables` has made."""
-        self.address, self.use = address, use
+        self.address = address
+        self.use = use
         self._pool: ConnectionPool[Connection[Any]] | None = None
-        self._lock, self._process = Lock(), os.getpid()
-        self._writers, self._owner = RLock(), 0
+        self._lock = Lock()
+        self._process = os.getpid()
+        self._writers = RLock()
+        self._owner = 0
         self._own: _Statements | None = None
         self._failed = False
         self.rollbacks = 0
@@ -155,7 +158,8 @@ class PostgresDatabase:
                     )
                     if not durable:
                         connection.execute("SET LOCAL synchronous_commit = off")
-                    self._own, self._owner = _Statements(connection), get_ident()
+                    self._own = _Statements(connection)
+                    self._owner = get_ident()
                     yield self._own
                     if self._failed:
                         raise StoreError(
@@ -165,7 +169,9 @@ class PostgresDatabase:
                 self.rollbacks += 1
                 raise
             finally:
-                self._own, self._owner, self._failed = None, 0, False
+                self._own = None
+                self._owner = 0
+                self._failed = False
 
     def is_writing(self) -> bool:
         """Return whether this thread is within `writing`."""
@@ -279,7 +285,9 @@ class PostgresDatabase:
     def _opened(self) -> ConnectionPool[Connection[Any]]:
         # the connections of a parent process must not be used here
         if self._process != os.getpid():
-            self._process, self._pool, self._lock = os.getpid(), None, Lock()
+            self._process = os.getpid()
+            self._pool = None
+            self._lock = Lock()
         known = self._pool
         if known is not None and known.get_stats().get("pool_size"):
             return known

@@ -57,16 +57,21 @@ class SqliteDatabase:
 
     def __init__(self, folder: Path | None = None, use: FileUse = INDEX) -> None:
         """Use the file that `make_file` has made, or one that `use` describes. It is opened when it is first needed."""
-        self.folder, self.use, self._wait = folder, use, use.wait
+        self.folder = folder
+        self.use = use
+        self._wait = use.wait
         self._path = folder / use.name if folder else None
-        self._lock, self._owner, self._depth = RLock(), 0, 0
+        self._lock = RLock()
+        self._owner = 0
+        self._depth = 0
         self._idle: list[sqlite3.Connection] = []
         self._own: sqlite3.Connection | None = None
         self._watch: list[sqlite3.Connection] = []
         self._inode: tuple[int, int] | None = None
         self._process = os.getpid()
         self._opened = 0
-        self._failed, self._durable = False, True
+        self._failed = False
+        self._durable = True
         self.rollbacks = 0
         if folder:
             _IN_FILES.add(self)
@@ -127,7 +132,8 @@ class SqliteDatabase:
                     )
                     self._durable = durable
                 connection.execute("BEGIN IMMEDIATE")
-            self._owner, self._depth = get_ident(), self._depth + 1
+            self._owner = get_ident()
+            self._depth = self._depth + 1
             try:
                 yield connection
                 if self._depth == 1:
@@ -146,7 +152,8 @@ class SqliteDatabase:
             finally:
                 self._depth -= 1
                 if self._depth == 0:
-                    self._owner, self._failed = 0, False
+                    self._owner = 0
+                    self._failed = False
 
     def is_writing(self) -> bool:
         """Return whether this thread is within `writing`."""
@@ -272,7 +279,8 @@ class SqliteDatabase:
                     and self._process == os.getpid()
                 ):
                     self._own.close()
-                self._own, self._inode = None, None
+                self._own = None
+                self._inode = None
                 self._opened += (
                     1  # a file that is made anew may get the number of the old one
                 )
@@ -292,7 +300,8 @@ class SqliteDatabase:
         """Return the one connection that writes; in memory there is no other."""
         self._after_fork()
         if self._own is None:
-            self._own, self._durable = self._connect(), True
+            self._own = self._connect()
+            self._durable = True
             finalize(self, self._own.close)
         return self._own
 

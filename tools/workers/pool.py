@@ -143,7 +143,8 @@ class _PoolThread:
 
     def __init__(self, pool: Pool, concurrency: int) -> None:
         """Open the pool. Raises the errors of that."""
-        self._pool, self._concurrency = pool, concurrency
+        self._pool = pool
+        self._concurrency = concurrency
         self._opened: Future[tuple[asyncio.AbstractEventLoop, Work, asyncio.Event]] = (
             Future()
         )
@@ -173,7 +174,8 @@ class _PoolThread:
             self._opened.set_exception(error)
 
     async def _hold_open(self) -> None:
-        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
         # for roles that are not asynchronous
         loop.set_default_executor(ThreadPoolExecutor(self._concurrency))
         async with self._pool.opened(self._concurrency) as work:

@@ -31,7 +31,8 @@ class Processes:
     def __init__(self, spec: WorkSpec, count: int) -> None:
         if count < 1:
             raise ValueError(f"count must be positive, got {count}")
-        self._spec, self._count = spec, count
+        self._spec = spec
+        self._count = count
 
     @asynccontextmanager
     async def opened(self, concurrency: int) -> AsyncIterator[Work]:
@@ -73,7 +74,8 @@ class _Worker:
 
     async def do(self, item: Any) -> Any:
         """Send an item, and return its result. Raises RunError for a worker that died, or the error of the item."""
-        number, self._next_number = self._next_number, self._next_number + 1
+        number = self._next_number
+        self._next_number = self._next_number + 1
         self.waiting[number] = future = self._loop.create_future()
         try:
             self._pipe.send((number, item))

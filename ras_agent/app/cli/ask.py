@@ -104,7 +104,8 @@ def ask(options: AskOptions) -> None:
     """
     from ras_agent.app.cli.draw import summary
 
-    question, settings = options.question, options.settings
+    question = options.question
+    settings = options.settings
     if not question.strip():
         raise typer.BadParameter("the question is blank")
     if options.sample and "index" in options.flags:
@@ -162,7 +163,8 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
         from ras_agent.tools.retrieve.ranker import explained
         from ras_agent.trace import Trace
 
-        settings, thread = options.settings, options.thread
+        settings = options.settings
+        thread = options.thread
         parts = resolve_parts(
             settings.loop, settings=settings, index=_corpus(settings, options.sample)
         )
@@ -174,17 +176,16 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
         doing("planning")
         try:
             with asyncio.Runner() as runner:
-                stack, checkpointer = (
-                    AsyncExitStack(),
-                    _memory_saver() if parts.review else None,
-                )
+                stack = AsyncExitStack()
+                checkpointer = _memory_saver() if parts.review else None
                 if thread:
                     checkpointer = runner.run(
                         stack.enter_async_context(
                             aopen_checkpointer(settings.checkpoint)
                         )
                     )
-                agent, thread = assemble_agent(parts, checkpointer), thread or "ask"
+                agent = assemble_agent(parts, checkpointer)
+                thread = thread or "ask"
                 try:
                     out = runner.run(
                         _stream_events(
@@ -281,10 +282,8 @@ def show(options: ShowOptions) -> None:
     from ras_agent.app.cli.draw import Drawing, replayed, summary
     from ras_agent.trace import Trace
 
-    trace, targets = (
-        options.trace,
-        [_checked_target(path) for path in options.save or ()],
-    )
+    trace = options.trace
+    targets = [_checked_target(path) for path in options.save or ()]
     try:
         saved = trace.read_bytes()
     except OSError as error:

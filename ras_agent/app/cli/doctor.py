@@ -325,7 +325,8 @@ def _models(environment: Mapping[str, str]) -> list[Check]:
     ]
     for provider, (variable, package) in _PROVIDERS.items():
         key = bool(environment.get(variable))
-        detail, remedy = f"{variable} {'set' if key else 'not set'}", ""
+        detail = f"{variable} {'set' if key else 'not set'}"
+        remedy = ""
         try:
             detail += f", {package} {version(package)}"
         except ModuleNotFoundError:

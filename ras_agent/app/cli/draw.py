@@ -75,7 +75,9 @@ class Drawing:
         verbose: bool = False,
         doing: Callable[[str], None] = _nothing,
     ) -> None:
-        self._console, self._verbose, self._doing = console, verbose, doing
+        self._console = console
+        self._verbose = verbose
+        self._doing = doing
         self._passages: dict[str, Passage] = {}
         self._hop = 0
         self._subquery = self._thought = ""

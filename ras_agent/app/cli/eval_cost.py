@@ -70,11 +70,9 @@ def eval_cost(options: CostOptions) -> None:
     from ras_agent.eval.run.index_cost import compare, published_ranges
     from ras_agent.eval.run.prices import load_prices
 
-    triple_cache, extractor, model = (
-        options.triple_cache,
-        options.extractor,
-        options.model,
-    )
+    triple_cache = options.triple_cache
+    extractor = options.extractor
+    model = options.model
     if (triple_cache is None) != (extractor is None):
         raise typer.BadParameter("--triple-cache and --extractor go together")
     passages = load_passages(options.corpus)

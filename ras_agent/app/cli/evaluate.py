@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from ras_agent.eval.run.task import Task
     from ras_agent.records import JSON
 
-_DATA, _RUN = "Questions and corpus", "The run"
+_DATA = "Questions and corpus"
+_RUN = "The run"
 _SECONDS_BETWEEN_LINES = 20.0
 """How often a run without a terminal says how far it is"""
 
@@ -295,7 +296,8 @@ def _agent(options: EvalOptions) -> EvalAgent:
     """Return the agent under evaluation: that of the settings, only its retriever, or a baseline."""
     from ras_agent.eval.run.agent import EvalAgent, baseline_agent, search_agent
 
-    name, settings = options.name or options.out.name, options.run_settings()
+    name = options.name or options.out.name
+    settings = options.run_settings()
     described: dict[str, Any] = {"seed": options.seed, "traces": options.traces}
     if options.baseline:
         return baseline_agent(name, settings, options.baseline, **described)
@@ -469,8 +471,13 @@ class _RunTally:
     """Sum of the results so far, without a pass over all of them each time."""
 
     def __init__(self, headline: str, prices: Prices) -> None:
-        self._headline, self._prices, self._cost = headline, prices, Cost()
-        self._total, self._scored, self._errors, self._tokens = 0.0, 0, 0, 0
+        self._headline = headline
+        self._prices = prices
+        self._cost = Cost()
+        self._total = 0.0
+        self._scored = 0
+        self._errors = 0
+        self._tokens = 0
 
     def add(self, result: Result) -> None:
         if self._headline in result.scores:

@@ -82,11 +82,9 @@ def export(options: ExportOptions) -> None:
     from ras_agent.eval.run.folder import RunFolder
     from ras_agent.eval.run.task import questions_of
 
-    role, calls, pairs = (
-        options.role or "",
-        options.role is not None,
-        options.against is not None,
-    )
+    role = options.role or ""
+    calls = options.role is not None
+    pairs = options.against is not None
     if pairs and not calls:
         raise typer.BadParameter(
             "--against pairs the calls of a role: name it with --role"

@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from ras_agent.tools.kg.index import KGIndex
     from ras_agent.tools.kg.writer import KGProgress
 
-_SAME, _READY = "What counts as the same", "Ready facts"
-_NODES, _AROUND = 300, 100
+_SAME = "What counts as the same"
+_READY = "Ready facts"
+_NODES = 300
+_AROUND = 100
 
 
 def _cosine(value: float | None) -> float | None:
@@ -246,7 +248,8 @@ def stats(options: StatsOptions) -> None:
     from ras_agent.tools.kg.index import KGIndex
     from ras_agent.tools.kg.stats import about, counts
 
-    index, graph = options.index, KGIndex.open(options.index)
+    index = options.index
+    graph = KGIndex.open(options.index)
     if options.entity is None:
         table = counts(graph)
     else:
@@ -304,12 +307,10 @@ def export(options: ExportOptions) -> None:
     from ras_agent.tools.kg.formats.gfm_csv import write_gfm_files
     from ras_agent.tools.kg.index import KGIndex
 
-    index, out, around, nodes = (
-        options.index,
-        options.out,
-        options.around or (),
-        options.nodes,
-    )
+    index = options.index
+    out = options.out
+    around = options.around or ()
+    nodes = options.nodes
     writers: dict[str, Callable[[KGIndex, Path], None]] = {
         ".graphml": formats.write_graphml,
         ".json": formats.write_node_link,

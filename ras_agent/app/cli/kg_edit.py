@@ -75,7 +75,9 @@ def edit(options: EditOptions) -> None:
     Every retriever follows at once, and every later build. An edit goes with
     the text that it is about.
     """
-    index, action, words = options.index, options.action, options.words or []
+    index = options.index
+    action = options.action
+    words = options.words or []
     parameters = _WORDS.get(action)
     if parameters is None:
         raise SettingsError(f"unknown edit {action!r}; known: {', '.join(_WORDS)}")
@@ -126,7 +128,8 @@ def edit(options: EditOptions) -> None:
 def _apply(options: EditOptions, words: list[str]) -> EditReport:
     from ras_agent.tools.kg import edit as edits
 
-    index, by = options.index, options.by
+    index = options.index
+    by = options.by
     match options.action:
         case "remove":
             return edits.remove_fact(index, _fact(words), by=by)

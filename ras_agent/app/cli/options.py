@@ -10,7 +10,12 @@ import typer
 
 from ras_agent.app.cli.command import read_place
 
-DONE, ERROR, USAGE, INCOMPLETE, UNANSWERED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+DONE = 0
+ERROR = 1
+USAGE = 2
+INCOMPLETE = 3
+UNANSWERED = 4
+INTERRUPTED = 130
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 error; 2 wrong usage; 3 done, but `ask` found no answer in the text, "

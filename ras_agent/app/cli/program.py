@@ -45,7 +45,10 @@ from ras_agent.app.cli.terminal import inert
 from ras_agent.errors import FlagError, RasError
 from ras_agent.settings import Settings, describe
 
-_QUESTIONS, _TEXTS, _EVALUATION, _SETUP = "Ask", "Your texts", "Evaluate", "Set up"
+_QUESTIONS = "Ask"
+_TEXTS = "Your texts"
+_EVALUATION = "Evaluate"
+_SETUP = "Set up"
 
 COMMANDS: Commands = {
     "ask": Command(ask.ask, ask.AskOptions, _QUESTIONS),

@@ -60,7 +60,9 @@ def report(options: ReportOptions) -> None:
     )
     from ras_agent.eval.run.prices import load_prices
 
-    out, markdown, metric = options.out, options.markdown, options.metric
+    out = options.out
+    markdown = options.markdown
+    metric = options.metric
     printed = markdown == Path("-") or not (out or markdown)
     targets = [path for path in (out, None if printed else markdown) if path]
     for path in targets:

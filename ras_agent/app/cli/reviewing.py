@@ -97,7 +97,8 @@ def _show(review: Review, console: Console) -> None:
             ),
             MARGIN,
         )
-        titles, above = dict(review.passages), ("", "")
+        titles = dict(review.passages)
+        above = ("", "")
         for number, (fact, quote) in enumerate(review.facts, start=1):
             passage = fact.sources[0].passage_id
             # several facts of one sentence follow each other

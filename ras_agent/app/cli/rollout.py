@@ -14,7 +14,9 @@ from ras_agent.app.cli.options import Sample
 from ras_agent.app.cli.terminal import inert_json
 from ras_agent.settings import Settings
 
-_QUESTION, _POLICY, _REWARD = "The question", "The policy", "The reward"
+_QUESTION = "The question"
+_POLICY = "The policy"
+_REWARD = "The reward"
 
 
 @dataclass(frozen=True, kw_only=True)

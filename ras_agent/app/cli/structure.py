@@ -101,17 +101,16 @@ def structure(options: StructureOptions) -> None:
         raise typer.BadParameter(
             "which extractor reads? give --extractor, such as --extractor openai:gpt-4o-mini"
         )
-    table, console = load_prices(options.prices), screen(quiet=options.quiet)
+    table = load_prices(options.prices)
+    console = screen(quiet=options.quiet)
     skipped: list[IngestError] = []
     passages = _passages(
         options.corpus, settings, None if options.strict else skipped.append
     )[: options.limit]
     for error in skipped:
         typer.echo(f"skipped  {inert(str(error))}", err=True)
-    plan, tally = (
-        WorkerPlan(options.engine, options.workers, options.ray_address),
-        _CorpusTally(table),
-    )
+    plan = WorkerPlan(options.engine, options.workers, options.ray_address)
+    tally = _CorpusTally(table)
     with _bar(console, len(passages), tally) as on_end:
         read_corpus(
             passages,
@@ -171,7 +170,8 @@ class _CorpusTally:
 
         cached = f", {self.cached:,} of them known" if self.cached else ""
         cost = f" · cost {self.cost:.4g}" if self.cost else ""
-        facts, tokens = quantity(self.facts, "fact"), quantity(self.tokens, "token")
+        facts = quantity(self.facts, "fact")
+        tokens = quantity(self.tokens, "token")
         return f"{quantity(self.passages, 'passage')}{cached} · {facts} · {tokens}{cost} · {place} written"
 
 

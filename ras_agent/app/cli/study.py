@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from ras_agent.eval.study import Design
     from ras_agent.eval.study.run import Watch
 
-_VARIED, _DATA = "What is varied", "Questions and corpus"
+_VARIED = "What is varied"
+_DATA = "Questions and corpus"
 
 ABOUT = """Run a set of evaluations that differ in one thing, and compare them.
 
@@ -201,8 +202,10 @@ def graph_pays(options: GraphPaysOptions) -> None:
     from ras_agent.eval.study.graph_pays import graph_pays_design, index_with_graph
     from ras_agent.eval.study.run import StudyFolder
 
-    settings, prices = options.run_settings(), load_prices(options.prices)
-    folder, console = StudyFolder(options.out), screen(quiet=options.quiet, stderr=True)
+    settings = options.run_settings()
+    prices = load_prices(options.prices)
+    folder = StudyFolder(options.out)
+    console = screen(quiet=options.quiet, stderr=True)
     if settings.index is None:
         folder.check_content()
         source = benchmark(options.benchmark)

@@ -110,7 +110,8 @@ def hang(console: Console, label: Text, body: Text, indent: int) -> None:
         alone = label.copy()
         alone.rstrip()
         console.print(alone, soft_wrap=True)
-        label, indent = Text(), MARGIN
+        label = Text()
+        indent = MARGIN
     lines = body.wrap(console, max(console.width - indent, 20)) or [Text()]
     for number, line in enumerate(lines):
         head = Text.assemble(label if number == 0 else "")
@@ -142,7 +143,10 @@ def pack(
     items: Sequence[Text], width: int, separator: str, *, lines: int | None = None
 ) -> Text:
     """Return `items` in lines of `width`, broken between items only; after `lines` lines, a count of the others."""
-    packed, used, line, gap = Text(), 0, 1, cell_len(separator)
+    packed = Text()
+    used = 0
+    line = 1
+    gap = cell_len(separator)
     for number, item in enumerate(items):
         still_to_come = items[number:]
         rest = ""
@@ -159,7 +163,8 @@ def pack(
                 )
                 break
             packed.append("\n")
-            used, line = 0, line + 1
+            used = 0
+            line = line + 1
         elif used:
             packed.append(separator)
             used += gap
@@ -181,8 +186,11 @@ class Hanging:
     def __init__(
         self, console: Console, label: Text, indent: int, style: str = ""
     ) -> None:
-        self._console, self._indent, self._style = console, indent, style
-        self._unfinished, self._gap = "", ""
+        self._console = console
+        self._indent = indent
+        self._style = style
+        self._unfinished = ""
+        self._gap = ""
         self._at = indent
         label.pad_right(max(indent - label.cell_len, 0))
         self._write(label)
@@ -217,7 +225,8 @@ class Hanging:
 
     def _next_line(self) -> None:
         self._write(Text("\n" + " " * self._indent))
-        self._at, self._gap = self._indent, ""
+        self._at = self._indent
+        self._gap = ""
 
     def _write(self, text: Text) -> None:
         self._console.print(text, end="", soft_wrap=True)

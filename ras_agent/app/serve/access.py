@@ -34,7 +34,8 @@ from ras_agent.settings import TOKEN_VARIABLE
 _HASHED = "sha256:"
 _SHORTEST = 16
 
-UPLOADS, TOOLS = "/api/documents", "/mcp"
+UPLOADS = "/api/documents"
+TOOLS = "/mcp"
 # paths that show nothing of the index
 _OPEN = frozenset(("/", "/health", "/ready", "/docs", "/openapi.json"))
 _OPEN_BELOW = "/page/"
@@ -192,8 +193,11 @@ class Guard:
         most_upload: int,
         origins: tuple[str, ...],
     ) -> None:
-        self._app, self._access, self._most_upload = app, access, most_upload
-        self._host, self._origins = host, origins
+        self._app = app
+        self._access = access
+        self._most_upload = most_upload
+        self._host = host
+        self._origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -239,9 +243,11 @@ class Guard:
         or, where its name was made to lead to this machine, its own host.
         """
         headers = Headers(scope=scope)
-        host, origin = headers.get("host", ""), headers.get("origin", "")
+        host = headers.get("host", "")
+        origin = headers.get("origin", "")
         try:
-            name, asker = urlsplit(f"//{host}").hostname or "", urlsplit(origin).netloc
+            name = urlsplit(f"//{host}").hostname or ""
+            asker = urlsplit(origin).netloc
         except ValueError:
             raise ApiError(
                 400, "Host and Origin: one of them is no address", "bad_request"

@@ -138,13 +138,15 @@ class _Completion:
             "model": MODEL,
         }
         self._usage = bool((body.stream_options or {}).get("include_usage"))
-        self._base_url, self._sources = base_url, body.sources
+        self._base_url = base_url
+        self._sources = body.sources
         limits = [
             limit for limit in (body.max_tokens, body.max_completion_tokens) if limit
         ]
         self._most = min(limits, default=None)
         self._stops = body.stop
-        self._sent, self._begun = "", False
+        self._sent = ""
+        self._begun = False
 
     def document(self, outputs: JSON) -> JSON:
         """Return the whole completion."""
@@ -165,7 +167,8 @@ class _Completion:
 
     async def chunks(self, run: Run) -> AsyncIterator[bytes]:
         """Yield the chunks of a run: its searches as reasoning, the answer as it is written, then its citations."""
-        written, hold = "", max(map(len, self._stops), default=1) - 1
+        written = ""
+        hold = max(map(len, self._stops), default=1) - 1
         async for event in run.events():
             if event is None:
                 yield STILL_HERE
@@ -214,13 +217,11 @@ class _Completion:
 
     def _cut(self, text: str) -> tuple[str, str]:
         """Return the text up to a stop, within the tokens asked for, and why it ends; "" where it is whole."""
-        end, finish = (
-            min(
-                (place for stop in self._stops if (place := text.find(stop)) >= 0),
-                default=None,
-            ),
-            "stop",
+        end = min(
+            (place for stop in self._stops if (place := text.find(stop)) >= 0),
+            default=None,
         )
+        finish = "stop"
         text = text[:end]
         if self._most is not None and estimate_tokens(text) > self._most:
             end = (
@@ -310,7 +311,8 @@ def _address(passage: JSON, base_url: str) -> str:
 
 def _usage(outputs: JSON) -> JSON:
     usage = outputs.get("usage", {})
-    prompt, reply = usage.get("input_tokens", 0), usage.get("output_tokens", 0)
+    prompt = usage.get("input_tokens", 0)
+    reply = usage.get("output_tokens", 0)
     tokens = {
         "prompt_tokens": prompt,
         "completion_tokens": reply,

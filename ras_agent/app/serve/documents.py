@@ -47,7 +47,8 @@ class Documents:
     """Documents of an index, changed one change at a time; readers see the last one that ended."""
 
     def __init__(self, index: PassageIndex, settings: Settings) -> None:
-        self._index, self._settings = index, settings
+        self._index = index
+        self._settings = settings
         self._how: dict[str, Any] = {  # as `ras-agent index` has it
             "chunking": Chunking.of(settings.chunk_size, settings.overlap),
             "fields": {
@@ -60,10 +61,8 @@ class Documents:
         self._converting = defaultdict[str, Threads](
             lambda: Threads(1, _CHANGE_SECONDS)
         )
-        self._changing, self._reading = (
-            Threads(1, _CHANGE_SECONDS),
-            Threads(4, _CHANGE_SECONDS),
-        )
+        self._changing = Threads(1, _CHANGE_SECONDS)
+        self._reading = Threads(4, _CHANGE_SECONDS)
 
     async def add(
         self, files: Sequence[UploadFile], metadata: JSON | None, caller: Caller
@@ -87,7 +86,8 @@ class Documents:
         # one upload of a caller at a time: who sends many, or one that takes long, waits for himself
         async with self._turns.setdefault(caller.name, asyncio.Lock()):
             held = await self._reading.run(_held, [file.file for file in files], names)
-            readable, unreadable = held, list[Skipped]()
+            readable = held
+            unreadable = list[Skipped]()
             if any(map(_needs_conversion, held)):
                 readable, unreadable = await self._converting[caller.name].run(
                     _converted, held
@@ -159,7 +159,8 @@ class Documents:
         place = self._place()
         readable: list[SourceFile] = []
         for file in files:
-            path, name = upload_path(own, file.name), name_in_part(file.name, own)
+            path = upload_path(own, file.name)
+            name = name_in_part(file.name, own)
             source = SourceFile(
                 path,
                 path,
@@ -231,7 +232,8 @@ def _needs_conversion(file: HeldFile) -> bool:
 
 def _converted(files: Sequence[HeldFile]) -> tuple[list[HeldFile], list[Skipped]]:
     """Return files, with the text of those that are converted, and those that cannot be."""
-    readable, unreadable = [], []
+    readable = []
+    unreadable = []
     with Apart(UPLOAD_SECONDS) as apart:
         for file in files:
             if not _needs_conversion(file):
@@ -310,7 +312,8 @@ def within(given: Mapping[str, Any], *filters: object) -> dict[str, Any]:
     }
     chosen = {**only, **given}
     for condition in conditions:
-        key, known = condition.key, " or ".join(condition.texts)
+        key = condition.key
+        known = " or ".join(condition.texts)
         if key not in chosen:
             wrong = f'metadata: say whether {key} is {known}, such as {{"{key}": "{condition.texts[0]}"}}'
             raise ApiError(422, wrong, "metadata")

@@ -15,7 +15,8 @@ STREAMS = "ras_agent_streams"
 _INTERIM = b"HTTP/1.1 102 Processing\r\n\r\n"
 _COMMENT = b"e\r\n: still here\n\n\r\n"  # as a chunk of the response
 # seconds to the next sign; each time twice as many
-_FIRST, _LONGEST = 0.1, 5.0
+_FIRST = 0.1
+_LONGEST = 5.0
 MOST_SMALL_PIECES = 1_000
 """Pieces in which a body may come, however small they are"""
 LEAST_PIECE = 64

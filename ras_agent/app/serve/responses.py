@@ -116,7 +116,8 @@ async def responses(body: ResponsesRequest, request: Request) -> Response:
         if body.previous_response_id
         else uuid4().hex
     )
-    service, caller = request.app.state.service, request.state.caller
+    service = request.app.state.service
+    caller = request.state.caller
     reply = _Response(body, str(request.base_url), thread)
     by_rule = reply_to_task(messages)
     if by_rule is not None:

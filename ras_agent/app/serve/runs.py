@@ -93,7 +93,8 @@ class Run:
         """
         self.caller = caller
         self._news: asyncio.Queue[Event | None] = asyncio.Queue()  # None after the last
-        self._turn, self._check = turn, check
+        self._turn = turn
+        self._check = check
         self._why_cancelled = ApiError(
             499, "the client has left, so the run was cancelled", "cancelled"
         )

@@ -23,7 +23,8 @@ from ras_agent.logs import LOGGER, log_to
 from ras_agent.settings import Settings
 
 # seconds that runs under way have to end once the server was asked to, and after which the process ends whatever hangs
-_GRACE, _END = 6, 8
+_GRACE = 6
+_END = 8
 # of them, the last: callers that wait for a run then hear that it has ended with the server
 _TO_TELL = 1
 # seconds in which a client has to take the next piece of an answer

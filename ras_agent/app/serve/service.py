@@ -58,11 +58,14 @@ from ras_agent.tools.retrieve.search import Search
 # limits of one question if the settings name no others: a server must not work for nobody for ever
 _MAX_SECONDS = 300.0
 # seconds of one search, one reading of the index, and one question of `/ready`
-_SEARCH_SECONDS, _READ_SECONDS, _READY_SECONDS = 30.0, 60.0, 2.0
+_SEARCH_SECONDS = 30.0
+_READ_SECONDS = 60.0
+_READY_SECONDS = 2.0
 # seconds in which the form of an upload is parsed, after those of the same caller that came before
 _FORM_SECONDS = 600.0
 # how many queries of one batch are searched for at a time, and the seconds of all of them
-_BATCH_AT_ONCE, _BATCH_SECONDS = 4, 60.0
+_BATCH_AT_ONCE = 4
+_BATCH_SECONDS = 60.0
 # seconds of a checkpoint
 _STORED_SECONDS = 10.0
 # how many threads are kept in memory; one that was not used for longest is forgotten first
@@ -95,20 +98,20 @@ class Service:
         checkpointer: BaseCheckpointSaver[Any],
         index: PassageIndex,
     ) -> None:
-        self.settings, self.index = settings, index
+        self.settings = settings
+        self.index = index
         self.documents = Documents(index, settings)
         # threads of their own for each kind of work: one that hangs leaves the others theirs
-        self.searching, self.reading = (
-            Threads(32, _SEARCH_SECONDS),
-            Threads(16, _READ_SECONDS),
-        )
+        self.searching = Threads(32, _SEARCH_SECONDS)
+        self.reading = Threads(16, _READ_SECONDS)
         self.drawing = Threads(2, _READ_SECONDS)
         self.parsing = Threads(2, _READ_SECONDS)
         self.parsing_forms = defaultdict[str, Threads](_parser_of_forms)
         self._limits = replace(
             parts.limits, max_seconds=parts.limits.max_seconds or _MAX_SECONDS
         )
-        self._parts, self._checkpointer = parts, checkpointer
+        self._parts = parts
+        self._checkpointer = checkpointer
         self._prober = prober(checkpointer)
         # verdicts on threads are kept as threads are
         self._notes: BaseStore = parts.store or InMemoryStore()
@@ -140,8 +143,10 @@ class Service:
 
     def ask(self, request: wire.AskRequest, caller: Caller) -> tuple[str, Run]:
         """Start the run of a request, and return its thread. Raises ApiError, ReviewError."""
-        thread, inputs = request.thread or uuid4().hex, _inputs(request, caller)
-        review, reads_facts = self._parts.review, self._parts.extractor is not None
+        thread = request.thread or uuid4().hex
+        inputs = _inputs(request, caller)
+        review = self._parts.review
+        reads_facts = self._parts.extractor is not None
         if request.review is not None:
             review = review_points(
                 self._parts.graph, request.review, reads_facts=reads_facts
@@ -295,7 +300,8 @@ class Service:
 
     def about(self, caller: Caller) -> wire.About:
         """Return the description of the server that a page shows before the first question."""
-        view, place = self.view(caller), self.settings.index
+        view = self.view(caller)
+        place = self.settings.index
         changes = bool(place and self.settings.max_upload_mb)
         roles = self._parts.role_names.items()
         return wire.About(
@@ -403,11 +409,9 @@ class Service:
                 f"so many questions {which}are being answered already: try again soon",
                 "busy",
             )
-        within, turn, ended = (
-            _lower(self._limits, limits),
-            self._turns.turn(),
-            partial(self._running.pop, key),
-        )
+        within = _lower(self._limits, limits)
+        turn = self._turns.turn()
+        ended = partial(self._running.pop, key)
         run = Run(
             agent,
             inputs,

@@ -51,7 +51,8 @@ _INSTRUCTIONS = (
     "times by itself. Its answers rest on the documents and name their sources; where the documents hold no answer, it "
     "says so."
 )
-_MOST_HITS, _MOST_ENTITIES = 50, 200
+_MOST_HITS = 50
+_MOST_ENTITIES = 200
 _PACKAGE = str(Path(mcp.__file__).parent)
 
 
@@ -124,7 +125,8 @@ class _Tools(MCPServer):
 def tools_over(service: Service) -> MCPServer:
     """Return a server of the Model Context Protocol over an open service."""
     root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
+    handlers = list(root.handlers)
+    level = root.level
     server = _Tools("ras-agent", instructions=_INSTRUCTIONS)
     server.service = service
     _core_of(server).version = __version__  # it would say the one of mcp

@@ -17,7 +17,9 @@ from pydantic import (
     model_validator,
 )
 
-LONGEST_QUESTION, LONGEST_QUERY, LONGEST_NAME = 100_000, 10_000, 1_000
+LONGEST_QUESTION = 100_000
+LONGEST_QUERY = 10_000
+LONGEST_NAME = 1_000
 """Characters, over REST and as arguments of tools; texts to search in are documents, which are uploaded."""
 
 MOST_MESSAGES = 1_000
@@ -42,7 +44,8 @@ Thread = Annotated[
         description="A conversation, with all its turns.",
     ),
 ]
-MOST_KEYS, LONGEST_FILTER = 100, 100_000
+MOST_KEYS = 100
+LONGEST_FILTER = 100_000
 """Of a filter in one request; characters as JSON."""
 
 

@@ -80,9 +80,9 @@ _answering: list[Check] = []
 
 
 def check_answerer(answerer: Answerer, *, abstains: bool = False) -> None:
-    """Check that an answerer keeps its contract. Raises ConformanceError, which lists what it does not keep.
+    """Check that an answerer keeps its contract. Raises ConformanceError, which lists the promises that it breaks.
 
-    abstains: True leaves out the promise that a question is answered whose answer the evidence states; for an answerer
+    abstains: True leaves out the promise that a question is answered if the evidence states its answer; for an answerer
         that is meant to abstain, such as one over a scripted model.
     """
     checks = (

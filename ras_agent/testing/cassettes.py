@@ -4,7 +4,7 @@
         agent = create_ras_agent(index="my.index", llm="openai:gpt-4o-mini", settings=cassette.settings)
         assert agent.invoke({"question": "Where was Bell born?"})["answer"] == "Edinburgh"
 
-A cassette is a text file, a request and its reply a line, so that a review shows what changed in a prompt or a reply.
+A cassette is a text file, a request and its reply a line, so that a review shows each change of a prompt or a reply.
 ras_agent.testing.plugin makes a fixture of it for pytest.
 """
 
@@ -31,12 +31,12 @@ class Cassette:
     settings: Settings
 
     def __init__(self, path: Path, *, record: bool = False) -> None:
-        """Name the file. record: ask the models, and write it anew at the end of a block that raises nothing."""
+        """Name the file. record: ask the models, and write a new file at the end of a block that raises nothing."""
         self.path = path
         self.record = record
 
     def __enter__(self) -> Self:
-        """Read the file. Raises SettingsError where there is none to replay, or a line is no recorded call."""
+        """Read the file. Raises SettingsError where there is no file to replay, or a line is not a recorded call."""
         if not self.record and not self.path.is_file():
             remedy = "record it where the models can be asked: pytest --record, or Cassette(path, record=True)"
             raise SettingsError(f"there is no cassette {self.path}; {remedy}")
@@ -54,9 +54,9 @@ class Cassette:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Write what was recorded, in the order of hops, roles and texts; nothing where the block raised.
+        """Write the recorded calls, in the order of hops, roles and texts; nothing where the block raised.
 
-        What is no Unicode becomes "?".
+        Text that is not Unicode becomes "?".
         """
         with self._folder:
             if not self.record or kind is not None:
@@ -84,4 +84,4 @@ class Cassette:
                 self._replies.record(json.loads(line))
             except (ValueError, TypeError, KeyError) as error:
                 wrong = f"{self.path} line {number}: no recorded call ({type(error).__name__}: {error})"
-                raise SettingsError(f"{wrong}; record the cassette anew") from error
+                raise SettingsError(f"{wrong}; record the cassette again") from error

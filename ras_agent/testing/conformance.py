@@ -85,7 +85,7 @@ def refuses(call: Callable[[], object], error: type[Exception], problem: str) ->
 def same_in_threads(
     call: Callable[[], Result], alone: Result, threads: int = 4, times: int = 8
 ) -> None:
-    """Demand that simultaneous calls return `alone`, which is what one call returned."""
+    """Demand that simultaneous calls return `alone`, the result of a single call."""
     with ThreadPoolExecutor(threads) as pool:
         for together in pool.map(lambda _: call(), range(times)):
             demand(
@@ -95,7 +95,7 @@ def same_in_threads(
 
 
 def same_asynchronously(role: object, method: str, *args: Any) -> None:
-    """Demand that awaiting `method`, by its own coroutine or in a thread, returns what the synchronous call returns."""
+    """Demand that awaiting `method`, by its own coroutine or in a thread, returns the same as the synchronous call."""
 
     async def asynchronously() -> object:
         return await acall(role, method, *args)

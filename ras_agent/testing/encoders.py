@@ -36,12 +36,12 @@ _graph_encoding: list[Check] = []
 
 
 def check_embedder(embedder: Embedder) -> None:
-    """Check that an embedder keeps its contract. Raises ConformanceError, which lists what it does not keep."""
+    """Check that an embedder keeps its contract. Raises ConformanceError, which lists the promises that it breaks."""
     run_checks(embedder, EMBEDDER_CHECKS, "the embedder")
 
 
 def check_span_reader(reader: SpanReader) -> None:
-    """Check that a span reader keeps its contract. Raises ConformanceError, which lists what it does not keep."""
+    """Check that a span reader keeps its contract. Raises ConformanceError, which lists the promises that it breaks."""
     run_checks(reader, SPAN_READER_CHECKS, "the span reader")
 
 

@@ -30,7 +30,7 @@ _environment: list[Check] = []
 
 @dataclass(frozen=True)
 class EnvironmentCase:
-    """Environments to check. make: returns a new one. row: what `reset` is given, the columns of a data set."""
+    """Environments to check. make: returns a new one. row: the arguments of `reset`, columns of a data set."""
 
     make: Callable[[], Any]
     row: Mapping[str, Any] = field(default_factory=dict)
@@ -43,9 +43,9 @@ class EnvironmentCase:
 
 
 def check_environment(make: Callable[[], Any], row: Mapping[str, Any]) -> None:
-    """Check that environments keep their contract. Raises ConformanceError, which lists what they do not keep.
+    """Check that environments keep their contract. Raises ConformanceError, which lists the promises that they break.
 
-    make: returns a new environment, which may share its index with others. row: what `reset` is given.
+    make: returns a new environment, which may share its index with others. row: the arguments of `reset`.
     """
     run_checks(EnvironmentCase(make, row), ENVIRONMENT_CHECKS, "the environment")
 
@@ -70,7 +70,7 @@ def _arguments(tool: Callable[..., Any], text: str) -> dict[str, Any]:
 
 
 def _course(environment: Any, row: Mapping[str, Any]) -> list[object]:
-    """Return what an episode shows in which every tool is called with every text, and its reward."""
+    """Return the texts of an episode in which every tool is called with every text, and its reward."""
     shown = [environment.reset(**row)]
     for text in TEXTS:
         shown += [

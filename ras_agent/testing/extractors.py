@@ -39,7 +39,7 @@ _checks: list[Check] = []
 
 
 def check_extractor(extractor: Extractor) -> None:
-    """Check that an extractor keeps its contract. Raises ConformanceError, which lists what it does not keep."""
+    """Check that an extractor keeps its contract. Raises ConformanceError, which lists the promises that it breaks."""
     run_checks(extractor, EXTRACTOR_CHECKS, "the extractor")
 
 

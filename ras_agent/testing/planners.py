@@ -45,12 +45,12 @@ _reasoning: list[Check] = []
 
 
 def check_planner(planner: Planner) -> None:
-    """Check that a planner keeps its contract. Raises ConformanceError, which lists what it does not keep."""
+    """Check that a planner keeps its contract. Raises ConformanceError, which lists the promises that it breaks."""
     run_checks(planner, PLANNER_CHECKS, "the planner")
 
 
 def check_reasoner(reasoner: Reasoner) -> None:
-    """Check that a reasoner of IRCoT keeps its contract. Raises ConformanceError, which lists what it does not keep."""
+    """Check that a reasoner of IRCoT keeps its contract. Raises ConformanceError, which lists the promises that it breaks."""
     run_checks(reasoner, REASONER_CHECKS, "the reasoner")
 
 

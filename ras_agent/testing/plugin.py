@@ -21,7 +21,7 @@ _LONGEST = 150  # characters of a file's name, which is at most 255 bytes
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--record`."""
-    about = "Ask the models and write the cassettes of the tests that pass anew; without it, no model is asked."
+    about = "Ask the models and write new cassettes for the tests that pass; without it, no model is asked."
     parser.getgroup("ras-agent").addoption("--record", action="store_true", help=about)
 
 
@@ -42,7 +42,7 @@ class _NotPassed(Exception):
 
 @pytest.fixture
 def cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
-    """The cassette of the test: cassettes/MODULE/TEST.jsonl beside its file, written only where the test passes."""
+    """The cassette of the test: cassettes/MODULE/TEST.jsonl next to its file, written only where the test passes."""
     path = (
         request.path.parent
         / "cassettes"

@@ -47,7 +47,7 @@ _order: list[Check] = []
 
 
 def check_retriever(build: BuildRetriever, *, corpus_order: bool = True) -> None:
-    """Check that a retriever keeps its contract. Raises ConformanceError, which lists what it does not keep.
+    """Check that a retriever keeps its contract. Raises ConformanceError, which lists the promises that it breaks.
 
     build: makes the retriever from a corpus; it is called with several corpora, an empty one among them.
     corpus_order: False leaves out the promise that ties keep the order of the corpus, which a vector store that is
@@ -114,7 +114,7 @@ def keeps_the_order_of_the_corpus_where_scores_tie(build: BuildRetriever) -> Non
         for number in range(9)
     ]
     ids = _ids(build([*twins[:4], PASSAGES[2], *twins[4:]]).retrieve("river city", 6))
-    # one alone, where copies take one place
+    # only one of them, where copies take one place
     found = [name for name in ids if name.startswith("twin-")]
     expected = [f"twin-{number}" for number in range(6)]
     in_order = found == expected[: len(found)]

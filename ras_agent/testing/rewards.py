@@ -1,4 +1,4 @@
-"""Does a reward pay for what it means? Policies that have learnt nothing are played against a plan that knows the way.
+"""Does a reward pay for its own meaning? Policies that have learnt nothing are played against a plan that knows the way.
 
 from ras_agent.gym import Rewards, environment_factory, rows
 make = environment_factory(index="my.index", rewards=Rewards(f1=1.0, citations=0.5))
@@ -29,7 +29,7 @@ def check_rewards(make: Callable[[], Any], rows: Sequence[Row]) -> dict[str, flo
 
     Args:
         make: returns an environment of the gym with the rewards to check.
-        rows: what `reset` is given, each with `supporting_titles`; about 40 are enough.
+        rows: arguments of `reset`, each with `supporting_titles`; about 40 are enough.
 
     Raises:
         ConformanceError: where one of the policies earns more than the plan, with all that do.
@@ -87,11 +87,11 @@ def _search_the_same(environment: Any, row: Row) -> None:
 
 def _search_nonsense(environment: Any, row: Row) -> None:
     environment.search("zzzz")
-    _finish(environment, "[1]")  # a number alone is no answer
+    _finish(environment, "[1]")  # a number is no answer
 
 
 def _after_one_search(answer: Callable[[Any], str]) -> Course:
-    """Return a policy that searches the question once, and answers what `answer` makes of what was found."""
+    """Return a policy that searches the question once, and answers by applying `answer` to the hits."""
 
     def course(environment: Any, row: Row) -> None:
         environment.search(row["question"])

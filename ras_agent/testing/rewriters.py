@@ -1,4 +1,4 @@
-"""The contract of rewriters, which make a conversation's next question stand alone."""
+"""The contract of rewriters, which make a conversation's next question stand on its own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _rewriting: list[Check] = []
 
 
 def check_rewriter(rewriter: Rewriter) -> None:
-    """Check that a rewriter keeps its contract. Raises ConformanceError, which lists what it does not keep."""
+    """Check that a rewriter keeps its contract. Raises ConformanceError, which lists the promises that it breaks."""
     run_checks(rewriter, REWRITER_CHECKS, "the rewriter")
 
 

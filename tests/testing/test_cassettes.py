@@ -91,7 +91,7 @@ def test_a_cassette_that_cannot_be_replayed_says_why(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text('{"messages": []}\n')
     with pytest.raises(
         SettingsError,
-        match=says("bad.jsonl line 1: no recorded call", "record the cassette anew"),
+        match=says("bad.jsonl line 1: no recorded call", "record the cassette again"),
     ):
         Cassette(tmp_path / "bad.jsonl").__enter__()
 

@@ -21,6 +21,7 @@ from ras_agent.eval.run.result import Result
 from ras_agent.eval.significance import mean_interval
 from ras_agent.prompts import Turn, as_data, load
 from ras_agent.records import JSON
+from ras_agent.text.lines import lines_of
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, converse_all, repair
@@ -186,7 +187,7 @@ def coverage(result: Result) -> Dialogue[float | None]:
     )
     lines = (
         _NUMBERED.sub("", line).strip()
-        for line in without_thinking(reply.text).splitlines()
+        for line in lines_of(without_thinking(reply.text))
     )
     statements = [line for line in lines if line]
     if not statements:

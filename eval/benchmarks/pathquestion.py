@@ -16,6 +16,7 @@ from ras_agent.eval.benchmarks.registry import Benchmark, registered
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.lines import lines_of
 
 
 def _read(record: QuestionRecord) -> Question:
@@ -69,7 +70,8 @@ def read_knowledge_base(path: str | Path) -> list[tuple[str, str, str]]:
     A line is the three with tabs between them (one or two), or a JSON list. Raises IngestError with the line's number.
     """
     triples: dict[tuple[str, str, str], None] = {}
-    for number, line in enumerate(Path(path).read_text("utf-8-sig").splitlines(), 1):
+    text = Path(path).read_text("utf-8-sig")
+    for number, line in enumerate(lines_of(text), 1):
         if not line.strip():
             continue
         if line.startswith("["):

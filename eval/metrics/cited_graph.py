@@ -17,6 +17,7 @@ from ras_agent.eval.metrics.registry import Outcome, metric
 from ras_agent.eval.question import Question
 from ras_agent.marks import NUMBER, OBJECT, PREDICATE, SUBJECT, Mark
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.lines import lines_of
 
 Edge = tuple[str, str, str]
 """The texts of head, relation and tail."""
@@ -219,7 +220,7 @@ def _read(reply: str) -> tuple[str, CitedGraph]:
     if item := _json_object(reply):
         return _read_object(item)
     reader = _Reader()
-    lines = [(line, reader.reads(line)) for line in reply.splitlines()]
+    lines = [(line, reader.reads(line)) for line in lines_of(reply)]
     first = next(
         (place for place, (_, is_listed) in enumerate(lines) if is_listed), len(lines)
     )

@@ -15,6 +15,7 @@ REORDERING = frozenset(
 _INVISIBLE = frozenset(
     map(chr, (*range(0xE0000, 0xE0080), *range(0x206A, 0x2070), *range(0xFFF9, 0xFFFC)))
 )
+_LINE_END = re.compile(r"\r\n?|\n")
 _UNSEEN = ("Cc", "Cs", "Co")
 # bytes that Python made of the letters of a file's name, in a locale such as C that does not know them
 _ESCAPED = re.compile("[\udc80-\udcff]+")
@@ -55,7 +56,21 @@ def inert_lines(text: str) -> str:
 
 def first_line(text: str) -> str:
     """Return the first line that is not blank; "" if all are blank."""
-    return next(filter(str.strip, text.splitlines()), "")
+    return next(filter(str.strip, lines_of(text)), "")
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text that a model or a person wrote, which end with a line feed or a carriage return.
+
+    `str.splitlines` also ends a line at control characters and at separators that stand inside a line.
+
+    >>> lines_of("When was\\x1e Bell born?\\r\\nIn 1847.\\n")
+    ['When was\\x1e Bell born?', 'In 1847.']
+    """
+    lines = _LINE_END.split(text)
+    if not lines[-1]:
+        lines.pop()
+    return lines
 
 
 def _letters(escaped: re.Match[str]) -> str:

@@ -9,6 +9,7 @@ from ras_agent.errors import ParseError
 from ras_agent.marks import NONE
 from ras_agent.prompts import as_data, load
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.lines import lines_of
 from ras_agent.text.tokens import cut_to_tokens
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
@@ -74,7 +75,7 @@ def listed_names(reply: str, question: str) -> list[str] | None:
     """
     lines = [
         _BULLET.sub("", line).strip('*_`"“” \t,;')
-        for line in without_thinking(reply).splitlines()
+        for line in lines_of(without_thinking(reply))
     ]
     lines = [line for line in lines if canonical_key(line)]
     if any(line.strip("[]").upper() == str(NONE).strip("[]") for line in lines):

@@ -9,6 +9,7 @@ from ras_agent.errors import ParseError
 from ras_agent.marks import CONVERSATION_FENCE, fenced
 from ras_agent.prompts import Turn, as_line, load
 from ras_agent.records import Exchange
+from ras_agent.text.lines import lines_of
 from ras_agent.text.loose_json import first_text, is_json, json_objects
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
@@ -113,7 +114,7 @@ def question_in(reply: str, question: str) -> str:
         texts = (first_text(item, _KEYS) for _, item in json_objects(text))
         text = next(filter(None, texts), "")
     asks = question.rstrip().endswith("?")
-    for line in text.splitlines():
+    for line in lines_of(text):
         label, colon, rest = line.partition(":")
         if colon and label.strip(" *_#").lower() in _LABELS:
             line = rest

@@ -20,6 +20,7 @@ from typing import cast
 from ras_agent.errors import ParseError
 from ras_agent.marks import FLAGS, NO_RETRIEVAL, QUESTION, SPELLINGS, SUBQ, SUFFICIENT
 from ras_agent.records import Action, Plan, Step
+from ras_agent.text.lines import lines_of
 from ras_agent.text.loose_json import Value, first_text, is_json, json_objects
 from ras_agent.text.unusable import copies
 from ras_agent.tools.chat.endings import nothing_in
@@ -349,7 +350,7 @@ def first_question(text: str, *, opened: bool = False) -> str:
 
     opened: whether the question stands inside the brackets of its token.
     """
-    for line in text.splitlines():
+    for line in lines_of(text):
         spaced = " ".join(line.split())
         bare = _LEFT_OVER.sub("", spaced[:_LONGEST_LINE]).strip(_WRAPPING)
         if opened and bare.endswith(("]", "］", "】")):

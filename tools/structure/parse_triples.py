@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from ras_agent.marks import FIELDS, NONE, PLACEHOLDERS, fact_text
 from ras_agent.records import Triple
+from ras_agent.text.lines import lines_of
 from ras_agent.tools.chat.form import ReplyForm
 from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.structure.triple_lines import LONGEST_FIELD, read_lines
@@ -212,7 +213,7 @@ def _between(gap: str, *, cut_off: bool = False) -> tuple[list[Triple], list[str
         return [], []
     found = read_lines(gap, cut_off=cut_off)
     triples = [Triple(*fields) for fields in found.triples]
-    lines = map(str.strip, "\n".join(found.others).splitlines())
+    lines = map(str.strip, lines_of("\n".join(found.others)))
     return triples, [line for line in lines if not _SCAFFOLD.fullmatch(line)]
 
 

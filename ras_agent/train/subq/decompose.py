@@ -15,6 +15,7 @@ from ras_agent.marks import FLAGS, NONE, SUBQ
 from ras_agent.prompts import as_data, as_line, load, passage_block
 from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.lines import lines_of
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import FUNCTION_WORDS
 from ras_agent.tools.chat.call import Request
@@ -118,7 +119,7 @@ def read_numbers(reply: str, count: int) -> tuple[int, ...]:
     """
     text = without_thinking(reply)
     last = ""
-    for line in text.splitlines():
+    for line in lines_of(text):
         match = _NUMBERS.fullmatch(line.strip(" \t*_`"))
         if match:
             last = match[1]
@@ -137,7 +138,7 @@ def read_search(reply: str) -> str:
     """
     lines = [
         line
-        for line in map(str.strip, without_thinking(reply).splitlines())
+        for line in map(str.strip, lines_of(without_thinking(reply)))
         if any(map(str.isalnum, line))
     ]
     if len(lines) != 1:

@@ -142,6 +142,12 @@ def test_prose_in_front_of_the_action_is_its_reason() -> None:
     )
 
 
+@pytest.mark.parametrize("inside", ["\x1e", "\x0b", "\x85", "\u2028"])
+def test_a_character_that_ends_no_line_of_a_model_is_a_blank(inside: str) -> None:
+    plan = parse_plan(f"[SUBQ] When was{inside} Bell born?\r\nOr where?")
+    assert plan.subquery == "When was Bell born?"
+
+
 def test_a_subquery_keeps_its_own_punctuation() -> None:
     assert (
         parse_plan('[SUBQ] Who plays "M" in C++: The Film (1999)?').subquery

@@ -13,6 +13,7 @@ from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.prompts import Prompt, Turn, as_data, as_line, load
 from ras_agent.records import Failure
+from ras_agent.text.lines import lines_of
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, converse, in_parts, repair
@@ -168,7 +169,7 @@ def read_shares(reply: str, count: int) -> Shares:
     {1: 0.4, 2: 0.6}
     """
     shares: Shares = {}
-    for line in without_thinking(reply).splitlines():
+    for line in lines_of(without_thinking(reply)):
         match, listed = _SHARE.match(line), _LIST.match(line)
         if match and 1 <= int(match[1]) <= count:
             shares.setdefault(int(match[1]), float(match[2]))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ras_agent import create_ras_agent
@@ -16,10 +18,11 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.retrieve.graph_retriever import subgraph_passage
-from ras_agent.tools.retrieve.pcst import PCSTRetriever
+from ras_agent.tools.retrieve.pcst import PCSTRetriever, pcst
 from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.tools.subgraph.pcst import PCSTSettings
+from ras_agent.tools.subgraph.scoring import Scored
 
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),
@@ -144,3 +147,29 @@ def test_both_loops_take_it_by_name(tmp_path: Path, graph: str) -> None:
 def test_an_index_without_a_graph_names_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(IndexMismatch, match="ras-agent kg build"):
         retriever_over(PassageIndex.create(tmp_path / "i"), "pcst")
+
+
+class HallsAlone:
+    """Scorer to which halls are all that a question is about."""
+
+    name = "halls"
+
+    def score(self, question: str, texts: Sequence[str]) -> Scored:
+        return Scored(np.array([float(text.startswith("Hall")) for text in texts]))
+
+
+def test_what_is_asked_of_a_hub_is_found_though_a_tree_joins_other_facts() -> None:
+    facts = [("Mira Holt", "visited", f"Hall {number}") for number in range(120)]
+    facts.append(("Mira Holt", "was born in", "Lindow"))
+    passages: list[Passage] = []
+    stated: list[PassageFacts] = []
+    for number, fact in enumerate(facts):
+        name = f"p{number}"
+        passages.append(Passage(name, f"{' '.join(fact)}."))
+        triple = Triple(*fact, (Source(name),))
+        stated.append(PassageFacts(name, (triple,)))
+    index = PassageIndex.in_memory(passages)
+    found = pcst(index, graph=KGIndex.in_memory(stated), scorer=HallsAlone())
+    hits = found.retrieve("Where was Mira Holt born?", 5)
+    assert hits[0].passage.id == "p120"
+    assert {hit.passage.text.split()[2] for hit in hits[1:]} == {"visited"}

@@ -177,3 +177,32 @@ def test_documents_that_grow(name: str, attack: Attack, tmp_path: Path) -> None:
     attack.expect(float(megabytes) < MEGABYTES, f"{name}: {megabytes} MB")
     texts = [passage.text for passage in PassageIndex.open(index).passages]
     attack.expect("The mill stands in Leith." in texts, f"{name}: another is lost")
+
+
+GRAPHS = {
+    "laughs.rdf": f"{LAUGHS}<r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:x='http://x/'>"
+    "<r:Description r:about='http://a'><x:p>&i;</x:p></r:Description></r:RDF>",
+    "laughs.graphml": f"{LAUGHS}<graphml><graph><node id='&i;'/></graph></graphml>",
+    "deep.graphml": "<graphml>"
+    + "<graph edgedefault='directed'><node id='n'>" * 20_000,
+    "deep.json": '{"nodes":' + "[" * 100_000,
+    "deep.jsonld": '{"@graph":' * 3_000,
+    "lists.ttl": f"<http://a> <http://p> {'(' * 5_000}{')' * 5_000} .",
+    "wide.csv": ",".join(map(str, range(100_000))) + "\n",
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graphs_that_grow(name: str, attack: Attack, tmp_path: Path) -> None:
+    """Graphs that grow when they are read: in bounded time and memory they are added or refused"""
+    file = tmp_path / name
+    file.write_text(GRAPHS[name])
+    command = [sys.executable, "-P", "-c", COMMAND]
+    command += ["kg", "add", str(tmp_path / "my.index"), str(file)]
+    measured = subprocess.run(
+        [sys.executable, "-c", MEASURED, *command], capture_output=True, text=True
+    )
+    status, seconds, megabytes = measured.stdout.split()
+    attack.expect(status in ("0", "1", "3"), f"{name}: status {status}")
+    attack.expect(float(seconds) < SECONDS, f"{name}: {seconds} s")
+    attack.expect(float(megabytes) < MEGABYTES, f"{name}: {megabytes} MB")

@@ -41,6 +41,11 @@ _LITERAL = (
 _STATEMENT = re.compile(
     rf"\s*(?:{_TERM})\s*<([^<>\"\x00-\x20]*)>\s*(?:{_TERM}|{_LITERAL})\s*\.\s*(?:#.*)?$"
 )
+_ENTITY = re.compile(rb"<!ENTITY\s+[^\s\"'>]+\s+[\"']([^\"']*)")
+_ELEMENT = re.compile(rb"<[A-Za-z_]")
+_LONGEST_HEAD = 1 << 20
+_LONGEST_ENTITY = 300
+"""Bytes of an entity of XML; usual ones are the beginnings of IRIs."""
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
 _CHARACTERS = {
     "t": "\t",
@@ -128,6 +133,8 @@ def _rdf(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
     except ImportError as error:
         raise MissingExtra(f"{path.suffix} files", "rdf") from error
     kind = pyoxigraph.RdfFormat.from_extension(path.suffix.lower().lstrip("."))
+    if kind == pyoxigraph.RdfFormat.RDF_XML:
+        _check_entities(path, label)
 
     def statements() -> Iterator[tuple[Statement, str] | Skipped]:
         number = 0
@@ -151,6 +158,26 @@ def _rdf(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
             yield Skipped(after, reason)
 
     return facts_of_statements(statements, label)
+
+
+def _check_entities(path: Path, label: str) -> None:
+    """Raise IngestError for a file of XML whose entities would fill the memory: the library writes them all out."""
+    with path.open("rb") as file:
+        head = file.read(_LONGEST_HEAD)
+    begin = head.find(b"<!DOCTYPE")
+    if begin < 0:
+        return
+    # its own elements begin where a tag is neither a declaration nor an instruction
+    elements = _ELEMENT.search(head, begin)
+    declared = head[begin : elements.start()] if elements else b""
+    values = [found[1] for found in _ENTITY.finditer(declared)]
+    longest = max(map(len, values), default=0)
+    nested = any(b"&" in value.replace(b"&#", b"") for value in values)
+    if elements is None or nested or longest > _LONGEST_ENTITY:
+        raise IngestError(
+            f"{label}: its document type has entities that name others or are long, which are not read, for safety: "
+            "write their values out"
+        )
 
 
 def _statement_of(quad: Any, blank: dict[str, str]) -> Statement:

@@ -208,7 +208,10 @@ def _facts(accepts_feedback: bool) -> NodeBody:
                     if passage:
                         persons_passages[passage.id] = passage
                     added = Triple(
-                        decision.subject, decision.predicate, decision.object, (source,)
+                        subject=decision.subject,
+                        predicate=decision.predicate,
+                        object=decision.object,
+                        sources=(source,),
                     )
                     readings[f"added {len(log)}"] = (added,)
                 log.append(
@@ -251,11 +254,13 @@ def _read_in(fact: Triple, passages: dict[str, Passage]) -> str:
 
 def _corrected(fact: Triple, decision: Decision) -> Triple:
     """Return a fact in the person's words, at the places where it was read."""
-    return Triple(
-        decision.subject or fact.subject,
-        decision.predicate or fact.predicate,
-        decision.object or fact.object,
-        tuple(replace(source, extractor=decision.person) for source in fact.sources),
+    sources = [replace(source, extractor=decision.person) for source in fact.sources]
+    return replace(
+        fact,
+        subject=decision.subject or fact.subject,
+        predicate=decision.predicate or fact.predicate,
+        object=decision.object or fact.object,
+        sources=tuple(sources),
     )
 
 

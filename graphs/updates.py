@@ -17,7 +17,7 @@ from ras_agent.budget import Limits
 from ras_agent.errors import SettingsError, StateError, UnknownName
 from ras_agent.events import Planned
 from ras_agent.graphs.state import State
-from ras_agent.question_graph.graph import GraphJSON
+from ras_agent.question_graph.graph import GraphJSON, ReadingJSON
 from ras_agent.records import (
     JSON,
     Citation,
@@ -88,7 +88,7 @@ def _forms() -> dict[str, tuple[str, TypeAdapter[Any]]]:
     source = json_shape("_Source", Source)
     hit = json_shape("_Hit", Hit)
     passage = json_shape("_Passage", Passage, recalled=NotRequired[bool])
-    readings = NotRequired[list[tuple[str, str, str, list[int]]]]
+    readings = NotRequired[list[ReadingJSON]]
     triple = json_shape(
         "_Triple",
         Triple,

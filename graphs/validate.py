@@ -17,6 +17,7 @@ from ras_agent.filters import Filter
 from ras_agent.graphs.state import Inputs
 from ras_agent.records import (
     JSON,
+    NO_ATTRIBUTES,
     Answer,
     Citation,
     Extraction,
@@ -25,6 +26,7 @@ from ras_agent.records import (
     Passage,
     Source,
     Triple,
+    all_attributes,
 )
 from ras_agent.text.lines import shown_name
 from ras_agent.text.markup import inert_markup
@@ -35,7 +37,9 @@ _SCALARS = frozenset((bool, type(None)))
 # RAS on ASQA and ELI5: five fixed passages, five iterations
 _STATIC_ITERATIONS = 5
 _SHOWN_FACTS = 3
-_WHERE = attrgetter("passage_id", "start", "end", "extractor")
+_WHERE = attrgetter(
+    "passage_id", "start", "end", "extractor", "unchecked", "attributes"
+)
 
 _NO_TRIPLE = "dropped: no Triple of three texts with Sources"
 _BLANK = "dropped: a blank subject, predicate or object"
@@ -191,6 +195,8 @@ def valid_facts(
     ] = {}  # the facts of one sentence share its place
 
     def place_of(source: Source) -> _Place:
+        if type(source) is not Source:
+            return _valid_place(source, passages, extractor, hop, subquery)
         where = _WHERE(source)
         if where not in places:
             places[where] = _valid_place(source, passages, extractor, hop, subquery)
@@ -213,10 +219,14 @@ def valid_facts(
             problems = {_NO_TRIPLE}
             sources = ()
         if sources:
-            subject, predicate, object_ = map(
-                storable, (triple.subject, triple.predicate, triple.object)
+            valid = Triple(
+                subject=storable(triple.subject),
+                predicate=storable(triple.predicate),
+                object=storable(triple.object),
+                sources=sources,
+                attributes=_storable_attributes(triple),
             )
-            triples.append(Triple(subject, predicate, object_, sources))
+            triples.append(valid)
         for problem in problems:
             wrong.setdefault(problem, []).append(triple)
     failures = [
@@ -229,6 +239,14 @@ def valid_facts(
             Failure("extractor", f"{extractor}: {counted} {problem}", hop, detail)
         )
     return Extraction(tuple(triples), tuple(failures))
+
+
+def _storable_attributes(record: Triple | Source) -> Mapping[str, Any]:
+    attributes = all_attributes(record)
+    if not attributes:
+        return NO_ATTRIBUTES
+    storable_ones: Mapping[str, Any] = to_json_value(attributes)
+    return storable_ones
 
 
 class _Place(NamedTuple):
@@ -251,7 +269,14 @@ def _valid_place(
     span = _valid_span(passage.text, source.start, source.end)
     start, end = span or (0, 0)
     valid = Source(
-        passage.id, start, end, hop, subquery, str(source.extractor or extractor)
+        passage_id=passage.id,
+        start=start,
+        end=end,
+        hop=hop,
+        subquery=subquery,
+        extractor=str(source.extractor or extractor),
+        unchecked=bool(source.unchecked),
+        attributes=_storable_attributes(source),
     )
     return _Place((valid,), () if span else (_NO_SUCH_SPAN,))
 

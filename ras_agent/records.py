@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 from ras_agent.marks import SUBQ, fact_text
@@ -181,12 +182,88 @@ class Verdict(NamedTuple):
 # ---- facts, and where they were read
 
 
+class Attributes(Mapping[str, Any]):
+    """Holds more about a fact or a source: JSON by key, which cannot change.
+
+    It sorts and hashes by `text`, its JSON; "" where it is empty. Raises TypeError for a value that JSON does not have.
+    """
+
+    def __init__(self, items: Mapping[str, Any] | None = None) -> None:
+        self._items = dict(items or {})
+        self.text = ""
+        if self._items:
+            self.text = _attributes_text(self._items)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Attributes):
+            return self.text == other.text
+        return self._items == other
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __lt__(self, other: Attributes) -> bool:
+        return self.text < other.text
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+def _attributes_text(items: Mapping[str, Any]) -> str:
+    """Return attributes as JSON with sorted keys. Raises TypeError for a key or a value that is no JSON."""
+    for key in items:
+        if not isinstance(key, str):
+            raise TypeError(f"a key of attributes must be a text, got {key!r:.80}")
+    try:
+        return json.dumps(items, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"attributes must be JSON, with dates as texts such as '2024-01-31' ({error}), got {items!r:.200}"
+        ) from error
+
+
+NO_ATTRIBUTES = Attributes()
+
+
+def attributes_text(record: Source | Triple) -> str:
+    """Return the attributes as JSON, "" without any: equal for equal ones."""
+    text: str = getattr(record.attributes, "text", "")
+    return text
+
+
+def all_attributes(record: Source | Triple) -> Mapping[str, Any]:
+    """Return the attributes; for a record of a subclass, the fields that it adds are attributes, too."""
+    kind = Triple if isinstance(record, Triple) else Source
+    if type(record) is kind:
+        return record.attributes
+    plain = {item.name for item in fields(kind)}
+    attributes = dict(record.attributes)
+    for item in fields(record):
+        if item.name not in plain:
+            attributes[item.name] = getattr(record, item.name)
+    return attributes
+
+
+def _freeze_attributes(record: Source | Triple) -> None:
+    if not isinstance(record.attributes, Attributes):
+        frozen = NO_ATTRIBUTES
+        if record.attributes:
+            frozen = Attributes(record.attributes)
+        object.__setattr__(record, "attributes", frozen)
+
+
 @dataclass(frozen=True, order=True)
 class Source(Record):
-    """Says where a triple was read: characters `start` to `end` of a passage, at which hop, by which extractor.
-
-    unchecked: whether nobody can tell if the passage states the fact, as in a script without borders between words.
-    """
+    """Says where a triple was read: characters `start` to `end` of a passage, at which hop, by which extractor."""
 
     json_keys = (
         "passage_id",
@@ -196,6 +273,7 @@ class Source(Record):
         "subquery",
         "extractor",
         "unchecked?",
+        "attributes?",
     )
 
     passage_id: str
@@ -205,6 +283,12 @@ class Source(Record):
     subquery: str = ""
     extractor: str = ""
     unchecked: bool = False
+    """whether nobody can tell if the passage states the fact, as in a script without borders between words"""
+    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+    """more that this place says about the fact, under keys of its extractor's"""
+
+    def __post_init__(self) -> None:
+        _freeze_attributes(self)
 
     def overlaps(self, other: Source) -> bool:
         """Return whether both have a character of one passage."""
@@ -252,10 +336,18 @@ def fact_id(key: tuple[str, str, str]) -> str:
 class Triple(Record):
     """States a fact in the words of its text. Triples with the same `key` state the same fact."""
 
+    json_keys = ("subject", "predicate", "object", "sources", "attributes?")
+
     subject: str
     predicate: str
     object: str
     sources: tuple[Source, ...] = ()
+    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+    """more about the fact, under keys of its extractor's; these have a meaning here: `subject_type` and `object_type`,
+    the kinds of its ends; `said`, the words that state it; `valid_from` and `valid_until`, dates such as "2024-01-31\""""
+
+    def __post_init__(self) -> None:
+        _freeze_attributes(self)
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -278,7 +370,13 @@ class Triple(Record):
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the fact of `data`, which may have other keys: a graph's facts have their ids and readings."""
         sources = tuple(map(Source.from_dict, data.get("sources", ())))
-        return cls(data["subject"], data["predicate"], data["object"], sources)
+        return cls(
+            subject=data["subject"],
+            predicate=data["predicate"],
+            object=data["object"],
+            sources=sources,
+            attributes=data.get("attributes", NO_ATTRIBUTES),
+        )
 
 
 @dataclass(frozen=True)

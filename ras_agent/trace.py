@@ -21,7 +21,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 from ras_agent.errors import TraceError
 from ras_agent.events import Planned
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.question_graph.graph import GraphJSON
+from ras_agent.question_graph.graph import GraphJSON, ReadingJSON
 from ras_agent.records import (
     JSON,
     Citation,
@@ -189,7 +189,7 @@ def trace_schema() -> JSON:
 def _shape() -> TypeAdapter[Any]:
     """Return the validator of a trace's JSON, which makes records of its parts."""
     source = json_shape("_Source", Source)
-    readings = NotRequired[list[tuple[str, str, str, list[int]]]]
+    readings = NotRequired[list[ReadingJSON]]
     fact = json_shape("_Fact", Triple, id=str, sources=_list(source), readings=readings)
     graph = json_shape("_Graph", GraphJSON, facts=_list(fact))
     changed = {

@@ -19,6 +19,7 @@ _KEYS = {
         "support": "int",
         "conflict": "boolean",
         "sources": "string",
+        "attributes": "string",
     },
 }
 # characters that XML 1.0 cannot hold, escaped or not
@@ -33,7 +34,7 @@ _TINTS = ("#dbeafe", "#dcfce7", "#fef3c7", "#fce7f3", "#ede9fe", "#e2e8f0")
 def to_graphml(graph: QuestionGraph) -> str:
     """Return GraphML: entities as nodes, facts as directed edges with their ids.
 
-    `forms` and `sources` are JSON. Characters that XML cannot hold become U+FFFD.
+    `forms`, `sources` and `attributes` are JSON. Characters that XML cannot hold become U+FFFD.
     """
     root = ET.Element("graphml", {"xmlns": _NAMESPACE})
     for target, types in _KEYS.items():
@@ -69,6 +70,8 @@ def to_graphml(graph: QuestionGraph) -> str:
             conflict=name in disputed,
             sources=_json([source.to_dict() for source in fact.sources]),
         )
+        if fact.attributes:
+            _data(edge, attributes=_json(dict(fact.attributes)))
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 

@@ -18,7 +18,7 @@ from ras_agent.question_graph.merge import (
     facts_of,
     readings_of,
 )
-from ras_agent.records import JSON, Source, Step, Triple
+from ras_agent.records import JSON, Step, Triple
 from ras_agent.shape import Record
 from ras_agent.text.canonical import canonical_key
 
@@ -192,16 +192,16 @@ class QuestionGraph:
         return self._visible_facts
 
     def to_dict(self, facts: list[JSON] | None = None) -> JSON:
-        """Return plain JSON: facts with their ids, conflicts as groups of ids, hidden facts in a short form ("shelf").
+        """Return plain JSON: facts with their ids, conflicts as groups of ids, readings of hidden facts ("shelf").
 
         facts: the JSON of `entries`, for a caller that has it.
         """
         if facts is None:
             facts = [dump_fact(name, *entry) for name, entry in self.entries.items()]
-        shelf: list[list[Any]] = []
+        shelf: list[JSON] = []
         for name in sorted(self.hidden_facts):
             _, readings = self._all_facts[name]
-            shelf += map(_dump_reading, readings)
+            shelf += [reading.to_dict() for reading in readings]
         return {
             "facts": facts,
             "conflicts": [[fact.id for fact in group] for group in self.conflicts],
@@ -211,7 +211,7 @@ class QuestionGraph:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the graph that `to_dict` wrote. Only `facts` is needed; conflicts are computed again."""
-        hidden = [_load_reading(reading) for reading in data.get("shelf", ())]
+        hidden = [Triple.from_dict(reading) for reading in data.get("shelf", ())]
         readings = list(chain.from_iterable(map(_load_fact, data["facts"])))
         ids = frozenset(reading.id for reading in hidden)
         return cls((*readings, *hidden), ids)
@@ -251,8 +251,10 @@ def _least_useful(
 # ---- as JSON
 
 
-_Place = tuple[str, int, int, int, str, str]
-_UncheckedPlace = tuple[str, int, int, int, str, str, bool]
+ReadingJSON = (
+    tuple[str, str, str, list[int]] | tuple[str, str, str, list[int], dict[str, Any]]
+)
+"""Subject, predicate, object, indexes into the fact's sources, and attributes where there are any."""
 
 
 @dataclass(frozen=True)
@@ -261,11 +263,7 @@ class GraphJSON(Record):
 
     facts: list[JSON]
     conflicts: list[list[str]]
-    shelf: list[tuple[str, str, str, list[_Place | _UncheckedPlace]]]
-
-
-# the order of a source's values in the short form, in which the last is written where it is set; the record's fields
-_SOURCE = ("passage_id", "start", "end", "hop", "subquery", "extractor", "unchecked")
+    shelf: list[JSON]
 
 
 def dump_fact(
@@ -276,8 +274,7 @@ def dump_fact(
 ) -> JSON:
     """Return the JSON of a fact with the id `name`. sources: the JSON of its sources, for a caller that has it.
 
-    A fact that was read in several surface forms has `readings`: [subject, predicate, object, [indexes into the fact's
-    sources]] for each form.
+    A fact that was read in several surface forms has `readings`, a ReadingJSON for each form.
     """
     if sources is None:
         sources = [source.to_dict() for source in fact.sources]
@@ -288,14 +285,22 @@ def dump_fact(
         "object": fact.object,
         "sources": sources,
     }
+    if fact.attributes:
+        data["attributes"] = dict(fact.attributes)
     if len(readings) > 1:
         place = {source: index for index, source in enumerate(fact.sources)}
         data["readings"] = []
         for reading in readings:
             sources_read = [place[source] for source in reading.sources]
-            data["readings"].append(
-                [reading.subject, reading.predicate, reading.object, sources_read]
-            )
+            form: list[Any] = [
+                reading.subject,
+                reading.predicate,
+                reading.object,
+                sources_read,
+            ]
+            if reading.attributes:
+                form.append(dict(reading.attributes))
+            data["readings"].append(form)
     return data
 
 
@@ -306,30 +311,19 @@ def _load_fact(data: Mapping[str, Any]) -> Iterable[Triple]:
         return (fact,)
     readings = []
     try:
-        for subject, predicate, object_, indexes in data["readings"]:
-            sources = tuple(fact.sources[index] for index in indexes)
-            readings.append(Triple(subject, predicate, object_, sources))
+        for subject, predicate, object_, indexes, *attributes in data["readings"]:
+            sources = [fact.sources[index] for index in indexes]
+            reading = Triple(
+                subject=subject,
+                predicate=predicate,
+                object=object_,
+                sources=tuple(sources),
+            )
+            if attributes:
+                reading = replace(reading, attributes=attributes[0])
+            readings.append(reading)
     except IndexError as error:
         raise ValueError(
             f"fact {fact.id}: a reading names a source that it does not have"
         ) from error
     return readings
-
-
-def _dump_reading(reading: Triple) -> list[Any]:
-    """Return [subject, predicate, object, [[passage_id, start, end, hop, subquery, extractor], ...]]."""
-    sources = [_place(source) for source in reading.sources]
-    return [reading.subject, reading.predicate, reading.object, sources]
-
-
-def _place(source: Source) -> list[Any]:
-    names = _SOURCE if source.unchecked else _SOURCE[:-1]
-    return [getattr(source, name) for name in names]
-
-
-def _load_reading(data: list[Any]) -> Triple:
-    """Return the reading that `_dump_reading` wrote."""
-    subject, predicate, object_, sources = data
-    return Triple(
-        subject, predicate, object_, tuple(Source(*source) for source in sources)
-    )

@@ -1,8 +1,8 @@
 """Merging of readings into facts and entities.
 
-A reading is a Triple as it was read: one surface form and the sources it was read in. A graph is a set of readings, so
-merging is set union, and neither order nor repetition matters. Readings with the same canonical key state the same
-fact; everything shown about a fact (its words, its sources, its position) is computed from the set.
+A reading is a Triple as it was read: one surface form with its attributes, and the sources it was read in. A graph is a
+set of readings, so merging is set union, and neither order nor repetition matters. Readings with the same canonical key
+state the same fact; everything shown about a fact (its words, sources, attributes, position) is computed from the set.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from ras_agent.records import Source, Triple
+from ras_agent.records import Source, Triple, attributes_text
 from ras_agent.text.canonical import canonical_key
 
 _Place = tuple[int | str, ...]  # hop, passage, start, end; empty without a source
@@ -39,25 +40,25 @@ class Readings(tuple[Triple, ...]):
 
 
 def readings_of(triples: Iterable[Triple]) -> Readings:
-    """Return one reading per surface form, with the sources of all its mentions, in the order of first reading."""
+    """Return one reading per surface form and attributes, with the sources of all its mentions, in the order of reading."""
     if isinstance(triples, Readings):
         return triples
-    by_form: dict[tuple[str, str, str], Triple] = {}
-    further: dict[tuple[str, str, str], list[Triple]] = {}
+    by_form: dict[tuple[str, ...], Triple] = {}
+    further: dict[tuple[str, ...], list[Triple]] = {}
     for triple in triples:
-        form = triple.subject, triple.predicate, triple.object
+        form = _form(triple)
         before = by_form.setdefault(form, triple)
         if before is not triple:
             further.setdefault(form, []).append(triple)
         elif len(triple.sources) > 1:
             by_form[form] = _with_sources(triple, triple.sources)
     # all mentions at once: a fact may have very many sources, and each call sorts them all
-    for form, mentions in further.items():
-        first = by_form[form]
+    for key, mentions in further.items():
+        first = by_form[key]
         sources = list(first.sources)
         for mention in mentions:
             sources += mention.sources
-        by_form[form] = _with_sources(first, sources)
+        by_form[key] = _with_sources(first, sources)
     return Readings(sorted(by_form.values(), key=_order))
 
 
@@ -122,16 +123,35 @@ def _entity(key: str, label_counts: Mapping[str, int], others: Iterable[str]) ->
 
 def _combine(alike: Sequence[Triple]) -> Triple:
     best = min(
-        alike, key=lambda reading: (-len(reading.sources), *_preference(_form(reading)))
+        alike,
+        key=lambda reading: (-len(reading.sources), *_preference(_form(reading)[:3])),
     )
     sources: list[Source] = []
     for reading in alike:
         sources += reading.sources
-    return _with_sources(best, sources)
+    attributes = shared_attributes(reading.attributes for reading in alike)
+    fact = _with_sources(best, sources)
+    if attributes == fact.attributes:
+        return fact
+    return replace(fact, attributes=attributes)
 
 
-def _form(triple: Triple) -> tuple[str, str, str]:
-    return triple.subject, triple.predicate, triple.object
+def shared_attributes(parts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the attributes in which all agree that have them; whatever their order, the result is the same."""
+    shared: dict[str, Any] = {}
+    disputed: set[str] = set()
+    for part in parts:
+        for key, value in part.items():
+            if shared.setdefault(key, value) != value:
+                disputed.add(key)
+    for key in disputed:
+        del shared[key]
+    return shared
+
+
+def _form(triple: Triple) -> tuple[str, str, str, str]:
+    attributes = attributes_text(triple)
+    return triple.subject, triple.predicate, triple.object, attributes
 
 
 def _preference(form: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
@@ -150,9 +170,9 @@ def _place_of(source: Source) -> _Place:
     return source.hop, source.passage_id, source.start, source.end
 
 
-def _order(reading: Triple) -> tuple[_Place, str, str, str]:
+def _order(reading: Triple) -> tuple[_Place, tuple[str, ...]]:
     """Return where a reading stands among all: by its place, then by its form."""
-    return _place(reading), reading.subject, reading.predicate, reading.object
+    return _place(reading), _form(reading)
 
 
 def _with_sources(triple: Triple, sources: Iterable[Source]) -> Triple:

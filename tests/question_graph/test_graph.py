@@ -401,7 +401,7 @@ class TestBounded:
             1, "q"
         )
         by_id = {f.id: f.subject for f in facts}
-        assert [row[0] for row in graph.to_dict()["shelf"]] == [
+        assert [row["subject"] for row in graph.to_dict()["shelf"]] == [
             by_id[name] for name in sorted(by_id)
         ]
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.records import Attributes, Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import holds
 from ras_agent.text.standing import fact_text
 
 STATED = "facts"
-"""The metadata key under which a passage lists its own facts, each [subject, predicate, object, place]."""
+"""The metadata key under which a passage lists its own facts, each [subject, predicate, object, place] and perhaps a
+mapping of attributes."""
 
 _MOST_PIECES = 4
 """How many pieces of one text a fact belongs to at most."""
@@ -24,19 +26,21 @@ FACT_KEYS = (
     ("object", "tail", "o"),
 )
 """The keys under which records and files of triples have a fact's parts."""
+_PARTS = len(FACT_KEYS)
+_KEYS_OF_PARTS = {key for keys in FACT_KEYS for key in keys} | {"place", "attributes"}
 
 
-def read_facts(value: object, place: str) -> tuple[list[list[str]], list[str]]:
+def read_facts(value: object, place: str) -> tuple[list[list[Any]], list[str]]:
     """Return the facts that a record brings, as they are stored, and what is wrong with each one that is none.
 
-    A fact is [subject, predicate, object], perhaps with its place behind, or an object with these keys, or with head,
-    relation and tail. place: of the record, for facts that name none.
+    A fact is [subject, predicate, object], perhaps with its place and attributes behind, or an object with these keys,
+    or with head, relation and tail; its other keys are attributes. place: of the record, for facts that name none.
     """
     if value is None:
         return [], []
     if isinstance(value, str) or not isinstance(value, Sequence):
         return [], [f"{STATED!r} must hold a list of facts, got {value!r:.60}"]
-    facts: list[list[str]] = []
+    facts: list[list[Any]] = []
     problems: list[str] = []
     for number, item in enumerate(value, start=1):
         parts = _parts_of(item)
@@ -44,9 +48,33 @@ def read_facts(value: object, place: str) -> tuple[list[list[str]], list[str]]:
             problems.append(
                 f"fact {number} is no [subject, predicate, object]: {item!r:.80}"
             )
-        else:
-            facts.append([*parts[:3], parts[3] if len(parts) > 3 else place])
+            continue
+        fact: list[Any] = parts
+        if len(fact) == _PARTS:
+            fact.append(place)
+        attributes = _attributes_of(item)
+        if attributes:
+            fact.append(attributes)
+        facts.append(fact)
     return facts, problems
+
+
+def _attributes_of(item: object) -> dict[str, Any]:
+    """Return what a fact of a record says beside its three parts and its place."""
+    if isinstance(item, Sequence):
+        if isinstance(item[-1], Mapping):
+            return dict(item[-1])
+        return {}
+    if not isinstance(item, Mapping):
+        return {}
+    attributes: dict[str, Any] = {}
+    given = item.get("attributes")
+    if isinstance(given, Mapping):
+        attributes.update(given)
+    for key, value in item.items():
+        if key not in _KEYS_OF_PARTS:
+            attributes[key] = value
+    return attributes
 
 
 def _parts_of(item: object) -> list[str] | None:
@@ -57,10 +85,12 @@ def _parts_of(item: object) -> list[str] | None:
         ]
         if item.get("place"):
             held.append(item["place"])
-    elif (
-        isinstance(item, Sequence) and not isinstance(item, str) and len(item) in (3, 4)
-    ):
+    elif isinstance(item, Sequence) and not isinstance(item, str):
         held = list(item)
+        if held and isinstance(held[-1], Mapping):
+            held.pop()
+        if len(held) not in (_PARTS, _PARTS + 1):
+            return None
         if len(held) == 4 and not str(held[3] or "").strip():
             held.pop()
     else:
@@ -92,7 +122,7 @@ def stated_facts(passage: Passage) -> tuple[Triple, ...] | None:
     if listed is None:
         return None
     facts = []
-    for subject, predicate, object_, place in listed:
+    for subject, predicate, object_, place, *attributes in listed:
         sentence = sentence_of(subject, predicate, object_)
         start = passage.text.find(sentence)
         end = start + len(sentence)
@@ -102,14 +132,16 @@ def stated_facts(passage: Passage) -> tuple[Triple, ...] | None:
                 0,
                 len(passage.text),
             )
-        facts.append(
-            Triple(
-                subject,
-                predicate,
-                object_,
-                (Source(passage.id, start, end, extractor=f"stated: {place}"),),
-            )
+        source = Source(passage.id, start, end, extractor=f"stated: {place}")
+        fact = Triple(
+            subject=subject,
+            predicate=predicate,
+            object=object_,
+            sources=(source,),
         )
+        if attributes:
+            fact = replace(fact, attributes=Attributes.of_others(attributes[0]))
+        facts.append(fact)
     return tuple(facts)
 
 
@@ -203,6 +235,18 @@ def _listed(metadata: Mapping[str, Any]) -> Sequence[Any] | None:
 def _is_fact(item: Any) -> bool:
     if isinstance(item, str | Mapping) or not isinstance(item, Sequence):
         return False
-    return len(item) == 4 and all(
-        isinstance(field, str) and field.strip() for field in item
-    )
+    texts = item[:4]
+    if len(texts) < 4 or not all(_is_text(text) for text in texts):
+        return False
+    attributes = item[4:]
+    if not attributes:
+        return True
+    return len(attributes) == 1 and _is_attributes(attributes[0])
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value.strip() != ""
+
+
+def _is_attributes(value: object) -> bool:
+    return isinstance(value, Mapping)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Edges = npt.NDArray[np.int32]
 Vectors = npt.NDArray[np.floating[Any]]
 
-SOURCE = np.dtype([("document", "<i4"), ("start", "<i4"), ("end", "<i4")])
-"""Says where an edge was read: a document's number, and characters `start` to `end` of its text."""
+SOURCE = np.dtype([(name, "<i4") for name in ("document", "start", "end", "note")])
+"""Says where an edge was read: a document's number, characters `start` to `end` of its text, and the number of a note."""
 
 # text may hold lone surrogates, which plain UTF-8 cannot
 _HOW = ("utf-8", "surrogatepass")
@@ -234,7 +234,7 @@ class KGArrays:
     similarities: (equivalences,) of the last edges.
     mentions: N x D, how often a document names an entity.
     source_starts, sources: edge `e` was read at `sources[source_starts[e]:source_starts[e + 1]]`, equivalences nowhere.
-    documents: passage ids, ascending.
+    documents: passage ids, ascending. notes: "", then JSON about sources, ascending; see notes.py.
     entity_vectors: (N, d), relation_vectors: (R, d), unit length; None without an embedder.
     near: N x N, the nearest entities that equivalences were chosen from; None without an embedder.
     texts: (D,) uint64, the number that a passage index has for the text that was read, 0 if unknown.
@@ -250,6 +250,7 @@ class KGArrays:
     source_starts: npt.NDArray[np.int64]
     sources: npt.NDArray[np.void]
     documents: StringTable
+    notes: StringTable
     entity_vectors: Vectors | None = None
     relation_vectors: Vectors | None = None
     near: SparseRows | None = None

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ras_agent.arrays import Ints
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.kg.arrays import SOURCE, KGArrays, SparseRows, StringTable
+from ras_agent.tools.kg.notes import note_of
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 
 EQUIVALENT = "equivalent"
@@ -24,8 +25,9 @@ class Occurrences:
 
     names: distinct; keys: their canonical keys, None to work them out, which costs as much as all else; both are read
         fastest in the order of keys.
-    facts: (F, 6) document, subject, predicate, object, start, end; mentions: (M, 3) document, name, count.
+    facts: (F, 7) document, subject, predicate, object, start, end, note; mentions: (M, 3) document, name, count.
     edges: (U, 3) subject, predicate, object, which no document states; similarities: (U,), NaN for facts.
+    notes: what the places of facts are noted for, of which the first is "", of facts without a note.
     """
 
     def __init__(
@@ -37,10 +39,16 @@ class Occurrences:
         edges: Ints,
         similarities: npt.NDArray[np.float32],
         keys: StringTable | None = None,
+        notes: StringTable | None = None,
     ) -> None:
         self.names, self.documents, self.keys = names, documents, keys
-        self.facts, self.mentions = facts.reshape(-1, 6), mentions.reshape(-1, 3)
-        self.edges, self.similarities = edges.reshape(-1, 3), similarities
+        self.facts = facts.reshape(-1, 7)
+        self.mentions = mentions.reshape(-1, 3)
+        self.edges = edges.reshape(-1, 3)
+        self.similarities = similarities
+        if notes is None:
+            notes = StringTable.of([""])
+        self.notes = notes
 
     def told_apart_by(self, *, exact: bool = False) -> StringTable:
         """Return by what each name is told apart from others: its canonical key, or, if `exact`, the name itself."""
@@ -62,6 +70,7 @@ def occurrences_of(
     """
     names: dict[str, int] = {}
     documents: dict[str, int] = {}
+    notes = {"": 0}
     facts: list[tuple[int, ...]] = []
     mentions: list[tuple[int, ...]] = []
 
@@ -72,9 +81,11 @@ def occurrences_of(
         document = documents.setdefault(passage.passage_id, len(documents))
         for triple in passage.triples:
             numbers = name(triple.subject), name(triple.predicate), name(triple.object)
-            facts += [
-                (document, *numbers, start, end) for start, end in passage.spans(triple)
-            ]
+            for at in passage.places(triple):
+                note = note_of(triple, at)
+                number = notes.setdefault(note, len(notes))
+                row = (document, *numbers, at.start, at.end, number)
+                facts.append(row)
         mentions += [(document, name(entity), 1) for entity in passage.entities]
     known = list(edges)
     unstated = [
@@ -90,6 +101,7 @@ def occurrences_of(
         np.array(mentions, np.int64),
         np.array(unstated, np.int64),
         np.array(similarities, np.float32),
+        notes=StringTable.of(notes),
     )
 
 
@@ -141,14 +153,17 @@ def assemble(
     )
     edge_of = edge_of[: len(facts)]
     sources = np.empty(len(facts), dtype=SOURCE)
-    sources["document"], sources["start"], sources["end"] = (
-        place[facts[:, 0]],
-        facts[:, 4],
-        facts[:, 5],
-    )
-    by_edge = np.lexsort(
-        (sources["end"], sources["start"], sources["document"], edge_of)
-    )
+    notes, note_of_fact = _numbered_notes(found.notes, facts[:, 6])
+    sources["document"] = place[facts[:, 0]]
+    sources["start"] = facts[:, 4]
+    sources["end"] = facts[:, 5]
+    sources["note"] = note_of_fact
+    sort_keys = [edge_of]
+    for name in SOURCE.names or ():
+        column = sources[name]
+        sort_keys.append(column)
+    sort_keys.reverse()  # `lexsort` sorts by its last key first
+    by_edge = np.lexsort(sort_keys)
     starts = np.zeros(len(edges) + 1, dtype=np.int64)
     np.cumsum(np.bincount(edge_of, minlength=len(edges)), out=starts[1:])
 
@@ -180,6 +195,7 @@ def assemble(
         source_starts=starts,
         sources=sources[by_edge],
         documents=found.documents.take(order),
+        notes=notes,
     )
     pairs = entities.of[alike[:, [0, 2]]].reshape(-1, 2)
     first, _ = _distinct(pairs[:, 0], pairs[:, 1])
@@ -188,6 +204,18 @@ def assemble(
         graph, pairs[first], found.similarities[~of_facts & equivalences][first]
     )
     return Assembled(graph, entities.chosen, np.append(relations.chosen, -1), order)
+
+
+def _numbered_notes(notes: StringTable, used: Ints) -> tuple[StringTable, Ints]:
+    """Return the used notes, "" and then the others ascending, and for each place the number of its note."""
+    strings = notes.encoded()
+    numbers = set(used.tolist())
+    numbers.add(0)
+    chosen = sorted(numbers, key=strings.__getitem__)
+    taken = notes.take(np.array(chosen))
+    number_of = np.zeros(len(strings), np.int64)
+    number_of[chosen] = np.arange(len(chosen))
+    return taken, number_of[used]
 
 
 def with_equivalences(
@@ -260,6 +288,8 @@ def part_of(
     rows = np.repeat(np.arange(left.mentions.shape[0]), left.mentions.row_sizes())
     sources = left.sources.copy()
     sources["document"] = of_document[sources["document"]]
+    notes, note_of_source = _numbered_notes(left.notes, sources["note"])
+    sources["note"] = note_of_source
     shape = int(named.sum()), int(admitted.sum())
     return replace(
         left,
@@ -283,6 +313,7 @@ def part_of(
         ),
         sources=sources,
         documents=left.documents.take(np.flatnonzero(admitted)),
+        notes=notes,
         entity_vectors=None
         if left.entity_vectors is None
         else np.asarray(left.entity_vectors)[named],

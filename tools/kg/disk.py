@@ -21,8 +21,8 @@ from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.store.array_file import read_arrays, write_arrays
 from ras_agent.tools.store.durable import sync_folder, writing
 
-_TABLES = ("entities", "keys", "relations", "relation_keys", "documents")
-_ABOUT = "ras-agent knowledge graph, version 3"
+_TABLES = ("entities", "keys", "relations", "relation_keys", "documents", "notes")
+_ABOUT = "ras-agent knowledge graph, version 4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,9 @@ def _parts(graph: KGArrays) -> dict[str, npt.NDArray[Any]]:
         name: getattr(graph, name)
         for name in ("edges", "similarities", "source_starts")
     }
-    arrays["sources"] = np.ascontiguousarray(graph.sources).view("<i4").reshape(-1, 3)
+    sources = np.ascontiguousarray(graph.sources)
+    numbers = sources.view("<i4")
+    arrays["sources"] = numbers.reshape(-1, len(SOURCE.names or ()))
     arrays |= {
         f"mention_{part}": getattr(graph.mentions, part)
         for part in ("starts", "columns", "values")
@@ -254,6 +256,7 @@ def _check(graph: KGArrays) -> None:
         and _ascends(graph.source_starts, graph.sources)
     )
     fits = fits and _within(graph.sources["document"], documents)
+    fits = fits and _within(graph.sources["note"], len(graph.notes))
     for rows in (graph.mentions, graph.near):
         if fits and rows is not None:
             fits = rows.shape[0] == entities and _ascends(

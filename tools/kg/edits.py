@@ -248,6 +248,7 @@ class _Replay:
             self._edges,
             self._similarities,
             keys,
+            self._found.notes,
         )
 
     def apply(self, edit: Edit, before: Edit) -> Edit | None:
@@ -280,7 +281,7 @@ class _Replay:
         if edit.anchors:
             document = self._places.get(edit.anchors[0].passage_id)
             if document is not None:  # else it was not read yet
-                row = [document, *numbers, edit.start, edit.end]
+                row = [document, *numbers, edit.start, edit.end, 0]
                 self._facts = np.vstack([self._facts, [row]])
             return edit
         self._edges = np.vstack([self._edges, [numbers]])

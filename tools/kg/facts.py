@@ -29,6 +29,7 @@ from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.assemble import EQUIVALENT, Occurrences
 from ras_agent.tools.kg.edit_rows import read_edits
 from ras_agent.tools.kg.graph_state import read_graph_state
+from ras_agent.tools.kg.notes import dump_notes, load_notes, note_of
 from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY, Node, OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 from ras_agent.tools.kg.vector_rows import check_vectors, erase_texts
@@ -37,6 +38,7 @@ from ras_agent.tools.store.database import Connection, Database, read_columns
 _EDGE = np.dtype([("ends", "<i4", (3,)), ("similarity", "<f4"), ("alone", "<i4")])
 _LOW = (1 << 31) - 1
 _AT_ONCE = 500  # parameters of one statement
+_BYTES_OF_FACT = 5 * 4
 _UNKNOWN = 1 << 62
 """Stands for a text whose hash is not known: as long as a hash, which is overwritten in place"""
 
@@ -151,6 +153,7 @@ class _Rows(NamedTuple):
     id: list[bytes]
     facts: list[bytes]
     mentions: list[bytes]
+    notes: list[bytes]
 
     def sums(self) -> Ints:
         """Return the checksums that the rows should have; the upper half is of what the passages state."""
@@ -165,7 +168,9 @@ class _Rows(NamedTuple):
             self.id,
             map(crc32, self.digest, map(crc32, told, map(crc_of_number, self.number))),
         )
-        states = map(crc32, self.mentions, map(crc32, self.facts))
+        states = map(crc32, self.facts)
+        states = map(crc32, self.mentions, states)
+        states = map(crc32, self.notes, states)
         head, state = (
             checksums(np.fromiter(sums, np.int64, len(told)))
             for sums in (heads, states)
@@ -174,7 +179,7 @@ class _Rows(NamedTuple):
 
     def take(self, places: Sequence[int]) -> _Rows:
         """Return some of the rows."""
-        return _Rows(*([column[at] for at in places] for column in self))  # type: ignore[arg-type]  # ten columns
+        return _Rows(*([column[at] for at in places] for column in self))  # type: ignore[arg-type]  # eleven columns
 
 
 def _rows_of_documents(
@@ -189,7 +194,7 @@ def _rows_of_documents(
     ascending. Raises IndexMismatch for a damaged row.
     """
     query = f"SELECT {', '.join(_Rows._fields)} FROM kg_documents WHERE crc <> {ERASED}"
-    rows = _Rows([], [], [], [], [], [], [], [], [], [])
+    rows = _Rows(*([] for _ in _Rows._fields))
     if numbers is None:
         read_columns(connection.execute(f"{query} ORDER BY number"), rows)
     for start in range(0, len(numbers or ()), _AT_ONCE):
@@ -261,11 +266,15 @@ def put_facts(
         word for one in triples for word in (one.subject, one.predicate, one.object)
     ]
     numbers = names.of(connection, [*words, *facts.entities])
-    stated = [
-        (*numbers[3 * at : 3 * at + 3], start, end)
-        for at, triple in enumerate(triples)
-        for start, end in facts.spans(triple)
-    ]
+    stated: list[tuple[int, ...]] = []
+    notes: list[str] = []
+    for at, triple in enumerate(triples):
+        ends = numbers[3 * at : 3 * at + 3]
+        for place in facts.places(triple):
+            fact = (*ends, place.start, place.end)
+            note = note_of(triple, place)
+            stated.append(fact)
+            notes.append(note)
     named = [(number, 1) for number in numbers[3 * len(triples) :]]
     row = _Rows(
         [0 if last is None else last + 1],
@@ -278,11 +287,12 @@ def put_facts(
         [_bytes(facts.passage_id)],
         [np.array(stated, "<i4").tobytes()],
         [np.array(named, "<i4").tobytes()],
+        [dump_notes(notes)],
     )
     rows = zip(*row._replace(crc=row.sums().tolist()), strict=True)
-    connection.executemany(
-        f"INSERT INTO kg_documents VALUES ({', '.join('?' * 10)})", rows
-    )
+    places = ", ".join("?" * len(row))
+    statement = f"INSERT INTO kg_documents VALUES ({places})"
+    connection.executemany(statement, rows)
 
 
 def put_places(
@@ -334,7 +344,7 @@ def _blank_documents(connection: Connection, numbers: Sequence[int]) -> None:
         return
     blanks = ", ".join(
         f"{name} = zeroblob(length({name}))"
-        for name in ("digest", "id", "facts", "mentions")
+        for name in ("digest", "id", "facts", "mentions", "notes")
     )
     connection.executemany(
         f"UPDATE kg_documents SET text = {ERASED}, cell = {ERASED}, crc = {ERASED}, {blanks} WHERE number = ?",
@@ -353,18 +363,34 @@ def read_facts(
     place_of = np.full(int(numbers.max(initial=-1)) + 1, -1, dtype=np.int64)
     place_of[numbers] = np.arange(len(numbers))
     edges = _read_edges(connection, database)
+    facts = _numbered(rows.facts, 5, 3, place_of, database)
+    notes, note_of_fact = _read_notes(rows)
     found = Occurrences(
         StringTable.of_bytes(names),
         StringTable.of_bytes(rows.id),
-        _numbered(rows.facts, 5, 3, place_of, database),
+        np.column_stack([facts, note_of_fact]),
         _numbered(rows.mentions, 2, 1, place_of, database),
         _places(edges["ends"], place_of, database),
         edges["similarity"].copy(),
         StringTable.of_bytes(keys),
+        notes,
     )
     texts = np.array(rows.text, dtype=np.uint64)
     texts[texts == _UNKNOWN] = 0
     return Reading(found, texts, tuple(sorted(set(rows.reader))), numbers)
+
+
+def _read_notes(rows: _Rows) -> tuple[StringTable, Ints]:
+    """Return the distinct notes, "" first, and the number of each fact's note."""
+    sizes = [len(facts) // _BYTES_OF_FACT for facts in rows.facts]
+    notes = {"": 0}
+    if not any(rows.notes):
+        return StringTable.of(notes), np.zeros(sum(sizes), np.int64)
+    numbers: list[int] = []
+    for note in load_notes(rows.notes, sizes):
+        number = notes.setdefault(note, len(notes))
+        numbers.append(number)
+    return StringTable.of(notes), np.array(numbers, np.int64)
 
 
 def _numbered(

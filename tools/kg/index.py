@@ -47,6 +47,7 @@ from ras_agent.tools.kg.equivalence import (
 from ras_agent.tools.kg.facts import read_others
 from ras_agent.tools.kg.graph_state import read_graph_state
 from ras_agent.tools.kg.make import open_graph
+from ras_agent.tools.kg.notes import noted
 from ras_agent.tools.kg.other_nodes import DOCUMENT, Node, OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 from ras_agent.tools.store.database import Database
@@ -425,25 +426,34 @@ class KGIndex:
         ends: list[int] = self.edges[edge].tolist()
         head, relation, tail = ends
         starts = self.arrays.source_starts
-        rows: list[tuple[int, int, int]] = self.arrays.sources[
+        rows: list[tuple[int, int, int, int]] = self.arrays.sources[
             starts[edge] : starts[edge + 1]
         ].tolist()
-        sources = tuple(
-            Source(
-                self.documents[document], start, end, extractor=self.manifest.extractor
+        sources = []
+        notes = []
+        for document, start, end, note in rows:
+            source = Source(
+                passage_id=self.documents[document],
+                start=start,
+                end=end,
+                extractor=self.manifest.extractor,
             )
-            for document, start, end in rows
-        )
+            sources.append(source)
+            notes.append(self.arrays.notes[note] if note else "")
         triple = Triple(
-            self.entities[head], self.relations[relation], self.entities[tail], sources
+            subject=self.entities[head],
+            predicate=self.relations[relation],
+            object=self.entities[tail],
+            sources=tuple(sources),
         )
+        triple = noted(triple, notes)
         edit = self.made_by(triple) if edge < self.arrays.facts else None
         if edit is None:
             return triple
         at = {anchor.passage_id for anchor in edit.anchors}
         of_person = (
             replace(one, extractor=edit.by) if one.passage_id in at else one
-            for one in sources
+            for one in triple.sources
         )
         return replace(triple, sources=tuple(of_person))
 

@@ -36,13 +36,10 @@ class PassageFacts:
     triples: tuple[Triple, ...] = ()
     entities: tuple[str, ...] = ()
 
-    def spans(self, triple: Triple) -> list[tuple[int, int]]:
-        """Return the spans of the passage in which a triple was read; (0, 0) if it has none."""
-        return [
-            (at.start, at.end)
-            for at in triple.sources
-            if at.passage_id == self.passage_id
-        ] or [(0, 0)]
+    def places(self, triple: Triple) -> list[Source]:
+        """Return the sources of a triple in the passage; if it has none there, its start."""
+        own = [at for at in triple.sources if at.passage_id == self.passage_id]
+        return own or [Source(self.passage_id)]
 
 
 class UnstatedEdge(NamedTuple):
@@ -225,25 +222,32 @@ def _of_pieces(
     starts = _starts(item.text, pieces) if item.text is not None else None
     triples: list[list[Triple]] = [[] for _ in pieces]
     for triple in item.facts.triples:
-        spans = item.facts.spans(triple)
+        places = item.facts.places(triple)
         if item.text is not None and any(
-            not 0 <= start <= end <= len(item.text) for start, end in spans
+            not 0 <= at.start <= at.end <= len(item.text) for at in places
         ):
             outside.append(str(triple))
             continue
-        placed = {
-            number: Source(pieces[number].id, start - begin, end - begin)
-            for start, end in spans
-            for number, begin in enumerate(starts or ())
-            if start < end and begin <= start and end <= begin + len(texts[number])
-        }
+        placed: dict[int, Source] = {}
+        for at in places:
+            for number, begin in enumerate(starts or ()):
+                end = begin + len(texts[number])
+                if begin <= at.start < at.end <= end:
+                    placed[number] = replace(
+                        at,
+                        passage_id=pieces[number].id,
+                        start=at.start - begin,
+                        end=at.end - begin,
+                    )
         if not placed:
             fact = (triple.subject, triple.predicate, triple.object)
-            about = by_word.about(fact)
-            placed = {
-                number: Source(pieces[number].id, 0, len(texts[number]))
-                for number in about
-            }
+            for number in by_word.about(fact):
+                placed[number] = replace(
+                    places[0],
+                    passage_id=pieces[number].id,
+                    start=0,
+                    end=len(texts[number]),
+                )
         for number, source in placed.items():
             triples[number].append(replace(triple, sources=(source,)))
     entities: list[list[str]] = [[] for _ in pieces]

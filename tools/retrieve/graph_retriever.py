@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -218,7 +218,10 @@ def _as_passage(
     for triple in [triple for triple in triples if triple.sources] or triples:
         names = map(name_of, (triple.subject, triple.predicate, triple.object))
         stated_in = triple.sources[0].passage_id if triple.sources else kind
-        facts.append([*names, stated_in])
+        fact: list[Any] = [*names, stated_in]
+        if triple.attributes:
+            fact.append(dict(triple.attributes))
+        facts.append(fact)
     text = " ".join(sentence_of(*fact[:3]) for fact in facts)
     data = text.encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(data, digest_size=6).hexdigest()

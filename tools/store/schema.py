@@ -16,7 +16,7 @@ is no row; `erasing`, which names erased rows.
 
 from __future__ import annotations
 
-VERSION = 7
+VERSION = 8
 """Of the tables, and of the caches made from them."""
 
 PASSAGES = (
@@ -99,7 +99,7 @@ GRAPH = (
     """CREATE TABLE kg_documents (
     number INTEGER PRIMARY KEY, since INTEGER NOT NULL, text INTEGER NOT NULL, cell INTEGER NOT NULL,
     crc INTEGER NOT NULL, digest BLOB NOT NULL, reader TEXT NOT NULL, id BLOB NOT NULL, facts BLOB NOT NULL,
-    mentions BLOB NOT NULL
+    mentions BLOB NOT NULL, notes BLOB NOT NULL
 )""",
     "CREATE TABLE kg_edges (one INTEGER PRIMARY KEY CHECK (one = 1), crc INTEGER NOT NULL, data BLOB NOT NULL)",
     "CREATE TABLE kg_others (one INTEGER PRIMARY KEY CHECK (one = 1), crc INTEGER NOT NULL, data BLOB NOT NULL)",
@@ -121,11 +121,11 @@ GRAPH = (
 stamp tells one graph from all others; changes counts what was written to these tables, made says of which count that
 graph is; dead is how many rows of documents were erased. kg_names: key is the name's canonical key. kg_documents: the
 passages that were read, since which published graph, in which cells, with what they state by numbers of names (facts:
-subject, predicate, object, start, end; mentions: name, count). kg_edges: what an imported graph has and no document
-states; kg_others: its nodes that are neither entities nor documents, with their edges. kg_edits: what persons changed.
-kg_files: the files of triples, and where they were added from. kg_vectors: of names, by their maker. kg_near: the
-nearest names of each entity, of which the comparison is dear. kg_texts: vectors of other texts, each about its owner,
-the hash of a name or of a passage's id."""
+subject, predicate, object, start, end; mentions: name, count; notes: a JSON text for each fact, empty without any).
+kg_edges: what an imported graph has and no document states; kg_others: its nodes that are neither entities nor
+documents, with their edges. kg_edits: what persons changed. kg_files: the files of triples, and where they were added
+from. kg_vectors: of names, by their maker. kg_near: the nearest names of each entity, of which the comparison is
+dear. kg_texts: vectors of other texts, each about its owner, the hash of a name or of a passage's id."""
 
 CACHE = (
     """CREATE TABLE cache (

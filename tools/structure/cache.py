@@ -18,7 +18,7 @@ from ras_agent.budget import Ledger, current_ledger, metered
 from ras_agent.calling import acall, call
 from ras_agent.errors import SettingsError
 from ras_agent.protocols import Extractor
-from ras_agent.records import Call, Extraction, Failure, Passage, Source, Triple
+from ras_agent.records import Call, Extraction, Failure, Passage, Triple
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.chat.cache import SingleFlight
 from ras_agent.tools.store.cache import read_value
@@ -56,8 +56,8 @@ class CachedFacts:
 class TripleCache:
     """Facts by `facts_key`, in a file or elsewhere (see `open_cache`). The first facts for a key stay.
 
-    Safe between threads and processes. A killed run leaves no half passage. The cache holds facts and titles; no
-    text of a passage and no credentials.
+    Safe between threads and processes. A killed run leaves no half passage. The cache holds facts, their attributes and
+    titles; no other text of a passage and no credentials.
     """
 
     def __init__(self, place: str | Path | Address) -> None:
@@ -75,12 +75,7 @@ class TripleCache:
 
     def put(self, key: str, extractor: str, title: str, cached: CachedFacts) -> None:
         """Store a passage's facts. extractor, title: for a human reader of the cache."""
-        facts = []
-        for fact in cached.triples:
-            written_fact: list[Any] = [fact.subject, fact.predicate, fact.object]
-            for source in fact.sources[:1]:
-                written_fact.append([source.start, source.end, source.extractor])
-            facts.append(written_fact)
+        facts = [fact.to_dict() for fact in cached.triples]
         calls = [call.to_dict() for call in cached.calls]
         value = {"facts": facts, "calls": calls}
         written = encodable(json.dumps(value, ensure_ascii=False))
@@ -278,13 +273,11 @@ def _read_json(written: bytes) -> CachedFacts:
     )
 
 
-def _fact(item: list[Any]) -> Triple:
-    subject, predicate, object_, *spans = item
-    texts = [subject, predicate, object_]
-    sources = []
-    for start, end, extractor in spans:
-        texts.append(extractor)
-        sources.append(Source("", start, end, extractor=extractor))
+def _fact(item: Any) -> Triple:
+    fact = Triple.from_dict(item)
+    texts = [fact.subject, fact.predicate, fact.object]
+    for source in fact.sources:
+        texts.append(source.extractor)
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("a fact is three texts, and where they were read")
-    return Triple(subject, predicate, object_, tuple(sources))
+    return fact

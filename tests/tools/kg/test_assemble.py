@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +17,7 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.kg.arrays import SOURCE, KGArrays, StringTable
 from ras_agent.tools.kg.assemble import Occurrences, assemble, occurrences_of
 from ras_agent.tools.kg.disk import digest_of
+from ras_agent.tools.kg.notes import note_of
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 
 # several forms of one key, keys of one letter more, bytes of every length, half of a surrogate pair, no letter at all
@@ -43,12 +45,20 @@ TRIPLES = st.builds(
         subject,
         predicate,
         object_,
-        tuple(Source("here", start, end) for start, end in places),
+        tuple(
+            Source("here", start, end, unchecked=marked, attributes=more)
+            for start, end, marked, more in places
+        ),
     ),
     NAMES,
     NAMES,
     NAMES,
-    st.lists(st.tuples(PLACES, PLACES), max_size=3),
+    st.lists(
+        st.tuples(
+            PLACES, PLACES, st.booleans(), st.sampled_from([{}, {"said": "\ud800"}])
+        ),
+        max_size=3,
+    ),
 )
 PASSAGES = st.lists(
     st.tuples(
@@ -78,7 +88,7 @@ def moved(triples: Sequence[Triple], passage_id: str) -> tuple[Triple, ...]:
             one.subject,
             one.predicate,
             one.object,
-            tuple(Source(passage_id, at.start, at.end) for at in one.sources),
+            tuple(replace(at, passage_id=passage_id) for at in one.sources),
         )
         for one in triples
     )
@@ -98,12 +108,13 @@ def assembled_plainly(
             triple.subject,
             triple.predicate,
             triple.object,
-            start,
-            end,
+            at.start,
+            at.end,
+            note_of(triple, at),
         )
         for passage in passages
         for triple in passage.triples
-        for start, end in passage.spans(triple)
+        for at in passage.places(triple)
     ]
     mentions = [
         (documents.index(passage.passage_id), name)
@@ -138,13 +149,13 @@ def assembled_plainly(
             keys.index(key(object_)),
         )
 
-    sources: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {
+    sources: dict[tuple[int, int, int], list[tuple[int, int, int, str]]] = {
         edge_of(*edge[:3]): [] for edge in alone
     }
     cells: Counter[tuple[int, int]] = Counter()
-    for document, subject, predicate, object_, start, end in facts:
+    for document, subject, predicate, object_, start, end, note in facts:
         edge = edge_of(subject, predicate, object_)
-        sources.setdefault(edge, []).append((document, start, end))
+        sources.setdefault(edge, []).append((document, start, end, note))
         cells.update((entity, document) for entity in {edge[0], edge[2]})
     cells.update((keys.index(key(name)), document) for document, name in mentions)
     pairs: dict[tuple[int, int], float] = {}
@@ -179,7 +190,7 @@ def assembled_plainly(
 
 def as_lists(graph: KGArrays) -> dict[str, Any]:
     starts: list[int] = graph.source_starts.tolist()
-    sources: list[tuple[int, int, int]] = graph.sources.tolist()
+    sources = [(*place, graph.notes[note]) for *place, note in graph.sources.tolist()]
     rows = range(graph.mentions.shape[0])
     return {
         "entities": list(graph.entities),
@@ -239,6 +250,7 @@ def test_the_numbers_of_names_and_keys_that_are_given_change_no_byte(
         others,
         occurrences.similarities,
         keys,
+        occurrences.notes,
     )
     as_read, by_number = (
         assemble(given, exact=exact, equivalences=True).graph

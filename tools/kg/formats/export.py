@@ -20,6 +20,7 @@ from ras_agent.question_graph.export import NOT_XML
 from ras_agent.records import Triple
 from ras_agent.tools.kg.formats.graph_files import EQUIVALENCE, FACT
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.notes import place_of
 
 _KEYS = (
     ("label", "node", "string"),
@@ -31,6 +32,7 @@ _KEYS = (
     ("by", "edge", "string"),
 )
 _BASE = "urn:ras-agent:"
+_PLAIN_PLACE = 3  # passage, start and end
 
 
 def write_graphml(graph: KGIndex, path: Path) -> None:
@@ -129,22 +131,21 @@ def _table(path: Path) -> Iterator[Any]:
 def write_jsonl(graph: KGIndex, path: Path) -> None:
     """Write {"head", "relation", "tail", "sources"} per line, a source being a passage id, start and end.
 
-    A fact of a person's has "by" too.
+    A fact of a person's has "by" too, and one with attributes these. A source that is unchecked or has attributes ends
+    in a mapping of both.
     """
 
     def lines() -> Iterator[str]:
         for edge in graph.facts:
             triple = graph.triple(edge)
-            sources = []
-            for source in triple.sources:
-                place = [source.passage_id, source.start, source.end]
-                sources.append(place)
-            record = {
+            record: dict[str, Any] = {
                 "head": triple.subject,
                 "relation": triple.predicate,
                 "tail": triple.object,
-                "sources": sources,
+                "sources": list(map(place_of, triple.sources)),
             }
+            if triple.attributes:
+                record["attributes"] = dict(triple.attributes)
             by = _by(graph, edge)
             if by:
                 record["by"] = by
@@ -174,13 +175,19 @@ def _nodes(graph: KGIndex) -> Iterator[dict[str, Any]]:
 def _links(graph: KGIndex) -> Iterator[dict[str, Any]]:
     for edge in graph.facts:
         head, relation, tail = graph.edges[edge].tolist()
-        link = {
+        triple = graph.triple(edge)
+        link: dict[str, Any] = {
             "source": head,
             "target": tail,
             "label": graph.relations[relation],
             "kind": FACT,
-            "sources": _passages(graph.triple(edge)),
+            "sources": _passages(triple),
         }
+        places = list(map(place_of, triple.sources))
+        if any(len(place) > _PLAIN_PLACE for place in places):
+            link["places"] = places
+        if triple.attributes:
+            link["attributes"] = dict(triple.attributes)
         if by := _by(graph, edge):
             link["by"] = by
         yield link

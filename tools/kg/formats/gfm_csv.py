@@ -17,7 +17,7 @@ import csv
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.kg.assemble import EQUIVALENT
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.notes import place_of, source_at
 from ras_agent.tools.kg.other_nodes import (
     DOCUMENT,
     ENTITY,
@@ -126,12 +127,13 @@ def write_gfm_csv(
     def edges() -> Iterator[tuple[str, ...]]:
         for edge in graph.facts:
             triple = graph.triple(edge)
-            places = [
-                [source.passage_id, source.start, source.end]
-                for source in triple.sources
-            ]
             edit = graph.made_by(triple)
-            about = {"sources": places} | ({"by": edit.by} if edit else {})
+            about: dict[str, Any] = {}
+            about["sources"] = list(map(place_of, triple.sources))
+            if edit:
+                about["by"] = edit.by
+            if triple.attributes:
+                about["attributes"] = dict(triple.attributes)
             yield triple.subject, triple.predicate, triple.object, _json(about)
         for edge, similarity in zip(
             graph.equivalences, graph.similarities.tolist(), strict=True
@@ -324,7 +326,7 @@ class _Edges:
         self._named: dict[str, dict[str, int]] = {
             passage_id: {} for passage_id in documents.values()
         }
-        self._facts: list[tuple[tuple[str, str, str], list[Source]]] = []
+        self._facts: list[Triple] = []
         self._alike: list[UnstatedEdge] = []
 
     def mention(
@@ -369,15 +371,25 @@ class _Edges:
                     f"expected [passage, start, end] as places, got {bad[0]!r:.80}",
                 )
             )
-        self._facts.append(
-            (ends, [Source(*item) for item in listed if _is_place(item)])
+        attributes = details.get("attributes")
+        if not isinstance(attributes, Mapping):
+            attributes = {}
+        subject, predicate, object_ = ends
+        places = filter(_is_place, listed)
+        triple = Triple(
+            subject=subject,
+            predicate=predicate,
+            object=object_,
+            sources=tuple(map(source_at, places)),
+            attributes=attributes,
         )
+        self._facts.append(triple)
 
     def entities(self) -> set[str]:
         """Return the names of all entities that facts, equivalences and mentions name."""
-        ends = {
-            end for (subject, _, target), _ in self._facts for end in (subject, target)
-        }
+        ends: set[str] = set()
+        for fact in self._facts:
+            ends |= {fact.subject, fact.object}
         ends |= {end for edge in self._alike for end in (edge.subject, edge.target)}
         return ends.union(*self._named.values())
 
@@ -390,18 +402,16 @@ class _Edges:
         stated: dict[str, list[Triple]] = {passage_id: [] for passage_id in self._named}
         in_facts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         unstated = []
-        for (subject, predicate, object_), places in self._facts:
-            at = places or [
-                Source(passage_id)
-                for passage_id in sorted(naming[subject] & naming[object_])
-            ]
+        for fact in self._facts:
+            both = naming[fact.subject] & naming[fact.object]
+            at = fact.sources or tuple(map(Source, sorted(both)))
             if not at:
-                unstated.append(UnstatedEdge(subject, predicate, object_))
+                edge = UnstatedEdge(fact.subject, fact.predicate, fact.object)
+                unstated.append(edge)
             for place in at:
-                stated.setdefault(place.passage_id, []).append(
-                    Triple(subject, predicate, object_, (place,))
-                )
-                for end in {subject, object_}:
+                own = stated.setdefault(place.passage_id, [])
+                own.append(replace(fact, sources=(place,)))
+                for end in {fact.subject, fact.object}:
                     in_facts[place.passage_id][end] += 1
         facts = [
             PassageFacts(
@@ -552,12 +562,22 @@ def _id(given: Any, name: str) -> str:
 
 
 def _is_place(item: Any) -> bool:
-    if not isinstance(item, list) or len(item) != 3 or not isinstance(item[0], str):
+    if not isinstance(item, list) or len(item) not in (3, 4):
         return False
-    return (
-        all(isinstance(number, int) for number in item[1:])
-        and 0 <= item[1] <= item[2] < _LARGEST
-    )
+    passage_id, start, end = item[:3]
+    if not isinstance(passage_id, str):
+        return False
+    if not isinstance(start, int) or not isinstance(end, int):
+        return False
+    return 0 <= start <= end < _LARGEST and all(map(_is_about_place, item[3:]))
+
+
+def _is_about_place(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    unchecked = value.get("unchecked", False)
+    attributes = value.get("attributes", {})
+    return isinstance(unchecked, bool) and isinstance(attributes, dict)
 
 
 def _write(path: Path, rows: Iterable[tuple[str, ...]]) -> None:

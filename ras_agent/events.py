@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from ras_agent.errors import TraceError
-from ras_agent.records import JSON, NO_ATTRIBUTES, Answer, Failure, Hit, Plan, Triple
+from ras_agent.records import JSON, Answer, Failure, Hit, Plan, Triple
 from ras_agent.scoped_value import ScopedValue
 from ras_agent.text.markup import markup_start
 
@@ -42,12 +42,10 @@ def _to_json_value(value: Any) -> Any:
     if type(value) in _LEAVES:  # nearly all are
         return value
     if is_dataclass(value):
-        data = {}
-        for item in fields(value):
-            part = getattr(value, item.name)
-            if part is not NO_ATTRIBUTES:
-                data[item.name] = _to_json_value(part)
-        return data
+        return {
+            field.name: _to_json_value(getattr(value, field.name))
+            for field in fields(value)
+        }
     if isinstance(value, Mapping):
         return {name: _to_json_value(item) for name, item in value.items()}
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, Self, get_args
 
@@ -182,40 +182,36 @@ class Verdict(NamedTuple):
 # ---- facts, and where they were read
 
 
-class Attributes(Mapping[str, Any]):
+class Attributes(dict[str, Any]):
     """Holds more about a fact or a source: JSON by key, which cannot change.
 
     It sorts and hashes by `text`, its JSON; "" where it is empty. Raises TypeError for a value that JSON does not have.
     """
 
-    def __init__(self, items: Mapping[str, Any] | None = None) -> None:
-        self._items = dict(items or {})
+    __slots__ = ("text",)
+
+    def __init__(self, items: Any = ()) -> None:
+        super().__init__(items)
         self.text = ""
-        if self._items:
-            self.text = _attributes_text(self._items)
+        if self:
+            self.text = _attributes_text(self)
 
-    def __getitem__(self, key: str) -> Any:
-        return self._items[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Attributes):
-            return self.text == other.text
-        return self._items == other
-
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]  # a plain dictionary has none
         return hash(self.text)
 
     def __lt__(self, other: Attributes) -> bool:
         return self.text < other.text
 
-    def __repr__(self) -> str:
-        return repr(self._items)
+    def __reduce__(self) -> Any:
+        return (type(self), (dict(self),))
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(
+            "attributes cannot change: dataclasses.replace makes a record with others"
+        )
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    update = pop = popitem = clear = setdefault = _refuse
 
 
 def _attributes_text(items: Mapping[str, Any]) -> str:

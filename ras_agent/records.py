@@ -185,7 +185,7 @@ class Verdict(NamedTuple):
 class Attributes(dict[str, Any]):
     """Holds more about a fact or a source: JSON by key, which cannot change.
 
-    It sorts and hashes by `text`, its JSON; "" where it is empty. Raises TypeError for a value that JSON does not have.
+    It sorts and hashes by `text`, its JSON; "" where it is empty. Raises ValueError for a value that JSON does not have.
     """
 
     __slots__ = ("text",)
@@ -195,6 +195,12 @@ class Attributes(dict[str, Any]):
         self.text = ""
         if self:
             self.text = _attributes_text(self)
+
+    @classmethod
+    def of_others(cls, items: Mapping[str, Any]) -> Self:
+        """Return attributes out of somebody's file; what JSON does not have becomes text."""
+        written = json.dumps(items, default=str)
+        return cls(json.loads(written, parse_constant=str))
 
     def __hash__(self) -> int:  # type: ignore[override]  # a plain dictionary has none
         return hash(self.text)
@@ -215,14 +221,14 @@ class Attributes(dict[str, Any]):
 
 
 def _attributes_text(items: Mapping[str, Any]) -> str:
-    """Return attributes as JSON with sorted keys. Raises TypeError for a key or a value that is no JSON."""
+    """Return attributes as JSON with sorted keys. Raises ValueError for a key or a value that is no JSON."""
     for key in items:
         if not isinstance(key, str):
-            raise TypeError(f"a key of attributes must be a text, got {key!r:.80}")
+            raise ValueError(f"a key of attributes must be a text, got {key!r:.80}")
     try:
         return json.dumps(items, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise TypeError(
+        raise ValueError(
             f"attributes must be JSON, with dates as texts such as '2024-01-31' ({error}), got {items!r:.200}"
         ) from error
 

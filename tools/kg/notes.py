@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ras_agent.question_graph.merge import shared_attributes
-from ras_agent.records import Source, Triple, all_attributes
+from ras_agent.records import Attributes, Source, Triple, all_attributes
 
 
 def note_of(triple: Triple, source: Source) -> str:
@@ -86,5 +86,5 @@ def source_at(place: list[Any]) -> Source:
         start=start,
         end=end,
         unchecked=about.get("unchecked", False),
-        attributes=about.get("attributes", {}),
+        attributes=Attributes.of_others(about.get("attributes", {})),
     )

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ras_agent import records
 from ras_agent.errors import IngestError
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
@@ -381,7 +382,7 @@ class _Edges:
             predicate=predicate,
             object=object_,
             sources=tuple(map(source_at, places)),
-            attributes=attributes,
+            attributes=records.Attributes.of_others(attributes),
         )
         self._facts.append(triple)
 

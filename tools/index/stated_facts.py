@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -169,12 +170,19 @@ class PiecesByWord:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
-        self._keys = [f" {canonical_key(text)} " for text in texts]
         self._naming_key: dict[str, list[int]] = {}
-        self._with_word = defaultdict[str, set[int]](set)
+
+    @cached_property
+    def _keys(self) -> list[str]:
+        return [f" {canonical_key(text)} " for text in self._texts]
+
+    @cached_property
+    def _with_word(self) -> Mapping[str, set[int]]:
+        pieces = defaultdict[str, set[int]](set)
         for number, key in enumerate(self._keys):
             for word in key.split():
-                self._with_word[word].add(number)
+                pieces[word].add(number)
+        return pieces
 
     def about(self, fact: Sequence[str]) -> list[int]:
         """Return the pieces that hold a fact's sentence, else those that name both of its ends, else the first.

@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
@@ -112,9 +112,34 @@ def in_thread(work: Callable[[], T]) -> Future[T]:
     return future
 
 
+def run_whole(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, from a notebook's cell too, in whose thread an event loop is running."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    return run_apart(coroutine)
+
+
 def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a thread of its own, since a notebook's event loop may be running in this one."""
-    return in_thread(partial(asyncio.run, coroutine)).result()
+    """Run a coroutine in a thread of its own. An interrupt of the thread that waits for it cancels it."""
+    began: Future[Callable[[], object]] = Future()
+
+    async def run() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        loop = asyncio.get_running_loop()
+        began.set_result(partial(loop.call_soon_threadsafe, task.cancel))
+        return await coroutine
+
+    result = in_thread(partial(asyncio.run, run()))
+    try:
+        return result.result()
+    except KeyboardInterrupt:
+        cancel = began.result()
+        cancel()
+        wait([result])
+        raise
 
 
 def _ended(work: Callable[..., T], *args: Any) -> T:

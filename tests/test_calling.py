@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import signal
 import threading
+from collections.abc import Coroutine
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -17,6 +20,7 @@ from ras_agent.calling import (
     measured_queueing,
     noted,
     raise_if_cancelled,
+    run_whole,
 )
 
 
@@ -292,3 +296,25 @@ async def test_a_synchronous_role_waits_for_a_thread_and_then_works(
     assert all(working >= 1 for _, working in states[:-1])
     assert states[-1] == (1, 0)
     assert (queueing._waiting, queueing._working) == (0, 0)
+
+
+async def _from_a_cell(coroutine: Coroutine[Any, Any, None]) -> None:
+    run_whole(coroutine)
+
+
+def test_an_interrupt_of_a_notebooks_cell_cancels_what_it_runs() -> None:
+    ended = []
+
+    async def interrupted() -> None:
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("cancelled")
+
+    with (
+        contextlib.closing(asyncio.new_event_loop()) as loop,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        loop.run_until_complete(_from_a_cell(interrupted()))
+    assert ended == ["cancelled"]

@@ -1,18 +1,23 @@
 """The pages in docs/ are true: their Python runs, and what they add or name works by its name."""
 
 import ast
+import asyncio
 import json
 import re
+import sys
 from functools import cache
 from itertools import groupby
 from pathlib import Path
+from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ras_agent import Passage, registry
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.metrics.registry import metric_names
+from ras_agent.eval.run import begin_run, load_task, search_agent
 from ras_agent.settings import Settings
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -159,9 +164,18 @@ def test_every_row_of_the_methods_names_a_function_and_a_test_that_exist() -> No
             assert not name or name in _names_of(path), f"{path} has no {name}"
 
 
+async def _as_a_cell(code: CodeType) -> None:
+    """Run code as a notebook does, whose event loop is running."""
+    exec(code, {})
+
+
 @pytest.mark.usefixtures("_registry_as_it_was")
+@pytest.mark.parametrize("place", ["program", "notebook"])
 def test_a_task_an_agent_and_a_metric_of_ones_own_are_evaluated_as_the_page_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "corpus.jsonl").write_text(
         '{"id": "leith", "title": "Water of Leith", "text": "The Water of Leith is the main river of Edinburgh."}\n'
@@ -172,7 +186,40 @@ def test_a_task_an_agent_and_a_metric_of_ones_own_are_evaluated_as_the_page_show
     )
     monkeypatch.chdir(tmp_path)
     block = next(block for block in _blocks("evaluation.md") if "begin_run" in block)
-    exec(compile(block, "docs/evaluation.md", "exec"), {})
+    code = compile(block, "docs/evaluation.md", "exec")
+    if place == "program":
+        exec(code, {})
+    else:
+        asyncio.run(_as_a_cell(code))
     loop, fixed = capsys.readouterr().out.splitlines()
     assert loop.startswith("the loop ")
     assert fixed == "one river for all 0.5 1.0"
+
+
+def test_nodes_that_are_written_as_the_page_shows_are_found_by_stark_s_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Has the names of stark-qa 1.1, whose own knowledge bases are pickles that are downloaded."""
+    page = (DOCS / "evaluation.md").read_text("utf-8")
+    (block,) = re.findall(
+        r"^```\n(import json\nfrom stark_qa.*?)^```", page, re.MULTILINE | re.DOTALL
+    )
+    texts = {12: "Ibuprofen treats pain.", 7: "Aspirin thins blood."}
+    nodes = SimpleNamespace(
+        candidate_ids=np.array(sorted(texts)),
+        get_doc_info=lambda node, add_rel: texts[node],
+    )
+    package = ModuleType("stark_qa")
+    package.load_skb = lambda name, download_processed: nodes  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "stark_qa", package)
+    exec(compile(block, "docs/evaluation.md", "exec"), {})
+    (tmp_path / "nodes.jsonl").write_text(capsys.readouterr().out)
+    (tmp_path / "stark_qa").mkdir()
+    (tmp_path / "stark_qa/stark_qa.csv").write_text(
+        'id,query,answer_ids\n0,What treats pain?,"[12]"\n'
+    )
+    settings = Settings(llm="offline", k=1)
+    corpus = tmp_path / "nodes.jsonl"
+    task = load_task("stark-prime", tmp_path, settings, corpus=corpus)
+    summary = begin_run(task, search_agent("bm25", settings), tmp_path / "run").finish()
+    assert summary["scores"]["hit@1"]["mean"] == 1.0

@@ -131,16 +131,14 @@ def _context(record: QuestionRecord) -> Passage:
 
 
 def plain_passage(record: QuestionRecord) -> Sequence[Passage]:
-    """Return the one passage of a record with id, text and optional title."""
+    """Return the one passage of a record with text, and optional id and title; without an id it has its number."""
     for key in ("text", "title"):
         if key in record and not isinstance(record.data[key], str):
             raise record.error(
                 f"{key!r} should be text, found {record.data[key]!r:.80}"
             )
     return [
-        Passage(
-            record.text("id"), record.text("text"), record.text("title", default="")
-        )
+        Passage(record.identity, record.text("text"), record.text("title", default=""))
     ]
 
 
@@ -176,7 +174,7 @@ PLAIN = registered(
         # a benchmark's own record may have these keys too, and its contexts under another
         question=Look.of("id", "question", "answers", without=("ctxs", "context")),
         read_question=plain_question,
-        passage=Look.of("id", "text"),
+        passage=Look.of("text"),
         read_passages=plain_passage,
         write_results=_write,
     )

@@ -179,7 +179,7 @@ def _question(record: QuestionRecord) -> Question:
 
 
 def load_passages(path: str | Path, on_bad: OnBad | None = None) -> list[Passage]:
-    """Read the passages of a file in any format: id, text and optional title; id and contents; _id, text and title.
+    """Read the passages of a file in any format: text, optional id and title; id and contents; _id, text and title.
 
     Raises IngestError with the record's place, for two passages of one id too; with `on_bad`, which is given that, the
     record is left out, unless all are bad.
@@ -213,7 +213,7 @@ def load_passages(path: str | Path, on_bad: OnBad | None = None) -> list[Passage
 
 def _passages(record: QuestionRecord) -> Sequence[Passage]:
     if (form := passage_format(record)) is None or form.read_passages is None:
-        raise record.error(f"expected keys id and text, found {', '.join(record.data)}")
+        raise record.error(f"expected a key text, found {', '.join(record.data)}")
     return form.read_passages(record)
 
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from ras_agent.calling import measured_queueing, raise_if_cancelled
+from ras_agent.calling import measured_queueing, raise_if_cancelled, run_whole
 from ras_agent.errors import ModelRefused, RunError
 from ras_agent.eval.metrics.cited_graph import apart
 from ras_agent.eval.metrics.registry import Outcome, score
@@ -142,7 +142,7 @@ def evaluate(
         todo = remaining(questions, folder)
         try:
             with _rare_collections():
-                asyncio.run(
+                run_whole(
                     run_questions(
                         pool, todo, folder, concurrency=concurrency, on_end=on_end
                     )

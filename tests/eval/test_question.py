@@ -34,10 +34,12 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
         load_questions(file)
 
 
-def test_a_passage_needs_id_and_text(tmp_path: Path) -> None:
+def test_a_passage_needs_a_text_and_has_its_number_where_it_has_no_id(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "p.jsonl"
+    file.write_text('{"id": "p", "text": "t", "title": "T"}\n{"text": "u"}')
+    assert [passage.id for passage in load_passages(file)] == ["p", "2"]
     file.write_text('{"id": "p", "text": "t", "title": "T"}\n{"id": "p2"}')
-    with pytest.raises(
-        IngestError, match="line 2: expected keys id and text, found id"
-    ):
+    with pytest.raises(IngestError, match="line 2: expected a key text, found id"):
         load_passages(file)

@@ -49,7 +49,7 @@ def _commands() -> list[list[str]]:
     ]
 
 
-def _question(person: str, town: str) -> dict[str, Any]:
+def question_of(person: str, town: str) -> dict[str, Any]:
     river = f"River {town}"
     texts = {
         person: f"{person} was born in {town}.",
@@ -88,7 +88,7 @@ def _write(file: Path, records: list[dict[str, Any]]) -> None:
 def test_the_commands_of_the_page_lead_from_questions_to_cited_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    questions = [_question(*one) for one in PEOPLE.items()]
+    questions = [question_of(*one) for one in PEOPLE.items()]
     _write(tmp_path / "DATA/musique_train200/questions.jsonl", questions)
     # seen in training, to be right
     _write(tmp_path / "DATA/musique/questions.jsonl", questions[:2])

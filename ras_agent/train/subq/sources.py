@@ -91,7 +91,8 @@ def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
         elif not documents or len(documents) < len(question.supporting):
             on_bad(
                 IngestError(
-                    f"{file}: {question.id}: a supporting document is in neither context nor corpus"
+                    f"{file}: {question.id}: a supporting document is missing: documents are read from "
+                    "the corpus.jsonl next to the file, or without one from the contexts"
                 )
             )
         else:

@@ -324,7 +324,8 @@ def test_a_document_that_is_nowhere_leaves_its_question_out(
         )
     )
     assert card["left_out"] == [
-        f"{source}: h2: a supporting document is in neither context nor corpus"
+        f"{source}: h2: a supporting document is missing: documents are read from the corpus.jsonl next to "
+        "the file, or without one from the contexts"
     ]
 
 

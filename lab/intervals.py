@@ -1,8 +1,8 @@
 """Coverage of the 95 % intervals of means and of paired differences, by simulation: `python -m lab.intervals`.
 
-Populations whose mean is known are drawn by lot: one kind to choose a method by, another kind to report on, and a third
-that was written down before any interval of it was seen. Scores are drawn from each, and it is counted how often an
-interval holds the mean.
+Populations whose mean is known are drawn by lot: one kind to choose a method by, another kind to report on, and two that
+were written down before any interval of them was seen: one for means, one for pairs of systems. Scores are drawn from
+each, and it is counted how often an interval holds the mean, or the difference.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ POPULATIONS = 30
 _DRAWN = 500  # by a bootstrap
 _QUESTIONS = 100_000  # of a blind population, which they are
 _BLIND_SEED = 20_261_129
+_PAIRS_SEED = 20_261_130
 _SCORES = np.array([0, 0.2, 0.25, 0.33, 0.4, 0.5, 0.57, 0.67, 0.75, 0.8, 0.86, 1.0])
 
 Interval = Callable[[Doubles], tuple[float, float]]
@@ -80,6 +81,51 @@ def right_or_wrong(easy: Doubles, rng: np.random.Generator) -> Doubles:
 
 
 BLIND = (token_f1, recall_of_few, reciprocal_rank, grade, right_or_wrong)
+
+
+def statements(easy: Doubles, rng: np.random.Generator) -> Doubles:
+    """Return the share of the gold answer's one to eight statements that an answer makes."""
+    gold = rng.integers(1, 9, len(easy))
+    return np.asarray(rng.binomial(gold, easy) / gold)
+
+
+def set_f1(easy: Doubles, rng: np.random.Generator) -> Doubles:
+    """Return the F1 of a list of answers: of one to five that are right, some are named, and others beside them."""
+    gold = rng.integers(1, 6, len(easy))
+    named = rng.binomial(gold, easy)
+    wrong = rng.poisson(0.7, len(easy))
+    return np.asarray(2 * named / (gold + named + wrong))
+
+
+def discounted_gain(easy: Doubles, rng: np.random.Generator) -> Doubles:
+    """Return nDCG@10 where one passage is right."""
+    rank = rng.geometric(np.clip(easy, 0.02, 1.0))
+    return np.where(rank <= 10, 1 / np.log2(1 + rank), 0.0)
+
+
+def two_judges(easy: Doubles, rng: np.random.Generator) -> Doubles:
+    """Return the mean of two judges, each of whom says right or wrong."""
+    return np.asarray(rng.binomial(2, easy) / 2)
+
+
+PAIRED = (right_or_wrong, statements, set_f1, discounted_gain, two_judges)
+
+
+def pairs(kind: int, rng: np.random.Generator) -> tuple[Doubles, Doubles]:
+    """Return the scores of two systems on the same questions.
+
+    On some questions the second does what the first did; where it does not, the question is as hard for it, or a
+    little harder or easier throughout.
+    """
+    score = PAIRED[kind % len(PAIRED)]
+    mean = rng.uniform(0.1, 0.9)
+    narrow = rng.uniform(0.7, 8)
+    easy = rng.beta(mean * narrow, (1 - mean) * narrow, _QUESTIONS)
+    better = np.exp(rng.normal(0, 0.4))
+    first = score(easy, rng)
+    again = score(easy**better, rng)
+    same = rng.uniform(size=_QUESTIONS) < rng.uniform(0, 0.9)
+    return first, np.where(same, first, again)
 
 
 def blind(kind: int, rng: np.random.Generator) -> tuple[Population, Population]:
@@ -148,6 +194,23 @@ def coverage(
     for row in rng.choice(values, (times, n), p=shares.ravel() / shares.sum()):
         low, high = interval(row)
         held += low - 1e-9 <= mean <= high + 1e-9
+    return 100 * held / times
+
+
+def paired_coverage(
+    systems: tuple[Doubles, Doubles],
+    n: int,
+    interval: Callable[[Doubles, Doubles], tuple[float, float]],
+    times: int,
+    rng: np.random.Generator,
+) -> float:
+    """Return the percentage of the intervals of two systems on `n` questions that hold the mean difference."""
+    first, second = systems
+    difference = float(np.mean(first - second))
+    held = 0
+    for row in rng.integers(0, len(first), (times, n)):
+        low, high = interval(first[row], second[row])
+        held += low - 1e-9 <= difference <= high + 1e-9
     return 100 * held / times
 
 

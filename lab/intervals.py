@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from itertools import product
+from math import factorial, prod, sqrt
 
 import numpy as np
 
@@ -24,6 +26,7 @@ _PAIRS_SEED = 20_261_130
 _SCORES = np.array([0, 0.2, 0.25, 0.33, 0.4, 0.5, 0.57, 0.67, 0.75, 0.8, 0.86, 1.0])
 
 Interval = Callable[[Doubles], tuple[float, float]]
+PairedInterval = Callable[[Doubles, Doubles], tuple[float, float]]
 Population = tuple[Doubles, Doubles]
 """Values, and the share of each: a score or a difference is one of them"""
 
@@ -180,6 +183,76 @@ def own_difference(scores: Doubles) -> tuple[float, float]:
     return paired_interval(list(scores), [0.0] * len(scores))
 
 
+def of_differences(interval: Interval) -> PairedInterval:
+    """Return the interval of two systems that reads their differences alone."""
+    return lambda a, b: interval(a - b)
+
+
+def own_pair(a: Doubles, b: Doubles) -> tuple[float, float]:
+    return paired_interval(list(a), list(b))
+
+
+def newcombe(a: Doubles, b: Doubles) -> tuple[float, float]:
+    """Return Newcombe's (1998, method 10), of the means' own intervals and the correlation, half a question less sure."""
+    first = mean_interval(list(a))
+    second = mean_interval(list(b))
+    together = 0.0
+    if np.ptp(a) and np.ptp(b):
+        together = float(np.corrcoef(a, b)[0, 1]) * len(a) / (len(a) + 0.5)
+
+    def joined(x: float, y: float) -> float:
+        return sqrt(max(0.0, x * x - 2 * together * x * y + y * y))
+
+    mean = first.mean - second.mean
+    down = joined(first.mean - first.low, second.high - second.mean)
+    up = joined(first.high - first.mean, second.mean - second.low)
+    return mean - down, mean + up
+
+
+def tango(a: Doubles, b: Doubles) -> tuple[float, float]:
+    """Return Tango's (1998) score interval of two shares of the same questions, by trying 4,001 differences."""
+    n = len(a)
+    only_a = np.sum(a > b)
+    only_b = np.sum(b > a)
+    tried = np.linspace(-0.9999, 0.9999, 4001)
+    linear = (2 * n - only_a + only_b) * tried - only_a - only_b
+    rest = -only_b * tried * (1 - tried)
+    root = np.sqrt(np.maximum(0.0, linear**2 - 8 * n * rest))
+    share = (root - linear) / (4 * n)
+    variance = np.maximum(1e-12, n * (2 * share + tried * (1 - tried)))
+    fits = tried[(only_a - only_b - n * tried) ** 2 <= 1.96**2 * variance]
+    return float(fits[0]), float(fits[-1])
+
+
+def exact_coverage(interval: PairedInterval, n: int, differing: float) -> list[float]:
+    """Return how often, in percent, an interval holds the difference of two systems that are right or wrong.
+
+    They differ on a share of the questions; one row for each share of these that is the first's (half to 95 %), and of
+    the others that both have right (20 to 80 %). Nothing is drawn: the chance of each outcome is summed up.
+    """
+    outcomes = []
+    found = []
+    for both, first, second in product(range(n + 1), repeat=3):
+        neither = n - both - first - second
+        if neither >= 0:
+            a = [1.0] * (both + first) + [0.0] * (second + neither)
+            b = [1.0] * both + [0.0] * first + [1.0] * second + [0.0] * neither
+            outcomes.append((both, first, second, neither))
+            found.append(interval(np.array(a), np.array(b)))
+    low, high = np.array(found).T
+    ways = [factorial(n) / prod(map(factorial, outcome)) for outcome in outcomes]
+    covered = []
+    for better, right in product((0.5, 0.65, 0.8, 0.95), (0.2, 0.5, 0.8)):
+        alike = 1 - differing
+        apart = [differing * better, differing * (1 - better)]
+        chances = [alike * right, *apart, alike * (1 - right)]
+        likely = ways * np.prod(np.array(chances) ** np.array(outcomes), axis=1)
+        difference = apart[0] - apart[1]
+        holds = (low - 1e-9 <= difference) & (difference <= high + 1e-9)
+        covered.append(100 * float(likely[holds].sum()))
+    return covered
+
+
 def coverage(
     population: Population,
     n: int,
@@ -200,7 +273,7 @@ def coverage(
 def paired_coverage(
     systems: tuple[Doubles, Doubles],
     n: int,
-    interval: Callable[[Doubles, Doubles], tuple[float, float]],
+    interval: PairedInterval,
     times: int,
     rng: np.random.Generator,
 ) -> float:
@@ -226,7 +299,13 @@ def main() -> None:
         help="samples of each population and number of questions",
     )
     parser.add_argument("--blind", action="store_true", help="only the third kind")
+    parser.add_argument(
+        "--pairs", action="store_true", help="only pairs of systems, drawn and exact"
+    )
     arguments = parser.parse_args()
+    if arguments.pairs:
+        _print_pairs(arguments.times)
+        return
     print(f"| populations | interval | {' | '.join(f'n {n}' for n in QUESTIONS)} |")
     print("| --- | --- |" + " ---: |" * len(QUESTIONS))
     rng = np.random.default_rng(0)
@@ -242,6 +321,35 @@ def main() -> None:
     means = [scores for scores, _ in drawn]
     differences = [apart for _, apart in drawn]
     _print_rows("blind", means, differences, arguments.times, rng)
+
+
+def _print_pairs(times: int) -> None:
+    """Print the coverage of intervals of differences: of pairs that are drawn, and exact for right and wrong."""
+    rng = np.random.default_rng(_PAIRS_SEED)
+    drawn = [pairs(kind, rng) for kind in range(POPULATIONS)]
+    methods = {
+        "bootstrap": of_differences(percentile_bootstrap(rng)),
+        "ours": own_pair,
+        "Newcombe": newcombe,
+        "Tango": tango,
+    }
+    print(f"| interval | {' | '.join(f'n {n}' for n in QUESTIONS)} |")
+    print("| --- |" + " ---: |" * len(QUESTIONS))
+    for name in ("bootstrap", "ours", "Newcombe"):
+        cells = []
+        for n in QUESTIONS:
+            held = [paired_coverage(one, n, methods[name], times, rng) for one in drawn]
+            low, high = np.percentile(held, [5, 95])
+            cells.append(f"{np.mean(held):.1f} ({low:.1f} to {high:.1f})")
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    print("\n| n | differing | none differs | ours | Newcombe | Tango |")
+    print("| ---: |" + " ---: |" * 5)
+    for n, differing in product((6, 10), (0.05, 0.1, 0.2, 0.3, 0.5)):
+        cells = [f"{100 * differing:.0f} %", f"{100 * (1 - differing) ** n:.0f} %"]
+        for name in ("ours", "Newcombe", "Tango"):
+            held = exact_coverage(methods[name], n, differing)
+            cells.append(f"{np.mean(held):.1f} (least {min(held):.1f})")
+        print(f"| {n} | {' | '.join(cells)} |", flush=True)
 
 
 def _print_rows(

@@ -77,8 +77,8 @@ _FEWER = {
 _LEARNS_LESS = {
     "aligner.train": "--judged 4",
     "gfm.train": "--completion 2 --width 16",
-    "graphqa.tables": "--seeds 0 --rows 2,4 --aligner-steps 1 --reply-tokens 4",
-    "graphqa.train": "--reply-tokens 4",
+    "graphqa.tables": "--seeds 0 --rows 1 --aligner-steps 1 --reply-tokens 4 --encoder-width 32",
+    "graphqa.train": "--reply-tokens 4 --encoder-width 32",
     "lab.language_model": "--vocabulary 400 --width 32 --layers 2 --heads 2",
     "paths.scorer": "--validation-replies 2",
     "triples.train": "--held-out 0.2",
@@ -118,6 +118,7 @@ def _blocks() -> list[Any]:
                 shlex.split(_REMARK.sub("", line.removeprefix("$ ")))
                 for line in lines
                 if _COMMAND.match(line)
+                if match[1] != "console" or line.startswith("$ ")
                 if page.parent.name != "lab" or line.startswith("ras-agent ")
             ]
             if commands:
@@ -290,6 +291,7 @@ def everything(
         patch.chdir(here)
         for index, source in (
             ("my", "docs/"),
+            ("rivers", "docs/"),
             ("hotpot", "corpus.jsonl"),
             ("musique", "corpus.jsonl"),
         ):
@@ -325,6 +327,7 @@ def everything(
             ("ras", ["--loop", "ras"]),
             ("single", ["--loop", "single-shot"]),
             ("mine", ["--loop", "ras"]),
+            ("first", ["--loop", "ras"]),
         ):
             words = f"ras-agent eval jsonl --data questions.jsonl --corpus corpus.jsonl --limit 2 --out runs/{name}"
             done = run([*words.split(), *options])

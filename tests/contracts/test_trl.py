@@ -7,6 +7,8 @@ is TRL's: how tools are found and called, what is masked, how rewards are asked 
 from __future__ import annotations
 
 import json
+import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 trl = pytest.importorskip("trl")
 from datasets import Dataset
 
-from ras_agent import Limits
+from ras_agent import Limits, Passage
 from ras_agent.app.sample import sample_passages
 from ras_agent.eval.question import Question
 from ras_agent.gym import (
@@ -26,8 +28,11 @@ from ras_agent.gym import (
     play,
     row_of,
 )
+from ras_agent.tools.index.store import PassageIndex
 from tests.engines.train import new_model
+from tests.gym.test_degenerate_policies import QUESTIONS, TEXTS
 
+PAGE = Path(__file__).resolve().parents[2] / "docs/training-planner-rl.md"
 TEMPLATE = (
     "<s>{% for message in messages %}<|{{ message.role }}|>"
     "{% if message.role == 'assistant' %}{% generation %}{{ message.content or '' }}"
@@ -163,6 +168,48 @@ def test_grpo_resets_calls_and_rewards_the_environment(
     assert any(
         (weight != before[name]).any() for name, weight in model.named_parameters()
     )
+
+
+def test_the_page_of_training_by_rewards_runs_as_it_is_shown(
+    model_and_tokenizer: tuple[Any, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tiny, tokenizer = model_and_tokenizer
+
+    class OfThePage(Scripted):
+        def __init__(self, model: str, **options: Any) -> None:
+            assert model == "Qwen/Qwen3-4B"
+            super().__init__(model=tiny, processing_class=tokenizer, **options)
+
+    config = partial(
+        _arguments,
+        tmp_path,
+        trl.GRPOConfig,
+        per_device_train_batch_size=2,
+        num_generations=2,
+    )
+    monkeypatch.setattr(trl, "GRPOConfig", config)
+    monkeypatch.setattr(trl, "GRPOTrainer", OfThePage)
+    monkeypatch.chdir(tmp_path)
+    PassageIndex.create("my.index").add(
+        [Passage(text["id"], text["text"], text["title"]) for text in TEXTS]
+    )
+    with open("questions.jsonl", "w", encoding="utf-8") as file:
+        for question in QUESTIONS:
+            row = {"id": question.id, "question": question.question}
+            row |= {
+                "answers": question.answers,
+                "supporting_titles": question.supporting,
+            }
+            file.write(json.dumps(row) + "\n")
+    names: dict[str, Any] = {}
+    page = PAGE.read_text("utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, PAGE.name, "exec"), names)
+    assert names["trainer"].state.log_history[0]["parts/form"] >= 0
 
 
 def test_sft_takes_played_episodes(

@@ -212,8 +212,8 @@ def newcombe(a: Doubles, b: Doubles) -> tuple[float, float]:
 def tango(a: Doubles, b: Doubles) -> tuple[float, float]:
     """Return Tango's (1998) score interval of two shares of the same questions, by trying 4,001 differences."""
     n = len(a)
-    only_a = np.sum(a > b)
-    only_b = np.sum(b > a)
+    only_a = int(np.sum(a > b))
+    only_b = int(np.sum(b > a))
     tried = np.linspace(-0.9999, 0.9999, 4001)
     linear = (2 * n - only_a + only_b) * tried - only_a - only_b
     rest = -only_b * tried * (1 - tried)

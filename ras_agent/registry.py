@@ -11,7 +11,8 @@
     benchmark                                 see ras_agent.eval.benchmarks.registry
     format                                    see ras_agent.eval.formats.registry
 
-An installed package adds a plug-in through an entry point in the group `ras_agent.<kind>`, a script through `register`.
+An installed package adds a plug-in through an entry point in the group `ras_agent.<kind>`, a script through `register`,
+and the command line runs such a script with `--plugin FILE`.
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from pkgutil import iter_modules
+from traceback import extract_tb
 from typing import Any, TypeVar
 
-from ras_agent.errors import UnknownName
+from ras_agent.errors import SettingsError, UnknownName
 
 _Record = TypeVar("_Record")
 
@@ -123,6 +127,34 @@ def register(kind: str, name: str, plugin: object) -> None:
             f"a {kind}'s name is a word of letters, digits, '.', '_' and '-', got {name!r}"
         )
     table[name] = plugin
+
+
+def run_plugin_file(path: Path) -> None:
+    """Run a Python file that registers plug-ins; a second call with the file does nothing.
+
+    Raises SettingsError for a file that cannot be read or that fails, with the line that failed.
+    """
+    name = f"ras_agent_plugin_{path.stem}"
+    place = str(path.resolve())
+    before = sys.modules.get(name)
+    if before is not None and before.__file__ == place:
+        return
+    spec = spec_from_file_location(name, place)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise SettingsError(f"--plugin: there is no Python file {str(path)!r}")
+    module = module_from_spec(spec)
+    # dataclasses and pickle look a class up by its module
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        lines = [
+            at.lineno for at in extract_tb(error.__traceback__) if at.filename == place
+        ]
+        where = f" line {lines[-1]}" if lines else ""
+        message = f"--plugin: {path}{where}: {type(error).__name__}: {error}"
+        raise SettingsError(message) from error
 
 
 def current_name(kind: str, name: str) -> str:

@@ -18,6 +18,7 @@ from ras_agent.app.cli import build_program, command, program, settings_table
 from ras_agent.app.cli.command import Command, LazyGroup, Options, each_command
 from ras_agent.app.cli.program import COMMANDS, show_warning
 from ras_agent.errors import SettingsError
+from ras_agent.registry import PLUGINS
 from ras_agent.settings import Settings, describe
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
@@ -304,3 +305,51 @@ def test_an_interrupt_while_the_command_line_is_built_ends_it_without_a_tracebac
     with pytest.raises(SystemExit) as ended:
         program.main()
     assert ended.value.code == 130
+
+
+WORDS = """
+from ras_agent import Hit, register
+
+
+class First:
+    def __init__(self, passages):
+        self.passages = list(passages)
+
+    def retrieve(self, query, k=5):
+        return [Hit(passage, 1.0) for passage in self.passages[:k]]
+
+
+register("retriever", "first-ones", lambda index: First(index.passages))
+"""
+
+
+def test_a_plugin_file_that_is_named_is_run_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PLUGINS, "retriever", dict(PLUGINS["retriever"]))
+    (tmp_path / "first_ones.py").write_text(WORDS)
+    ask = ["ask", "Where was Bell born?", "--sample", "--retriever", "first-ones"]
+    unknown = CliRunner().invoke(build_program(), ask)
+    assert unknown.exit_code != 0
+    assert "first-ones" in str(unknown.output) + str(unknown.exception)
+    answered = CliRunner().invoke(build_program(), ["--plugin", "first_ones.py", *ask])
+    assert answered.exit_code == 0, (answered.output, answered.exception)
+    assert "Edinburgh" in answered.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "there is no Python file"),
+        ("\n\n1 / 0", "broken.py line 3: ZeroDivisionError"),
+        ("def", "broken.py: SyntaxError"),
+    ],
+)
+def test_a_plugin_file_that_fails_is_named_with_its_line(
+    text: str | None, told: str, tmp_path: Path
+) -> None:
+    if text is not None:
+        (tmp_path / "broken.py").write_text(text)
+    failed = CliRunner().invoke(build_program(), ["--plugin", "broken.py", "ask", "q"])
+    assert failed.exit_code != 0
+    assert told in failed.output

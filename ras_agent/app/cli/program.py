@@ -6,6 +6,7 @@ import io
 import json
 import sys
 import warnings
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -43,6 +44,7 @@ from ras_agent.app.cli.command import (
 from ras_agent.app.cli.options import ERROR, EXIT_CODES, INTERRUPTED, USAGE
 from ras_agent.app.cli.terminal import inert
 from ras_agent.errors import FlagError, RasError
+from ras_agent.registry import run_plugin_file
 from ras_agent.settings import Settings, describe
 
 _QUESTIONS = "Ask"
@@ -166,8 +168,18 @@ def _program_options(
             help="Show the version and exit.",
         ),
     ] = False,
+    plugin: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--plugin",
+            metavar="FILE",
+            help="A Python file that registers plug-ins, before the command: --plugin my.py ask ... More than once for more.",
+        ),
+    ] = None,
 ) -> None:
     """Take the options of the program itself."""
+    for file in plugin or ():
+        run_plugin_file(file)
 
 
 def main() -> None:

@@ -57,7 +57,7 @@ _RIGHT = 0.5  # token F1 from which an answer counts as right
 _BINS = 5
 _DRAWS = 200  # of outcomes that follow confidences, for the error that few answers have anyhow
 OF_ANOTHER = "of_another"
-_SIGNALS = ("borne", "first", "likely", "chained", "like")
+_SIGNALS = ("borne", "first", "likely", "chained")
 
 
 def calibration_error(

@@ -34,7 +34,6 @@ def test_a_full_confidence_is_in_the_last_bin() -> None:
 def test_the_weights_that_answers_follow_are_found() -> None:
     rng = random.Random(0)
     wanted = {"offset": -2, "borne": 0.3, "first": 1, "likely": 0, "chained": 0}
-    wanted["like"] = 2
     told = []
     for _ in range(4000):
         signals = Signals(
@@ -42,7 +41,6 @@ def test_the_weights_that_answers_follow_are_found() -> None:
             first=float(rng.random() < 0.5),
             likely=rng.random(),
             chained=0.0,
-            like=rng.random(),
             of_another=float(rng.random() < 0.3),
         )
         likely = likelihood(signals, {**wanted, "of_another": 0.4})
@@ -51,11 +49,10 @@ def test_the_weights_that_answers_follow_are_found() -> None:
     assert weights["offset"] == pytest.approx(-2, abs=0.4)
     assert weights["borne"] == pytest.approx(0.3, abs=0.05)
     assert weights["first"] == pytest.approx(1, abs=0.4)
-    assert weights["like"] == pytest.approx(2, abs=0.6)
     assert weights["of_another"] == pytest.approx(0.4, abs=0.08)
 
 
 def test_signals_that_were_kept_are_those_that_were_told(tmp_path: Path) -> None:
-    sets = [("kind", "set", [Told(Signals(1.5, 1.0, 0.5, 0.0, 0.9, 0.0), 1.0)])]
+    sets = [("kind", "set", [Told(Signals(1.5, 1.0, 0.5, 0.0, 0.0), 1.0)])]
     keep(sets, tmp_path / "signals.jsonl")
     assert kept(tmp_path / "signals.jsonl") == sets

@@ -26,8 +26,6 @@ class Signals:
     """How likely the reader takes it to be among all passages, of a chain its least likely part, 0..1"""
     chained: float
     """1 where each part of the question was found and put in its place"""
-    like: float
-    """How like the proof's words are to those of the question, of the word that is least like any, 0..1"""
     of_another: float
     """1 where the proof lacks a figure or all names of the question, denies it, or is of something else"""
 
@@ -51,9 +49,9 @@ def confidence(signals: Signals) -> float:
 def likelihood(signals: Signals, weights: Mapping[str, float]) -> float:
     """Return the logistic function of the weighted sum of signals, and a share of it for a proof of something else.
 
-    >>> weights = {"offset": -1, "borne": 0.5, "first": 0, "likely": 0, "chained": 0, "like": 0, "of_another": 0.4}
+    >>> weights = {"offset": -1, "borne": 0.5, "first": 0, "likely": 0, "chained": 0, "of_another": 0.4}
     >>> from dataclasses import replace
-    >>> same = Signals(borne=2, first=1, likely=0.5, chained=0, like=1, of_another=0)
+    >>> same = Signals(borne=2, first=1, likely=0.5, chained=0, of_another=0)
     >>> likelihood(same, weights), likelihood(replace(same, of_another=1), weights)
     (0.5, 0.2)
     """
@@ -63,7 +61,6 @@ def likelihood(signals: Signals, weights: Mapping[str, float]) -> float:
         + weights["first"] * signals.first
         + weights["likely"] * signals.likely
         + weights["chained"] * signals.chained
-        + weights["like"] * signals.like
     )
     likely = logistic(total)
     if signals.of_another:

@@ -4,10 +4,11 @@
     python -m lab.untitled --part scored --seed 1
     python -m lab.untitled --part second --seed 1
     python -m lab.untitled --part third --seed 9
+    python -m lab.untitled --part fourth --seed 13
 
 Each world is drawn from a template of untitled.json: its texts, a question and the right answer. The templates of
-`looked-at` were used to find faults; those of `scored`, and later those of `second` and `third` with names of their
-own, were written afterwards, in other words, and asked once.
+`looked-at` were used to find faults; those of `scored`, and later those of `second`, `third` and `fourth` with names of
+their own, were written afterwards, in other words, and asked once.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ def _two_things(
         "norway": norway,
     }
     names |= {"early": str(early), "late": str(late)}
+    names["before"] = "yes" if early < late else "no"
     if same:
         names |= {
             "second": ann,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,6 +33,7 @@ from ras_agent.tools.offline.table_rows import look_up
 _AUXILIARIES = word_set("is are was were has had will would can could")
 _CLAUSE = 3  # words behind a name from which they are a clause
 _MOST_LINKS = 4
+_MOST_LEADS = 2  # sentences
 _MOST_INSIDE = 3  # descriptions inside one another
 _READ_BEFORE = 10  # passages that a part is read over before it is searched for
 _KNOWN = math.log(0.9)  # worth from which it need not be searched for
@@ -181,7 +182,7 @@ def _in_row(question: str, passages: Sequence[ReadPassage]) -> Found | None:
 
 
 _RELATIVE = re.compile(r"\b(?:who|whom|whose|which|that|where|when)\b", re.IGNORECASE)
-_PREDICATE = re.compile(r" (?:is|was|are|were) \w+$")
+_PREDICATE = re.compile(r" (?:is|was|are|were)(?: \w+)?$")
 
 
 def innermost(question: str, reader: Reader) -> str:
@@ -278,22 +279,36 @@ def answers_in_pairs(
 def leading_to(
     answer: Found, question: str, passages: Sequence[ReadPassage]
 ) -> tuple[Sentence, ...]:
-    """Return the sentence of another passage that names what an answer's passage is about, and says more of a question.
+    """Return the sentences of other passages over which a question leads to an answer's passage.
 
-    () where the question names that itself.
+    Each names what the next passage is about, and says something of the question that those behind it do not. () where
+    the question names what the answer's passage is about.
     """
+    leads: list[Sentence] = []
     home = answer.sentence.passage
-    if holds(question, home.subject):
-        return ()
     asked = set(stems(question)) - home.stems
+    while len(leads) < _MOST_LEADS and not holds(question, home.subject):
+        lead = _naming(home, asked, passages)
+        if lead is None:
+            break
+        leads.insert(0, lead)
+        home = lead.passage
+        asked -= home.stems
+    return tuple(leads)
+
+
+def _naming(
+    home: ReadPassage, asked: Set[str], passages: Sequence[ReadPassage]
+) -> Sentence | None:
+    """Return the sentence of another passage that names what `home` is about, and has a word that is asked for."""
     for passage in passages:
         if passage is home or not passage.tells_of(home):
             continue
         for sentence in passage.sentences:
             said = asked & (sentence.stems | passage.title_stems)
             if said and holds(sentence.text, home.subject):
-                return (sentence,)
-    return ()
+                return sentence
+    return None
 
 
 def is_left_out(sentence: Sentence) -> bool:

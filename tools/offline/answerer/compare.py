@@ -423,7 +423,8 @@ def _shared(
         grounds.append(nearest)
         if kind == "person" and about.isdisjoint(nearest.stems):
             all_told = False
-        named = _named(nearest, side, wanted, kind)
+        others = [one.name for one in sides if one is not side]
+        named = _named(nearest, side, others, wanted, kind)
         if common is None:
             common = named
         common &= named
@@ -444,7 +445,11 @@ def _nearest(
 
 
 def _named(
-    sentence: Sentence, side: Side, wanted: frozenset[str], kind: AnswerType | None
+    sentence: Sentence,
+    side: Side,
+    others: Sequence[str],
+    wanted: frozenset[str],
+    kind: AnswerType | None,
 ) -> frozenset[str]:
     """Return keys of the names said of a side, its own name left out, or of the numbers where one is asked for.
 
@@ -460,7 +465,9 @@ def _named(
         )
     widest = wanted & _WIDEST
     keys: set[str] = set()
-    for start, end in sentence.names:
+    first, last = _stretch(text, side.name, others)
+    within = [one for one in sentence.names if first <= one[0] < last]
+    for start, end in within or sentence.names:
         before = text[:start].rstrip()
         if before.endswith(",") and not widest:
             continue
@@ -471,6 +478,20 @@ def _named(
         keys.add(canonical_key(sentence.naming.first_name))
         keys.discard("")
     return frozenset(key for key in keys if key not in own and own not in key)
+
+
+def _stretch(text: str, name: str, others: Sequence[str]) -> tuple[int, int]:
+    """Return where a text tells of one thing: behind its name, up to that of another one; everywhere if it has no other.
+
+    An example is "Ada Crane lives in Norway, Bo Dell in Egypt".
+    """
+    places = [text.find(other) for other in others]
+    start = text.find(name)
+    if start < 0 or max(places, default=-1) < 0:
+        return 0, len(text)
+    behind = [place for place in places if place > start]
+    end = min(behind, default=len(text))
+    return start + len(name), end
 
 
 def sides_of(

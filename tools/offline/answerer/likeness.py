@@ -16,18 +16,20 @@ import numpy as np
 from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra
 from ras_agent.text.names import name_spans
+from ras_agent.text.words import stem_set
 from ras_agent.tools.embed.minilm import token_vectors
 from ras_agent.tools.offline.reading import Token, tokens_of
 
 UNKNOWN = 0.7
 """Of a question whose words are not looked at, since all are names or MiniLM is not installed."""
+_GENERIC = stem_set("man woman person people somebody place thing")
 _REMEMBERED = 256  # texts; planner and answerer compare the same ones
 
 
 def least_likeness(question: str, proof: str, light: Set[str]) -> float:
     """Return how like the word of a question that is least like any of a proof's is to the likest of these, 0..1.
 
-    Names and figures do not count, nor do words with the stems `light`.
+    Names and figures do not count, nor do words with the stems `light` or such as "person".
     """
     told = [token for token in tokens_of(proof) if token.stem]
     words = _plain_words(question, light)
@@ -53,7 +55,7 @@ def _plain_words(question: str, light: Set[str]) -> list[Token]:
     words: list[Token] = []
     names = name_spans(question)
     for token in tokens_of(question):
-        if not token.stem or token.stem in light:
+        if not token.stem or token.stem in light | _GENERIC:
             continue
         has_digits = any(map(str.isdigit, token.word))
         is_named = any(start <= token.start < end for start, end in names)

@@ -232,13 +232,14 @@ class OfflineAnswerer:
             is_first = is_first or is_first_of_last
         nouns = _asked_nouns(question, chain)
         likeness = least_likeness(question, _text_of(grounds), nouns)
+        is_unlike = likeness < _LEAST_LIKENESS
         is_lacking = lacks_what_is_named(question, grounds)
         signals = Signals(
             borne=margin,
             first=float(is_first),
             likely=math.exp(min(worths)),
             chained=float(is_chained),
-            of_another=float(is_lacking or likeness < _LEAST_LIKENESS),
+            of_another=float(is_lacking or is_unlike),
         )
         return Reply(text, grounds, confidence(signals))
 

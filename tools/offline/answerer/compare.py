@@ -423,7 +423,8 @@ def _shared(
         grounds.append(nearest)
         if kind == "person" and about.isdisjoint(nearest.stems):
             all_told = False
-        others = [one.name for one in sides if one is not side]
+        others = [one.name for one in sides]
+        others.remove(side.name)
         named = _named(nearest, side, others, wanted, kind)
         if common is None:
             common = named
@@ -465,9 +466,12 @@ def _named(
         )
     widest = wanted & _WIDEST
     keys: set[str] = set()
-    first, last = _stretch(text, side.name, others)
-    within = [one for one in sentence.names if first <= one[0] < last]
-    for start, end in within or sentence.names:
+    own_start, own_end = _stretch(text, side.name, others)
+    own_names: list[tuple[int, int]] = []
+    for span in sentence.names:
+        if own_start <= span[0] < own_end:
+            own_names.append(span)
+    for start, end in own_names or sentence.names:
         before = text[:start].rstrip()
         if before.endswith(",") and not widest:
             continue
@@ -485,13 +489,17 @@ def _stretch(text: str, name: str, others: Sequence[str]) -> tuple[int, int]:
 
     An example is "Ada Crane lives in Norway, Bo Dell in Egypt".
     """
-    places = [text.find(other) for other in others]
     start = text.find(name)
-    if start < 0 or max(places, default=-1) < 0:
+    named = [other for other in others if other in text]
+    if start < 0 or not named:
         return 0, len(text)
-    behind = [place for place in places if place > start]
-    end = min(behind, default=len(text))
-    return start + len(name), end
+    start += len(name)
+    end = len(text)
+    for other in named:
+        place = text.find(other, start)
+        if place >= 0:
+            end = min(end, place)
+    return start, end
 
 
 def sides_of(

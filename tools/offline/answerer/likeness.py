@@ -54,8 +54,9 @@ def _plain_words(question: str, light: Set[str]) -> list[Token]:
     """Return the content words of a question that are neither names nor figures, without those of the stems `light`."""
     words: list[Token] = []
     names = name_spans(question)
+    uncounted = light | _GENERIC | {""}
     for token in tokens_of(question):
-        if not token.stem or token.stem in light | _GENERIC:
+        if token.stem in uncounted:
             continue
         has_digits = any(map(str.isdigit, token.word))
         is_named = any(start <= token.start < end for start, end in names)

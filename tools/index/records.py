@@ -253,9 +253,10 @@ def _from_value(
     if reason := not_unicode(json.dumps(record, ensure_ascii=False)):
         yield Skipped(place, reason)
         return
-    names = _usual_names(list(record), fields)
-    named = dict(zip(names, record.values(), strict=True))
-    yield from _from_record(named, fields, f"{label}:{number}", place)
+    if fields.text not in record:
+        names = _usual_names(list(record), fields)
+        record = dict(zip(names, record.values(), strict=True))
+    yield from _from_record(record, fields, f"{label}:{number}", place)
 
 
 def load_csv(

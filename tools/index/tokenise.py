@@ -30,11 +30,11 @@ _THOUSANDS_OR_POINT = re.compile("[.,'’\u00a0\u2009\u202f]" + _OF_THOUSANDS)
 _POINT_LETTER_POINT = re.compile(r"\.[^\W\d_]\.")
 # U.S., U.S.A
 _POINTED_LETTERS = re.compile(r"(?<![\w.])(?:[^\W\d_]\.){2,}(?:[^\W\d_](?!\w))?")
-# E-mail; HomePageContainer, XMLParser
+# E-mail; HomePageContainer
 _INNER_HYPHEN = re.compile(r"[-\u2010\u2011](?=[^\W\d_])(?<=[^\W\d_].)")
 _LAST_LETTERS = re.compile(r"(?<![\w-])[^\W\d_]{1,30}\Z")
 _NEXT_LETTERS = re.compile(r"[^\W\d_]{1,30}(?![\w-])")
-_HUMP = re.compile(r"[A-Z](?:(?<=[a-z].)|(?<=[A-Z]{3})(?=[a-z]{3}))")
+_HUMP = re.compile(r"[A-Z](?<=[a-z].)")
 _WITH_HUMPS = re.compile(r"(?<!\w)[A-Za-z]{4,60}(?!\w)")
 _HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _LONGEST_PART = 30  # letters of a part of a compound
@@ -257,6 +257,10 @@ class Tokeniser:
 
     def _terms_of(self, word: str) -> tuple[str, ...]:
         stem = self._stemmed(word)
+        if word.isascii() and word.isalpha():
+            found = (stem,)
+            self._remember(word, found)
+            return found
         plain = _without_accents(stem)
         terms = [plain]
         if plain != stem and self.language != ENGLISH:
@@ -264,10 +268,13 @@ class Tokeniser:
         for part in _parts(word):
             terms += self._known_terms(part)
         found = tuple(terms)
+        self._remember(word, found)
+        return found
+
+    def _remember(self, word: str, terms: tuple[str, ...]) -> None:
         is_short = len(word) <= _LONGEST_CACHED
         if is_short and len(self._terms) < _CACHE_SIZE:
-            self._terms[word] = found
-        return found
+            self._terms[word] = terms
 
     def _known_terms(self, word: str) -> tuple[str, ...]:
         known = self._terms.get(word)

@@ -258,9 +258,9 @@ class Tokeniser:
     def _terms_of(self, word: str) -> tuple[str, ...]:
         stem = self._stemmed(word)
         if word.isascii() and word.isalpha():
-            found = (stem,)
-            self._remember(word, found)
-            return found
+            only = (stem,)
+            self._remember(word, only)
+            return only
         plain = _without_accents(stem)
         terms = [plain]
         if plain != stem and self.language != ENGLISH:

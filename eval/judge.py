@@ -10,6 +10,7 @@ statements that an answer has, as GraphRAG-Bench does. Replies are cached beside
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
@@ -207,6 +208,7 @@ def coverage(result: Result) -> Dialogue[float | None]:
 
 def letter_in(text: str) -> str | None:
     """Return the option that a judge's reply says last, A to F; None where it says none."""
+    text = unicodedata.normalize("NFKC", text)
     said = [
         (found.end(), found[1].upper())
         for pattern in _LETTERS

@@ -80,13 +80,14 @@ def _completed(record: QuestionRecord) -> QuestionRecord:
             data[key] = unpacked(data[key])
     if "answer" in record and "answers" not in record:
         data["answers"] = data.pop("answer")
-    for key in ("id", "question", "answers"):
-        if data.get(key) is not None:
-            continue
-        if key == "id" and "question" in record:
-            data["id"] = record.number
-            continue
-        raise record.error(f"no key {key!r}; a question has id, question, answers")
+    if data.get("id") is None:
+        data["id"] = record.number
+    for key in ("question", "answers"):
+        if data.get(key) is None:
+            keys = ", ".join(record.data)
+            raise record.error(
+                f"no key {key!r}, found {keys}; a question has question and answers, and may have an id"
+            )
     return replace(record, data=data)
 
 

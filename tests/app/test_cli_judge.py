@@ -70,7 +70,7 @@ FORMS = (
     "The correct option is C", "The final verdict is: **C**.", "The answer relates to the reference as C.",
     "They agree, so C", "I choose C.", "A\nB\nC is right", "Not A, since it says all. Final answer: C.",
     "\\boxed{C}", "$\\boxed{\\text{C}}$", "<answer>C</answer>", '{"answer": "C"}', '```json\n{"verdict": "C"}\n```',
-    "My choice: C\n\nReason: the same",
+    "My choice: C\n\nReason: the same", "Ｃ",
 )  # fmt: skip
 
 

@@ -291,9 +291,10 @@ def test_a_record_without_a_known_look_is_told_what_a_plain_one_has(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(
-        IngestError, match="line 1: no key 'id'; a question has id, question, answers"
+        IngestError,
+        match="line 1: no key 'question', found Question, Answer; a question has question and answers",
     ):
-        load_questions(_lines(tmp_path / "q.jsonl", [{"text": "x"}]))
+        load_questions(_lines(tmp_path / "q.jsonl", [{"Question": "x", "Answer": "y"}]))
 
 
 def test_other_benchmarks_read_the_formats_too(tmp_path: Path) -> None:

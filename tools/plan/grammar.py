@@ -263,6 +263,29 @@ def _in_tokens(text: str) -> Plan | None:
     return stop
 
 
+def further_searches(reply: str, plan: Plan) -> tuple[str, ...]:
+    """Return the sub-queries that follow the plan's in a list, a line each: prose between them ends it."""
+    text = without_thinking(reply)
+    tokens = list(_TOKEN.finditer(text))
+    ends = [token.start() for token in tokens[1:]] + [len(text)]
+    listed: list[str] = []
+    # without a token there is an end more
+    for token, end in zip(tokens, ends, strict=False):
+        if token.lastgroup != "subq":
+            if listed:
+                break
+            continue
+        subquery = _subquery_behind(text, token, end)
+        if listed or subquery == plan.subquery:
+            listed.append(subquery)
+        lines = text[token.end() : end].splitlines()
+        worded = [line for line in lines if any(map(str.isalpha, line))]
+        if listed and len(worded) > 1:
+            break
+    others = dict.fromkeys(listed[1:])
+    return tuple(other for other in others if other not in ("", plan.subquery))
+
+
 def _subquery_behind(text: str, token: re.Match[str], end: int) -> str:
     """Return the question between a token and `end`; "" without one, or if the token does not announce it."""
     opened = text[token.end() - 1] not in "]］】>"

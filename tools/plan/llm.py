@@ -55,6 +55,7 @@ from ras_agent.tools.plan.grammar import (
     REPLY_FORM,
     ended,
     first_question,
+    further_searches,
     parse_plan,
 )
 from ras_agent.tools.roles import RoleOptions
@@ -253,6 +254,12 @@ def _plan_in(
     if plan.action == "subq" and copies(plan.subquery, examples, [shown]):
         raise ParseError(
             f"{nothing_in(reply.text, 'no action')}: it copies a worked example"
+        )
+    others = further_searches(reply.text, plan)
+    if others:
+        current_ledger().note(
+            "the planner's model asked several sub-queries at once: the first is searched, the others only if it asks again",
+            "\n".join(others),
         )
     return plan
 

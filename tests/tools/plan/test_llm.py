@@ -395,3 +395,28 @@ def test_what_is_shown_at_several_searches_fits_into_the_window_as_often(
     request = asked_with(layout, QuestionGraph(facts), steps, window=2048)
     assert "search 5" in request.turns[-1].text
     assert estimate_turns(request.turns) < 2048
+
+
+@pytest.mark.parametrize(
+    ("reply", "others"),
+    [
+        ("[SUBQ] Who was Bell?\n[SUBQ] Who was Ada?", ["Who was Ada?"]),
+        (
+            "1. [SUBQ] Who was Bell?\n2. [SUBQ] Who was Ada?\n\n3. [SUBQ] Who was Gray?",
+            ["Who was Ada?", "Who was Gray?"],
+        ),
+        ("[SUBQ] Who was Bell?\n[SUBQ] Who was Bell?", []),
+        # a turn of its own that the model made up
+        ("[SUBQ] Who was Bell?\nBell was born.\n[SUBQ] Who was Ada?", []),
+        ("[SUBQ] Who was Bell?\n[SUFFICIENT]\n[SUBQ] Who was Ada?", []),
+    ],
+)
+def test_further_searches_of_a_reply_are_told(
+    reply: str, others: list[str], scripted_model: Any
+) -> None:
+    with metered(Ledger("planner", hop=1)) as ledger:
+        plan = LLMPlanner(scripted_model(reply)).plan("Where?", GRAPH, STEPS)
+    assert plan == Plan("subq", "Who was Bell?")
+    assert [note.detail.splitlines() for note in ledger.notes] == (
+        [others] if others else []
+    )

@@ -137,7 +137,9 @@ _NO_QUESTION = re.compile(
     r"[<{\[(]?\s*(?:(?:a|the|your|next|new)\s+)*(?:search\s*|sub-?)?(?:question|query|subquery)\s*[>}\])]?[\s,.]*"
     r"|(?:(?:the|my)\s+)?(?:(?:next|final|correct)\s+)?(?:answer|reply|response|move)(?:\s+is)?"
     r"|(?:none|n/a|nothing|not)(?: (?:is )?(?:needed|required|necessary|applicable))?[\s.]*"
-    r"|(?:looks?|means?|is|was|would|will|should|could|can|may|because|since|if|when|only|for|to|token)\b[^?？]*",
+    r"|(?:looks?|means?|because|since|if|only|for|to|token)\b[^?？]*"
+    # with a capital letter these begin a question, to which not every model writes a question mark
+    r"|(?-i:is|was|would|will|should|could|can|may|when(?! (?:is|are|was|were|did|does|do|has|have|had)\b))\b[^?？]*",
     re.IGNORECASE,
 )
 # words behind a question on its line; quotes around it

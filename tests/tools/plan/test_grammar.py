@@ -142,6 +142,29 @@ def test_prose_in_front_of_the_action_is_its_reason() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "When was Bell born",
+        "when was Bell born",
+        "When Bell was born.",
+        "Is Bell a Scot",
+        "Was Bell born in Leith",
+    ],
+)
+def test_a_question_needs_no_question_mark(question: str) -> None:
+    assert parse_plan(f"[SUBQ] {question}").subquery == question
+
+
+@pytest.mark.parametrize(
+    "remark",
+    ["[SUBQ] when more is needed", "Use [SUBQ] When more is needed.", "[SUBQ] is next"],
+)
+def test_a_remark_about_the_token_is_no_question(remark: str) -> None:
+    with pytest.raises(ParseError):
+        parse_plan(remark)
+
+
 @pytest.mark.parametrize("inside", ["\x1e", "\x0b", "\x85", "\u2028"])
 def test_a_character_that_ends_no_line_of_a_model_is_a_blank(inside: str) -> None:
     plan = parse_plan(f"[SUBQ] When was{inside} Bell born?\r\nOr where?")

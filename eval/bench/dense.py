@@ -31,14 +31,18 @@ from ras_agent.tools.index.passages import indexed_text
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.registered import retriever_over
 
-_WIDTH, _CENTRES, _SPREAD = 384, 1000, 0.7
-_AT_ONCE, _K = 10_000, 10
+_WIDTH = 384
+_CENTRES = 1000
+_SPREAD = 0.7
+_AT_ONCE = 10_000
+_K = 10
 
 
 class DrawnEmbedder:
     """An embedder that draws vectors of 384 numbers, near one of a thousand centres, so that a text has neighbours."""
 
-    name, dimension = "drawn", _WIDTH
+    name = "drawn"
+    dimension = _WIDTH
 
     def __init__(self) -> None:
         self._centres = (

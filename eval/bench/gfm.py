@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 WIDER = 16
 """How many times the width of the network that ships a widened one has: 512."""
-ENTITIES, FACTS = 20_000, 21_500
+ENTITIES = 20_000
+FACTS = 21_500
 _BARS = (0.18, 0.5)  # of the wider and of the one that ships
 _VERBS = (
     "founded",

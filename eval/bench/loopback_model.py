@@ -50,10 +50,8 @@ from ras_agent.marks import (
 )
 
 _FACTS_A_PASSAGE = 4
-_SUBJECT, _OBJECT = (
-    re.compile(rf"\({SUBJECT} ([^|]+) \|"),
-    re.compile(rf"\| {OBJECT} ([^)]+)\)"),
-)
+_SUBJECT = re.compile(rf"\({SUBJECT} ([^|]+) \|")
+_OBJECT = re.compile(rf"\| {OBJECT} ([^)]+)\)")
 _PASSAGE = re.compile(
     rf"<{PASSAGE_FENCE}>\n\[\d+\] ?(.*)\n(.*?)\n</{PASSAGE_FENCE}>", re.DOTALL
 )
@@ -174,10 +172,8 @@ class _Connection(asyncio.Protocol):
                     length = int(value)
             if len(self._buffer) < end + 4 + length:
                 return
-            body, self._buffer = (
-                self._buffer[end + 4 : end + 4 + length],
-                self._buffer[end + 4 + length :],
-            )
+            body = self._buffer[end + 4 : end + 4 + length]
+            self._buffer = self._buffer[end + 4 + length :]
             self._serve(head.split(b" ", 2)[:2], body)
 
     def _serve(self, line: list[bytes], body: bytes) -> None:

@@ -46,7 +46,10 @@ from ras_agent.tools.retrieve.registered import retriever_over
 
 Job = Callable[[int, int, Path], dict[str, Any]]
 
-_VOCABULARY, _WORDS, _QUERY_WORDS, _K = 200_000, 60, 6, 10
+_VOCABULARY = 200_000
+_WORDS = 60
+_QUERY_WORDS = 6
+_K = 10
 _AT_ONCE = 20_000
 _RANK_BM25_LIMIT = 100_000
 

@@ -175,10 +175,8 @@ class _Warm:
     async def opened(self, concurrency: int) -> AsyncIterator[Work]:
         async with self.pool.opened(concurrency) as ask:
             await asyncio.gather(*map(ask, self.first))
-            self.began, self.processor_seconds = (
-                time.perf_counter(),
-                time.process_time(),
-            )
+            self.began = time.perf_counter()
+            self.processor_seconds = time.process_time()
             yield ask
 
 

@@ -13,8 +13,10 @@ from ras_agent.eval.bench.gfm import drawn_facts
 from ras_agent.eval.bench.rows import BenchRow
 from ras_agent.tools.kg.page_rank import PageRank
 
-ENTITIES, FACTS = 20_000, 24_000
-_DAMPING, _QUESTIONS = 0.5, 20
+ENTITIES = 20_000
+FACTS = 24_000
+_DAMPING = 0.5
+_QUESTIONS = 20
 
 
 def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRow]:

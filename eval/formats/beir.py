@@ -20,7 +20,8 @@ from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
 from ras_agent.records import Passage
 
-_QUERIES, _JUDGED = ("queries.jsonl", "queries.jsonl.gz"), "qrels"
+_QUERIES = ("queries.jsonl", "queries.jsonl.gz")
+_JUDGED = "qrels"
 _COLUMNS = ("query-id", "corpus-id", "score")
 
 

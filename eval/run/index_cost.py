@@ -18,7 +18,8 @@ from ras_agent.records import JSON, Call, Passage
 
 CHARACTERS_A_TOKEN = 4
 # USD with GPT-4o-mini; prompts with examples take 3 to 5 times
-_GRAPHRAG_A_WORD, _GRAPHRAG_TIMES = (0.000011, (3.0, 5.0))
+_GRAPHRAG_A_WORD = 0.000011
+_GRAPHRAG_TIMES = (3.0, 5.0)
 # USD: 15,000 to 30,000 for the three thousand million tokens of Wikipedia 2018
 _HIPPORAG_A_MILLION = (5.0, 10.0)
 

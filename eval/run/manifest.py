@@ -17,7 +17,8 @@ from ras_agent.eval.question import Question
 from ras_agent.prompts import load, prompt_names
 from ras_agent.records import JSON
 
-SCHEMA, VERSION = "ras-agent/run", 1
+SCHEMA = "ras-agent/run"
+VERSION = 1
 
 _PACKAGES = (
     "ras-agent",

@@ -201,11 +201,9 @@ class _Replay:
     def __init__(
         self, trace: Trace, graph: QuestionGraph, passages: Sequence[Passage]
     ) -> None:
-        self._steps, self._graph, self._remaining = (
-            trace.steps,
-            graph,
-            iter(trace.steps),
-        )
+        self._steps = trace.steps
+        self._graph = graph
+        self._remaining = iter(trace.steps)
         # without metadata, where a passage may state all of its facts
         self._passages = {
             passage.id: replace(passage, metadata={}) for passage in passages

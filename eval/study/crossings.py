@@ -13,7 +13,8 @@ from ras_agent.graphs.resolve import role_specs
 from ras_agent.settings import Settings
 from ras_agent.tools.roles import role_name
 
-HOPS, KS = (1, 2, 3, 5), (3, 5, 10)
+HOPS = (1, 2, 3, 5)
+KS = (3, 5, 10)
 
 
 def roles_design(

@@ -27,7 +27,8 @@ from ras_agent.eval.study.design import Design, LeftOut, Shown
 from ras_agent.records import JSON
 from ras_agent.tools.store.durable import replace_file
 
-SCHEMA, VERSION = "ras-agent/study", 1
+SCHEMA = "ras-agent/study"
+VERSION = 1
 
 Watch = Callable[
     [str, int, Run], AbstractContextManager[Callable[[Result], None] | None]

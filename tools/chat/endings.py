@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-LENGTH, REPEATED, REFUSAL = "length", "repeated", "refusal"
+LENGTH = "length"
+REPEATED = "repeated"
+REFUSAL = "refusal"
 
 Kind = Literal["whole", "cut off", "broken off", "withheld", "replaced"]
 

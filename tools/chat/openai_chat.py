@@ -484,7 +484,8 @@ def _call_pieces(said: Any) -> Iterator[ToolCallChunk]:
 
 def _usage(usage: Any) -> UsageMetadata | None:
     """Return the tokens of a call as LangChain has them; None if the server does not report them."""
-    read, written = _number(usage, "prompt_tokens"), _number(usage, "completion_tokens")
+    read = _number(usage, "prompt_tokens")
+    written = _number(usage, "completion_tokens")
     if not read and not written:
         return None
     counted = UsageMetadata(

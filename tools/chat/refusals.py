@@ -16,7 +16,10 @@ from ras_agent.prompts.templates import THOUGHTS_KEY
 from ras_agent.tools.chat.reply_limits import OPENAI_LIMITS, limits_sent
 from ras_agent.tools.chat.runnables import bound_arguments, changed, chat_models_in
 
-ROLES, STREAM, WHOLE, STREAM_OPTIONS = "roles", "stream", "whole", "stream_options"
+ROLES = "roles"
+STREAM = "stream"
+WHOLE = "whole"
+STREAM_OPTIONS = "stream_options"
 PREFILL = "prefill"
 """A last turn of the assistant's, with which the reply is to go on"""
 MOST = "most"

@@ -62,7 +62,8 @@ class Apart:
         """seconds: in which all documents have to be converted, with `each`, each of them."""
         self._process: subprocess.Popen[bytes] | None = None
         self._end: Callable[[], object] = lambda: None
-        self._seconds, self._each = seconds, each
+        self._seconds = seconds
+        self._each = each
         self._until = monotonic() + seconds
 
     def __enter__(self) -> Self:

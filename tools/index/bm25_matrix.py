@@ -53,7 +53,8 @@ class BM25Parameters:
         self, counts: npt.NDArray[Any], lengths: npt.NDArray[Any]
     ) -> npt.NDArray[np.float64]:
         """Return what `counts` occurrences weigh above none. lengths: of the passages, in mean lengths."""
-        k1, delta = self.k1, self.delta
+        k1 = self.k1
+        delta = self.delta
         norm = 1 - self.b + self.b * lengths
         share: npt.NDArray[np.float64] = counts / (counts + k1 * norm)
         if self.method in ("lucene", "robertson"):
@@ -88,7 +89,8 @@ class BM25Matrix:
 
         order: the slot of each passage; None where every slot is a passage, in order.
         """
-        self._parts, self._order = tuple(parts), order
+        self._parts = tuple(parts)
+        self._order = order
         self._parameters = parameters or BM25Parameters()
         self._slots = len(lengths)
         living = lengths if order is None else lengths[order]
@@ -127,27 +129,28 @@ class BM25Matrix:
         if column is None:
             column = self._weigh(term)
             if self._cached > _MOST_CACHED:
-                self._weights, self._cached = {}, 0
+                self._weights = {}
+                self._cached = 0
             self._weights[term] = column
             self._cached += len(column[0])
         return column
 
     def _weigh(self, term: str) -> tuple[Slots, Floats]:
-        key, all_slots, all_counts = (
-            term_hash(term),
-            [np.empty(0, np.int32)],
-            [np.empty(0, np.uint32)],
-        )
+        key = term_hash(term)
+        all_slots = [np.empty(0, np.int32)]
+        all_counts = [np.empty(0, np.uint32)]
         for base, postings in self._parts:
             slots, counts = postings.having(key)
             if len(slots):
                 all_slots.append(slots + np.int32(base))
                 all_counts.append(counts)
-        slots, counts = np.concatenate(all_slots), np.concatenate(all_counts)
+        slots = np.concatenate(all_slots)
+        counts = np.concatenate(all_counts)
         try:
             if self._row_of_slot is not None:
                 living = self._row_of_slot[slots] >= 0
-                slots, counts = slots[living], counts[living]
+                slots = slots[living]
+                counts = counts[living]
             if not len(slots):
                 return slots, np.empty(0, np.float32)
             weights = self._parameters.saturation(counts, self._lengths[slots])
@@ -166,7 +169,9 @@ class _PartOfMatrix(BM25Matrix):
     """Reads the passages `chosen` of the matrix `whole`, so that a part of a large corpus costs no copy."""
 
     def __init__(self, whole: BM25Matrix, chosen: Ints) -> None:
-        self._whole, self._chosen, self.size = whole, chosen, len(chosen)
+        self._whole = whole
+        self._chosen = chosen
+        self.size = len(chosen)
 
     def scores(self, terms: Iterable[str]) -> Floats:
         """Return the BM25 score of every passage, shape (size,)."""

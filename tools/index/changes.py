@@ -97,12 +97,15 @@ def put(
     check_free(connection, snapshot.database, state.cells, state.vectors)
     vectors, new = _vectors(snapshot, [passages[at] for at in fresh], embedder)
     insert_vectors(connection, state.vectors, new)
-    place_of, places, rows = snapshot.column("place"), state.places, []
+    place_of = snapshot.column("place")
+    places = state.places
+    rows = []
     for number, (at, vector) in enumerate(zip(fresh, vectors.tolist(), strict=True)):
         if existing[at] >= 0:
             place = int(place_of[existing[at]])
         else:
-            place, places = places, places + 1
+            place = places
+            places = places + 1
         rows.append(
             row_of(
                 passages[at],

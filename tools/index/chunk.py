@@ -268,7 +268,8 @@ class _CutTable:
 
 def _spans_of_pages(document: Document, chunking: Chunking) -> list[Span]:
     """Return the spans of a document; none is on two pages, so that each can be cited by its own."""
-    text, starts = document.text, document.pages or (0,)
+    text = document.text
+    starts = document.pages or (0,)
     return [
         (begin + start, begin + end)
         for begin, after in zip(starts, (*starts[1:], len(text)), strict=True)
@@ -302,7 +303,8 @@ def chunk_spans(text: str, chunking: Chunking = DEFAULT_CHUNKING) -> list[Span]:
         ):
             last += 1
         spans.append((pieces[first][0], pieces[last][1]))
-        end, last = pieces[last][1], last + 1
+        end = pieces[last][1]
+        last = last + 1
         if last == len(pieces):
             break
         # the next chunk starts with the most pieces of this one that fit the overlap and leave room for a new one

@@ -58,7 +58,8 @@ MOST_CHARACTERS = 1 << 25
 """Of a file's text: what holds more is given up as soon as that is known."""
 _LARGE_TABLE = 2000
 """Cells from which a table is read without its styles."""
-_MOST_BODIES, _LONG_LIST = 100, 500
+_MOST_BODIES = 100
+_LONG_LIST = 500
 """Bodies of a table, and numbered items, of which the library looks through all for each one."""
 _BLANKS = re.compile(r"[^\S\n]{100,}+")
 

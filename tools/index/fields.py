@@ -60,7 +60,8 @@ class RememberedFields:
     """Looks up the rules by which each folder or file that a user named is read, and stores those that he gives."""
 
     def __init__(self, journal: Journal, given: FieldRules) -> None:
-        self._journal, self._given = journal, dict(given)
+        self._journal = journal
+        self._given = dict(given)
 
     def remember(self, root: Path) -> None:
         """Store the given rules for what is read from `root` on, before those that it has."""
@@ -110,7 +111,8 @@ class GivenMetadata:
     """Looks up the metadata that a user gave to each folder or file that he named, and stores what he gives."""
 
     def __init__(self, journal: Journal, given: Mapping[str, Any]) -> None:
-        self._journal, self._given = journal, dict(given)
+        self._journal = journal
+        self._given = dict(given)
         self._known: dict[Path, dict[str, Any]] = {}
 
     def remember(self, root: Path) -> None:

@@ -110,7 +110,8 @@ def find_files(
             if isinstance(item, Skipped):
                 yield item
                 continue
-            place, real = _join(shown, item.inner), _real(item.path)
+            place = _join(shown, item.inner)
+            real = _real(item.path)
             if not_unicode(place):
                 yield Skipped(
                     ascii(place), "the name of this file is not UTF-8; rename it"
@@ -168,11 +169,9 @@ def _walk(
             yield Skipped(place, "hidden", error=False)
             continue
         try:
-            folder_inside, file_inside, link = (
-                path.is_dir(),
-                path.is_file(),
-                path.is_symlink(),
-            )
+            folder_inside = path.is_dir()
+            file_inside = path.is_file()
+            link = path.is_symlink()
         except (
             OSError
         ) as error:  # a folder may let its names be listed and nothing more

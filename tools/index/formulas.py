@@ -7,7 +7,8 @@ from typing import Any
 from ras_agent.text.words import word_set
 
 _NO_TEXT = word_set("annotation annotation-xml mphantom none mprescripts")
-_ABOVE, _BELOW = word_set("msup mover"), word_set("msub munder")
+_ABOVE = word_set("msup mover")
+_BELOW = word_set("msub munder")
 _BOTH = word_set("msubsup munderover")
 _DEEPEST = 50
 _SPACED = frozenset("=<>≤≥≈≠+−±→∈")

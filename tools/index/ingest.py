@@ -58,7 +58,8 @@ from ras_agent.tools.index.vision import PICTURES, Vision, with_vision
 
 # Passages of the first batch, and of the largest: a batch grows and shrinks until it takes a few seconds to write, so
 # that little is done twice after a kill, whether embedding runs at ten passages a second or at ten thousand.
-FIRST_BATCH, LARGEST_BATCH = 128, 8192
+FIRST_BATCH = 128
+LARGEST_BATCH = 8192
 BATCH_SECONDS = 4.0
 # Raised when files come to be read in another way: the next run then reads all of them anew.
 READING = 4
@@ -291,12 +292,16 @@ class _IngestRun:
     ) -> None:
         self._ocr = ocr
         self._vision = vision
-        self._index, self._journal = index, journal
-        self._chunking, self._strict = chunking, strict
+        self._index = index
+        self._journal = journal
+        self._chunking = chunking
+        self._strict = strict
         self._fields = RememberedFields(journal, fields)
-        self._given, self._metadata = GivenMetadata(journal, metadata), dict[str, Any]()
+        self._given = GivenMetadata(journal, metadata)
+        self._metadata = dict[str, Any]()
         self._on_progress = on_progress
-        self._way, self._apart = "", False
+        self._way = ""
+        self._apart = False
         self._at_once = False
         self._counts: Counter[str] = Counter()
         self._skipped: list[Skipped] = []
@@ -304,7 +309,8 @@ class _IngestRun:
         self._old: list[str] = []
         self._remaining: list[str] = []
         self._bytes = self._bytes_total = 0
-        self._batch, self._file = FIRST_BATCH, ""
+        self._batch = FIRST_BATCH
+        self._file = ""
         self._process = Apart(FILE_SECONDS, each=True)
 
     def take(
@@ -376,13 +382,16 @@ class _IngestRun:
 
     def _take_file(self, file: SourceFile) -> None:
         label = label_of(file, self._journal)
-        self._file, began = label, self._bytes
+        self._file = label
+        began = self._bytes
         fields = self._fields.of(file.root, file.inner)
-        self._metadata, self._apart = self._given.of(file.place), file.apart
+        self._metadata = self._given.of(file.place)
+        self._apart = file.apart
         self._way = json.dumps([READING, asdict(self._chunking), asdict(fields)])
         if self._metadata:
             self._way += json.dumps(self._metadata, sort_keys=True)
-        known, stamp = self._journal.file(label), self._stamp(file)
+        known = self._journal.file(label)
+        stamp = self._stamp(file)
         by_ocr = f"{stamp}{_BY_OCR}"
         is_read = known is not None and known.stamp in (stamp, by_ocr)
         if self._ocr and file.path.suffix.lower() == ".pdf":
@@ -475,10 +484,8 @@ class _IngestRun:
         ):  # else an interrupted run removed it, and this one erases it
             remedy = "give a file as it is called there, its path, that of a folder, or an id"
             if self._index is not None and name in self._index.document_ids():
-                command, method = (
-                    f"`ras-agent kg delete {as_argument(self._index)} {as_argument(name)}`",
-                    f"PassageIndex.delete_document({name!r})",
-                )
+                command = f"`ras-agent kg delete {as_argument(self._index)} {as_argument(name)}`"
+                method = f"PassageIndex.delete_document({name!r})"
                 remedy = f"it was added otherwise, {method if self._index.path is None else command} takes it out"
             raise IngestError(f"nothing in the index came from {name!r}: {remedy}")
 
@@ -515,7 +522,8 @@ class _IngestRun:
                 )
             self._counts["passages_written"] += len(self._new)
             self._read(0)
-        self._new, self._old = [], []
+        self._new = []
+        self._old = []
 
     def _skip(self, item: Skipped) -> None:
         if item.error and self._strict:

@@ -324,7 +324,9 @@ class _Unit:
     """Transactions of a database, one after another. Each begins when it first writes, and stores the run's number."""
 
     def __init__(self, database: Database, run: int) -> None:
-        self._database, self._run, self._held = database, run, ExitStack()
+        self._database = database
+        self._run = run
+        self._held = ExitStack()
         self._connection: Connection | None = None
 
     def execute(self, query: str, values: Any = (), /) -> Any:

@@ -51,7 +51,8 @@ def load(
     Never raises for what a file holds. path: what a file is read from whose suffix is among SUFFIXES. label: the file's
     name in ids and messages, by default the name it has. convert: by default in this process, see `apart` for another.
     """
-    label, suffix = label or name_of(path.name), path.suffix.lower()
+    label = label or name_of(path.name)
+    suffix = path.suffix.lower()
     try:
         if fields.kind == TEXT:
             items = _load_text(path, label, fields, on_read)

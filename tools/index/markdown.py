@@ -135,7 +135,8 @@ def _from_lines(block: str) -> dict[str, Any] | None:
     metadata: dict[str, Any] = {}
     last = ""
     for line in map(str.rstrip, block.splitlines()):
-        entry, item = _ENTRY.fullmatch(line), _ITEM.fullmatch(line)
+        entry = _ENTRY.fullmatch(line)
+        item = _ITEM.fullmatch(line)
         if entry:
             last = entry[1]
             metadata[last] = _unquoted(entry[2] or "")

@@ -53,7 +53,8 @@ class Postings(NamedTuple):
         hashed = np.repeat(
             np.tile([True, False], len(blobs)), np.stack([2 * sizes, sizes], 1).ravel()
         )
-        keys, counts = words[hashed].view("<u8"), words[~hashed]
+        keys = words[hashed].view("<u8")
+        counts = words[~hashed]
         return cls.of(
             keys, np.repeat(np.arange(len(blobs), dtype=np.int32), sizes), counts
         )
@@ -69,11 +70,9 @@ class Postings(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence[tuple[Postings, Slots]]) -> Self:
         """Make one of several postings. With each comes the new slot of every old one, -1 for those to leave out."""
-        keys, slots, counts = (
-            [np.empty(0, np.uint64)],
-            [np.empty(0, np.int32)],
-            [np.empty(0, np.uint32)],
-        )
+        keys = [np.empty(0, np.uint64)]
+        slots = [np.empty(0, np.int32)]
+        counts = [np.empty(0, np.uint32)]
         for part, moved in parts:
             of_key = np.repeat(part.keys, np.diff(part.starts))
             to = moved[part.slots]

@@ -10,7 +10,10 @@ import re
 
 from ras_agent.text.words import word_set
 
-RAISED, LOWERED, NOTE, END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
+RAISED = "\ufdd0"
+LOWERED = "\ufdd1"
+NOTE = "\ufdd2"
+END = "\ufdd3"
 """Marks around a raised or lowered text, or a note's number: noncharacters, which no text may hold."""
 
 _BEGINS = f"{RAISED}{LOWERED}{NOTE}"

@@ -31,8 +31,10 @@ from ras_agent.tools.store.durable import sync_folder, writing
 
 SAVED_FROM = 256
 """Segments of so many passages are saved; smaller ones are read from the database as quickly."""
-_FACTOR, _AT_ONCE = 4, 500
-_ARRAYS, _VECTORS = "arrays", "vectors"
+_FACTOR = 4
+_AT_ONCE = 500
+_ARRAYS = "arrays"
+_VECTORS = "vectors"
 _NAME = re.compile(r"cells-(\d+)-(\d+)")
 _COLUMN_TYPES = {
     name: "<u8" if name in ("id", "document", "text") else "<i8" for name in COLUMNS
@@ -203,7 +205,8 @@ def joined(
         mask = np.ones(len(one), dtype=bool)
         mask[one.slots_of(dead)] = False
         living.append(mask)
-    moves, base = [], 0
+    moves = []
+    base = 0
     for mask in living:
         moves.append(np.where(mask, base + np.cumsum(mask) - 1, -1).astype(np.int32))
         base += int(mask.sum())
@@ -248,7 +251,8 @@ def joined(
 
 def too_small(segments: Sequence[Segment]) -> int:
     """Return from which of the segments on all should be joined: the number of segments for none."""
-    start, total = len(segments) - 1, len(segments[-1]) if segments else 0
+    start = len(segments) - 1
+    total = len(segments[-1]) if segments else 0
     while start > 0 and len(segments[start - 1]) < _FACTOR * max(total, 1):
         start -= 1
         total += len(segments[start])

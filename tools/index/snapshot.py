@@ -59,7 +59,8 @@ class State:
 
 def read_state(connection: Connection, database: Database) -> State:
     """Return the state of an index. Raises IndexMismatch for another version."""
-    where, anew = database.where, database.remedy
+    where = database.where
+    anew = database.remedy
     found = connection.execute("SELECT version FROM index_state").fetchone()
     if found is None:
         raise IndexMismatch(f"{where} is damaged (it has no state): {anew}")
@@ -91,7 +92,8 @@ class Names:
     """Ids of passages and of their documents by cell, read when a filter first asks how they begin."""
 
     def __init__(self, database: Database) -> None:
-        self._database, self._lock = database, Lock()
+        self._database = database
+        self._lock = Lock()
         self._by_cell: dict[int, dict[str, str]] = {}
 
     def of(self, cells: Ints) -> list[dict[str, str]]:
@@ -134,13 +136,13 @@ class Snapshot:
         tokeniser: Tokeniser,
     ) -> None:
         """Take segments of all cells. dead: the cells that are no passages any more, ascending."""
-        self.database, self.state, self.segments, self.dead = (
-            database,
-            state,
-            tuple(segments),
-            dead,
-        )
-        self.names, self.tokeniser, self.manifest = names, tokeniser, state.manifest
+        self.database = database
+        self.state = state
+        self.segments = tuple(segments)
+        self.dead = dead
+        self.names = names
+        self.tokeniser = tokeniser
+        self.manifest = state.manifest
         self._bases = np.cumsum([0, *map(len, self.segments)])
         self._lock = Lock()
         self._matrix: BM25Matrix | None = None
@@ -293,7 +295,8 @@ class StoredPassages(Sequence[Passage]):
     """Passages in some cells, each read when asked for. Raises ErasedPassage for one that is gone meanwhile."""
 
     def __init__(self, database: Database, cells: Ints) -> None:
-        self._database, self._cells = database, cells
+        self._database = database
+        self._cells = cells
 
     def __len__(self) -> int:
         return len(self._cells)
@@ -324,21 +327,20 @@ class PartOfSnapshot(Snapshot):
     """Some `rows` of a snapshot, in their order. Words are weighed as in the whole."""
 
     def __init__(self, whole: Snapshot, rows: Ints) -> None:
-        self.database, self.state, self.segments, self.dead = (
-            whole.database,
-            whole.state,
-            whole.segments,
-            whole.dead,
-        )
-        self.names, self.tokeniser, self.manifest = (
-            whole.names,
-            whole.tokeniser,
-            whole.manifest,
-        )
-        self._bases, self._lock = whole._bases, Lock()
-        self._matrix, self._vectors = None, None
+        self.database = whole.database
+        self.state = whole.state
+        self.segments = whole.segments
+        self.dead = whole.dead
+        self.names = whole.names
+        self.tokeniser = whole.tokeniser
+        self.manifest = whole.manifest
+        self._bases = whole._bases
+        self._lock = Lock()
+        self._matrix = None
+        self._vectors = None
         self.order = rows if whole.order is None else whole.order[rows]
-        self._whole, self._rows = whole, rows
+        self._whole = whole
+        self._rows = rows
 
     def bm25(self) -> BM25Matrix:
         """Return the BM25 matrix, a row for each passage."""

@@ -85,11 +85,13 @@ class PassageIndex:
         self, database: Database, embedder: Embedder | None, path: Path | None = None
     ) -> None:
         """Open the index in a database. path: the folder that it is in, where it is in one."""
-        self.database, self.path = database, path
+        self.database = database
+        self.path = path
         self.cache = path / CACHE if path else None
         self.snapshot = self._committed = take_snapshot(database, self.cache)
         self._embedder = embedder
-        self._lock, self._in_batch = RLock(), False
+        self._lock = RLock()
+        self._in_batch = False
         self._whole: PassageIndex | None = None  # what this is a view of
         self._opening = Lock()
         self._seen: object = None
@@ -247,10 +249,13 @@ class PassageIndex:
 
         A view can be searched like any index, and does not change. Raises FilterError.
         """
-        chosen, snapshot = Filter.of(filter), self.snapshot
+        chosen = Filter.of(filter)
+        snapshot = self.snapshot
         view = object.__new__(PassageIndex)
         view.__dict__ |= self.__dict__
-        view._whole, view._lock, view._opening = self._whole or self, RLock(), Lock()
+        view._whole = self._whole or self
+        view._lock = RLock()
+        view._opening = Lock()
         view.filter = self.filter.both(chosen)
         view.snapshot = (
             PartOfSnapshot(snapshot, snapshot.rows(chosen)) if chosen else snapshot

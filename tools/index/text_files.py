@@ -89,7 +89,8 @@ class NotText(Exception):
         self, reason: str, line: int = 0, *, empty: bool = False, pages: int = 0
     ) -> None:
         super().__init__(reason)
-        self.line, self.empty = line, empty
+        self.line = line
+        self.empty = empty
         self.pages = pages
 
 

@@ -44,7 +44,8 @@ _LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]{2,}|\d{2,}")
 # Scripts written without spaces between words (and Hangul, whose particles cling to their nouns): no dictionary is
 # at hand, so a run of them is indexed as overlapping pairs of characters.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
-_FIRST_MARK, _LAST_MARK = 0x300, 0x1E94A
+_FIRST_MARK = 0x300
+_LAST_MARK = 0x1E94A
 # soft hyphens, joiners and marks of direction stand inside words and are not seen
 _UNSEEN = re.compile("[\u00ad\u034f\u061c\u200b-\u200f\u2060-\u2064\ufeff]")
 # letters that are written in several ways: Cyrillic yo and stressed vowels; Arabic alefs, carriers of hamza, final yeh
@@ -216,7 +217,8 @@ class Tokeniser:
         stem: bool = True,
     ) -> None:
         """Raises ValueError for a language without a Snowball stemmer."""
-        self.language, self.stem = language, stem
+        self.language = language
+        self.stem = stem
         self.stop_words = tuple(
             _stop_words(language) if stop_words is None else stop_words
         )

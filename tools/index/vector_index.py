@@ -151,12 +151,11 @@ class VectorIndex:
             # a tie across the cut: which of the tied were found is FAISS's choice, so fetch them all
             if depth == self.count or products[k - 1] - products[-1] > TIE:
                 found = numbers >= 0  # an approximate index may find fewer
-                products, numbers = products[found], numbers[found]
+                products = products[found]
+                numbers = numbers[found]
                 best_first = np.argsort(-products, kind="stable")
-                numbers, products = (
-                    numbers[best_first],
-                    level(products[best_first], relative=False),
-                )
+                numbers = numbers[best_first]
+                products = level(products[best_first], relative=False)
                 order = np.lexsort((numbers, -products))[:k]
                 return numbers[order], products[order]
             depth = min(2 * depth, self.count)
@@ -246,16 +245,19 @@ class JoinedVectors(VectorIndex):
         return JoinedVectors(self._dimension, chosen)
 
     def _nearest(self, query: Floats, depth: int) -> tuple[Floats, Ints]:
-        products, numbers = [np.empty(0, np.float32)], [np.empty(0, np.int64)]
+        products = [np.empty(0, np.float32)]
+        numbers = [np.empty(0, np.int64)]
         for part, rows in self._parts:
             near, places = part._nearest(query, min(depth, part.count))
             there = places >= 0  # an approximate index may find fewer
             products.append(near[there])
             numbers.append(rows[places[there]])
-        nearest, found = np.concatenate(products), np.concatenate(numbers)
+        nearest = np.concatenate(products)
+        found = np.concatenate(numbers)
         if len(nearest) > depth:
             best = np.argpartition(-nearest, depth - 1)[:depth]
-            nearest, found = nearest[best], found[best]
+            nearest = nearest[best]
+            found = found[best]
         order = np.argsort(-nearest, kind="stable")
         missing = depth - len(order)
         return (

@@ -40,7 +40,8 @@ class StringTable(Sequence[str]):
         self, text: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]
     ) -> None:
         """`starts` has one number more than there are strings."""
-        self.text, self.starts = text, starts
+        self.text = text
+        self.starts = starts
 
     @classmethod
     def of(cls, strings: Iterable[str]) -> Self:
@@ -89,7 +90,8 @@ class StringTable(Sequence[str]):
 
     def encoded(self) -> list[bytes]:
         """Return all strings as UTF-8, which ascends as they do."""
-        text, starts = self.text.tobytes(), self.starts.tolist()
+        text = self.text.tobytes()
+        starts = self.starts.tolist()
         return [text[start:end] for start, end in pairwise(starts)]
 
     def take(self, numbers: _AnyInts) -> Self:
@@ -97,14 +99,13 @@ class StringTable(Sequence[str]):
         sizes = (self.starts[1:] - self.starts[:-1])[numbers]
         starts = np.zeros(len(numbers) + 1, dtype=np.int64)
         np.cumsum(sizes, out=starts[1:])
-        text, shifts = (
-            np.empty(starts[-1], dtype=np.uint8),
-            self.starts[:-1][numbers] - starts[:-1],
-        )
+        text = np.empty(starts[-1], dtype=np.uint8)
+        shifts = self.starts[:-1][numbers] - starts[:-1]
         # the places of all bytes at once would take eight times as much
         for first in range(0, len(numbers), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)
-            begin, end = starts[first], starts[: first + _AT_ONCE + 1][-1]
+            begin = starts[first]
+            end = starts[: first + _AT_ONCE + 1][-1]
             text[begin:end] = self.text[
                 np.arange(begin, end) + np.repeat(shifts[some], sizes[some])
             ]
@@ -119,7 +120,9 @@ class StringTable(Sequence[str]):
 
     def find(self, string: str) -> int | None:
         """Return the number of `string`, None if it is not there; the table's strings must ascend by code points."""
-        wanted, low, high = string.encode(*_HOW), 0, len(self)
+        wanted = string.encode(*_HOW)
+        low = 0
+        high = len(self)
         while low < high:
             middle = (low + high) // 2
             if self._bytes(middle) < wanted:

@@ -41,7 +41,9 @@ class Occurrences:
         keys: StringTable | None = None,
         notes: StringTable | None = None,
     ) -> None:
-        self.names, self.documents, self.keys = names, documents, keys
+        self.names = names
+        self.documents = documents
+        self.keys = keys
         self.facts = facts.reshape(-1, 7)
         self.mentions = mentions.reshape(-1, 3)
         self.edges = edges.reshape(-1, 3)
@@ -126,9 +128,11 @@ def assemble(
     exact: names are one entity only if they are equal, instead of by their canonical keys.
     equivalences: take those that were imported; else the graph has none.
     """
-    facts, mentions = found.facts, found.mentions
+    facts = found.facts
+    mentions = found.mentions
     of_facts = np.isnan(found.similarities)
-    alone, alike = found.edges[of_facts], found.edges[~of_facts & equivalences]
+    alone = found.edges[of_facts]
+    alike = found.edges[~of_facts & equivalences]
     names = _Names(found.names, found.told_apart_by(exact=exact))
     ends = [
         facts[:, 1],
@@ -146,7 +150,8 @@ def assemble(
     place[order] = np.arange(len(order))
 
     every = np.concatenate([facts[:, 1:4], alone])
-    heads, tails = entities.of[every[:, 0]], entities.of[every[:, 2]]
+    heads = entities.of[every[:, 0]]
+    tails = entities.of[every[:, 2]]
     first, edge_of = _distinct(heads, relations.of[every[:, 1]], tails)
     edges = np.stack(
         [heads[first], relations.of[every[first, 1]], tails[first]], axis=1
@@ -230,7 +235,8 @@ def with_equivalences(
     added = np.stack([pairs[order, 0], relation, pairs[order, 1]], axis=1).astype(
         np.int32
     )
-    facts, starts = graph.edges[: graph.facts], graph.source_starts[: graph.facts + 1]
+    facts = graph.edges[: graph.facts]
+    starts = graph.source_starts[: graph.facts + 1]
     return replace(
         graph,
         edges=np.concatenate([facts, added]),
@@ -250,7 +256,8 @@ def without_documents(graph: KGArrays, gone: npt.NDArray[np.bool_]) -> KGArrays:
     rows = np.repeat(np.arange(graph.mentions.shape[0]), graph.mentions.row_sizes())[
         named
     ]
-    columns, counts = graph.mentions.columns[named], graph.mentions.values[named]
+    columns = graph.mentions.columns[named]
+    counts = graph.mentions.values[named]
     return replace(
         graph,
         edges=graph.edges[stays],
@@ -276,7 +283,8 @@ def part_of(
     stays = stated | (
         alike & named[left.edges[:, 0]] & named[left.edges[:, 2]] & (not imported)
     )
-    edges, similarities = left.edges[stays], left.similarities[stays[left.facts :]]
+    edges = left.edges[stays]
+    similarities = left.similarities[stays[left.facts :]]
     used = np.zeros(len(left.relations), dtype=np.bool_)
     used[edges[:, 1]] = True
     used[-1] = (
@@ -342,7 +350,8 @@ class _Names:
     """Names with the keys that tell them apart, sorted once."""
 
     def __init__(self, names: StringTable, keys: StringTable) -> None:
-        self._names, self._keys = names, keys
+        self._names = names
+        self._keys = keys
         strings = keys.encoded()
         order = _ascending(strings)
         ascending = [strings[number] for number in order.tolist()]

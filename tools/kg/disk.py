@@ -232,12 +232,10 @@ def _graph(arrays: Mapping[str, npt.NDArray[Any]]) -> KGArrays:
 
 def _check(graph: KGArrays) -> None:
     """Raise ValueError if a number points out of its array. Reads everything but text and vectors."""
-    entities, relations, edges, documents = (
-        len(graph.entities),
-        len(graph.relations),
-        graph.edges,
-        len(graph.documents),
-    )
+    entities = len(graph.entities)
+    relations = len(graph.relations)
+    edges = graph.edges
+    documents = len(graph.documents)
     fits = edges.ndim == 2 and edges.shape[1] == 3 and graph.sources.dtype == SOURCE
     fits = fits and all(
         _ascends(table.starts, table.text)

@@ -224,7 +224,9 @@ class _Editing:
     """Makes one edit, alone, of a graph that is up to date."""
 
     def __init__(self, passages: PassageIndex, writer: KGWriter) -> None:
-        self._path, self._passages, self._writer = str(passages), passages, writer
+        self._path = str(passages)
+        self._passages = passages
+        self._writer = writer
         self.graph = writer.write()
         self.edits = self.graph.edits
 

@@ -201,8 +201,12 @@ class _Replay:
         *,
         exact: bool,
     ) -> None:
-        self._found, self._held, self._texts, self._exact = found, held, texts, exact
-        self._documents, self._added = list(found.documents), list[str]()
+        self._found = found
+        self._held = held
+        self._texts = texts
+        self._exact = exact
+        self._documents = list(found.documents)
+        self._added = list[str]()
         self._merged = MergedNames(exact=exact)
         self._keys = found.told_apart_by(exact=exact)
         # the numbers of the forms of names that edits speak of, by their keys; no other name is looked up
@@ -218,16 +222,14 @@ class _Replay:
         spoken_of[
             [number for forms in self._forms.values() for number in forms.values()]
         ] = True
-        in_facts, in_mentions = (
-            spoken_of[found.facts[:, 1:4]].any(axis=1),
-            spoken_of[found.mentions[:, 1]],
-        )
-        self._facts, self._other_facts = found.facts[in_facts], found.facts[~in_facts]
-        self._mentions, self._other_mentions = (
-            found.mentions[in_mentions],
-            found.mentions[~in_mentions],
-        )
-        self._edges, self._similarities = found.edges.copy(), found.similarities.copy()
+        in_facts = spoken_of[found.facts[:, 1:4]].any(axis=1)
+        in_mentions = spoken_of[found.mentions[:, 1]]
+        self._facts = found.facts[in_facts]
+        self._other_facts = found.facts[~in_facts]
+        self._mentions = found.mentions[in_mentions]
+        self._other_mentions = found.mentions[~in_mentions]
+        self._edges = found.edges.copy()
+        self._similarities = found.similarities.copy()
 
     def result(self) -> Occurrences:
         names = self._found.names.joined(StringTable.of(self._added))

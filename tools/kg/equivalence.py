@@ -28,7 +28,8 @@ _HELD = 4_000_000  # candidates held before the lists are cut to their length
 # which entities came.
 _EXACT_UP_TO = 100_000
 _MONTHS = frozenset(MONTHS)
-_FIGURES, _WORDS = re.compile(r"\d+"), re.compile(r"[a-z]+")
+_FIGURES = re.compile(r"\d+")
+_WORDS = re.compile(r"[a-z]+")
 _DATED = re.compile("|".join((r"\d", *MONTHS)))
 
 
@@ -139,10 +140,8 @@ def mutual(lists: SparseRows) -> Pairs:
     cells = cells_of(lists)
     size = max(lists.width, 1)
     one_way = np.flatnonzero(cells.rows < cells.columns)
-    there, back = (
-        cells.rows * size + cells.columns,
-        cells.columns[one_way] * size + cells.rows[one_way],
-    )
+    there = cells.rows * size + cells.columns
+    back = cells.columns[one_way] * size + cells.rows[one_way]
     at = np.searchsorted(there, back)  # cells ascend
     keep = one_way[there[np.minimum(at, max(len(there) - 1, 0))] == back]
     entities = np.stack([cells.rows[keep], cells.columns[keep]], axis=1).astype(
@@ -193,7 +192,9 @@ def touching(
 
 def _kept(found: Iterable[Cells], size: int, longest: int) -> NearLists:
     """Return the lists of `size` entities that pairs make."""
-    held, count, limit = [Cells.none()], 0, _HELD
+    held = [Cells.none()]
+    count = 0
+    limit = _HELD
     for cells in found:
         held.append(cells.both_ways())
         count += 2 * len(cells.rows)

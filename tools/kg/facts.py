@@ -77,7 +77,8 @@ class NameNumbers:
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
-        self._changes, self._next = -1, 0
+        self._changes = -1
+        self._next = 0
 
     def take(self, connection: Connection, changes: int) -> None:
         """Read the names anew, if somebody else has changed any since."""

@@ -76,9 +76,12 @@ class KGIndex:
         database: that of the index whose graph it is. edits: those of persons, oldest first. others: what an imported
         graph has besides entities, documents and facts.
         """
-        self.arrays, self.manifest, self.database = arrays, manifest, database
+        self.arrays = arrays
+        self.manifest = manifest
+        self.database = database
         self.others = others or OtherNodes()
-        self._embedder, self._edits = embedder, edits
+        self._embedder = embedder
+        self._edits = edits
 
     @classmethod
     def open(
@@ -90,23 +93,20 @@ class KGIndex:
         """
         resolved = None if embedder is None else resolve_embedder(embedder)
         if isinstance(index, PassageIndex):
-            database, cache = index.database, index.cache
+            database = index.database
+            cache = index.cache
         else:
             place = place_of(index)
-            database, cache = (
-                database_at(place),
-                place / CACHE if isinstance(place, Path) else None,
-            )
+            database = database_at(place)
+            cache = place / CACHE if isinstance(place, Path) else None
             if isinstance(place, Path) and not PassageIndex.exists(place):
                 raise index_not_found(
                     place, "make one with `ras-agent index`, then `ras-agent kg build`"
                 )
         with database.reading() as connection:
             read_state(connection, database)
-            state, others = (
-                read_graph_state(connection, database),
-                read_others(connection, database),
-            )
+            state = read_graph_state(connection, database)
+            others = read_others(connection, database)
         made = state.settings.embedder if state else None
         if (
             state
@@ -460,7 +460,8 @@ class KGIndex:
     @cached_property
     def _incident(self) -> tuple[Ints, Ints]:
         """Return edges by entity: starts (N + 1,) and edge numbers; a loop occurs once."""
-        heads, tails = self.edges[:, 0], self.edges[:, 2]
+        heads = self.edges[:, 0]
+        tails = self.edges[:, 2]
         loops = heads == tails
         ends = np.concatenate([heads, tails[~loops]])
         numbers = np.concatenate([np.arange(len(heads)), np.flatnonzero(~loops)])

@@ -106,12 +106,10 @@ class _Finder:
         how: Linking,
         mentions: Mentions | None,
     ) -> None:
-        self.graph, self.embedder, self._how, self._mentions = (
-            graph,
-            embedder,
-            how,
-            mentions,
-        )
+        self.graph = graph
+        self.embedder = embedder
+        self._how = how
+        self._mentions = mentions
         self._vectors: Floats | None = None
 
     def __call__(self, question: str) -> tuple[LinkedEntity, ...]:
@@ -265,7 +263,8 @@ def split_mention(name: str, is_entity: Callable[[str], bool]) -> list[str]:
     Empty unless each of its words belongs to one; function words between them need not.
     """
     words = list(_WORD.finditer(name))
-    parts, at = [], 0
+    parts = []
+    at = 0
     while at < len(words):
         for last in range(min(len(words), at + _LONGEST), at, -1):
             part = name[words[at].start() : words[last - 1].end()]
@@ -301,7 +300,8 @@ def _phrases(
                 and not weak[first + length - 1]
                 and not all(map(_plain, run))
             ):
-                start, end = run[0].start(), run[-1].end()
+                start = run[0].start()
+                end = run[-1].end()
                 found.append(QueryMention(question[start:end], start, end, True))
     return found
 
@@ -310,7 +310,8 @@ def _rests(name: QueryMention, taken: list[QueryMention]) -> list[QueryMention]:
     """Return the runs of words of `name` that are not in `taken`, without function words at their ends."""
     runs: list[list[re.Match[str]]] = [[]]
     for word in _WORD.finditer(name.text):
-        start, end = name.start + word.start(), name.start + word.end()
+        start = name.start + word.start()
+        end = name.start + word.end()
         if _apart(QueryMention("", start, end, False), taken):
             runs[-1].append(word)
         elif runs[-1]:
@@ -322,7 +323,8 @@ def _rests(name: QueryMention, taken: list[QueryMention]) -> list[QueryMention]:
         while run and _plain(run[-1]):
             run.pop()
         if run:
-            start, end = run[0].start(), run[-1].end()
+            start = run[0].start()
+            end = run[-1].end()
             rests.append(
                 QueryMention(
                     name.text[start:end], name.start + start, name.start + end, True

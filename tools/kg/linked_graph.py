@@ -57,11 +57,9 @@ class LinkedGraph:
         if isinstance(graph, LinkedGraph):
             if graph.filter == index.filter:
                 return graph
-            linking, mentions, graph = (
-                linking or graph.linking,
-                mentions or graph.mentions,
-                graph.graph,
-            )
+            linking = linking or graph.linking
+            mentions = mentions or graph.mentions
+            graph = graph.graph
         known = graph_of(index) if graph is None else graph_within(index, graph)
         linker = linker_for(index, known, linking, mentions)
         own = linker.embedder

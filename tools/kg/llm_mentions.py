@@ -35,10 +35,8 @@ class LLMMentions:
         settings: ChatSettings | None = None,
     ) -> None:
         self._chat = as_chat(model, settings)
-        self._prompt, self._repair = (
-            load("mentions", prompts_dir),
-            load("repair", prompts_dir),
-        )
+        self._prompt = load("mentions", prompts_dir)
+        self._repair = load("repair", prompts_dir)
 
     def __call__(self, question: str) -> list[str]:
         """Return names that occur in the question. Raises ParseError if no reply has any, and ModelCallError."""

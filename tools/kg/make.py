@@ -101,7 +101,8 @@ def read_stored(
 ) -> Stored:
     """Return what a graph with the settings `now` can use again. before: the arrays of the last graph, if at hand."""
     was = state.settings
-    vectors, near = Numbered(np.empty(0, np.int64), np.empty((0, 0), np.float16)), None
+    vectors = Numbered(np.empty(0, np.int64), np.empty((0, 0), np.float16))
+    near = None
     if now.embedder is None:
         return Stored(database, 0, 0, vectors, None if was.embedder else NO_LISTS)
     same = was.embedder == now.embedder
@@ -125,7 +126,8 @@ class _Picked:
     """Some rows of an array, which are copied only as they are asked for."""
 
     def __init__(self, rows: Vectors, picked: Ints) -> None:
-        self._rows, self._picked = rows, picked
+        self._rows = rows
+        self._picked = picked
 
     def __getitem__(self, places: Ints) -> Vectors:
         return self._rows[self._picked[places]]
@@ -133,7 +135,8 @@ class _Picked:
 
 def near_of(saved: SavedGraph, settings: GraphSettings) -> NearNames:
     """Return the lists of entities by the numbers of their names."""
-    lists, count = saved.arrays.near, len(saved.arrays.entities)
+    lists = saved.arrays.near
+    count = len(saved.arrays.entities)
     if lists is None or settings.equivalence.kind == IMPORTED:
         return NO_LISTS
     numbers = np.asarray(saved.names)[:count]
@@ -161,7 +164,8 @@ class MadeGraph:
 
     def names_without_number(self) -> list[str]:
         """Return the names that have no number yet."""
-        arrays, count = self.saved.arrays, len(self.saved.arrays.entities)
+        arrays = self.saved.arrays
+        count = len(self.saved.arrays.entities)
         return [
             arrays.entities[at] if at < count else arrays.relations[at - count]
             for at in np.flatnonzero(self.saved.names < 0).tolist()
@@ -220,7 +224,8 @@ def make_graph(
     numbers = known[np.concatenate([assembled.entities, assembled.relations])]
     fresh = np.empty(0, np.int64)
     if settings.embedder is not None:
-        count, entities = len(graph.entities), list(graph.entities)
+        count = len(graph.entities)
+        entities = list(graph.entities)
         vectors, fresh = _vectors_of(
             [*entities, *graph.relations], numbers, stored, embed
         )
@@ -413,7 +418,8 @@ class _Work(NamedTuple):
         """Make the graph. Raises _NoEmbedder where a vector is missing and its embedder cannot be loaded."""
 
         def embed(names: list[str], numbers: list[int]) -> Vectors:
-            identity, chosen = self.settings.embedder, embedder
+            identity = self.settings.embedder
+            chosen = embedder
             assert identity
             if chosen is None:
                 try:

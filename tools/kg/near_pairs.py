@@ -91,11 +91,13 @@ class _Comparison(NamedTuple):
             np.flatnonzero(self.block(rows) @ block.T >= self.threshold - STEP),
             max(len(columns), 1),
         )
-        rows, columns = rows[row], columns[column]
+        rows = rows[row]
+        columns = columns[column]
         same = np.flatnonzero(
             (self.classes[rows] == self.classes[columns]) & (self.classes[rows] >= 0)
         )
-        rows, columns = rows[same], columns[same]
+        rows = rows[same]
+        columns = columns[same]
         cosines = np.empty(len(rows), np.float32)
         for start in range(0, len(rows), _GATHERED):
             some = slice(start, start + _GATHERED)
@@ -150,10 +152,8 @@ def clustered_pairs(
     if not len(entities):
         return
     centres = _centres(vectors, entities)
-    home, near = (
-        np.empty(len(entities), np.int64),
-        np.empty((len(entities), min(probes, len(centres))), np.int64),
-    )
+    home = np.empty(len(entities), np.int64)
+    near = np.empty((len(entities), min(probes, len(centres))), np.int64)
     for start in range(0, len(entities), ROWS):
         some = slice(start, start + ROWS)
         products = np.asarray(vectors[entities[some]], np.float32) @ centres.T
@@ -161,12 +161,11 @@ def clustered_pairs(
         near[some] = np.argpartition(products, -near.shape[1], axis=1)[
             :, -near.shape[1] :
         ]
-    members, visitors = (
-        _by_cluster(home, len(centres)),
-        _by_cluster(near.ravel(), len(centres)),
-    )
+    members = _by_cluster(home, len(centres))
+    visitors = _by_cluster(near.ravel(), len(centres))
     for at_home, visiting in zip(members, visitors, strict=True):
-        columns, visiting = entities[at_home], visiting // near.shape[1]
+        columns = entities[at_home]
+        visiting = visiting // near.shape[1]
         block = comparison.block(columns)
         for start in range(0, len(visiting), ROWS):
             cells = comparison.cells(

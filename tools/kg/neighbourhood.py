@@ -72,7 +72,8 @@ def neighbourhood(graph: KGIndex, entity: str, limit: int) -> Neighbourhood:
     )
     ends = graph.edges[:, [0, 2]]
     inside = np.isin(ends, entities).all(axis=1) & (ends[:, 0] != ends[:, 1])
-    facts, same = [], []
+    facts = []
+    same = []
     for edge in np.flatnonzero(inside).tolist():
         triple = graph.triple(edge)
         if edge in graph.facts:
@@ -85,7 +86,8 @@ def neighbourhood(graph: KGIndex, entity: str, limit: int) -> Neighbourhood:
                 )
             )
     steps = {} if number is None else _steps(graph, number, entities)
-    frequency, numbers = graph.document_frequency, cast("list[int]", entities.tolist())
+    frequency = graph.document_frequency
+    numbers = cast("list[int]", entities.tolist())
     return Neighbourhood(
         entity="" if number is None else graph.entities[number],
         entities=[
@@ -117,7 +119,8 @@ def names_beginning(graph: KGIndex, prefix: str, limit: int) -> list[str]:
 def _steps(graph: KGIndex, start: int, entities: Ints) -> dict[int, int]:
     """Return for each of `entities` how many edges away from `start` it is."""
     unreached = set(entities.tolist())
-    steps, last = {start: 0}, [start]
+    steps = {start: 0}
+    last = [start]
     while last:
         reached = {
             node for entity in last for node in graph.neighbours(entity).tolist()

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
-DOCUMENT, ENTITY = "document", "entity"
+DOCUMENT = "document"
+ENTITY = "entity"
 """Types of nodes that every graph has."""
 Attributes = Mapping[str, Any]
 

@@ -30,7 +30,9 @@ def walk_matrix(graph: KGIndex, *, equivalence: float = 1.0) -> csr_matrix:
     weights[graph.facts.stop :] = equivalence * graph.similarities
     edges = graph.edges
     real = (edges[:, 0] != edges[:, 2]) & (weights > 0)
-    heads, tails, weights = edges[real, 0], edges[real, 2], weights[real]
+    heads = edges[real, 0]
+    tails = edges[real, 2]
+    weights = weights[real]
     ends = np.concatenate([heads, tails]), np.concatenate([tails, heads])
     # adds up what is repeated
     return csr_matrix(
@@ -54,7 +56,8 @@ class PageRank:
                 f"damping must be from 0 to 0.9999, beyond which single precision cannot follow a walk, got {damping}"
             )
         self._dtype = weights.dtype
-        self._damping, self._tolerance = self._dtype.type(damping), tolerance
+        self._damping = self._dtype.type(damping)
+        self._tolerance = tolerance
         # each step shrinks the change, at first less than 2, by the damping; so many steps are enough, and end where
         # rounding keeps the change above a small tolerance
         least = max(tolerance, 1e-9 if self._dtype == np.float32 else 1e-16)

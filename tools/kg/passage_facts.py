@@ -97,7 +97,8 @@ def _parts(facts: Sequence[PlacedTriple], size: int) -> Iterable[list[PlacedTrip
         own = len(sentence_of(fact.subject, fact.predicate, fact.object)) + 1
         if part and length + own > size:
             yield part
-            part, length = [], 0
+            part = []
+            length = 0
         part.append(fact)
         length += own
     if part:

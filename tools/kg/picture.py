@@ -13,7 +13,9 @@ from ras_agent.errors import MissingExtra
 from ras_agent.page import filled, json_for_html, page_file, policy
 from ras_agent.tools.kg.index import KGIndex
 
-_INSIDE, _ACROSS, _WIDER = 1.0, 0.1, 1.5
+_INSIDE = 1.0
+_ACROSS = 0.1
+_WIDER = 1.5
 _ITERATIONS = 100  # of the forces
 # turns by which no two points fall into one direction
 _GOLDEN_ANGLE = np.pi * (3 - 5**0.5)
@@ -31,7 +33,8 @@ def nearby(graph: KGIndex, start: Sequence[int], limit: int) -> Ints:
     """Return up to `limit` entities around `start`, step by step, within a step the best connected first."""
     degree = np.bincount(graph.edges[:, [0, 2]].ravel(), minlength=len(graph.entities))
     found = list(dict.fromkeys(start))[:limit]
-    seen, last = set(found), found
+    seen = set(found)
+    last = found
     while last and len(found) < limit:
         reached = {
             neighbour
@@ -110,7 +113,8 @@ def graph_page(
         "equivalent": int(np.searchsorted(used, graph.equivalence_relation)),
         "whole": [len(graph.entities), len(graph.edges)],
     }
-    style, script = page_file("graph.css"), page_file("graph.js")
+    style = page_file("graph.css")
+    script = page_file("graph.js")
     slots = {"POLICY": policy([script], [style]), "STYLE": style, "SCRIPT": script}
     return filled(
         page_file("graph.html"),
@@ -168,7 +172,8 @@ def _layout(
     )
     centred *= factor[:, None]
     centred[:, 0] *= _WIDER
-    low, high = centred.min(axis=0), centred.max(axis=0)
+    low = centred.min(axis=0)
+    high = centred.max(axis=0)
     scaled = (centred - low) / np.maximum(high - low, 1e-9).max() * 10_000
     flat: list[int] = np.round(scaled).astype(int).ravel().tolist()
     return flat

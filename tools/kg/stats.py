@@ -47,7 +47,8 @@ def counts(graph: KGIndex) -> dict[str, Any]:
 
 def about(graph: KGIndex, entity: int) -> dict[str, Any]:
     """Return an entity's facts, equivalents and passages."""
-    facts, same = [], []
+    facts = []
+    same = []
     for edge in graph.edges_of(entity).tolist():
         triple = graph.triple(edge)
         if edge in graph.facts:

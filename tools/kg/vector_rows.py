@@ -19,7 +19,8 @@ from ras_agent.tools.store.database import Connection, Database
 
 _NEAR = np.dtype([("name", "<i4"), ("cosine", "<f4")])
 # parameters of one statement; from how many on all rows are read
-_AT_ONCE, _MANY = (500, 5000)
+_AT_ONCE = 500
+_MANY = 5000
 
 
 class Numbered(NamedTuple):
@@ -63,7 +64,8 @@ def read_vectors(
         part = of[start : start + _AT_ONCE].tolist()
         some = f"{query} AND name IN ({', '.join('?' * len(part))})"
         found += connection.execute(some, (maker, *part)).fetchall()
-    names, blobs = [], []
+    names = []
+    blobs = []
     for name, crc, data in sorted(found):
         if crc != checksum(data, number=name ^ maker) or len(data) != 2 * dimension:
             raise damaged(
@@ -102,7 +104,8 @@ NO_LISTS = NearNames(
 
 def read_near(connection: Connection, database: Database) -> NearNames:
     """Return the lists that are stored."""
-    names, blobs = [], []
+    names = []
+    blobs = []
     for name, crc, data in connection.execute(
         "SELECT name, crc, data FROM kg_near ORDER BY name"
     ):
@@ -151,10 +154,8 @@ def put_near(connection: Connection, before: NearNames | None, now: NearNames) -
     cells["name"], cells["cosine"] = now.others, now.cosines
     rows = []
     for at in fresh.tolist():
-        name, data = (
-            int(now.names[at]),
-            cells[now.starts[at] : now.starts[at + 1]].tobytes(),
-        )
+        name = int(now.names[at])
+        data = cells[now.starts[at] : now.starts[at + 1]].tobytes()
         rows.append((name, checksum(data, number=name), data))
     query = "INSERT INTO kg_near VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET crc = excluded.crc, data = excluded.data"
     connection.executemany(query, rows)
@@ -183,7 +184,8 @@ def read_texts(
 
     A damaged row is left out, and found by its text's hash alone, so that it is written anew.
     """
-    found, numbers = {}, {}
+    found = {}
+    numbers = {}
     query = "SELECT number, text, owner, crc, data FROM kg_texts WHERE maker = ? AND text <> ?"
     for number, text, owner, crc, data in connection.execute(query, (maker, ERASED)):
         numbers[text] = number

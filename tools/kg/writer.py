@@ -80,12 +80,11 @@ class KGWriter:
         on_progress: Callable[[KGProgress], None] | None = None,
     ) -> None:
         """Take an index whose graph this process alone writes. settings: of the graph from here on."""
-        self.index, self.settings = index, settings
-        self._database, self._embedder, self._on_progress = (
-            index.database,
-            embedder,
-            on_progress,
-        )
+        self.index = index
+        self.settings = settings
+        self._database = index.database
+        self._embedder = embedder
+        self._on_progress = on_progress
         self._names = NameNumbers()
         self.edits_gone = 0
         """how many edits of persons went with the texts that they were about"""
@@ -93,7 +92,8 @@ class KGWriter:
     def read_index(self, extract: Extract, reader: str) -> ReadReport:
         """Read the facts of the index's passages, as `read` does; one that is in the cell where it was is unchanged."""
         self.index.refresh()
-        table, passages = self.index.snapshot.table, self.index.snapshot.passages
+        table = self.index.snapshot.table
+        passages = self.index.snapshot.passages
         with self._database.reading() as connection:
             read = facts.passages_read(connection)
             readers = np.array(
@@ -152,7 +152,9 @@ class KGWriter:
         there are, and others are erased. total: how many there are, for the progress, of which some are known to be
         `unchanged`. cells: where the index has passages, by their ids. known: what is stored, if it was asked before.
         """
-        known, seen, read = self.known() if known is None else known, unchanged, 0
+        known = self.known() if known is None else known
+        seen = unchanged
+        read = 0
         failures: list[Failure] = []
         there: set[str] = set()
         places: dict[str, tuple[int, int]] = {}
@@ -274,7 +276,8 @@ class KGWriter:
 
     def _published(self, edits: Sequence[Edit] | None) -> bool:
         """Make the graph and commit it; return False if what it was made of has changed meanwhile."""
-        database, settings = self._database, self.settings
+        database = self._database
+        settings = self.settings
         self.index.refresh()
         held = self._held()
         with database.reading() as connection:
@@ -298,7 +301,8 @@ class KGWriter:
             before = make.at_hand(state, self.index.cache)
             stored = make.read_stored(connection, database, state, settings, before)
         self._report("assembling", 0, len(reading.texts))
-        found, stay = reading.found, wanted
+        found = reading.found
+        stay = wanted
         if wanted:
             found, stay = edited(
                 found, wanted, held, reading.text_of(), exact=settings.exact
@@ -334,7 +338,8 @@ class KGWriter:
 
     def _embed(self, names: list[str], numbers: list[int]) -> Vectors:
         """Embed names, and store the vectors of those that have numbers: a killed build embeds nothing twice."""
-        embedder, identity = self._embedder, self.settings.embedder
+        embedder = self._embedder
+        identity = self.settings.embedder
         assert embedder
         assert identity
         parts = [np.empty((0, identity.dimension), np.float16)]
@@ -458,7 +463,8 @@ class NamedEmbedder:
     """Stands for the embedder that a graph names; it is loaded only if a vector is missing."""
 
     def __init__(self, identity: EmbedderIdentity) -> None:
-        self.name, self.dimension = identity.name, identity.dimension
+        self.name = identity.name
+        self.dimension = identity.dimension
         self._loaded: Embedder | None = None
 
     def embed(self, texts: Sequence[str]) -> Floats:

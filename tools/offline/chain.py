@@ -187,7 +187,8 @@ _PREDICATE = re.compile(r" (?:is|was|are|were)(?: \w+)?$")
 
 def innermost(question: str, reader: Reader) -> str:
     """Return the part of a question that describes something and holds no such part itself; blank without one."""
-    inner, outer = "", question
+    inner = ""
+    outer = question
     for _ in range(_MOST_INSIDE):
         span = reader.described(outer)
         part = outer[span.start : span.end] if span else ""
@@ -201,7 +202,8 @@ def innermost(question: str, reader: Reader) -> str:
             or len(part) >= len(inner or question) - 3
         ):
             break
-        inner, outer = part, asking_for(part)
+        inner = part
+        outer = asking_for(part)
     return inner
 
 
@@ -330,7 +332,8 @@ def _in_passage(
 ) -> Iterator[Found]:
     """Yield the answers that spans are in a passage whose text begins at `offset`; a title is none."""
     for span in spans:
-        start, end = span.start - offset, min(span.end - offset, len(passage.text))
+        start = span.start - offset
+        end = min(span.end - offset, len(passage.text))
         if start < 0:
             continue
         ended = _ENDS.search(passage.text, start, end)
@@ -416,7 +419,8 @@ def _named(passage: ReadPassage, start: int, end: int) -> str:
     A part of what the passage is about is all of it ("Leith" of "Water of Leith"). An article with which a sentence
     begins is not part of a name, unless the title has it.
     """
-    text, topic = passage.text[start:end], passage.topic
+    text = passage.text[start:end]
+    topic = passage.topic
     if text.lower() in PERSONS:
         if topic:
             return topic

@@ -27,8 +27,11 @@ def words(table: str) -> dict[Any, frozenset[str]]:
 CLOSED = {word: letter for letter, listed in words("closed").items() for word in listed}
 """Word -> the letter of its class, if that is closed."""
 _OPEN = words("open")
-PAST, PARTICIPLES, VERBS = _OPEN["past"], _OPEN["participles"], _OPEN["verbs"]
-NOUNS, PLURAL_SUBJECTS = _OPEN["nouns"], _OPEN["plural_subjects"]
+PAST = _OPEN["past"]
+PARTICIPLES = _OPEN["participles"]
+VERBS = _OPEN["verbs"]
+NOUNS = _OPEN["nouns"]
+PLURAL_SUBJECTS = _OPEN["plural_subjects"]
 KNOWN = frozenset(CLOSED) | PAST | PARTICIPLES | VERBS
 PERSONS = word_set("he him she her it they them")
 """Pronouns that stand for what was named before."""

@@ -202,7 +202,8 @@ def _with_names(text: str, exchanges: Sequence[Exchange]) -> str:
 
 def _of_the_sort(match: re.Match[str], text: str, exchanges: Sequence[Exchange]) -> str:
     """Return the name for "that city" or "the river", and the words as they are where they describe something new."""
-    noun, sure = match["noun"].lower(), match["which"].lower() != "the"
+    noun = match["noun"].lower()
+    sure = match["which"].lower() != "the"
     wanted = type_of((noun,))
     for thing in (
         thing for exchange in reversed(exchanges) for thing in _about(exchange, "")

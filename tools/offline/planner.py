@@ -54,15 +54,11 @@ class OfflinePlanner:
         language: str = "",
         enough: float = LEAST_CONFIDENCE,
     ) -> None:
-        self._reader, self._most_bridges, self._english = (
-            reader,
-            most_bridges,
-            EnglishOnly("planner", language),
-        )
-        self._answerer, self._enough = (
-            OfflineAnswerer(reader, least_confidence=enough),
-            enough,
-        )
+        self._reader = reader
+        self._most_bridges = most_bridges
+        self._english = EnglishOnly("planner", language)
+        self._answerer = OfflineAnswerer(reader, least_confidence=enough)
+        self._enough = enough
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next sub-query, or sufficient; the reason says what has been found and what is missing."""
@@ -257,7 +253,8 @@ class Evidence:
 
 def gather(question: str, steps: Sequence[Step]) -> Evidence:
     """Hold the steps' passages against the question."""
-    asked, passages = analyse(question), passages_of(steps)
+    asked = analyse(question)
+    passages = passages_of(steps)
     ranks: dict[str, int] = {}
     for step in steps:
         for rank, hit in enumerate(step.hits):
@@ -306,10 +303,8 @@ def bridges(evidence: Evidence, graph: QuestionGraph) -> list[Bridge]:
                 else ()
             ):
                 if passage and is_name(name):
-                    key, sentence = (
-                        canonical_key(name),
-                        passage.text[source.start : source.end],
-                    )
+                    key = canonical_key(name)
+                    sentence = passage.text[source.start : source.end]
                     score = _score(evidence, fact, name, other, sentence)
                     score += _FIRST_RANK / (1 + evidence.ranks[passage.id])
                     score += _CLASS * bool(stem_set(name) & evidence.plain)
@@ -326,8 +321,10 @@ def bridges(evidence: Evidence, graph: QuestionGraph) -> list[Bridge]:
 def _score(
     evidence: Evidence, fact: Triple, name: str, other: str, sentence: str
 ) -> float:
-    own, plain = stem_set(name), evidence.plain
-    tokens, words = tokens_of(sentence), [token.word for token in tokens_of(name)]
+    own = stem_set(name)
+    plain = evidence.plain
+    tokens = tokens_of(sentence)
+    words = [token.word for token in tokens_of(name)]
     starts = [
         at
         for at in range(len(tokens))

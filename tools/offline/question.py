@@ -206,7 +206,8 @@ def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
     asks = _question_word(text)
     if asks is None:
         return None, ()
-    word, rest = asks.group().lower(), text[asks.end() :]
+    word = asks.group().lower()
+    rest = text[asks.end() :]
     if word in _TYPES:
         return _TYPES[word], ()
     if word == "how":

@@ -123,7 +123,9 @@ class _Network:
     def __init__(
         self, network: Bert, tokenizer: Tokenizer, heads: Mapping[str, Floats]
     ) -> None:
-        self.network, self.tokenizer, self.heads = network, tokenizer, heads
+        self.network = network
+        self.tokenizer = tokenizer
+        self.heads = heads
 
     def read(self, question: str, texts: Sequence[str], count: int) -> list[Reading]:
         asked = self.tokenizer.encode(

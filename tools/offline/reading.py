@@ -139,7 +139,9 @@ class ReadPassage:
     """Holds a passage and what is read off it, each part when it is first needed; nothing changes it afterwards."""
 
     def __init__(self, passage: Passage) -> None:
-        self.id, self.title, self.text = passage.id, passage.title, passage.text
+        self.id = passage.id
+        self.title = passage.title
+        self.text = passage.text
         self._own_title = passage.own_title
         self.heading = passage.heading
         self.headings = passage.headings

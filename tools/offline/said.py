@@ -197,10 +197,8 @@ _BETWEEN = re.compile(
     rf"(?:{_NOTE})?(?:(?P<comma>,\s)|(?P<last>,?\sand\s(?:by\s)?(?:the\s[a-z]{{1,20}}\s)?)"
     r"|(?P<bullet>[ \t]{0,3}\n[ \t]{0,8}[-*•][ \t]{1,3}))"
 )
-_NOTES, _BULLETS = (
-    re.compile(_NOTE),
-    re.compile(r"[ \t]{0,3}\n[ \t]{0,8}[-*•][ \t]{1,3}"),
-)
+_NOTES = re.compile(_NOTE)
+_BULLETS = re.compile(r"[ \t]{0,3}\n[ \t]{0,8}[-*•][ \t]{1,3}")
 _REACH = 1000  # characters before and behind an answer in which its list is looked for
 _LONGEST_GAP = 80  # characters between two names of a list
 
@@ -215,12 +213,15 @@ def all_of_list(
     at = sentence.text.find(answer)
     if at < 0 or not is_name(answer) or not _ASKS_FOR_NAMES.match(question):
         return answer, (sentence,)
-    start, end = sentence.start + at, sentence.start + at + len(answer)
-    text, passage = sentence.passage.text, sentence.passage
+    start = sentence.start + at
+    end = sentence.start + at + len(answer)
+    text = sentence.passage.text
+    passage = sentence.passage
     first = max(0, start - _REACH)
     for list_start, list_end in _lists(text[first : end + _REACH]):
         if first + list_start <= start and end <= first + list_end:
-            begin, stop = first + list_start, first + list_end
+            begin = first + list_start
+            stop = first + list_end
             told = _NOTES.sub("", _BULLETS.sub(", ", text[begin:stop]))
             held = (
                 one
@@ -245,4 +246,5 @@ def _lists(text: str) -> Iterator[tuple[int, int]]:
         # two names and a comma alone are a town and its country, or a name and what follows
         if len(run) > 2 or joints & {"last", "bullet"}:
             yield run[0][0], span[1]
-        run, joints = [], set()
+        run = []
+        joints = set()

@@ -36,7 +36,8 @@ class Retold:
     name = "offline"
 
     def __init__(self, answerer: Answerer, layout: EvidenceLayout | None) -> None:
-        self._answerer, self._layout = answerer, layout
+        self._answerer = answerer
+        self._layout = layout
 
     def answer(
         self,
@@ -50,7 +51,8 @@ class Retold:
             pages, told = _pages(graph)
         else:
             now, told = _corrected(graph, passages)
-            pages, steps = [now.get(one.id, one) for one in passages], _with(steps, now)
+            pages = [now.get(one.id, one) for one in passages]
+            steps = _with(steps, now)
         read = QuestionGraph() if self._layout == "chain-of-text" else told
         answer = self._answerer.answer(question, read, pages, steps)
         return replace(
@@ -87,7 +89,8 @@ def _corrected(
     now: dict[str, Passage] = {}
     facts = {fact.id: fact for fact in graph.facts}
     for passage in passages if gone else ():
-        text, places = passage.text, list(_sentences(passage, gone))
+        text = passage.text
+        places = list(_sentences(passage, gone))
         for start, end in places:  # blanks, so that all else keeps its place
             text = f"{text[:start]}{' ' * (end - start)}{text[end:]}"
         changed = replace(passage, text=text)

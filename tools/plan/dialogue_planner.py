@@ -188,7 +188,9 @@ class DialoguePlanner(ChatPlanner):
         start, end = spoken_span(reply.text)
         closing = ""
         if reading is not None:
-            start, end, closing = reading.start, reading.end, reading.closing
+            start = reading.start
+            end = reading.end
+            closing = reading.closing
         elif self._keeps_thoughts:
             end = len(reply.text)
         if not self._keeps_thoughts:

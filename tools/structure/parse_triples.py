@@ -74,7 +74,8 @@ _SCAFFOLD = re.compile(
     re.IGNORECASE,
 )
 _TRACES = re.compile(rf'{_MARK}|\|.*\||^[\s,]*+[\[{{(]*+\s*+"', re.IGNORECASE)
-_BEFORE_A_FACT, _AFTER_A_FACT = " \t\r-*_`•>,;.0123456789)", " \t\r.,;*_`"
+_BEFORE_A_FACT = " \t\r-*_`•>,;.0123456789)"
+_AFTER_A_FACT = " \t\r.,;*_`"
 _CLOSINGS = {"(": ")", "[": "]", "{": "}", "|": "|"}
 _KEYS = {
     **dict.fromkeys(("subject", "subj", "s", "head", "h", "source", "entity1"), 0),

@@ -216,7 +216,9 @@ def read_gfm_files(
     found = _Edges(documents)
     left_out: Counter[str] = Counter()
     for row, place in _read(tables / "edges.csv"):
-        source, relation, target = row["source"], row["relation"], row["target"]
+        source = row["source"]
+        relation = row["relation"]
+        target = row["target"]
         details = _attributes(row["attributes"], place)
         types = of_type.get(source), of_type.get(target)
         if exact and (None in types or relation not in relations):
@@ -446,7 +448,9 @@ def _first_version(
     tables: Path, texts: Mapping[str, str], problems: list[Skipped]
 ) -> GFMFiles:
     """Read kg.txt and document2entities.json, whose entities are those of kg.txt."""
-    path, entities, seen = tables / "kg.txt", set(), set()
+    path = tables / "kg.txt"
+    entities = set()
+    seen = set()
     triples: list[tuple[str, str, str]] = []
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
@@ -487,10 +491,12 @@ def _passages(
 
     One without a text has its name as text, so that it can be found; where no document has any, there are none.
     """
-    passages, found = {}, False
+    passages = {}
+    found = False
     for name, passage_id in (documents or {name: name for name in texts}).items():
         about = contents.get(name, {})
-        text, title = texts.get(name, about.get("content")), about.get("title")
+        text = texts.get(name, about.get("content"))
+        title = about.get("title")
         title = title if isinstance(title, str) and title.strip() else passage_id
         has_text = isinstance(text, str) and bool(text.strip())
         found = found or has_text

@@ -67,7 +67,9 @@ _AND = re.compile(r"\b(?:and|both)\b", re.IGNORECASE)
 _JUDGED = 8  # passages that a question is judged over
 _PAIRED = 12  # passages of which pairs are made
 # of what is read over the whole question; the middle of a plateau on HotpotQA's tuning half
-_SHARPNESS, _FLOOR, _UNPAIRED = 0.3, 0.02, 0.7
+_SHARPNESS = 0.3
+_FLOOR = 0.02
+_UNPAIRED = 0.7
 # of a logistic curve of how likely the reader takes a verdict to be, fitted to questions of yes or no
 _OF_VERDICTS = -1.37
 _VERDICT = 4.67
@@ -98,11 +100,9 @@ class OfflineAnswerer:
         least_confidence: float = LEAST_CONFIDENCE,
         language: str = "",
     ) -> None:
-        self._reader, self._may_abstain, self._least_confidence = (
-            reader,
-            may_abstain,
-            least_confidence,
-        )
+        self._reader = reader
+        self._may_abstain = may_abstain
+        self._least_confidence = least_confidence
         self._english = EnglishOnly("answerer", language)
 
     def answer(
@@ -462,7 +462,8 @@ def cited(sentences: Sequence[Sentence], graph: QuestionGraph) -> tuple[Citation
     """Return one citation for each sentence, numbered from 1, with the facts that were read there."""
     citations = []
     for number, sentence in enumerate(dict.fromkeys(sentences), start=1):
-        passage, start = sentence.passage, sentence.start
+        passage = sentence.passage
+        start = sentence.start
         here = Source(passage.id, start, start + len(sentence.text))
         ids = [fact.id for fact in graph.facts if fact.was_read_in(here)]
         citations.append(

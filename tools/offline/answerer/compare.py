@@ -65,13 +65,17 @@ _IN_PASSING = 0.1
 _READ = 6  # sentences of a side that are read
 # of a logistic curve of how likely something holds of a side: what a verdict's log-odds weigh, and the share of the
 # question's words that its passage has
-_OFFSET, _TRUST, _SAID = -0.9, 1.3, 2.1
+_OFFSET = -0.9
+_TRUST = 1.3
+_SAID = 2.1
 _SMALLEST = 1e-3
 _ANSWERS = 3  # of each side that are looked at for what both have in common
 _IN_COMMON = 0.75  # how likely that is right
 _PARTS = re.compile(r",? (?:and|or) |[,;] | & |(?<=[a-z])/(?=[a-z])")
 # how sure a choice is: 106 of 117 by dates were right, 14 of 22 by numbers, all of 14 by words (lab/reader.md)
-_BY_DATES, _BY_NUMBERS, _BY_WORDS = 0.9, 0.64, 0.8
+_BY_DATES = 0.9
+_BY_NUMBERS = 0.64
+_BY_WORDS = 0.8
 _IN_ONE_UNIT = 0.8  # numbers of one unit, which the lines of others are not
 _UNDECIDED = 0.4  # where one of the things does not tell what is compared
 _GUESSED = 0.1  # where no passage is about one of them
@@ -136,7 +140,8 @@ def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> R
     else:
         holding = [_holds(asked.question, side, about, reader) for side in sides]
         likely = min(1 - one if denies(asked.question) else one for one in holding)
-        yes, sure = likely >= 0.5, max(likely, 1 - likely)
+        yes = likely >= 0.5
+        sure = max(likely, 1 - likely)
         grounds = tuple(
             sentence for side in sides for sentence in side.best_sentence(about)
         )
@@ -216,7 +221,8 @@ def _alike(one: str, other: str, known: frozenset[str]) -> bool:
     Phrases such as "lyric poet" and "Scottish poet" share the last word of one of them; of a name or a number one has
     all words of the other: North Carolina is not South Carolina.
     """
-    first, second = stems(one), stems(other)
+    first = stems(one)
+    second = stems(other)
     if not set(first) & set(second) - known:
         return False
     if any(
@@ -237,7 +243,8 @@ def _chosen(
         )[0]
     for side in sides:
         question = question.replace(side.name, " ")
-    words, about = {token.word for token in tokens_of(question)}, stem_set(question)
+    words = {token.word for token in tokens_of(question)}
+    about = stem_set(question)
     by_dates, sign = next(
         ((by_dates, sign) for listed, by_dates, sign in ORDERS if words & listed),
         (False, 0),
@@ -459,7 +466,8 @@ def _named(
     What follows a comma ("Nantong, Jiangsu") counts only where the widest place is asked for: two cities of one country
     need not be in the same province.
     """
-    text, own = sentence.text, canonical_key(side.name)
+    text = sentence.text
+    own = canonical_key(side.name)
     if wanted & _NUMBER:
         return frozenset(
             str(figure.order) for figure in sentence.figures if figure.kind == "number"
@@ -506,7 +514,9 @@ def sides_of(
     asked: QuestionAnalysis, passages: Sequence[ReadPassage]
 ) -> tuple[Side, ...]:
     """Return the sides in the order of the question; no passage is about two of them by its title."""
-    wanted, left, sides = stem_set(asked.question), list(passages), []
+    wanted = stem_set(asked.question)
+    left = list(passages)
+    sides = []
     for name in asked.compared:
         about = _about(name, wanted, left)
         if about is None or not _likeness(name, about):
@@ -599,7 +609,8 @@ def _likeness(name: str, passage: ReadPassage) -> float:
     """
     if _is_title(name, passage):
         return 1.0
-    words, others = set(canonical_key(name).split()), set(passage.key.split())
+    words = set(canonical_key(name).split())
+    others = set(passage.key.split())
     return (
         len(words & others) / len(words | others)
         if words & others in (words, others)

@@ -28,7 +28,8 @@ _LIGHT = word_set(
 _MODALS = word_set("can could will would")
 _DENYING = word_set("not never no")
 _STATEMENTS = english.words("statements")
-_DOUBTING, _BOUNDS = _STATEMENTS["doubting"], _STATEMENTS["bounds"]
+_DOUBTING = _STATEMENTS["doubting"]
+_BOUNDS = _STATEMENTS["bounds"]
 # after a name or a figure, of which they make another
 _GOING_ON = word_set("bc bce jr sr ii iii iv")
 _OPENING = word_set("in on at from during after before since by until")
@@ -123,9 +124,12 @@ def _aligned(asked: Sequence[_Word], told: Sequence[_Word]) -> Alignment:
     while at < len(asked):
         if place == len(told):
             return ""
-        word, one = asked[at], told[place]
+        word = asked[at]
+        one = told[place]
         if one.stem == word.stem:
-            at, place, gap = at + 1, place + 1, 0
+            at = at + 1
+            place = place + 1
+            gap = 0
         elif (
             not other
             and one.sort == word.sort
@@ -135,14 +139,17 @@ def _aligned(asked: Sequence[_Word], told: Sequence[_Word]) -> Alignment:
             other = "name" if word.sort == "name" else "figure"
             if other == "figure" and _is_bounded(asked, at) | _is_bounded(told, place):
                 return ""
-            end, place, gap = _end(asked, at), _end(told, place), 0
+            end = _end(asked, at)
+            place = _end(told, place)
+            gap = 0
             if {one.stem for one in asked[at:end]} <= {
                 one.stem for one in told[place:]
             }:
                 return ""  # "in Scotland", of "in Edinburgh, Scotland"
             at = end
         elif one.value < 0 and gap < _LONGEST_GAP:
-            place, gap = place + 1, gap + 1
+            place = place + 1
+            gap = gap + 1
         else:
             return ""
     return "" if _goes_on(told, place) else other or "same"

@@ -32,7 +32,8 @@ _YEAR = re.compile(r"(?P<year>(?:1\d|20)\d{2})\s+(?P<rest>.+)")
 _NOUN = re.compile(
     r"(?:^| )(?![\w]*(?:al|ive|ous|ic|ful|less|able|ible|ish|ary|ern|ed|ing|est)$)[^\W\d_]{4,}$"
 )
-_LONGEST_PREFIX, _LONGEST_PREDICATE = 6, 10
+_LONGEST_PREFIX = 6
+_LONGEST_PREDICATE = 10
 
 
 def read_clauses(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
@@ -71,7 +72,9 @@ class _Frame:
 
 class _Reader:
     def __init__(self, chunks: Sequence[Chunk], topic: Topic) -> None:
-        self.chunks, self.verbs, self.topic = chunks, finite_verbs(chunks), topic
+        self.chunks = chunks
+        self.verbs = finite_verbs(chunks)
+        self.topic = topic
         self.facts: list[Fact] = []
         self.home = self.frame = _Frame(topic.label)
         self.also: tuple[str, ...] = ()  # further subjects: "A and B"
@@ -155,7 +158,9 @@ class _Reader:
 
     def _noun_phrase(self, at: int, phrase: NounPhrase) -> int:
         """Read a noun phrase as an object of the frame, an item of a list or an apposition."""
-        mark, last, self.mark = self.mark, self.last, ""
+        mark = self.mark
+        last = self.last
+        self.mark = ""
         if phrase.tag == "o":
             if (
                 phrase.text.lower() in PERSONS
@@ -166,13 +171,12 @@ class _Reader:
                     self.frame.predicate(self.preposition),
                     self.topic.label,
                 )
-            self.preposition, self.last = "", None
+            self.preposition = ""
+            self.last = None
             return at + 1
         end, place = self._place(at, phrase)
-        subject, predicate = (
-            self.frame.subject,
-            self.frame.predicate(self.preposition, near=phrase.tag != "D"),
-        )
+        subject = self.frame.subject
+        predicate = self.frame.predicate(self.preposition, near=phrase.tag != "D")
         partitive = (
             phrase.words == 1 and phrase.tag in "NJF" and self._after(at) == "of"
         )
@@ -190,7 +194,8 @@ class _Reader:
                     until_comma=True,
                 )
                 self.outer = self.listed
-                subject, predicate = self.frame.subject, "is"
+                subject = self.frame.subject
+                predicate = "is"
             elif not (mark == "," and phrase.name and last.opener and not last.name):
                 # else "his wife, Yoko Ono": the noun before leads to the name
                 subject, predicate = self.listed
@@ -212,7 +217,8 @@ class _Reader:
             self.frame.near = f"{self.preposition} {phrase.text}"
         elif phrase.tag != "D":
             self.frame.near = ""
-        self.preposition, self.last = "", phrase
+        self.preposition = ""
+        self.last = phrase
         return end
 
     def _place(self, at: int, phrase: NounPhrase) -> tuple[int, list[str]]:
@@ -223,7 +229,8 @@ class _Reader:
             or self.preposition.split(" ")[-1] not in _PLACING
         ):
             return at + 1, []
-        end, parts = at + 1, [phrase.name]
+        end = at + 1
+        parts = [phrase.name]
         while end + 1 < len(self.chunks) and self.chunks[end].text == ",":
             following = self.chunks[end + 1].np
             if (
@@ -240,7 +247,9 @@ class _Reader:
 
     def _verb(self, group: Chunk) -> None:
         """A verb: of this clause, of the name before it ("X directed by Y"), or of the noun before it."""
-        last, mark, frame = self.last, self.mark, self.frame
+        last = self.last
+        mark = self.mark
+        frame = self.frame
         # "for winning", "to win"
         onward = self.preposition != "" or group.text.startswith("to ")
         behind = last is not None and not mark
@@ -262,7 +271,10 @@ class _Reader:
             self.frame = self.home
         self.frame.verb, self.frame.copula = group.text, group.copula
         self.frame.direct = self.frame.near = ""
-        self.preposition, self.mark, self.listed, self.last = "", "", None, None
+        self.preposition = ""
+        self.mark = ""
+        self.listed = None
+        self.last = None
 
     def _preposition(self, text: str) -> None:
         if self.mark:
@@ -276,22 +288,23 @@ class _Reader:
         if text == "," and self.frame.until_comma:
             self.frame = self.home
             if self.outer is not None:
-                self.listed, self.outer = self.outer, None
+                self.listed = self.outer
+                self.outer = None
 
     def _relative(self, at: int) -> int:
         """Open the clause of "who", "which", "whose": of the name before it, or further words about the noun before."""
-        word, frame, name = (
-            self.chunks[at].text,
-            self.frame,
-            self.last.name if self.last else "",
-        )
+        word = self.chunks[at].text
+        frame = self.frame
+        name = self.last.name if self.last else ""
         prefix = "" if name or frame.copula else f"{frame.predicate('')} {word}"
         self.frame = _Frame(
             self.topic.resolved(name) if name else frame.subject,
             prefix,
             until_comma=True,
         )
-        self.preposition, self.mark, self.last = "", "", None
+        self.preposition = ""
+        self.mark = ""
+        self.last = None
         inner = self.chunks[at + 1].np if at + 1 < len(self.chunks) else None
         verb = self.chunks[at + 2] if at + 2 < len(self.chunks) else None
         if inner is None or inner.tag == "D" or verb is None or verb.kind != "vg":
@@ -310,10 +323,8 @@ class _Reader:
         return at + 2
 
     def _add(self, subject: str, predicate: str, object_: str) -> None:
-        subject, object_ = (
-            subject.strip(" ,;:-'"),
-            self.topic.resolved(object_.strip(" ,;:-")),
-        )
+        subject = subject.strip(" ,;:-'")
+        object_ = self.topic.resolved(object_.strip(" ,;:-"))
         if (
             subject
             and any(map(str.isalnum, object_))
@@ -388,11 +399,9 @@ def subject_of(
         and named.name
     ):
         # "the population of Leeds": Leeds is the node, the rest leads from it
-        label, words, rest = (
-            topic.resolved(named.name),
-            f"{phrase.text} of {named.description}",
-            rest[2:],
-        )
+        label = topic.resolved(named.name)
+        words = f"{phrase.text} of {named.description}"
+        rest = rest[2:]
     prefix = " ".join([words, *(chunk.text for chunk in rest if chunk.kind != ",")])
     also = tuple(
         topic.resolved(np.name)
@@ -422,7 +431,8 @@ def _heads(chunks: Sequence[Chunk], at: int, start: int) -> bool:
 
 def _segments(chunks: Sequence[Chunk], start: int, verb: int) -> list[tuple[int, int]]:
     """Return the stretches between the commas before the verb."""
-    segments, first = [], start
+    segments = []
+    first = start
     for at in range(start, verb + 1):
         if at == verb or chunks[at].text == ",":
             if at > first:

@@ -77,7 +77,8 @@ def defined_name(sentence: str, topic: Topic) -> int:
     parts = [word for word in _WORD.findall(name) if word.lower() not in JOINTS]
     if not all(word[0].isupper() or word[0].isdigit() for word in parts):
         return 0
-    own, words = set(topic.words), set(_words(name))
+    own = set(topic.words)
+    words = set(_words(name))
     renamed = topic.person and (
         not own.isdisjoint(words) or topic.label in found["rest"]
     )
@@ -127,10 +128,8 @@ def facts_in(
     text = aside.strip(" ;,\"“”'")
     life = _LIFE.search(text) or _YEARS.match(text)
     if life:
-        first, last = (
-            re.search(r"\d{4}", life["birth"]),
-            re.search(r"\d{4}", life["death"]),
-        )
+        first = re.search(r"\d{4}", life["birth"])
+        last = re.search(r"\d{4}", life["death"])
         alive = person or (
             first and last and int(last[0]) - int(first[0]) >= _SHORTEST_LIFE
         )

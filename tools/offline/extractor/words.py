@@ -159,7 +159,9 @@ def _tags(tokens: Sequence[Token], at: int) -> str:
 def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
     """Return tokens with verbs that only their surroundings give away: "The film reunites Nolan with ..."."""
     for at in range(1, len(tokens) - 1):
-        token, before, after = tokens[at], tokens[at - 1].tag, tokens[at + 1]
+        token = tokens[at]
+        before = tokens[at - 1].tag
+        after = tokens[at + 1]
         # "and flows into"
         leads = (
             after.low in _AFTER_VERBS
@@ -242,7 +244,8 @@ def chunked(
 
 
 def _chunk(tokens: Sequence[Token], kind: str, sentence: str) -> Chunk:
-    start, end = tokens[0].start, tokens[-1].end
+    start = tokens[0].start
+    end = tokens[-1].end
     if kind == "np":
         phrase = _noun_phrase(tokens, sentence)
         return Chunk("np", phrase.text, start, end, phrase)
@@ -286,7 +289,8 @@ def _noun_phrase(tokens: Sequence[Token], sentence: str) -> NounPhrase:
     at = len(tags.rstrip("EQ"))
     if at and set(tags) <= set("EQDF") and not {"E", "Q"}.isdisjoint(tags):
         at = 0  # "UEFA Euro 1992", "1996 Summer Olympics"
-    name, described = _text(head[at:], sentence), _text(head[:at], sentence)
+    name = _text(head[at:], sentence)
+    described = _text(head[:at], sentence)
     inner = tuple(token.text for token in head[:at] if token.tag in "EQ")
     tag = (
         "o" if not body else "E" if name and at == 0 and len(head) > 1 else body[-1].tag

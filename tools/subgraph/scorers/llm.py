@@ -170,7 +170,8 @@ def read_shares(reply: str, count: int) -> Shares:
     """
     shares: Shares = {}
     for line in lines_of(without_thinking(reply)):
-        match, listed = _SHARE.match(line), _LIST.match(line)
+        match = _SHARE.match(line)
+        listed = _LIST.match(line)
         if match and 1 <= int(match[1]) <= count:
             shares.setdefault(int(match[1]), float(match[2]))
         elif listed and not shares:

@@ -129,7 +129,7 @@ def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
         task = asyncio.current_task()
         assert task is not None
         loop = asyncio.get_running_loop()
-        began.set_result(partial(loop.call_soon_threadsafe, task.cancel))
+        began.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
         return await coroutine
 
     result = in_thread(partial(asyncio.run, run()))

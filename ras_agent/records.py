@@ -216,8 +216,9 @@ class Attributes(dict[str, Any]):
             "attributes cannot change: dataclasses.replace makes a record with others"
         )
 
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    update = pop = popitem = clear = setdefault = _refuse
+    __setitem__ = __delitem__ = __ior__ = pop = popitem = clear = _refuse
+    update: Any = _refuse
+    setdefault: Any = _refuse
 
 
 def _attributes_text(items: Mapping[str, Any]) -> str:

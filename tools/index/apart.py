@@ -1,7 +1,7 @@
 """Converts documents in a process of its own, which is killed where one takes too long or too much.
 
 A small file can be a lot of work: a chapter that is named a thousand times, a page that is repeated, a table of cells
-that nobody wrote. Python ends no thread, but a process ends with all that it holds. It has none of this one's keys.
+that nobody wrote. Python ends no thread, but a process ends with all that it holds. It has no keys of this one.
 
 It ends with this one, whatever ends that: the system ends it with its parent (Linux), its input ends, and so does the
 time of the processor that it may take.
@@ -133,7 +133,7 @@ def _started() -> subprocess.Popen[bytes]:
 def _ask(
     process: subprocess.Popen[bytes], name: str, data: bytes, seconds: float
 ) -> Any:
-    """Send a file, and return what the process says of it. Raises OSError or ValueError where it has ended."""
+    """Send a file, and return the reply of the process. Raises OSError or ValueError where it has ended."""
     assert process.stdin
     assert process.stdout
     about = {"name": name, "size": len(data), "seconds": seconds}
@@ -144,14 +144,14 @@ def _ask(
 
 
 def main(parent: int) -> None:
-    """Convert the files that come on standard input, and say on standard output what they hold.
+    """Convert the files that come on standard input, and write their contents to standard output.
 
     parent: the process that asks, which this one does not outlive.
     """
     _limit()
     _end_with(parent)
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no reply
+    os.dup2(2, 1)  # text that a library prints is no reply
     files: SimpleQueue[tuple[HeldFile, float]] = SimpleQueue()
     threading.Thread(target=_read, args=(files,), daemon=True).start()
     while True:
@@ -180,7 +180,7 @@ def _reply(
         check_length(len(found.text))
     except NotText as error:
         return {"problem": str(error), "empty": error.empty, "no_text_on": error.pages}
-    except ImportError as error:  # MissingExtra says what to install
+    except ImportError as error:  # MissingExtra names the extra to install
         return {"problem": str(error), "empty": False}
     return {
         "text": found.text,

@@ -21,7 +21,7 @@ def check_archive(data: bytes, *, may_define: bool) -> None:
     """Check an Office or EPUB file, which is a ZIP archive, before a library unpacks it.
 
     may_define: whether the XML files in it may have a document type definition, by which a few lines can become
-    gigabytes; those of Office have none. Raises NotText where they have one and may not, for a file that is encrypted,
+    gigabytes; files of Office never have one. Raises NotText where they have one and may not, for an encrypted file,
     and for one that unpacks to too many bytes; zipfile.BadZipFile where it unpacks to more than it says.
     """
     if data.startswith(b"\xd0\xcf\x11\xe0"):
@@ -60,7 +60,7 @@ def check_archive(data: bytes, *, may_define: bool) -> None:
 
 
 def parsed_xml(content: bytes) -> Any:
-    """Return the tree of a part of an archive, whose entities are not read."""
+    """Return the tree of a part of an archive, without resolving its entities."""
     import lxml.etree as etree
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)

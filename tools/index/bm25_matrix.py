@@ -18,7 +18,7 @@ from ras_agent.tools.index.tokenise import Tokeniser
 
 Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 _MOST_CACHED = 1 << 25
-"""Postings whose weights are kept for further queries: 8 bytes each."""
+"""The number of postings for which weights are kept for further queries, 8 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,10 @@ class BM25Parameters:
     def saturation(
         self, counts: npt.NDArray[Any], lengths: npt.NDArray[Any]
     ) -> npt.NDArray[np.float64]:
-        """Return what `counts` occurrences weigh above none. lengths: of the passages, in mean lengths."""
+        """Return the weight of `counts` occurrences above that of no occurrence.
+
+        lengths: of the passages, in mean lengths.
+        """
         k1 = self.k1
         delta = self.delta
         norm = 1 - self.b + self.b * lengths
@@ -87,7 +90,7 @@ class BM25Matrix:
     ) -> None:
         """Take segments and the lengths of all their slots, in terms.
 
-        order: the slot of each passage; None where every slot is a passage, in order.
+        order: the slot of each passage, or None where every slot is a passage, in order.
         """
         self._parts = tuple(parts)
         self._order = order

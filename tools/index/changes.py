@@ -1,4 +1,4 @@
-"""Works out what a write changes, which passages are new, replace others or need a vector, and writes that."""
+"""Works out which passages of a write are new, replace others or need a vector, and writes these changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _EMBED_AT_ONCE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Counts what a write did, in passages. `embedded`: how many texts went through the embedder."""
+    """Counts the passages that a write added, replaced and so on. `embedded`: the texts that were embedded for it."""
 
     added: int = 0
     replaced: int = 0
@@ -56,7 +56,7 @@ def put(
     replace_existing: bool,
     whole_documents: bool,
 ) -> Changes:
-    """Write passages to an index whose last state `snapshot` shows; a replacement keeps its place in the corpus.
+    """Write passages to the index of which `snapshot` is the last state; a replacement keeps its place in the corpus.
 
     Raises ValueError for an id given twice, or already there unless `replace_existing`.
     """
@@ -139,7 +139,7 @@ def put(
 def delete(
     connection: Connection, snapshot: Snapshot, document_ids: Collection[str]
 ) -> Changes:
-    """Delete the passages of documents. Passages without a document belong to none."""
+    """Delete the passages of documents. Passages without a document are never deleted."""
     gone = _rows_of_documents(snapshot, set(document_ids) - {""})
     if len(gone):
         _erase(connection, snapshot, gone, keep=set())
@@ -159,7 +159,7 @@ def _check_distinct(passages: Sequence[Passage]) -> None:
 
 
 def _already_there(passage_id: str) -> ValueError:
-    """Return the error of adding a passage whose id is taken."""
+    """Return the error of adding a passage with an id that is taken."""
     return ValueError(
         f"passage id {passage_id!r} is already in the index: `upsert` replaces it"
     )
@@ -201,7 +201,7 @@ def _rows_of_documents(snapshot: Snapshot, documents: Collection[str]) -> Ints:
 
 
 def _left_over(snapshot: Snapshot, passages: Sequence[Passage], existing: Ints) -> Ints:
-    """Return the rows of the passages' documents that hold none of the passages."""
+    """Return the rows of the passages' documents that are not rows of these passages."""
     documents = {passage.document_id for passage in passages} - {""}
     return np.setdiff1d(_rows_of_documents(snapshot, documents), existing)
 

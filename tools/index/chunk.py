@@ -160,7 +160,7 @@ class _TableCutter:
         yield from rows
 
     def _prose(self, first: int, last: int) -> Iterator[_Piece]:
-        """Yield the pieces of a text between tables, none on two pages."""
+        """Yield the pieces of a text between tables, each on one page."""
         pages = sorted(set(self._document.pages))
         within = [page for page in pages if first < page < last]
         borders = [first, *within, last]
@@ -227,7 +227,7 @@ class _CutTable:
             yield self._piece(together)
 
     def rows(self) -> Iterator[_Piece]:
-        """Yield each row as a sentence, with what is written."""
+        """Yield each row as a sentence, with the row as it is written."""
         for number, record in self._records.items():
             row = self._table.rows[number]
             about = self._about([number])
@@ -267,7 +267,7 @@ class _CutTable:
 
 
 def _spans_of_pages(document: Document, chunking: Chunking) -> list[Span]:
-    """Return the spans of a document; none is on two pages, so that each can be cited by its own."""
+    """Return the spans of a document, each on one page, so that it can be cited by that page."""
     text = document.text
     starts = document.pages or (0,)
     return [
@@ -284,7 +284,7 @@ def piece_number(passage: Passage) -> int:
 
 
 def chunk_spans(text: str, chunking: Chunking = DEFAULT_CHUNKING) -> list[Span]:
-    """Return half-open character spans, none longer than `chunking.size`, that together hold every word of `text`.
+    """Return half-open character spans, at most `chunking.size` long, that together hold every word of `text`.
 
     They begin and end where sentences do; a sentence longer than a whole span is cut between words, or between
     characters in scripts without spaces.

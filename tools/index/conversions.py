@@ -1,4 +1,4 @@
-"""Converts HTML, DOCX, PPTX and EPUB files to Markdown by markitdown, whose converters stay offline, PDF by pypdf, and others.
+"""Converts HTML, DOCX, PPTX and EPUB files to Markdown by markitdown, always offline, PDF by pypdf, and other kinds.
 
 Files are hostile until proven otherwise: sizes are checked before anything is unpacked, and nothing that a file refers
 to is opened.
@@ -55,7 +55,7 @@ LARGEST_PAGE = 1 << 23
 """Bytes of an HTML file, or of a chapter."""
 MOST_PAGES = 10_000
 MOST_CHARACTERS = 1 << 25
-"""Of a file's text: what holds more is given up as soon as that is known."""
+"""The most characters of a file's text: a file that has more is given up as soon as that is known."""
 _LARGE_TABLE = 2000
 """Cells from which a table is read without its styles."""
 _MOST_BODIES = 100
@@ -85,7 +85,7 @@ _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*+\n)++")
 
 
 def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
-    """Return the text of a file whose suffix is a key of CONVERTERS.
+    """Return the text of a file with a suffix that is a key of CONVERTERS.
 
     Raises NotText with a remedy for a file that is damaged, too large or something else than its name says, OSError,
     and MissingExtra without the library.
@@ -199,9 +199,9 @@ def _html(data: bytes) -> Converted:
 
 
 class _Pages:
-    """Converter of pages, in the place of the library's: it reads what a reader sees, and remembers what it left out.
+    """Converter of pages that replaces the library's: it keeps the text that a reader sees, and counts the rest.
 
-    title: of the last page, its first heading, else what it calls itself.
+    title: of the last page, its first heading, else the title that it gives itself.
     """
 
     def __init__(self) -> None:
@@ -378,7 +378,7 @@ class _Chapters:
 
 
 def _book(markdown: str) -> Converted:
-    """Return what the library writes of a book: what it says about itself, and its chapters."""
+    """Return a book as the library writes it: its chapters, with the title and other facts that it gives of itself."""
     head, _, text = markdown.partition("\n\n")
     about: dict[str, str] = {}
     for line in head.splitlines():
@@ -444,4 +444,4 @@ CONVERTERS: Mapping[str, Callable[[bytes], Converted]] = {
     ".pdf": _pdf,
     ".eml": _mail,
 }
-"""Suffix of a file -> what converts its bytes."""
+"""Suffix of a file -> the function that converts its bytes."""

@@ -1,4 +1,4 @@
-"""Documents that files hold, and reports of what was not loaded."""
+"""Documents that files hold, and reports of files and records that were not loaded."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Document:
     is_markdown: bool = field(default=False, compare=False)
     """Whether lines of its text that look like headings are headings."""
     facts_of_rows: tuple[Sequence[Sequence[str]], ...] = ()
-    """Of a table whose rows are documents of their own: the facts that each of its rows states."""
+    """The facts that each row states, of a table with rows that are documents of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """Reports a file or record that was not loaded.
 
-    error: whether it should have been; False for what is empty or no kind of file that is loaded here.
+    error: whether it should have been; False for an empty file or record, and for kinds of files that are not loaded.
     hides: the path of a file or folder that could not be looked at, so that nobody knows whether it still exists.
     """
 

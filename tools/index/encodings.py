@@ -16,7 +16,7 @@ _MARKS = (
 )
 # XML without a mark begins with "<", which UTF-16 writes with a NUL
 _XML_STARTS = ((b"<\0", "utf-16-le"), (b"\0<", "utf-16-be"))
-# what the standard reads by these names is more than Python's codecs of the same names hold
+# the encodings that the standard means by these names have more characters than Python's codecs of the same names
 _WIDER = {
     "shift_jis": "cp932",
     "euc-kr": "cp949",
@@ -60,7 +60,7 @@ def _checked(text: str) -> str:
 
 
 def _declared(data: bytes) -> str:
-    """Return Python's name of the encoding that a page declares, "" for none that is known, and for UTF-8."""
+    """Return Python's name of the encoding that a page declares, "" for UTF-8 and without a known encoding."""
     import webencodings
     from bs4.dammit import EncodingDetector
 

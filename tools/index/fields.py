@@ -22,7 +22,7 @@ TEXT = "text"
 class Fields:
     """Names the keys of a record, or columns of a table, that hold text, title and id; all others become metadata.
 
-    id None: number the records instead. A record may lack "id" and "title", but no field that was given another name.
+    Without an id the records are numbered. A record may lack "id" and "title", but no field that has another name.
     """
 
     text: str = "text"
@@ -64,7 +64,7 @@ class RememberedFields:
         self._given = dict(given)
 
     def remember(self, root: Path) -> None:
-        """Store the given rules for what is read from `root` on, before those that it has."""
+        """Store the given rules for `root` and all in it, before the rules that it has."""
         if self._given:
             known = {
                 pattern: one
@@ -108,7 +108,7 @@ def stored_rules(text: str) -> dict[str, Fields]:
 
 
 class GivenMetadata:
-    """Looks up the metadata that a user gave to each folder or file that he named, and stores what he gives."""
+    """Looks up the metadata that a user gave to each folder or file that he named, and stores newly given metadata."""
 
     def __init__(self, journal: Journal, given: Mapping[str, Any]) -> None:
         self._journal = journal
@@ -129,7 +129,7 @@ class GivenMetadata:
         return {key: value for key, value in found.items() if value is not None}
 
     def at(self, path: Path) -> dict[str, Any]:
-        """Return what was given to a folder or file itself; None where a field was taken away."""
+        """Return the metadata given to a folder or file itself; a field that was taken away has the value None."""
         if path not in self._known:
             self._known[path] = json.loads(self._journal.metadata_at(path) or "{}")
         return self._known[path]

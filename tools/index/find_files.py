@@ -29,9 +29,10 @@ class SourceFile:
     """Names a file to load, and the source that it was found in: the folder that the user named, or the file itself.
 
     path: opens the file. root: the absolute path of the source, links resolved. inner: the file's path below the
-    folder, "" for a file that was named itself. name: what the user calls the source, its last part. apart: the ids of
-    its records begin with its label, so that they take no other's id and tell of none. data: the bytes of an uploaded
-    file, which the index stores; it is on no disk, and its path is an `upload_path`. converted: its text, if known.
+    folder, "" for a file that was named itself. name: the last part of the name that the user gave the source. apart:
+    the ids of its records begin with its label, so that they neither take nor reveal the id of another. data: the bytes
+    of an uploaded file, which the index stores; it is on no disk, and its path is an `upload_path`. converted: its
+    text, if known.
     """
 
     path: Path
@@ -44,7 +45,7 @@ class SourceFile:
 
     @property
     def content(self) -> FileContent:
-        """Return what the file is read from."""
+        """Return the path or the held bytes that the file is read from."""
         return (
             self.path
             if self.data is None
@@ -59,7 +60,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Holds what is the same for all folders of a search, and the folders that were walked."""
+    """Holds the options that are the same for all folders of a search, and the folders that were walked."""
 
     suffixes: Collection[str]
     exclude: Path | None

@@ -65,7 +65,7 @@ def _of_parts(node: Any, parts: list[str], levels: int) -> str:
 
 
 def _row(node: Any, parts: list[str], levels: int) -> str:
-    """Return what stands next to each other, numbers apart."""
+    """Return the parts of a row, one after the other, with a space between two numbers."""
     if not parts:
         words = [_text(child, levels - 1) for child in node.children]
         return "".join(words)

@@ -1,4 +1,4 @@
-"""What a caller gives as texts: passages, dictionaries, LangChain documents, or just texts."""
+"""Reads the texts that a caller gives: passages, dictionaries, LangChain documents, or just texts."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ _LONGEST_NAME = 1_000
 def given_passages(
     given: object, chunking: Chunking = DEFAULT_CHUNKING
 ) -> Iterator[Passage]:
-    """Yield the passages of a list of texts, of what `passage_of` takes, or of a mix of them.
+    """Yield the passages of a list of texts, of items that `passage_of` takes, or of a mix of them.
 
-    What comes with an id stays whole, as a corpus's passages do that were cut already; the rest is cut as files are.
+    An item with an id stays whole, as the passages of a corpus that is already cut; the others are cut as files are.
     A Path is a file, or a folder of files, which is read as `ras-agent index` reads it.
-    Texts that are the same in all they say are one. Raises IngestError for what is no list, or an item that is no text.
+    Items without an id that are equal in all their fields are one. Raises IngestError if this is no list, or an item is
+    no text.
     """
     if (
         isinstance(given, str | bytes | Mapping | Passage)
@@ -73,7 +74,7 @@ def given_passages(
 def passage_of(item: object, name: str, place: str) -> Passage:
     """Return a text of the caller's as one passage.
 
-    item: a Passage; a LangChain document; a dictionary whose text is `text`, `page_content` or `content`, and whose
+    item: a Passage; a LangChain document; a dictionary with the text under `text`, `page_content` or `content`, where
     other keys are a passage's own or go into its metadata; or a text. name: the id of one that comes without. A title
     that is missing is made from the name of the file that the metadata has (Passage.file).
     Raises IngestError, which begins with `place`, for anything else.
@@ -122,9 +123,9 @@ def passage_of(item: object, name: str, place: str) -> Passage:
 
 
 def passage_of_document(document: LangChainDocument) -> Passage:
-    """Return LangChain's document as one passage, whose id is "" where it has none.
+    """Return LangChain's document as one passage, with the id "" if the document has no id.
 
-    `metadata` gives id, title, document_id ("source" where there is none), file and page. The loaders of PDF files,
+    `metadata` gives id, title, document_id (or else "source"), file and page. The loaders of PDF files,
     which say `total_pages`, count pages from 0, and a passage does from 1.
     """
     about = dict(document.metadata)
@@ -143,7 +144,7 @@ def passage_of_document(document: LangChainDocument) -> Passage:
 
 
 def _documents_in(path: Path) -> Iterator[Document]:
-    """Yield the documents of a file or folder. Raises IngestError for what cannot be read."""
+    """Yield the documents of a file or folder. Raises IngestError for a file that cannot be read."""
     for found in find_files([path], SUFFIXES):
         if isinstance(found, Skipped):
             _raise_if_error(found)
@@ -182,7 +183,7 @@ def _titled(passage: Passage) -> Passage:
 
 
 def _as_json(about: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return metadata as an index stores it: what JSON does not know, such as a date, as text."""
+    """Return metadata as an index stores it: a value that JSON does not know, such as a date, becomes text."""
     values: dict[str, Any] = json.loads(json.dumps(dict(about), default=str))
     return values
 

@@ -1,7 +1,7 @@
-"""Gives files and documents names that are theirs alone in an index, and that do not change.
+"""Gives files and documents names that are unique in an index, and that do not change.
 
-A file is known by its absolute path, a record by its file and the id that it has there. Each is called what the user
-calls it ("docs/a.txt", "Q42") as long as nothing else has that name; later ones get a longer name, which depends on
+A file is known by its absolute path, a record by its file and the id that it has there. Each has the name that the user
+gives it ("docs/a.txt", "Q42") as long as nothing else has that name; later ones get a longer name, which depends on
 where they are and not on when they came.
 """
 
@@ -22,7 +22,7 @@ from ras_agent.tools.index.uploads import is_upload
 def label_of(file: SourceFile, journal: Journal) -> str:
     """Return the file's label: the one it has, or else its path from the named folder on, under the source's name.
 
-    A source whose name another one has is called for example "docs~1f3c9a".
+    A source with the name of another one is called for example "docs~1f3c9a".
     """
     if known := journal.file_at(file.place):
         return known.label
@@ -119,7 +119,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _is_free(name: str, journal: Journal) -> bool:
-    """Return whether no document has the id, and neither it nor another is what a piece of the other is called."""
+    """Return whether no document has the id, and neither it nor an id in use is the name of a piece of the other."""
     piece = PIECE.fullmatch(name)
     if journal.document(name) or (piece and journal.document(piece[1])):
         return False

@@ -1,8 +1,8 @@
 """From files to an index: load, cut, add, batch by batch, so that a run can be killed and taken up again.
 
 A file that has not changed since all of it was indexed is not read again; a document that has not changed is not
-embedded again. What cannot be loaded is skipped, counted and reported; with `strict` the first such thing ends the run
-before anything is written.
+embedded again. Files and records that cannot be loaded are skipped, counted and reported; with `strict` the first of
+them ends the run before anything is written.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from ras_agent.tools.index.vision import PICTURES, Vision, with_vision
 FIRST_BATCH = 128
 LARGEST_BATCH = 8192
 BATCH_SECONDS = 4.0
-# Raised when files come to be read in another way: the next run then reads all of them anew.
+# Raised when files come to be read in another way: the next run then reads all of them again.
 READING = 4
 _BY_OCR = " ocr"
 # The user meant to read a file that begins with so many bad records in another way; a million messages would not help.
@@ -82,11 +82,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """Counts what a run did.
+    """Counts the files, documents and passages that a run has handled.
 
     vanished: files that were indexed from the named folders before and are not found there now; after pruning only
     those whose folder cannot be read. moved: folders and files that were known at another place, both places. stranded:
-    folders and files that were named before and are gone, if this run brought new ones; what came from them stays.
+    folders and files that were named before and are gone, if this run brought new ones; their documents stay.
     long_records: written ones that are longer than a passage should be, and stayed whole since they came with an id.
     finished: names whose removal an interrupted command began and this one ended. remaining: files that were forgotten
     and still lie where they were, so that the next run over their folder reads them again.
@@ -109,7 +109,7 @@ class IngestReport:
 
     @property
     def errors(self) -> tuple[Skipped, ...]:
-        """Return what should have been indexed and could not be."""
+        """Return the files and records that should have been indexed and could not be."""
         return tuple(item for item in self.skipped if item.error)
 
 
@@ -131,22 +131,22 @@ def ingest(
     vision: str = "",
     on_progress: Callable[[Progress], None] | None = None,
 ) -> IngestReport:
-    """Index files, and folders of them, into the index at `out`, which is made if there is none.
+    """Index files, and folders of them, into the index at `out`, which is made if it does not exist.
 
     out: a folder, or the address of a database such as postgresql://host/database. paths: an uploaded file among them,
     a SourceFile with data, has the whole call written by one transaction, and its bytes with it.
-    A file is one document, or its records are; `identity` says what they are called. embedder: as PassageIndex.create
+    A file is one document, or its records are; `identity` gives them their names. embedder: as PassageIndex.create
     takes it. fields: of the records, for all files or by patterns of their names; the index remembers them for each of
-    `paths`, so that a later run needs none. metadata: fields of all passages of `paths`, whatever their files say,
-    remembered in the same way; None as a value takes one away. language: of the texts, whose words a new index stems,
-    and remembers; by default english. prune: remove the documents of files that were indexed from the named folders and
-    no longer exist; those in a folder that cannot be read stay. forget: labels of files, ids of documents, or paths of
-    files and folders, to remove whether or not they still exist. What is removed, or replaced by another text, is gone
-    from every file of the index, and from its graph, when this returns; if it is interrupted, the same call ends what
-    it began. follow_links: load what links inside the named folders lead to. as_text: patterns of files of other kinds
-    that are read as plain text, remembered as `fields` are. ocr: a program with its arguments that reads the pages of
-    a PDF without text, see `with_ocr`; it is not remembered, but what it has read stays while the file does. vision:
-    a chat model that describes pictures, see `with_vision`; without it they are left out.
+    `paths`, so that a later run needs no fields. metadata: fields of all passages of `paths`, whatever their files say,
+    remembered in the same way; None as a value takes one away. language: of the texts, which a new index remembers, and
+    by which it stems words; by default english. prune: remove the documents of files that were indexed from the named
+    folders and no longer exist; those in a folder that cannot be read stay. forget: labels of files, ids of documents,
+    or paths of files and folders, to remove whether or not they still exist. Removed and replaced texts are gone from
+    every file of the index, and from its graph, when this returns; if it is interrupted, the same call completes the
+    removal. follow_links: load the files to which links inside the named folders lead. as_text: patterns of files of
+    other kinds that are read as plain text, remembered as `fields` are. ocr: a program with its arguments that reads
+    the pages of a PDF without text, see `with_ocr`; it is not remembered, but the text that it has read stays while the
+    file does. vision: a chat model that describes pictures, see `with_vision`; without it they are left out.
     Raises FilterError for metadata that no filter compares; IngestError if there is nothing to do, with `strict` for
     the first thing that cannot be loaded, and while another run writes the same index; IndexExists, IndexMismatch and
     MissingExtra as PassageIndex does.
@@ -206,7 +206,7 @@ def ingest(
     with open_journal(index.database) as journal:
         finished = journal.erasing()
         if not index.is_finished():
-            index.finish()  # what an interrupted run left, though this one may find nothing to do
+            index.finish()  # the work that an interrupted run left, though this one may find nothing to do
         with index.batch():
             run = _IngestRun(
                 index,
@@ -232,7 +232,7 @@ def _text_patterns(place: Path | Address) -> tuple[str, ...]:
 
 
 def upload_label(name: str, out: str | Path | Address) -> str | None:
-    """Return what an uploaded file is called in an index, None for one that it does not know. name: or part/name."""
+    """Return the label of an uploaded file in an index, or None if the index does not know it. name: or part/name."""
     path = uploaded_as(name)
     with _journal(place_of(out)) as journal:
         known = path and journal.file_at(path)
@@ -247,7 +247,7 @@ def dry_run(
     fields: FieldRules,
     metadata: Mapping[str, Any],
 ) -> IngestReport:
-    """Report what `ingest` would do with the same arguments, and write nothing."""
+    """Return the report that `ingest` would give for the same arguments, and write nothing."""
     with _journal(place_of(out)) as journal:
         return _IngestRun(None, journal, chunking, fields, metadata).take(
             tuple(find_files(paths, SUFFIXES))
@@ -320,7 +320,7 @@ class _IngestRun:
         prune: bool = False,
         forget: Sequence[str] = (),
     ) -> IngestReport:
-        """Remove what is to be forgotten and, with `prune`, what vanished; then index what was found."""
+        """Remove the names in `forget` and, with `prune`, the files that vanished; then index the files in `found`."""
         files = [item for item in found if isinstance(item, SourceFile)]
         self._bytes_total = sum(_size(file) for file in files)
         self._at_once = any(file.data is not None for file in files)
@@ -402,7 +402,7 @@ class _IngestRun:
         else:
             self._journal.put_file(label, file.place, "")
             if self._take_documents(file, label, fields):
-                # what an error may have hidden stays in the index until the file can be read
+                # documents that an error may have hidden stay in the index until the file can be read
                 self._remove(self._journal.documents_of(label, unseen=True))
                 self._journal.put_file(label, file.place, stamp)
             if file.data is not None and self._index is not None:
@@ -470,7 +470,7 @@ class _IngestRun:
         return None
 
     def _forget(self, name: str) -> None:
-        """Remove a file's documents, the one document of that name, or what came from the file or folder there."""
+        """Remove the documents of the file of that label, the document of that id, or all that came from that path."""
         if self._journal.file(name):
             self._forget_file(name)
         elif self._journal.document(name):
@@ -545,7 +545,7 @@ class _IngestRun:
         return known and known + self._way
 
     def _is_hidden(self, path: Path) -> bool:
-        """Return whether the file is, or is in, what could not be looked at."""
+        """Return whether the file, or a folder that it is in, could not be looked at."""
         places = {Path(item.hides) for item in self._skipped if item.hides}
         return not places.isdisjoint([path, *path.parents])
 
@@ -573,7 +573,7 @@ def _known_values(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _too_wide(document: Document, chunking: Chunking) -> Skipped | None:
-    """Return why a document is refused whose fields, repeated in each of its passages, would fill the memory."""
+    """Return why a document is refused if its fields, repeated in each of its passages, would fill the memory."""
     if document.record and not chunking.cut_records:
         return None
     passages = 1 + len(document.text) // chunking.size

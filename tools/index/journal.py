@@ -1,6 +1,6 @@
-"""Records what an index was made from, its files and documents, in the database of the index.
+"""Records the files and documents that an index was made from, in the database of the index.
 
-What a run writes to the index and to the journal is committed together, batch by batch. Names that were deleted are
+A run commits its writes to the index and to the journal together, batch by batch. Names that were deleted are
 listed as being erased until nothing of them is left in any file, so that a command that was killed before can be given
 again.
 """
@@ -73,7 +73,7 @@ class Journal:
         return {_path(path): name for path, name in rows}
 
     def source_at(self, path: Path) -> str | None:
-        """Return the name of the source at a path, None for an unknown one."""
+        """Return the name of the source at a path, if there is one."""
         row = self._connection.execute(
             "SELECT name FROM sources WHERE path = ?", (os.fsencode(path),)
         ).fetchone()
@@ -94,7 +94,7 @@ class Journal:
         )
 
     def move_source(self, old: Path, new: Path) -> None:
-        """Record that what was at `old` is now at `new`, with all files and sources in it."""
+        """Record that the source at `old` is now at `new`, with all files and sources in it."""
         for table in ("sources", "files", "fields", "metadata"):
             rows = self._connection.execute(
                 f"SELECT path FROM {table} WHERE {_WITHIN}", _within(old)
@@ -106,7 +106,7 @@ class Journal:
                 )
 
     def drop_empty_sources(self) -> None:
-        """Forget the sources that no file is left of, so that their names are free, and what was given to them."""
+        """Forget the sources without files, with their fields and metadata, so that their names are free."""
         for path in self.sources():
             if not self._holds_files(path):
                 self._connection.execute(
@@ -122,7 +122,7 @@ class Journal:
                     )
 
     def fields_at(self, path: Path) -> str:
-        """Return the rules for the fields of records that were stored for a folder or file, "" for none."""
+        """Return the rules for the fields of records that were stored for a folder or file, "" without any."""
         row = self._connection.execute(
             "SELECT rules FROM fields WHERE path = ?", (os.fsencode(path),)
         ).fetchone()
@@ -139,7 +139,7 @@ class Journal:
         self._connection.execute("INSERT INTO fields VALUES (?, ?)", (place, rules))
 
     def metadata_at(self, path: Path) -> str:
-        """Return the metadata that was given to a folder or file, "" for none."""
+        """Return the metadata that was given to a folder or file, "" without any."""
         row = self._connection.execute(
             "SELECT given FROM metadata WHERE path = ?", (os.fsencode(path),)
         ).fetchone()
@@ -151,11 +151,11 @@ class Journal:
         self._connection.execute("INSERT INTO metadata VALUES (?, ?)", (place, given))
 
     def file(self, label: str) -> JournalFile | None:
-        """Return the file of that label, None for an unknown one."""
+        """Return the file of that label, if there is one."""
         return self._file("label", label)
 
     def file_at(self, path: Path) -> JournalFile | None:
-        """Return the file at an absolute path, None for an unknown one."""
+        """Return the file at an absolute path, if the journal knows one."""
         return self._file("path", os.fsencode(path))
 
     def files_in(self, path: Path) -> list[JournalFile]:
@@ -200,14 +200,14 @@ class Journal:
         self.begin_erasing(label)
 
     def document(self, name: str) -> JournalEntry | None:
-        """Return the document of that id, None for an unknown one."""
+        """Return the document of that id, if there is one."""
         row = self._connection.execute(
             f"SELECT {_ENTRY} FROM documents WHERE id = ?", (name,)
         ).fetchone()
         return JournalEntry(*row) if row else None
 
     def document_of(self, file: str, own: str) -> JournalEntry | None:
-        """Return the document that has the id `own` in a file, None for an unknown one."""
+        """Return the document that has the id `own` in a file, if there is one."""
         query = f"SELECT {_ENTRY} FROM documents WHERE file = ? AND own = ?"
         row = self._connection.execute(query, (file, own)).fetchone()
         return JournalEntry(*row) if row else None
@@ -262,7 +262,7 @@ class Journal:
     def compare(self) -> None:
         """Have the database compare files and documents with its indexes of them, once in a run.
 
-        A file whose path was damaged looks like another one that has its label. Raises IndexMismatch.
+        A file with a damaged path looks like another one that has its label. Raises IndexMismatch.
         """
         if not self._compared:
             self._compared = True
@@ -294,7 +294,7 @@ class Journal:
         self.begin()
         self._database.rewrite(JOURNAL_TABLES)
         self._connection.execute("DELETE FROM erasing")
-        # the names lie in the file until it is swept: whoever writes next does it, should this process end before
+        # the names lie in the file until it is swept: the next writer does it, should this process end before
         revision, remains = self._connection.execute(
             "SELECT revision, remains FROM index_state"
         ).fetchone()
@@ -310,7 +310,7 @@ class Journal:
             self.commit()
 
     def begin(self) -> None:
-        """Begin the transaction that `commit` ends, where none is under way."""
+        """Begin the transaction that `commit` ends, unless one is under way."""
         self._connection.begin()
 
     def commit(self) -> None:
@@ -374,7 +374,7 @@ class _TakenBack(Exception):
 
 @contextmanager
 def open_journal(database: Database | None) -> Iterator[Journal]:
-    """Open the journal of the index in `database` for this process alone; without one, an empty journal in memory.
+    """Open the journal of the index in `database` for this process only; without one, an empty journal in memory.
 
     Raises IngestError while another process holds it.
     """
@@ -395,7 +395,7 @@ def open_journal(database: Database | None) -> Iterator[Journal]:
 
 
 def _within(path: Path) -> tuple[bytes, bytes, bytes]:
-    """Return what `_WITHIN` asks for: the path itself, and the range of what is in that folder."""
+    """Return the parameters of `_WITHIN`: the path itself, and the range of the paths in that folder."""
     whole = os.fsencode(path)
     inside = whole.rstrip(os.fsencode(os.sep)) + os.fsencode(os.sep)
     return whole, inside, inside[:-1] + bytes([inside[-1] + 1])

@@ -7,7 +7,7 @@ from ras_agent.tools.index.store import PassageIndex
 
 
 def language_of(index: PassageIndex) -> str:
-    """Return the language that an index was made for; "none" for one without stems."""
+    """Return the language that an index was made for, or "none" if the index has no stems."""
     return index.snapshot.manifest.tokeniser["language"] or "none"
 
 

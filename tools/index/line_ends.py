@@ -28,7 +28,7 @@ _ENDS_DIVIDED = re.compile(
 _BEGINS = re.compile(rf"[ \t]*+(?P<after>{_LETTER}++)(?P<rest>\S*+)[ \t]*+")
 # "Haupt- und Nebenfach", "pre- and postwar": the hyphen is the word's own
 _AND = word_set("and or to und oder bis et ou y o e en of")
-# parts that make one word with what follows, or with what stands before
+# parts that make one word with the part that follows, or with the one before
 _PREFIXES = word_set(
     "after anti bio counter down electro extra fore hyper infra inter intra micro mid mini mis multi non out over para "
     "photo poly post pre pro pseudo re semi sub super tele thermo trans ultra un under up"
@@ -62,8 +62,8 @@ def in_one_line(text: str) -> str:
 def joined_words(pages: Sequence[str]) -> list[str]:
     """Return the pages with words joined that a hyphen divides at the end of a line, or of a page.
 
-    The hyphen stays in a word that some page has with it, before a capital letter, and between two words that are none
-    together. A line that several pages begin or end with is no part of their text: a word is joined over it.
+    The hyphen stays in a word that some page has with it, before a capital letter, and between two words that together
+    are not a word. A line that several pages begin or end with is no part of their text: a word is joined over it.
 
     >>> joined_words(["the town of Mitten-\\nau, a well-\\nknown place"])
     ['the town of Mittenau, a well-known place']
@@ -79,7 +79,7 @@ def joined_words(pages: Sequence[str]) -> list[str]:
 
 
 class _WordsOf:
-    """Knows the words of a document, by which it joins what was divided."""
+    """Knows the words of a document, and joins divided words by them."""
 
     def __init__(self, pages: Sequence[str]) -> None:
         self._pages = pages
@@ -102,7 +102,7 @@ class _WordsOf:
     def whole(self, divided: re.Match[str], follows: str = "") -> str | None:
         """Return the word of which a match holds both parts, with its hyphen if it has one; None for two words.
 
-        follows: the second part, where the match holds the first alone.
+        follows: the second part, where the match holds only the first.
         """
         before = divided["before"]
         after = follows or divided["after"]
@@ -120,7 +120,7 @@ class _WordsOf:
         return before + after
 
     def _has_hyphen(self, before: str, after: str) -> bool:
-        """Return whether two parts are a compound: so written elsewhere, or two words that are none together."""
+        """Return whether two parts are a compound: so written elsewhere, or two words that do not form one together."""
         if f"{before}-{after}" in self._compounds:
             return True
         joined = before + after
@@ -197,7 +197,7 @@ def _without_numbers(line: str) -> str:
 def _text_line(
     page: Sequence[str], repeated: set[str], *, from_end: bool
 ) -> int | None:
-    """Return the number of a page's first or last line that is its own, None without one."""
+    """Return the number of a page's first or last line that is its own, if it has one."""
     numbers = list(range(len(page)))
     if from_end:
         numbers.reverse()

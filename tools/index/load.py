@@ -30,13 +30,13 @@ from ras_agent.tools.index.text_files import (
 )
 from ras_agent.tools.index.vision import PICTURES
 
-_MUCH = 20_000  # characters; what is less does no harm
+_MUCH = 20_000  # characters; a shorter text does no harm
 _ASCII_WORD = re.compile(r"[!-~]+")
 _LONGEST_WORD = 1000
 
 _Loader = Callable[[FileContent, str, Fields, OnRead], Iterator[Document | Skipped]]
 Convert = Callable[[FileContent, OnRead], Converted]
-"""Returns the text of a file whose suffix is a key of CONVERTERS; see `convert`"""
+"""Returns the text of a file with a suffix that is a key of CONVERTERS; see `convert`"""
 
 
 def load(
@@ -46,10 +46,11 @@ def load(
     on_read: OnRead = lambda _: None,
     convert: Convert = convert,
 ) -> Iterator[Document | Skipped]:
-    """Yield the documents of a file, and a Skipped for each part that is none, in order.
+    """Yield the documents of a file, and a Skipped for each part that is not loaded, in order.
 
-    Never raises for what a file holds. path: what a file is read from whose suffix is among SUFFIXES. label: the file's
-    name in ids and messages, by default the name it has. convert: by default in this process, see `apart` for another.
+    Never raises because of a file's content. path: of a file, or its held bytes, with a suffix among SUFFIXES. label:
+    the file's name in ids and messages, by default the name it has. convert: by default in this process, see `apart`
+    for another.
     """
     label = label or name_of(path.name)
     suffix = path.suffix.lower()
@@ -97,9 +98,9 @@ def _checked(document: Document) -> Iterator[Document | Skipped]:
 
 
 def _encoded_data(text: str) -> str:
-    """Return why a text is none to search, since most of it is words that nobody writes; "" for a text.
+    """Return why a text is not worth a search, if most of it is words that nobody writes; "" for other texts.
 
-    Such are hexadecimal numbers, base64 and minified code, all of them ASCII: no script without spaces is.
+    Examples are hexadecimal numbers, base64 and minified code, all of them ASCII: no script without spaces is.
     """
     if len(text) < _MUCH:
         return ""
@@ -206,7 +207,7 @@ def _load_plain(
 
 
 def _of_mail(mail: Converted, label: str) -> Iterator[Document | Skipped]:
-    """Yield an e-mail's own words, and what it quotes as another document; its attachments are reported."""
+    """Yield an e-mail's own words, and its quotations as another document; its attachments are reported."""
     yield from _left_out(mail.left_out, label)
     title = mail.title or file_title(label)
     if mail.text:
@@ -241,7 +242,7 @@ _LOADERS: Mapping[str, _Loader] = {
     ".csv": load_csv,
     ".tsv": load_csv,
 }
-"""Suffix of a file of text -> what loads it, with the first four arguments of `load`."""
+"""Suffix of a file of text -> the function that loads it, with the first four arguments of `load`."""
 
 SUFFIXES = (*_LOADERS, *CONVERTERS)
 """Suffixes of the files that can be loaded."""

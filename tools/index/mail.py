@@ -41,7 +41,7 @@ class _ShortHeaders(policy.EmailPolicy):
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """Holds an e-mail. own: what its writer says. quoted: earlier mails that it repeats, without their marks."""
+    """Holds an e-mail. own: the writer's own words. quoted: earlier mails that it repeats, without their marks."""
 
     subject: str
     own: str
@@ -53,7 +53,7 @@ class Mail:
 def read_mail(data: bytes, from_html: Callable[[bytes], str]) -> Mail:
     """Return an e-mail of its file. from_html: returns the text of a page, for a mail that has no other.
 
-    Raises NotText for what is no e-mail, and whatever `from_html` raises.
+    Raises NotText for a file that is no e-mail, and every error that `from_html` raises.
     """
     parser = BytesParser(EmailMessage, policy=_ShortHeaders())
     message = cast(EmailMessage, parser.parsebytes(data))
@@ -105,7 +105,7 @@ def _content(part: Any) -> str:
 
 
 def _parted(text: str) -> tuple[str, str]:
-    """Return what a mail says itself, without its signature, and what it quotes."""
+    """Return the own words of a mail, without its signature, and its quotations."""
     own: list[str] = []
     quoted: list[str] = []
     rest_is_quoted = False
@@ -129,7 +129,7 @@ def _parted(text: str) -> tuple[str, str]:
 
 
 def _introduction(lines: Sequence[str]) -> int:
-    """Return how many of some lines introduce what is quoted below: one, two where it is broken, or 0."""
+    """Return how many of some lines introduce the quotation below: one, two where it is broken, or 0."""
     first = lines[0].strip()
     if _INTRODUCES.fullmatch(first):
         return 1

@@ -1,4 +1,4 @@
-"""What an index is made with, fixed when it is made: embedder, kind of vector search, BM25, tokeniser."""
+"""Holds the settings of an index, fixed when it is made: embedder, kind of vector search, BM25, tokeniser."""
 
 from __future__ import annotations
 

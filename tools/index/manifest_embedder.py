@@ -1,4 +1,4 @@
-"""Brings an index and its embedder together: what a new manifest says of it, and whether one fits an old manifest."""
+"""Writes a new index's embedder into its manifest, checks an embedder against a manifest, and loads the one it names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def begin_manifest(
 
 
 def check_embedder(manifest: Manifest, embedder: Embedder, where: str) -> None:
-    """Raise IndexMismatch if the vectors of the index at `where` come from another embedder, or there are none."""
+    """Raise IndexMismatch if the vectors of the index at `where` come from another embedder, or it has no vectors."""
     if manifest.embedder is None:
         raise IndexMismatch(
             f"{where} holds no vectors, embedder {embedder.name!r} cannot search it: build it anew with that embedder, "

@@ -1,4 +1,4 @@
-"""Reads what Markdown says about itself: front matter, and headings."""
+"""Reads the front matter and the headings of Markdown."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _DEEPEST = 20  # levels of lists in lists
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str]:
-    """Return what a text says of itself at its top, every value as it is written, and the text below it.
+    """Return the front matter at the top of a text, every value as it is written, and the text below it.
 
-    That is YAML between two `---`, TOML between two `+++`, or a JSON object. What is not YAML, such as `title: Sonar: a
-    guide`, is read line by line, as `key: value`, lists and comments. Lines that are none of these are no front matter,
-    and stay in the text.
+    It is YAML between two `---`, TOML between two `+++`, or a JSON object. Invalid YAML, such as `title: Sonar: a
+    guide`, is read line by line, as `key: value`, lists and comments. Lines that are not any of these are no front
+    matter, and stay in the text.
     """
     begin = len(text) - len(text.lstrip(_BLANKS))
     for pattern, read in ((_FRONT, _from_yaml_or_lines), (_TOML, _from_toml)):
@@ -74,7 +74,7 @@ def _from_toml(block: str) -> dict[str, Any] | None:
 
 
 def _from_json(text: str) -> tuple[dict[str, Any], str]:
-    """Return the object that a text begins with, and the text below; a text that is nothing else has none."""
+    """Return the object that a text begins with, and the text below; a text that is only an object is left whole."""
     try:
         found, end = json.JSONDecoder().raw_decode(text[:_LONGEST_FRONT])
     except (ValueError, RecursionError):
@@ -94,7 +94,7 @@ def _from_yaml(block: str) -> dict[str, Any] | None:
     if len(block) > _LONGEST_FRONT:
         return None
     try:
-        # an alias repeats what it names: some lines of them make gigabytes
+        # an alias repeats the value that it names: some lines of them make gigabytes
         if any(
             isinstance(event, yaml.AliasEvent)
             for event in yaml.parse(block, yaml.BaseLoader)
@@ -116,7 +116,7 @@ def _from_yaml(block: str) -> dict[str, Any] | None:
 
 
 def _is_plain(value: object, levels: int = _DEEPEST) -> bool:
-    """Return whether a value is made of texts, lists and objects with names, none of them too deep."""
+    """Return whether a value is made of texts, lists and objects with names, and is not nested too deeply."""
     if isinstance(value, str):
         return True
     if not levels:
@@ -265,7 +265,7 @@ class Outline:
             self._within.append((*above, heading.title))
 
     def above(self, place: int) -> tuple[str, ...]:
-        """Return the headings of the sections that a place is in, the highest first; one that begins there is none."""
+        """Return the headings of the sections that a place is in, the highest first, without one that begins there."""
         last = bisect_right(self._starts, place) - 1
         if last < 0:
             return ()

@@ -17,7 +17,7 @@ def index_not_found(
 ) -> IndexNotFound:
     """Return the error for a place without an index.
 
-    It names an index next to it whose name is nearly the same, and says where a folder holds documents of its own.
+    It names an index next to it with nearly the same name, and says where a folder holds documents of its own.
     """
     problem = f"no index at {place}"
     if isinstance(place, Address):
@@ -34,7 +34,7 @@ def index_not_found(
 
 
 def _nearly_named(place: Path) -> Path | None:
-    """Return the folder next to `place` whose name is nearly that of `place`."""
+    """Return the folder next to `place` with nearly the name of `place`."""
     names: list[str] = []
     try:
         for number, neighbour in enumerate(place.absolute().parent.iterdir()):

@@ -1,4 +1,4 @@
-"""Pages without text, read by a program of the user's: none is built in."""
+"""Has a program of the user's read pages without text: no such program is built in."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _ABOUT = ("title", "date", "creator", "language")
 
 
 def read_open_document(data: bytes) -> Converted:
-    """Return the text of a document, with what its properties say; comments, notes and deleted words are left out."""
+    """Return the text of a document, with its properties; comments, notes and deleted words are left out."""
     about: dict[str, str] = {}
     with zipfile.ZipFile(BytesIO(data)) as archive:
         content = parsed_xml(archive.read("content.xml"))
@@ -140,7 +140,7 @@ def _level_at(place: str) -> str:
 
 
 def _empty(element: Any, reason: str, left_out: Counter[str]) -> None:
-    """Empty an element, which keeps its place and what follows it."""
+    """Empty an element, which keeps its place and the text that follows it."""
     count_left_out(left_out, reason, "".join(element.itertext()))
     for inner in list(element):
         element.remove(inner)
@@ -195,7 +195,7 @@ def _runs(element: Any) -> Iterator[str]:
 
 
 def _table(table: Any) -> str:
-    """Return a table as Markdown, whose first row is the header; a cell that spans others is in all of them."""
+    """Return a table as Markdown, its first row as the header; a cell that spans others is in all of them."""
     reaching: dict[int, tuple[int, str]] = {}
     rows: list[list[str]] = []
     for row in table.iter(f"{_TABLE}table-row"):
@@ -209,7 +209,7 @@ def _table(table: Any) -> str:
 
 
 def _cells(row: Any, reaching: dict[int, tuple[int, str]]) -> list[str]:
-    """Return the cells of a row. reaching: column -> how many more rows a cell above spans, and what it says."""
+    """Return the cells of a row. reaching: column -> how many more rows a cell above spans, and its text."""
     cells: list[str] = []
     for cell in row:
         times = _number(cell, "number-columns-repeated")
@@ -233,7 +233,7 @@ def _number(cell: Any, name: str) -> int:
 
 
 def _spanning(cells: list[str], reaching: dict[int, tuple[int, str]]) -> str:
-    """Return what a covered cell belongs to: the cell above that spans rows, else the one to the left."""
+    """Return the text of the cell that covers a cell: the one above that spans rows, else the one to the left."""
     column = len(cells)
     rows_left, said = reaching.pop(column, (0, ""))
     if rows_left > 1:

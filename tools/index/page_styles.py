@@ -100,7 +100,7 @@ def hides(style: Declarations) -> bool:
 
 
 def _pixels(value: str, unit: float) -> float | None:
-    """Return a length in pixels, None for what is no length. unit: of a number without one."""
+    """Return a length in pixels, or None if it is no length. unit: of a number without one."""
     match = _NUMBER.fullmatch(value)
     if match is None:
         return None
@@ -144,7 +144,7 @@ def is_struck(style: Declarations) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Holds the parts of a selector, all of which an element has to have, what it sets, and its weight."""
+    """Holds the parts of a selector, all of which an element has to have, the style that it sets, and its weight."""
 
     parts: frozenset[str]
     style: Declarations
@@ -191,7 +191,7 @@ class StyleSheet:
         return cls(rules, linked is None and grounds == 0)
 
     def style_of(self, tag: Any) -> Declarations:
-        """Return what the rules and the attributes of an element set of it."""
+        """Return the properties that the rules and an element's own attributes set."""
         about = tag.attrs or {}
         if not about and tag.name not in self.rules:
             return {}
@@ -215,7 +215,7 @@ class StyleSheet:
         return style
 
     def is_in_colour_of_ground(self, tag: Any, style: Declarations) -> bool:
-        """Return whether an element's text has the colour of what is behind it."""
+        """Return whether an element's text has the colour of its ground."""
         colour = _colour(style.get("color", ""))
         return colour != "" and colour == self._ground_of(tag, style)
 
@@ -264,7 +264,7 @@ def _colour(value: str) -> str:
 
 
 def level_of(style: Declarations) -> int:
-    """Return 1 for what a style raises above its line, -1 for what it lowers, else 0.
+    """Return 1 for a style that raises text above its line, -1 for one that lowers it, else 0.
 
     >>> level_of({"vertical-align": "super"}), level_of({"vertical-align": "-2pt"}), level_of({})
     (1, -1, 0)

@@ -216,7 +216,7 @@ def _cells(line: Any) -> list[Any]:
 
 
 def own_rows(table: Any) -> Iterator[Any]:
-    """Yield the rows of a table, and none of a table in one of its cells."""
+    """Yield the rows of a table, without those of a table in one of its cells."""
     for part in table.children:
         if part.name == "tr":
             yield part

@@ -1,4 +1,4 @@
-"""Prepares the tree of a web page for its converter, so that its Markdown says what a reader of the page reads.
+"""Prepares the tree of a web page for its converter, so that its Markdown is the text that a reader sees.
 
 Hidden and struck text is taken out and counted, raised text is marked, formulas become one line, and blocks stay apart.
 """
@@ -22,7 +22,7 @@ from ras_agent.tools.index.page_styles import (
 )
 from ras_agent.tools.index.page_tables import straighten, write_in_cell
 
-# what a reader of the page does not read as its text
+# elements that a reader of the page does not read as its text
 _UNREAD = word_set(
     "script style noscript template nav iframe object svg canvas head dialog button select textarea input"
 )
@@ -41,9 +41,9 @@ _DEEPEST = 250
 
 
 def prepare(soup: Any) -> Counter[str]:
-    """Change a page's tree so that a converter of elements reads what a reader sees; return what was taken out.
+    """Change a page's tree so that a converter of elements finds only the text that a reader sees.
 
-    The counts are of the parts that were "hidden" and "struck out" and have words.
+    Returns the counts of the parts that were taken out as "hidden" and as "struck out" and have words.
     """
     left_out: Counter[str] = Counter()
     named: defaultdict[str, list[Any]] = defaultdict(list)
@@ -72,7 +72,7 @@ def prepare(soup: Any) -> Counter[str]:
 
 
 def _seen_elements(soup: Any, left_out: Counter[str]) -> list[Any]:
-    """Take out of a page what is not seen, count it, and return the elements that stay.
+    """Take the unseen elements out of a page, count them, and return the elements that stay.
 
     Those that are deeper than a page's author nests them are not among them: each would be looked for through all others.
     """
@@ -103,7 +103,7 @@ def _seen_elements(soup: Any, left_out: Counter[str]) -> list[Any]:
 def _reason_to_leave_out(
     tag: Any, style: Declarations, sheet: StyleSheet
 ) -> str | None:
-    """Return why an element is no text: "hidden", "struck out", or "" for what is none by its kind; None for text."""
+    """Return why an element is no text: "hidden", "struck out", or "" if its kind never is; None for text."""
     if tag.name in _UNREAD:
         return ""
     if tag.name in _STRUCK:
@@ -158,14 +158,14 @@ def _is_note(tag: Any) -> bool:
 
 
 def _role(tag: Any) -> str:
-    """Return what a book or a page says that an element is for."""
+    """Return the role that a book or a page gives an element."""
     in_book = tag.get("epub:type", "")
     in_page = tag.get("role", "")
     return f"{in_book} {in_page}".lower()
 
 
 def _mark(tag: Any, begin: str) -> None:
-    """Put marks around what stands above or below the line."""
+    """Put marks around an element above or below the line."""
     tag.insert(0, begin)
     tag.append(scripts.END)
     tag.unwrap()

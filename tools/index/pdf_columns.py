@@ -26,7 +26,7 @@ class Shown:
 class Parts:
     """Holds the part of a page that each of its texts belongs to, in the order in which they are drawn.
 
-    0 is above the columns, then come the columns from 1 on, and last what is below them.
+    Part 0 is above the columns, then come the columns from 1 on, and the last part is below them.
     """
 
     of_texts: list[int]
@@ -34,7 +34,7 @@ class Parts:
 
 
 def parts_of_page(shown: Sequence[Shown]) -> Parts | None:
-    """Return the parts of a page whose lines are drawn across columns, None for one without columns."""
+    """Return the parts of a page that draws its lines across columns, or None for a page without columns."""
     rows: list[list[Shown]] = []
     for _, of_row in groupby(shown, _height):
         rows.append(list(of_row))

@@ -1,7 +1,7 @@
-"""Follows how a page of a PDF is drawn, and what of its text is seen there.
+"""Follows how a page of a PDF is drawn, and which of its texts are seen there.
 
 The operations that draw the page are looked through before the library puts its text together: text in white on white,
-without size, without ink or beyond the page is taken out, and what is raised is set apart.
+without size, without ink or beyond the page is taken out, and raised text is set apart.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Canvas:
         owner[key] = content
 
     def restore(self) -> None:
-        """Put back what was replaced, so that prepared content does not stay in memory."""
+        """Put back the contents that were replaced, so that prepared content does not stay in memory."""
         for owner, key, content in reversed(self.replaced):
             owner[key] = content
 
@@ -119,7 +119,7 @@ class _Base:
 
 
 def entry_of(owner: Any, name: Any) -> Any:
-    """Return what a dictionary of a PDF holds by a name, None where there is nothing."""
+    """Return the entry of that name in a dictionary of a PDF, if there is one."""
     if not isinstance(owner, dict):
         return None
     found = owner.get(name)
@@ -150,7 +150,7 @@ class Stream:
         self._made: list[tuple[Any, bytes]] = []
 
     def looked_through(self, content: Any) -> Any:
-        """Return the content without the text that nobody sees, and with marks at what is raised."""
+        """Return the content without the text that nobody sees, and with marks at raised text."""
         for operands, operator in content.operations:
             if operator in _SHOWS:
                 self._show(operands, operator)
@@ -190,7 +190,7 @@ class Stream:
         self.shown[len(self._made)] = Shown(x, y, length)
 
     def _mark(self, kind: str) -> None:
-        """Set apart what follows, if it is of another kind than what was before."""
+        """Set the following text apart, if it is of another kind than the text before."""
         if kind != self._kind:
             self._kind = kind
             self._add(b"cm", *SAME)  # changes nothing, and ends a piece of text
@@ -328,17 +328,17 @@ class Stream:
         self._path.append(place)
 
     def _resource(self, kind: str, name: Any) -> Any:
-        """Return what a page or form calls by a name, None for what it does not have."""
+        """Return the resource of that kind and name that the page or form has, if any."""
         named = self._resources(kind)
         return entry_of(named, name)
 
     def _resources(self, kind: str) -> Any:
-        """Return all of a kind that a page or form calls by a name, None where there are none."""
+        """Return all resources of a kind that the page or form has, by their names, if any."""
         resources = entry_of(self._owner, "/Resources")
         return entry_of(resources, kind)
 
     def _components(self, name: Any) -> int:
-        """Return how many numbers a colour has in a colour space whose white is known, else 0."""
+        """Return how many numbers a colour has in a colour space, or 0 if the white of that space is not known."""
         if name in _COMPONENTS:
             return _COMPONENTS[name]
         space = self._resource("/ColorSpace", name)
@@ -350,7 +350,7 @@ class Stream:
         return int(entry_of(profile, "/N") or 0)
 
     def _is_clear(self, name: Any) -> bool:
-        """Return whether a graphics state makes what is filled invisible."""
+        """Return whether a graphics state makes filled shapes invisible."""
         state = self._resource("/ExtGState", name)
         opacity = entry_of(state, "/ca")
         if not isinstance(opacity, int | float):
@@ -358,7 +358,7 @@ class Stream:
         return opacity <= 0.05
 
     def _is_off(self, operands: Any) -> bool:
-        """Return whether what begins here lies in a layer that is switched off."""
+        """Return whether the content that begins here lies in a layer that is switched off."""
         if not self._canvas.hidden_layers or len(operands) < 2:
             return False
         if operands[0] != "/OC":

@@ -1,4 +1,4 @@
-"""Fields of the forms of a PDF: what was filled in, on the page where it stands."""
+"""Fields of the forms of a PDF: the values that were filled in, on the page where they stand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 _DEEPEST = 20
 """Fields within fields, of which a name is made."""
 _HIDDEN = 2
-"""The flag of what is not shown."""
+"""The flag of a field that is not shown."""
 _PASSWORD = 1 << 13
 _OFF = ("", "/Off")
 
@@ -40,7 +40,7 @@ def _filled(page: Any) -> Iterator[str]:
 
 
 def _object(value: Any) -> Any:
-    """Return what a reference leads to."""
+    """Return the object that a reference leads to."""
     resolve = getattr(value, "get_object", None)
     return value if resolve is None else resolve()
 
@@ -55,7 +55,7 @@ def _lineage(field: Any) -> Iterator[Any]:
 
 
 def _name(field: Any) -> str:
-    """Return what a reader is told that a field is, else its name."""
+    """Return the description of a field that readers see, or else its name."""
     shown = _object(_inherited(field, "/TU"))
     if shown:
         return _one_line(shown)

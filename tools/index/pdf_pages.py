@@ -103,7 +103,7 @@ def read_page(page: Any, layers: frozenset[int] = frozenset()) -> PageText:
 def _read_by_columns(
     page: Any, canvas: Canvas, content: Any, shown: Mapping[int, Shown]
 ) -> PageText | None:
-    """Return a page's text column by column where its lines are drawn across columns of prose, else None."""
+    """Return a page's text column by column, or None unless its lines are drawn across columns of prose."""
     parts = parts_of_page(list(shown.values()))
     if parts is None:
         return None
@@ -173,7 +173,7 @@ def _put_together(page: Any, canvas: Canvas) -> PageText:
 
 
 def _joined(parts: Iterable[tuple[str, str]], *, without_ink: bool) -> str:
-    """Return the parts that are drawn with ink, or those without, with marks around what is raised or lowered."""
+    """Return the parts that are drawn with ink, or those without, with marks around raised and lowered text."""
     pieces: list[str] = []
     for kind, part in parts:
         if not part.strip():

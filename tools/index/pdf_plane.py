@@ -24,7 +24,7 @@ def holds(box: Box, x: float, y: float) -> bool:
 
 
 def times(first: Matrix, second: Matrix) -> Matrix:
-    """Return the matrix that does what the first does, then what the second does."""
+    """Return the matrix that applies the first matrix, then the second."""
     a, b, c, d, e, f = first
     across = _turned(second, a, b)
     up = _turned(second, c, d)
@@ -44,7 +44,7 @@ def place_of(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
 
 
 def _turned(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
-    """Return what a matrix makes of a step, which its origin does not move."""
+    """Return a step as a matrix transforms it; the origin of the matrix does not move a step."""
     a, b, c, d, _, _ = matrix
     across = a * x + c * y
     up = b * x + d * y
@@ -57,7 +57,7 @@ def numbers(operands: Sequence[Any]) -> list[float]:
 
 
 def matrix_of(operands: Sequence[Any]) -> Matrix:
-    """Return the matrix that an operation gives, the one that moves nothing where it gives none."""
+    """Return the matrix that an operation gives, or else the one that moves nothing."""
     values = numbers(operands)[:6]
     if len(values) != 6:
         return SAME

@@ -32,11 +32,11 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATES = ("date", "revdate")
 
 Text = tuple[str, dict[str, Any]]
-"""A text as Markdown, and what it says of itself."""
+"""A text as Markdown, and the metadata that it gives."""
 
 
 def _from_rst(text: str) -> Text:
-    """Return a text whose underlined titles are headings; the first one of a kind is above those that come later.
+    """Return a text with its underlined titles as headings; the first one of a kind is above those that come later.
 
     Remarks are left out, and roles and links are their words.
     """
@@ -97,7 +97,7 @@ def _without_remarks(text: str) -> list[str]:
 
 
 def _rst_title(lines: Sequence[str], number: int) -> tuple[str, str, int] | None:
-    """Return the title that begins at a line, its kind, and how many lines it takes; None where none does."""
+    """Return the title that begins at a line, its kind, and how many lines it takes, or None without a title."""
     over = _UNDERLINE.fullmatch(lines[number])
     first = number + 1 if over else number
     if first + 1 >= len(lines):
@@ -139,7 +139,7 @@ def _without_fields(lines: Sequence[str]) -> Text:
 
 
 def _from_asciidoc(text: str) -> Text:
-    """Return a text whose sections are headings, and whose blocks of code are fenced."""
+    """Return a text with its sections as headings and its blocks of code fenced."""
     made: list[str] = []
     fence = ""
     for line in _with_named_head(text.splitlines()):
@@ -163,7 +163,7 @@ def _from_asciidoc(text: str) -> Text:
 
 
 def _without_marks(line: str) -> str:
-    """Return a line of AsciiDoc with what is raised or lowered written in it, and without what is struck out."""
+    """Return a line of AsciiDoc with its raised and lowered text written in the line, and without struck out text."""
     kept = _ASCIIDOC_STRUCK.sub("", line)
     with_raised = _ASCIIDOC_RAISED.sub(raised(r"\1"), kept)
     marked = _ASCIIDOC_LOWERED.sub(lowered(r"\1"), with_raised)
@@ -188,7 +188,7 @@ def _with_named_head(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _from_notebook(text: str) -> Text:
-    """Return the cells of a notebook, its code fenced; what the code printed is left out."""
+    """Return the cells of a notebook, its code fenced; the output of the code is left out."""
     try:
         notebook = parse_line(text)
     except ValueError as error:
@@ -224,7 +224,7 @@ def _dicts(value: object) -> list[dict[str, Any]]:
 
 
 def _from_subtitles(text: str) -> Text:
-    """Return what is said, a line a cue, with the names of the speakers; a line that comes again is said once."""
+    """Return the spoken text, a line a cue, with the names of the speakers; a line that comes again is kept once."""
     said: list[str] = []
     is_spoken = False
     for line in text.splitlines():
@@ -256,7 +256,7 @@ PLAIN_KINDS: Mapping[str, Callable[[str], Text]] = {
     ".vtt": _from_subtitles,
     ".srt": _from_subtitles,
 }
-"""Suffix of a text file -> what makes Markdown of its text. Raises NotText for what is no such text."""
+"""Suffix of a text file -> the function that makes Markdown of its text. Raises NotText for a text of another kind."""
 
 
 def flat(value: object, name: str = "") -> dict[str, str]:

@@ -27,7 +27,7 @@ Hashes = npt.NDArray[np.uint64]
 _FULL = 1 << 62
 """Set in every hash and checksum, so that each takes eight bytes in the database and can be overwritten in place."""
 ERASED = _FULL
-"""The hash of nothing: what stands in place of those of an erased passage."""
+"""The hash of nothing, which replaces the hashes of an erased passage."""
 NO_VECTOR = -1
 _LOW = (1 << 31) - 1
 COLUMNS = ("cell", "place", "id", "document", "text", "vector", "length")
@@ -83,7 +83,7 @@ def hashes(texts: Iterable[str]) -> Hashes:
 
 
 def find_rows(column: Hashes, wanted: Hashes) -> Ints:
-    """Return for each wanted value the first row whose `column` holds it, -1 for none; shape (len(wanted),).
+    """Return for each wanted value the first row where `column` holds it, or else -1; shape (len(wanted),).
 
     Reads the column once and sorts only the wanted values.
     """
@@ -179,7 +179,7 @@ def insert_vectors(connection: Connection, first: int, vectors: Floats) -> None:
 
 
 def erase(connection: Connection, cells: Iterable[int], revision: int) -> None:
-    """List cells as dead, and overwrite what they hold."""
+    """List cells as dead, and overwrite their contents."""
     listed = list(cells)
     connection.executemany(
         "INSERT INTO dead VALUES (?, ?)", [(cell, revision) for cell in listed]
@@ -197,7 +197,7 @@ def erase_vectors(connection: Connection, numbers: Iterable[int]) -> None:
 
 
 def take_out_dead(connection: Connection, used: set[int]) -> None:
-    """Delete the rows of dead cells, and the vectors whose numbers are not in `used`."""
+    """Delete the rows of dead cells, and the vectors with numbers that are not in `used`."""
     connection.execute("DELETE FROM passages WHERE cell IN (SELECT cell FROM dead)")
     numbers = [
         number
@@ -228,7 +228,7 @@ def rows_between(
             except (
                 struct.error,
                 TypeError,
-            ):  # a damaged page may hold what are no numbers
+            ):  # a damaged page may hold values that are no numbers
                 whole = False
             if not whole:
                 raise damaged(
@@ -239,7 +239,7 @@ def rows_between(
 
 
 def read_passages(database: Database, cells: Sequence[int]) -> list[Passage | None]:
-    """Return the passages in some cells, None for each that was erased. Raises IndexMismatch for a damaged one."""
+    """Return the passages in some cells, with None for an erased one. Raises IndexMismatch for a damaged one."""
     by_cell: dict[int, Passage | None] = {}
     with database.reading(once=len(cells) <= _AT_ONCE) as connection:
         for start in range(0, len(cells), _AT_ONCE):
@@ -305,7 +305,7 @@ def read_vectors(
 
 
 def check_rows(database: Database) -> None:
-    """Read all passages and vectors. Raises IndexMismatch for what is not what was written."""
+    """Read all passages and vectors. Raises IndexMismatch for a row that differs from the one that was written."""
     with database.reading() as connection:
         cells = [
             cell
@@ -323,7 +323,7 @@ def check_rows(database: Database) -> None:
 
 
 def leave_remains(connection: Connection) -> None:
-    """Have what was erased overwritten in the index's files, too, once this is committed."""
+    """Have erased text overwritten in the index's files, too, once this is committed."""
     connection.execute(
         "UPDATE index_state SET remains = revision + 1 WHERE remains = 0"
     )
@@ -345,10 +345,10 @@ def passage_in(data: bytes) -> Passage:
 
 
 def checksum(*blobs: bytes, number: int | None = None) -> int:
-    """Return 31 bits of a checksum, never 0, so that it is not that of what was erased, and a 63rd that is set.
+    """Return 31 bits of a checksum, never 0, so that it is not that of an erased row, and a 63rd that is set.
 
-    number: of up to 64 bits, which are summed first. What is no bytes, as a cell of a damaged page can be, has -1,
-    the sum of nothing that was ever written.
+    number: of up to 64 bits, which are summed first. A value that is not bytes, as a cell of a damaged page can be, has
+    -1, the sum of nothing that was ever written.
     """
     crc = 0 if number is None else crc_of_number(number)
     try:
@@ -365,14 +365,14 @@ def crc_of_number(number: int) -> int:
 
 
 def checksums(crcs: Ints) -> Ints:
-    """Return what `checksum` returns for rows whose sums are known."""
+    """Return the values of `checksum` for rows of which the sums are known."""
     return _FULL | crcs & _LOW | 1
 
 
 def _data_crc(data: bytes) -> int:
     """Return the checksum of a passage's stored JSON, shifted to where a row's checksum has it.
 
-    The lower half is of the hashes and terms, so that what is searched is checked without reading the text.
+    The lower half is of the hashes and terms, so that the data to search is checked without reading the text.
     """
     return _FULL | (checksum(data) & _LOW) << 31
 
@@ -387,7 +387,7 @@ def as_bytes(numbers: Sequence[int]) -> bytes:
 
 
 def damaged(database: Database, what: str) -> IndexMismatch:
-    """Return the error of a row that is not what was written."""
+    """Return the error of a row that differs from the one that was written."""
     return IndexMismatch(f"{database.where} is damaged ({what}): {database.remedy}")
 
 

@@ -29,7 +29,7 @@ class Postings(NamedTuple):
 
     @classmethod
     def of(cls, keys: Hashes, slots: Slots, counts: Counts) -> Self:
-        """Make postings of equally long arrays, whose slots ascend for each key."""
+        """Make postings of equally long arrays, where the slots of each key ascend."""
         order = _order(keys)
         ordered = keys[order]
         starts = np.flatnonzero(
@@ -107,13 +107,13 @@ class Postings(NamedTuple):
 def _order(keys: Hashes) -> Ints:
     """Return where the keys are, the lowest first, and equal ones as they come.
 
-    Numbers alone are sorted ten times as fast as places by their numbers. So a key's last bits make room for its place.
+    Plain numbers are sorted ten times as fast as places by their numbers. So a key's last bits make room for its place.
     """
     places = np.uint64((1 << len(keys).bit_length()) - 1)
     order = (
         np.sort(keys & ~places | np.arange(len(keys), dtype=np.uint64)) & places
     ).astype(np.int64)
     ordered = keys[order]
-    if (ordered[1:] < ordered[:-1]).any():  # keys that differ in their last bits alone
+    if (ordered[1:] < ordered[:-1]).any():  # keys that differ only in their last bits
         return np.argsort(keys, kind="stable")
     return order

@@ -158,7 +158,7 @@ def load_json(
 def load_jsonl(
     path: FileContent, label: str, fields: Fields, on_read: OnRead
 ) -> Iterator[Document | Skipped]:
-    """Yield a document for each line that is not blank; a bad line is skipped alone.
+    """Yield a document for each line that is not blank; of a bad line, only that line is skipped.
 
     A line may hold a list of records; a file that is one list over several lines is read as a whole.
     """
@@ -262,7 +262,7 @@ def _from_value(
 def load_csv(
     path: FileContent, label: str, fields: Fields, on_read: OnRead
 ) -> Iterator[Document | Skipped]:
-    """Yield a document for each row; a bad row is skipped alone."""
+    """Yield a document for each row; of a bad row, only that row is skipped."""
     is_tsv = path.suffix.lower() == ".tsv"
     rows = iter(Rows(_with_line_ends(read_lines(path, on_read)), is_tsv=is_tsv))
     line, head = next(rows, (1, []))
@@ -294,7 +294,7 @@ def load_csv(
 
 
 def _with_line_ends(lines: Iterator[str]) -> Iterator[str]:
-    """Yield lines; those of an old Macintosh, which end in a carriage return alone, one by one."""
+    """Yield lines one by one, also those of an old Macintosh, which end in a carriage return without a line feed."""
     first = next(lines, "")
     if first.endswith("\n"):
         yield first
@@ -312,7 +312,7 @@ def _title_above(row: Sequence[str] | csv.Error) -> str:
 
 
 def _usual_names(columns: list[str], fields: Fields) -> list[str]:
-    """Return the columns, in which one called "Text " has the name that is looked for where none has it exactly."""
+    """Return the columns, where one such as "Text " gets the name of the wanted field if no column has that exactly."""
     wanted = {
         name.casefold(): name
         for name in (fields.text, fields.title, fields.id)
@@ -356,7 +356,8 @@ def _with_all_columns(
 ) -> dict[str, Any]:
     """Return a row of a table without a column of text, with one that says them all, and with the facts that it states.
 
-    What it is about is its title; without one, what its first column says that neither counts the rows nor names them.
+    Its title is that of the title column, or else the value of the first column that neither counts the rows nor holds
+    their ids.
     """
     columns = [column.strip() for column in row]
     cells = [value.strip() for value in row.values()]
@@ -380,7 +381,7 @@ def _with_all_columns(
 
 
 def _key_column(columns: list[str], fields: Fields) -> int:
-    """Return the number of the column that says what a row is about."""
+    """Return the number of the column that names the subject of a row."""
     if fields.title in columns:
         return columns.index(fields.title)
     named = [column for column in columns if column != fields.id]
@@ -393,7 +394,7 @@ def _key_column(columns: list[str], fields: Fields) -> int:
 def _from_record(
     record: Mapping[str, Any], fields: Fields, name: str, place: str
 ) -> Iterator[Document | Skipped]:
-    """Yield a record's document, and a Skipped for each of its facts that is none; name: the id where it has none."""
+    """Yield a record's document, and a Skipped for each invalid fact; name: the id of a record without one."""
     document = _document_of(record, fields, name, place, "key")
     if isinstance(document, Skipped) or STATED not in document.metadata:
         yield document
@@ -408,7 +409,7 @@ def _from_record(
 def _document_of(
     record: Mapping[str, Any], fields: Fields, given_name: str, place: str, what: str
 ) -> Document | Skipped:
-    """Return a record's document. given_name: its id where it has none. what: "key" or "column", for messages."""
+    """Return a record's document. given_name: its id if it lacks one. what: "key" or "column", for messages."""
     label = _PART.split(place)[0]
     for role, name, usual in (
         ("text", fields.text, None),

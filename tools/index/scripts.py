@@ -41,12 +41,12 @@ _BRACKETS = "()[]"
 
 
 def raised(text: str) -> str:
-    """Return a text with the marks of what stands above the line."""
+    """Return a text with the marks of text above the line."""
     return f"{RAISED}{text}{END}"
 
 
 def lowered(text: str) -> str:
-    """Return a text with the marks of what stands below the line."""
+    """Return a text with the marks of text below the line."""
     return f"{LOWERED}{text}{END}"
 
 
@@ -56,7 +56,7 @@ def note(text: str) -> str:
 
 
 def written_out(text: str) -> str:
-    """Return a text in which what was raised, lowered or a note's number is written in the line.
+    """Return a text in which raised text, lowered text and the numbers of notes are written in the line.
 
     >>> written_out(f"10{raised('6')} crowns in 1958{raised('3')}, H{lowered('2')}O, the dam{note('4')}")
     '10^6 crowns in 1958 [3], H2O, the dam [4]'
@@ -142,7 +142,7 @@ def _as_raised(inner: str, before: str, after: str) -> str:
 
 
 def _behind_number(inner: str, before: str) -> str:
-    """Return what is raised behind a number: 1st, a note behind a year or with several numbers, else an exponent."""
+    """Return the raised text behind a number: 1st, a note behind a year or with several numbers, else an exponent."""
     if inner.casefold() in _ORDINALS:
         return inner
     if _NUMBERS.fullmatch(inner) and (_YEAR.search(before) or not inner.isdigit()):
@@ -151,7 +151,7 @@ def _behind_number(inner: str, before: str) -> str:
 
 
 def _behind_word(inner: str, before: str, word: str) -> str:
-    """Return what is raised behind letters: an exponent of a unit or variable, the end of a short form, or a note."""
+    """Return the raised text behind letters: an exponent of a unit or variable, the end of a short form, or a note."""
     if inner in _SIGNS:
         return _SIGNS[inner]
     if len(word) <= 2 and inner.casefold() in _ABBREVIATED:

@@ -1,10 +1,10 @@
-"""Searchable arrays of some consecutive cells of an index: a cache, which can be made anew from the database.
+"""Searchable arrays of some consecutive cells of an index: a cache, which can be made again from the database.
 
     cache/<epoch>/cells-<first>-<end>/arrays     columns of the rows, postings of terms and of metadata
                                      vectors     FAISS's index, where the index has vectors
 
 A write makes a segment of its own cells, and joins it with segments that are not much larger, so that there are few of
-them and every passage is joined with others a logarithmic number of times. What is erased is overwritten in place.
+them and every passage is joined with others a logarithmic number of times. Erased data is overwritten in place.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Segment:
         return slots[there]
 
     def vectors(self, settings: VectorSettings, read: ReadVectors) -> VectorIndex:
-        """Return the index of the vectors, numbered by slots: as it is saved, else made of what `read` returns."""
+        """Return the index of the vectors, numbered by slots: as it is saved, else made of the vectors from `read`."""
         if self.vectors_at_hand() is None:
             self._vectors = VectorIndex.build(read(self.columns["vector"]), settings)
         assert self._vectors is not None
@@ -111,7 +111,7 @@ class Segment:
             self.folder = None
 
     def forget(self, cells: Ints, dead: Ints) -> None:
-        """Overwrite in the saved files what is there of some cells: hashes, terms that no other has, and vectors.
+        """Overwrite the data of some cells in the saved files: hashes, terms that no other cell has, and vectors.
 
         dead: all cells that are no passages any more; a term that only they have is overwritten too.
         """
@@ -120,9 +120,9 @@ class Segment:
             or not ((cells >= self.first) & (cells < self.end)).any()
         ):
             return
-        # as it lies there: another process may have saved the same cells anew, with other slots
+        # as it lies there: another process may have saved the same cells again, with other slots
         saved = load(self.folder.parent, self.first, self.end)
-        if saved is None:  # gone or damaged: it is made anew from the database
+        if saved is None:  # gone or damaged: it is made again from the database
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder = None
             return
@@ -155,7 +155,7 @@ class Segment:
             array_file.sum_anew(
                 vectors, whole=vectors.stat().st_size <= array_file.SMALL
             )
-        elif vectors.is_dir():  # it is made anew from the database
+        elif vectors.is_dir():  # it is made again from the database
             shutil.rmtree(vectors)
         else:
             vectors.unlink()
@@ -173,7 +173,7 @@ class Segment:
 
 
 def from_rows(first: int, end: int, rows: Iterable[Sequence[Any]]) -> Segment:
-    """Make a segment of what the database has in the cells from `first` up to `end`."""
+    """Make a segment of the rows in the cells from `first` up to `end` of the database."""
     both: list[list[Any]] = [[] for _ in (*COLUMNS, "terms", "fields")]
     rest = iter(rows)
     while some := list(islice(rest, _AT_ONCE)):  # few at a time, as in read_columns
@@ -250,7 +250,7 @@ def joined(
 
 
 def too_small(segments: Sequence[Segment]) -> int:
-    """Return from which of the segments on all should be joined: the number of segments for none."""
+    """Return the first of the segments that should be joined, with all that follow, or their number to join nothing."""
     start = len(segments) - 1
     total = len(segments[-1]) if segments else 0
     while start > 0 and len(segments[start - 1]) < _FACTOR * max(total, 1):
@@ -273,7 +273,7 @@ def saved_segments(cache: Path) -> dict[int, list[int]]:
 
 
 def load(cache: Path, first: int, end: int) -> Segment | None:
-    """Open a saved segment, memory-mapped; None for one that is gone or damaged, which is then made anew."""
+    """Open a saved segment, memory-mapped, or return None if it is gone or damaged and has to be made again."""
     folder = cache / f"cells-{first}-{end}"
     try:
         arrays, _ = array_file.read_arrays(folder / _ARRAYS)
@@ -300,7 +300,7 @@ def load(cache: Path, first: int, end: int) -> Segment | None:
 
 
 def check_saved(cache: Path) -> list[tuple[Path, str]]:
-    """Read all saved segments, and say of each file what is wrong with it, "" for nothing."""
+    """Read all saved segments, and return each file with the problem that it has, "" for a whole one."""
     told = []
     for first, ends in sorted(saved_segments(cache).items()):
         for end in ends:
@@ -334,7 +334,7 @@ def _problem_of(vectors: Path, whole: Segment | None) -> str:
 
 
 def clear_away(cache: Path, keep: Iterable[Segment]) -> None:
-    """Delete segments other than those to keep, and what interrupted writes left."""
+    """Delete segments other than those to keep, and the remains of interrupted writes."""
     names = {one.folder.name for one in keep if one.folder is not None}
     for path in cache.iterdir() if cache.is_dir() else ():
         if path.name not in names:

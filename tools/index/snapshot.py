@@ -112,7 +112,7 @@ class Names:
             return [self._by_cell.get(cell, {}) for cell in cells.tolist()]
 
     def forget(self) -> None:
-        """Forget what was read: cells of a transaction that was taken back are written by others."""
+        """Forget the names that were read: cells of a transaction that was taken back are written by others."""
         with self._lock:
             self._by_cell.clear()
 
@@ -158,7 +158,7 @@ class Snapshot:
         )
 
     def _order(self) -> Ints | None:
-        """Return the slot of each passage in corpus order; None where that is simply every slot."""
+        """Return the slot of each passage in corpus order, or None where that is simply every slot."""
         living = np.ones(int(self._bases[-1]), dtype=bool)
         for base, one in zip(self._bases.tolist(), self.segments, strict=False):
             living[base + one.slots_of(self.dead)] = False
@@ -206,7 +206,7 @@ class Snapshot:
 
     @cached_property
     def documents(self) -> int:
-        """Return how many documents the passages are of, without those that belong to none."""
+        """Return how many documents the passages are of; passages without a document do not count."""
         known = np.unique(self.table["document"])
         return int(np.count_nonzero(known != np.uint64(hash_of(""))))
 
@@ -319,7 +319,7 @@ class StoredPassages(Sequence[Passage]):
             )
 
     def take(self, rows: Ints) -> list[Passage | None]:
-        """Return the passages of some rows, None for each that is gone."""
+        """Return the passages of some rows, with None in the place of one that is gone."""
         return read_passages(self._database, self._cells[rows].tolist())
 
 
@@ -355,7 +355,7 @@ class PartOfSnapshot(Snapshot):
                 and self.manifest.vectors.kind != "flat"
                 and len(self._rows) <= _FEW
             ):
-                # an approximate search visits few rows of a small part, and may find none of them
+                # an approximate search visits few rows of a small part, and may miss all of them
                 self._vectors = VectorIndex.build(
                     self.read_vectors(self.column("vector")), VectorSettings()
                 )
@@ -437,7 +437,7 @@ def _longest(
     cache: Path | None,
     epoch: int,
 ) -> Segment | None:
-    """Return the segment from cell `first` on that reaches furthest, at hand or saved; None for none."""
+    """Return the segment from cell `first` on that reaches furthest, at hand or saved, if there is one."""
     here = at_hand.get(first)
     for end in saved.get(first, ()) if cache else ():
         if end > cells or (here is not None and end <= here.end):

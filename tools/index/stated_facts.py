@@ -32,10 +32,10 @@ _KEYS_OF_PARTS = {key for keys in FACT_KEYS for key in keys} | {"place", "attrib
 
 
 def read_facts(value: object, place: str) -> tuple[list[list[Any]], list[str]]:
-    """Return the facts that a record brings, as they are stored, and what is wrong with each one that is none.
+    """Return the facts that a record brings, as they are stored, and the problem of each invalid one.
 
     A fact is [subject, predicate, object], perhaps with its place and attributes behind, or an object with these keys,
-    or with head, relation and tail; its other keys are attributes. place: of the record, for facts that name none.
+    or with head, relation and tail; its other keys are attributes. place: of the record, for facts without a place.
     """
     if value is None:
         return [], []
@@ -61,7 +61,7 @@ def read_facts(value: object, place: str) -> tuple[list[list[Any]], list[str]]:
 
 
 def _attributes_of(item: object) -> dict[str, Any]:
-    """Return what a fact of a record says beside its three parts and its place."""
+    """Return the attributes of a fact of a record: all but its three parts and its place."""
     if isinstance(item, Sequence):
         if isinstance(item[-1], Mapping):
             return dict(item[-1])
@@ -79,7 +79,7 @@ def _attributes_of(item: object) -> dict[str, Any]:
 
 
 def _parts_of(item: object) -> list[str] | None:
-    """Return the texts of a fact, and of its place if it names one; None for what is no fact."""
+    """Return the texts of a fact, and of its place if it names one, or None if the item is no fact."""
     if isinstance(item, Mapping):
         held = [
             next((item[key] for key in keys if key in item), None) for keys in FACT_KEYS
@@ -116,8 +116,8 @@ def sentence_of(subject: str, predicate: str, object_: str) -> str:
 def stated_facts(passage: Passage) -> tuple[Triple, ...] | None:
     """Return the facts in a passage's metadata, each with the span of its sentence, or of the one that is most like it.
 
-    Their extractor is "stated: " and the place, so that no record can pass its facts off as read by an extractor. None
-    for a passage without such facts, or whose metadata holds something else under that key.
+    Their extractor is "stated: " and the place, so that no record can pass its facts off as read by an extractor.
+    Returns None if the passage has no such facts, or if its metadata holds something else under that key.
     """
     listed = _listed(passage.metadata)
     if listed is None:

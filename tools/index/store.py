@@ -1,8 +1,8 @@
 """Holds a searchable collection of passages, in memory, in a folder on disk, or in PostgreSQL.
 
 A write is a transaction of the database: readers see all of it or nothing, and a second writer waits for the first.
-What is searched, BM25's postings and vectors, are segments that are made from the database: in a folder they are saved
-beside it and can be deleted at any time, elsewhere each process has its own in memory. What is deleted or replaced is
+Searches read BM25's postings and vectors from segments that are made from the database: in a folder they are saved next
+to it and can be deleted at any time, elsewhere each process has its own in memory. Deleted and replaced passages are
 overwritten in every file of a folder before the write returns.
 """
 
@@ -75,7 +75,7 @@ class PassageIndex:
     """Holds passages in a fixed order with a BM25 matrix and, given an embedder, a vector index; perhaps a graph, too.
 
     Made by `create`, `open` or `in_memory`. One process may write while others read; a second writer waits. Retrievers
-    search the passages that were there when they were made; `refresh` takes what others have written since.
+    search the passages that were there when they were made; `refresh` takes the later writes of other processes.
     """
 
     filter = ALL
@@ -92,7 +92,7 @@ class PassageIndex:
         self._embedder = embedder
         self._lock = RLock()
         self._in_batch = False
-        self._whole: PassageIndex | None = None  # what this is a view of
+        self._whole: PassageIndex | None = None  # the index that this is a view of
         self._opening = Lock()
         self._seen: object = None
         self._rollbacks = database.rollbacks
@@ -109,7 +109,8 @@ class PassageIndex:
     ) -> Self:
         """Make an empty index in a folder, or at the address of a database, where its schema is made.
 
-        embedder: None for BM25 alone, or what resolve_embedder takes. Its name and dimension are stored in the index.
+        embedder: None for an index with only BM25, else a value that resolve_embedder takes. Its name and dimension are
+        stored in the index.
         Raises IndexExists if there is one already, or anything else.
         """
         place = place_of(place)
@@ -197,7 +198,7 @@ class PassageIndex:
         return self.snapshot.passages
 
     def get(self, passage_id: str) -> Passage | None:
-        """Return the passage with that id, None if there is none."""
+        """Return the passage with that id, if there is one."""
         snapshot = self.snapshot
         rows = np.flatnonzero(snapshot.column("id") == np.uint64(hash_of(passage_id)))
         there = snapshot.passages.take(rows)
@@ -206,10 +207,10 @@ class PassageIndex:
         )
 
     def uploaded(self, name: str) -> bytes | None:
-        """Return a file that was sent to a server of this index, as it was sent, None for none of that name.
+        """Return a file that was sent to a server of this index, as it was sent, if there is one of that name.
 
-        name: as the server was told it; part/name for one that a token sent which sees a part of the index. Raises
-        IndexMismatch for a damaged one, TypeError for a view, which shows passages alone.
+        name: as it was sent to the server; part/name for one that a token sent which sees a part of the index. Raises
+        IndexMismatch for a damaged one, TypeError for a view, which shows only passages.
         """
         if self._whole is not None:
             raise TypeError(
@@ -219,11 +220,11 @@ class PassageIndex:
         return None if path is None else read_upload(self.database, path)
 
     def document_ids(self) -> tuple[str, ...]:
-        """Return the ids of all documents in corpus order; passages without one belong to none."""
+        """Return the ids of all documents in corpus order; passages without a document add nothing."""
         return tuple(self.document_files())
 
     def document_files(self) -> dict[str, str]:
-        """Return the file of each document by the document's id, in corpus order; empty where none is known."""
+        """Return the file of each document by the document's id, in corpus order; "" where no file is known."""
         snapshot = self.snapshot
         _, first = np.unique(snapshot.column("document"), return_index=True)
         files: dict[str, str] = {}
@@ -234,7 +235,7 @@ class PassageIndex:
 
     @property
     def embedder(self) -> Embedder | None:
-        """Return what queries and new passages are embedded with; None for an index without vectors.
+        """Return the embedder of queries and new passages, or None for an index without vectors.
 
         Raises IndexMismatch if the index was built with an embedder that has to be given to `open`.
         """
@@ -290,11 +291,11 @@ class PassageIndex:
             self._seen = seen
 
     def _take(self) -> Snapshot:
-        """Read the last commit, or what this thread is writing."""
+        """Read the last commit, or the uncommitted writes of this thread."""
         writing = self.database.is_writing()
         if self._rollbacks != self.database.rollbacks:
             self._rollbacks = self.database.rollbacks
-            # without what a transaction wrote that was taken back
+            # without the writes of a transaction that was taken back
             self.snapshot = self._committed
             self._committed.names.forget()
         now = take_snapshot(
@@ -341,11 +342,14 @@ class PassageIndex:
         )
 
     def delete_document(self, document_id: str) -> Changes:
-        """Delete a document's passages; no error if there are none."""
+        """Delete a document's passages; it is no error if it has no passages."""
         return self.delete_documents([document_id])
 
     def delete_documents(self, document_ids: Iterable[str]) -> Changes:
-        """Delete several documents' passages in one write, with what the graph rests on them alone, from every file."""
+        """Delete several documents' passages in one write, with the parts of the graph that rest only on them.
+
+        They are gone from every file.
+        """
         names = list(document_ids)
         return self._write(lambda connection, now: delete(connection, now, names))
 
@@ -353,8 +357,8 @@ class PassageIndex:
     def batch(self) -> Iterator[Self]:
         """Make many writes, each durable when it returns, that are tidied up once, at the end.
 
-        If the process stops before the end, nothing written is lost, and what was deleted is found by nobody; the next
-        write or batch overwrites it.
+        If the process stops before the end, nothing written is lost, and no search finds deleted passages; the next
+        write or batch overwrites them.
         """
         with self._lock:
             self._in_batch = True
@@ -369,7 +373,7 @@ class PassageIndex:
         return not self._remains()
 
     def finish(self) -> None:
-        """Join and save segments, save the graph's arrays, and overwrite what writes left of erased text."""
+        """Join and save segments, save the graph's arrays, and overwrite the remains of erased text."""
         if self._whole is not None:
             raise TypeError(
                 "a view of an index cannot be written to: write to the index itself"
@@ -393,7 +397,7 @@ class PassageIndex:
                     )
 
     def _remains(self) -> int:
-        """Return the first commit whose erasures may not have ended, 0 for none."""
+        """Return the first commit with erasures that may not have ended, 0 without one."""
         with self.database.reading() as connection:
             (remains,) = connection.execute(
                 "SELECT remains FROM index_state"
@@ -405,7 +409,7 @@ class PassageIndex:
         self.database.close()
 
     def committed(self) -> None:
-        """Take what this index wrote within a transaction of its database as the last commit, once that has ended."""
+        """Take the writes of this index in a transaction of its database as the last commit, once that has ended."""
         self._committed = self.snapshot
 
     def _write(self, change: Callable[[Connection, Snapshot], Changes]) -> Changes:
@@ -417,7 +421,7 @@ class PassageIndex:
             inside = self.database.is_writing()
             with self.database.writing() as connection:
                 if not inside:
-                    # without what a transaction wrote that was taken back
+                    # without the writes of a transaction that was taken back
                     self.snapshot = self._committed
                 before = self._take()
                 changes = change(connection, before)
@@ -430,14 +434,14 @@ class PassageIndex:
             return changes
 
     def _tidy(self, connection: Connection) -> None:
-        """Join segments and save them, and overwrite in those that are saved what was erased."""
+        """Join segments and save them, and overwrite erased data in those that are saved."""
         now = self._take()
         for one in now.segments:
             one.look()
         settings = _vector_settings(now)
         segments = _joined(now)
         for number, one in enumerate(segments):
-            # nothing that was erased is saved; where nothing is saved, making them anew would cost what is there
+            # nothing that was erased is saved; where nothing is saved, making them again would cost what is there
             if (
                 self.cache is not None
                 and one.folder is None
@@ -475,7 +479,7 @@ class PassageIndex:
                 one.forget(fresh_dead, now.dead)
 
     def _compact(self) -> None:
-        """Take the rows of erased passages out of the database, whose other rows keep their numbers."""
+        """Take the rows of erased passages out of the database; the other rows keep their numbers."""
         with self.database.writing() as connection:
             now = self._take()
             used = set(now.column("vector").tolist())
@@ -520,7 +524,7 @@ def _vector_settings(snapshot: Snapshot) -> VectorSettings | None:
 
 
 def _check_free(path: Path) -> None:
-    """Raise IndexExists if `path` is a file, or holds anything but what was left of an index that was never made."""
+    """Raise IndexExists if `path` is a file, or holds anything but the remains of an index that was never completed."""
     if PassageIndex.exists(path) or (path / _EARLIER).exists():
         raise IndexExists(f"{path} holds an index already: open it, or delete it first")
     if path.exists() and not path.is_dir():

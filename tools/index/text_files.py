@@ -58,7 +58,7 @@ class Converted:
 
 @dataclass(frozen=True, slots=True)
 class HeldFile:
-    """File whose bytes are held in memory, and are read as those at a path. converted: its text, if it is known."""
+    """File with its bytes in memory, which are read as those at a path. converted: its text, if it is known."""
 
     name: str
     data: bytes
@@ -76,13 +76,13 @@ class HeldFile:
 
 
 FileContent = Path | HeldFile
-"""What a file is read from."""
+"""The path, or the bytes in memory, that a file is read from."""
 
 
 class NotText(Exception):
     """Raised for a file that holds no text that can be indexed.
 
-    line: where, 0 for the whole file. pages: how many it has, where none has a text.
+    line: where, 0 for the whole file. pages: how many it has, if every page lacks a text.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ def read_text(path: FileContent, on_read: OnRead) -> str:
 
 
 def check_text(text: str) -> None:
-    """Raise NotText for what was read as text and is none: with NULs, or full of characters that were not readable."""
+    """Raise NotText if a file read as text is not text: with NULs, or full of characters that were not readable."""
     if "\0" in text:
         raise NotText("holds a NUL: not a text file", _line_of(text, text.index("\0")))
     unreadable = text.count(_REPLACEMENT)
@@ -146,7 +146,7 @@ def _of_utf16(data: bytes) -> str:
 
 
 def read_lines(path: FileContent, on_read: OnRead = lambda _: None) -> Iterator[str]:
-    """Yield the file's lines one by one, with their line ends. Check what is made of them with `not_unicode`."""
+    """Yield the file's lines one by one, with their line ends. Check the values made of them with `not_unicode`."""
     with path.open("rb") as file:
         if file.read(2) in _UTF16:
             file.seek(0)
@@ -176,7 +176,7 @@ def not_unicode(text: str) -> str:
 
 
 def parse_line(line: str) -> Any:
-    """Return the JSON value of a line. Raises ValueError saying why it has none, or none that can be stored."""
+    """Return the JSON value of a line. Raises ValueError saying why it has no value, or none that can be stored."""
     try:
         value = json.loads(line)
     except json.JSONDecodeError as error:
@@ -198,7 +198,7 @@ def _decoded(data: bytes) -> str:
 
 
 def _first_bad(text: str) -> int:
-    """Return the place of the first character that UTF-8 cannot hold, -1 for none."""
+    """Return the place of the first character that UTF-8 cannot hold, or -1."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -1,4 +1,4 @@
-"""Tables in Markdown, and what their rows state: a row is a record, whose cells are facts about what it is called."""
+"""Reads tables in Markdown, where a row is a record, and its cells are facts about the subject that it names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BAR = re.compile(r"(?<!\\)\|")
 _COUNTER = re.compile(r"(?i)\W*(?:no|nr|num|number|row|rank|line|pos)?\W*")
 """A column with such a name only counts the rows."""
 TABLE = "table"
-"""The metadata key under which a passage of a table says which one, by what its rows are called, and how many."""
+"""The metadata key under which a passage of a table has the table's place, its key column and its number of rows."""
 _LONGEST_FACT = 200
 """Characters of a cell that is a fact; a longer one is prose."""
 
@@ -43,10 +43,10 @@ class TextTable:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A row of a table as what it states.
+    """A row of a table as the facts that it states.
 
-    key_column: the column that says what each row is about. key: what this one is about. cells: the other columns that
-    have something here, with it.
+    key_column: the column that names the subject of each row. key: the subject of this one. cells: the other columns
+    that have something here, with it.
     """
 
     key_column: str
@@ -63,7 +63,7 @@ class Record:
         return f"{named}: {said}."
 
     def facts(self, place: str) -> list[list[str]]:
-        """Return the facts of the row, each with its place; cells of prose are none."""
+        """Return the facts of the row, each with its place; cells of prose are not facts."""
         facts = []
         for column, cell in self.cells:
             if len(cell) <= _LONGEST_FACT:
@@ -73,7 +73,7 @@ class Record:
 
 
 def tables_in(text: str) -> list[TextTable]:
-    """Return the tables of a Markdown text, in order; none in fenced code, and none without names of columns."""
+    """Return the tables of a Markdown text, in order, without those in fenced code or without names of columns."""
     if "|" not in text or "--" not in text:
         return []
     lines = list(lines_of_prose(text))
@@ -93,10 +93,10 @@ def tables_in(text: str) -> list[TextTable]:
 
 
 def records_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Record]:
-    """Return what the rows of a table state; a row without anything but its name states nothing.
+    """Return the records of the rows of a table; a row with only its name states nothing, and has no record.
 
-    A row is about its cell in the first column whose cells are all there and all different; where no column is such, it
-    is about its first cells together.
+    A row is about its cell in the first column where all cells are filled and all different; where no column is such,
+    it is about its first cells together.
     """
     key = key_of(columns, rows)
     records = []
@@ -110,7 +110,7 @@ def records_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Re
 def record_of(
     columns: Sequence[str], row: Sequence[str], key: Sequence[int]
 ) -> Record | None:
-    """Return what a row states, None for nothing. key: the numbers of the columns that say what it is about."""
+    """Return the record of a row, or None if it states nothing. key: the numbers of the columns with its subject."""
     about = [row[at] for at in key if row[at]]
     cells = []
     for at, column in enumerate(columns):
@@ -124,7 +124,7 @@ def record_of(
 
 
 def key_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[int, ...]:
-    """Return the numbers of the columns that say what a row is about."""
+    """Return the numbers of the columns that name the subject of a row."""
     named = []
     for at, column in enumerate(columns):
         counts = _COUNTER.fullmatch(column) is not None
@@ -169,7 +169,7 @@ def headings_above(text: str, first: int, start: int) -> int:
 
 
 def written_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as a table of Markdown, whose first row is the header.
+    """Return rows as a table of Markdown, with the first row as the header.
 
     >>> print(written_table([["Part", "Price"], ["Lid | rim", "5"]]))
     | Part | Price |
@@ -193,7 +193,7 @@ def _written_row(cells: Sequence[str]) -> str:
 
 
 def _table_at(lines: Sequence[Line], number: int) -> TextTable | None:
-    """Return the table whose line below the header is that of this number, None where there is none."""
+    """Return the table that has the line below its header at this number, if there is one."""
     head = lines[number - 1]
     under = lines[number].text
     if "|" not in head.text or not _DELIMITER.fullmatch(under):
@@ -225,7 +225,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _headed_by_first_row(table: TextTable) -> TextTable:
-    """Return a table whose header is blank, as Word's are that mark none, with its first row as the header."""
+    """Return a table that has a blank header, as Word's do if no header is marked, with its first row as the header."""
     if not table.rows:
         return table
     first = table.rows[0]

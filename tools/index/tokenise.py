@@ -22,8 +22,8 @@ _LATIN_WORD = re.compile(r"[^\W_]+")
 _BEYOND_LATIN = re.compile("[\u0300-\u1fff\u2c00-\U0010ffff]")
 # Latin and Greek letters lose their accents
 _BEYOND_GREEK = re.compile("[\u0400-\u1dff\u2c00-\U0010ffff]")
-# What parts thousands, as in 1,000 and 1'000; a point does so in most languages, and parts decimals in English. The
-# patterns begin with what is rare, since every text is searched for them.
+# Separators of thousands, as in 1,000 and 1'000; a point is one in most languages, and separates decimals in English.
+# The patterns begin with rare characters, since every text is searched for them.
 _OF_THOUSANDS = r"(?=\d{3}(?!\d))(?<=\d.)(?<!\d{4}.)"
 _THOUSANDS = re.compile("[,'’\u00a0\u2009\u202f]" + _OF_THOUSANDS)
 _THOUSANDS_OR_POINT = re.compile("[.,'’\u00a0\u2009\u202f]" + _OF_THOUSANDS)
@@ -41,7 +41,7 @@ _LONGEST_PART = 30  # letters of a part of a compound
 _BEGINNINGS = word_set("mc mac de di du la le van von fitz")
 """Words that begin a name and are no part of it to a reader, as in MacDonald."""
 _LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]{2,}|\d{2,}")
-# Scripts written without spaces between words (and Hangul, whose particles cling to their nouns): no dictionary is
+# Scripts written without spaces between words (and Hangul, where particles cling to their nouns): no dictionary is
 # at hand, so a run of them is indexed as overlapping pairs of characters.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 _FIRST_MARK = 0x300
@@ -91,7 +91,7 @@ _VARIANTS: dict[int, int | None] = {**_LETTER_VARIANTS, **_DIGIT_VARIANTS}
 _LATIN_VARIANTS = str.maketrans(
     {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}
 )
-# what is left of "Bell's", "we'll", "they're", "we've"
+# the last parts of "Bell's", "we'll", "they're", "we've"
 _TAILS = ("s", "ll", "re", "ve")
 _CACHE_SIZE = 1 << 20
 _LONGEST_CACHED = 100  # characters of a word
@@ -317,7 +317,7 @@ def _stemmer(language: str) -> Any:
 
 @cache
 def _lists_of_bm25s() -> ModuleType:
-    """Return bm25s's module of stop words, loaded from its file alone.
+    """Return bm25s's module of stop words, loaded from its file without the package.
 
     The package itself would import JAX wherever that is installed, which takes most of a graphics processor's memory.
     """
@@ -335,7 +335,7 @@ def _lists_of_bm25s() -> ModuleType:
 
 
 def _stop_words(language: str | None) -> tuple[str, ...]:
-    """Return the language's common function words; none for a language without a list."""
+    """Return the language's common function words; empty for a language without a list."""
     if language is None or language in WITHOUT_STEMS:
         return ()
     name = "STOPWORDS_EN" if language == "english" else f"STOPWORDS_{language.upper()}"

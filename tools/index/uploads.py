@@ -1,4 +1,4 @@
-"""Files that were sent to a server: their bytes lie in the database of the index, written with what was made of them.
+"""Files that were sent to a server: their bytes lie in the database of the index, written with their passages.
 
 The journal knows such a file by a path that no file on a disk has. Bytes are written once, under a number that is not
 used again, and overwritten where they lie: rows that move would leave copies of themselves in the database's file.
@@ -33,7 +33,7 @@ def is_upload(path: Path) -> bool:
 
 
 def uploaded_as(name: str) -> Path | None:
-    """Return the path of an uploaded file by its name, or part/name; None for any other path, which is no name."""
+    """Return the path of an uploaded file by its name, or part/name, or None if the text is any other path."""
     parts = tuple(name.split("/"))
     path = upload_path(*parts)
     return path if path.parts == (_ROOT, *parts) else None
@@ -42,7 +42,7 @@ def uploaded_as(name: str) -> Path | None:
 def upload_part(source: object) -> str:
     """Return the name of the part of the index in which the uploads of callers with this filter are; "" without one.
 
-    Their documents are called by it, so that no name tells what others have. source: as `Filter.of` takes it.
+    Their documents are called by it, so that no name reveals the files of others. source: as `Filter.of` takes it.
     """
     filter = Filter.of(source)
     if not filter:
@@ -90,7 +90,7 @@ def drop_upload(connection: Connection, path: Path) -> None:
 
 
 def read_upload(database: Database, path: Path) -> bytes | None:
-    """Return the bytes of an uploaded file, None without any. Raises IndexMismatch for damaged or missing ones."""
+    """Return the bytes of an uploaded file, if there is one. Raises IndexMismatch for damaged or missing bytes."""
     query = "SELECT number, crc, data FROM uploads NATURAL LEFT JOIN upload_data WHERE path = ?"
     with database.reading() as connection:
         row = connection.execute(query, (os.fsencode(path),)).fetchone()
@@ -102,7 +102,7 @@ def read_upload(database: Database, path: Path) -> bytes | None:
 
 
 def check_uploads(database: Database) -> None:
-    """Read all uploaded files. Raises IndexMismatch for one that is not what was written."""
+    """Read all uploaded files. Raises IndexMismatch for one that differs from the bytes that were written."""
     with database.reading() as connection:
         for number, crc, data in connection.execute(
             "SELECT number, crc, data FROM upload_data"

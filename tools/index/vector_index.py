@@ -1,6 +1,6 @@
 """Finds the nearest vectors by inner product, through FAISS, on the graphics processors where FAISS has some.
 
-What is built, saved and loaded is an index of the processor's own memory; only searches are moved. The package
+The index that is built, saved and loaded is in the processor's own memory; only searches are moved. The package
 `faiss-cpu` or `faiss-gpu-cu12` brings FAISS: both are one Python module, so only the extras `faiss` and `gpu` name one.
 """
 
@@ -122,7 +122,9 @@ class VectorIndex:
         """
         faiss = _faiss()
         loaded = VectorIndex.load(path)._index
-        known = faiss.downcast_index(loaded)  # lives as long as what it was made of
+        known = faiss.downcast_index(
+            loaded
+        )  # lives as long as the index that it was made of
         if isinstance(known, faiss.IndexIVF):
             return False
         width = 4 * known.d
@@ -166,7 +168,7 @@ class VectorIndex:
         return _PartOfVectors(self._index, rows)
 
     def _nearest(self, query: Floats, depth: int) -> tuple[Floats, Ints]:
-        """Return what FAISS finds: inner products and numbers, -1 where it found none."""
+        """Return the inner products and numbers that FAISS finds; a number is -1 where it found nothing."""
         index = self._moved if depth <= _DEEPEST_ON_GPUS else self._index
         products, numbers = index.search(query[None], depth)
         return products[0], numbers[0]
@@ -296,7 +298,7 @@ def empty_index(shape: tuple[int, ...], settings: VectorSettings) -> Any:
 def on_gpus(index: Any) -> Any:
     """Return a copy of a faiss.Index on all graphics processors.
 
-    Return the index as it is where FAISS sees none or was built without them, for HNSW, which they cannot search, and
+    Return the index as it is where FAISS sees no GPU or was built without GPUs, for HNSW, which they cannot search, and
     with a RuntimeWarning where it does not fit into their memory.
     """
     faiss = _faiss()

@@ -1,4 +1,4 @@
-"""Pictures that are files, described by a vision model of the user's: none is built in."""
+"""Has a vision model of the user's describe pictures that are files: no such model is built in."""
 
 from __future__ import annotations
 

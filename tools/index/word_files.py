@@ -110,7 +110,7 @@ def _columns(element: Any) -> int:
 
 
 def _number(element: Any) -> int | None:
-    """Return an element's value as a whole number, None without one."""
+    """Return an element's value as a whole number, if it has one."""
     value = "" if element is None else element.get(f"{_WORD}val", "")
     unsigned = value.removeprefix("-")
     if not unsigned.isdecimal() or len(unsigned) > 6:
@@ -166,7 +166,7 @@ def _look_of_run(run: Any, styles: Mapping[str, Look]) -> Look:
 
 
 def _changed(look: Look, properties: Any) -> Look:
-    """Return a look with what the properties of a run or style say."""
+    """Return a look changed by the properties of a run or style."""
     if properties is None:
         return look
     for element in properties:

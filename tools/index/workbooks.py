@@ -121,7 +121,7 @@ def _spanned(sheet: Any) -> dict[str, Any]:
 
 
 def _shown(cell: Any) -> str:
-    """Return a cell as it is shown, as far as that says what it means: dates, per cent, whole numbers."""
+    """Return a cell as it is shown, as far as that has a meaning: dates, per cent, whole numbers."""
     value = cell.value
     if value is None:
         return ""

@@ -1,4 +1,4 @@
-"""Writes a new index's embedder into its manifest, checks an embedder against a manifest, and loads the one it names."""
+"""Names the embedder of a new index in its manifest, checks an embedder against a manifest, and loads the named one."""
 
 from __future__ import annotations
 

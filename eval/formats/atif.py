@@ -1,8 +1,8 @@
 """The Agent Trajectory Interchange Format (ATIF 1.4, of Harbor): a trajectory a question, in a folder of JSON files.
 
-The prompts of a role are messages of the system and the user, its replies are steps of the agent, and what a tool found
-is the observation of the step that called it. A planner's prompt is made anew at each hop unless its layout is a
-dialogue, so a trajectory has each prompt as it was sent; what a prompt repeats of the one before it is left out.
+The prompts of a role are messages of the system and the user, its replies are steps of the agent, and the result of a
+tool is the observation of the step that called it. A planner's prompt is composed again at each hop unless its layout
+is a dialogue, so a trajectory has each prompt as it was sent, without the messages that it repeats of the one before.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def trajectory_of(calls: Sequence[RoleCall]) -> JSON:
 
 
 def _without(prompt: list[JSON], sent: list[JSON]) -> list[JSON]:
-    """Return the messages of a prompt that was made anew, without those at its beginning that the last one had too."""
+    """Return the messages of a newly made prompt, without those at its beginning that the last prompt had too."""
     same = next(
         (
             n
@@ -86,7 +86,7 @@ def _without(prompt: list[JSON], sent: list[JSON]) -> list[JSON]:
 
 
 def _add(steps: list[JSON], message: JSON, more: JSON) -> None:
-    """Append a message as a step; what a tool found belongs to the step that called it."""
+    """Append a message as a step; the result of a tool belongs to the step that called it."""
     if message["role"] == "tool":
         found = {
             "source_call_id": message["tool_call_id"],

@@ -5,7 +5,7 @@
 query-id<TAB>corpus-id<TAB>score
 
 The folder, or its queries.jsonl, means the queries that qrels/test.tsv judges; qrels/dev.tsv means those of that file.
-There are no answers, so passages alone can be scored, as with `--retrieval-only`.
+There are no answers, so only passages can be scored, as with `--retrieval-only`.
 """
 
 from __future__ import annotations

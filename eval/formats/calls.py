@@ -1,4 +1,4 @@
-"""The calls of a role in a run with their prompts and replies: what a model that plays the role can be trained on.
+"""The calls of a role in a run with their prompts and replies, to train a model that plays the role.
 
 A line of results.jsonl knows question, scores and, in its trace, each call's role, hop and key; replies.sqlite has the
 messages and the reply under that key. Here the two are joined.
@@ -26,10 +26,10 @@ class RoleCall:
     """One call of a role.
 
     id, question: of the question that was answered. prompt: the messages that were sent, in OpenAI's form. reply: the
-    assistant's message. tools: what it could call. scores: of the answer in the end, metric -> 0..1. provenance: the
-    run, its benchmark, agent and commit, and the call's key. usage: the call's tokens. plan: of a planner, what the
-    agent did next, which need not be what the reply says: RAS searches for the question itself first. rejected: a reply
-    of another run to the same prompt whose answer scored less; None in a call that is no pair.
+    assistant's message. tools: the tools that it could call. scores: of the answer in the end, metric -> 0..1.
+    provenance: the run, its benchmark, agent and commit, and the call's key. usage: the call's tokens. plan: of a
+    planner, the agent's next action, which need not be the one in the reply: RAS searches for the question itself
+    first. rejected: a reply of another run to the same prompt for an answer that scored less; only in a pair of calls.
     """
 
     id: str
@@ -63,7 +63,7 @@ class RoleCall:
 
     @property
     def about(self) -> JSON:
-        """Return what a row says of the call beside its messages."""
+        """Return a row's description of the call, without its messages."""
         return {
             "id": self.id,
             "question": self.question,
@@ -84,9 +84,9 @@ def read_calls(
     """Return the calls of a role, by question and in their order.
 
     replies: where the run's replies are. A reply that could not be used, and the one to the request to reply again, are
-    left out: neither is what the role should say to its prompt.
-    Raises SettingsError where there are no replies, RunError for a run that does not know its calls, and for a role
-    that made none.
+    left out: neither is a reply that the role should give to its prompt.
+    Raises SettingsError if there are no replies, RunError for a run that does not know its calls, and for a role
+    without calls.
     """
     recorded = RecordedCalls(replies)
     calls: list[RoleCall] = []
@@ -168,7 +168,7 @@ def _call(
 
 
 def _plan_of(result: Result, logged: JSON) -> JSON | None:
-    """Return what a planner's call led to: action, sub-query and reason; None for other roles."""
+    """Return the plan that a planner's call led to: action, sub-query and reason; None for other roles."""
     if logged["role"] != "planner" or not result.trace:
         return None
     for plan in result.trace["plans"]:
@@ -178,7 +178,7 @@ def _plan_of(result: Result, logged: JSON) -> JSON | None:
 
 
 def _message(role: Role, text: str, *more: JSON) -> JSON:
-    """Return a stored turn as a message. more: the calls that it makes or answers, and what was thought before."""
+    """Return a stored turn as a message. more: the calls that it makes or answers, and the thoughts before it."""
     calls = tuple(ToolCall(**part) for part in more if "name" in part)
     thoughts = next((part["thoughts"] for part in more if "thoughts" in part), "")
     return Turn(role, text, calls, thoughts).to_message(arguments_as_text=False)
@@ -215,7 +215,7 @@ def pair_calls(
 
 
 def _pair(call: RoleCall, other: RoleCall, metric: str) -> RoleCall | None:
-    """Return the better of two calls with the other's reply as rejected; None for equal replies or scores."""
+    """Return the better of two calls with the other's reply as rejected; None if replies or scores are equal."""
     ours = call.scores.get(metric)
     theirs = other.scores.get(metric)
     if (
@@ -231,7 +231,7 @@ def _pair(call: RoleCall, other: RoleCall, metric: str) -> RoleCall | None:
 
 
 def with_json_arguments(messages: Iterable[JSON]) -> list[JSON]:
-    """Return messages whose tool calls have their arguments as JSON texts: columns of a table have one type."""
+    """Return messages with their tool calls' arguments as JSON texts: columns of a table have one type."""
     written = []
     for message in messages:
         if calls := message.get("tool_calls"):

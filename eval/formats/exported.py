@@ -1,4 +1,4 @@
-"""What a writer is given: a run's manifest with its results, or the calls of one role with their replies."""
+"""The input of a writer: a run's manifest with its results, or the calls of one role with their replies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ras_agent.tools.store.durable import replace_file
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A run, or what was chosen of it.
+    """A run, or the results that were chosen of it.
 
     manifest: of its folder, which names task and agent. calls: of one role, to train a model that plays it.
     folder: where it is. questions: those of its data by id, where the data are still there.
@@ -41,7 +41,7 @@ class Exported:
 
     @classmethod
     def read(cls, path: Path, questions: Iterable[Question] = ()) -> Self:
-        """Return the run in a folder. Raises RunError where there is none, or one without results.
+        """Return the run in a folder. Raises RunError if there is no run, or one without results.
 
         questions: those of its data, in whose order the results are then.
         """
@@ -59,7 +59,7 @@ class Exported:
         return cls(manifest, tuple(results), folder=path, questions=by_id)
 
     def question_of(self, result: Result) -> Question:
-        """Return a result's question: with all that its data say, else with what the result knows."""
+        """Return a result's question: with all that its data say, else with the fields that the result has."""
         question = self.questions.get(result.id)
         if question is not None and question.question == result.question:
             return question
@@ -80,7 +80,7 @@ class Exported:
         return replace(known, metadata=metadata)
 
     def rest_of(self, result: Result) -> dict[str, str]:
-        """Return what a row says of a result's question where its format has no place for it."""
+        """Return the facts about a result's question for which a row's format has no place."""
         return rest_of(self.question_of(result))
 
     def with_calls(
@@ -104,7 +104,7 @@ class Exported:
         return replace(self, calls=tuple(calls))
 
     def chosen(self, least: Mapping[str, float], *, cited: bool = False) -> Self:
-        """Return the run with the results alone that score `least` in each metric, and whose answers are cited.
+        """Return the run with only the results that score `least` in each metric, and have cited answers.
 
         An answer counts as cited where a sentence that it cites bears it, or may: a yes or no that no reader judges.
         Raises RunError for a metric that no result has.
@@ -152,7 +152,7 @@ def passages_of(result: Result) -> tuple[Passage, ...]:
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> list[Path]:
-    """Write one JSON object a line, and return the path. What is no Unicode becomes "?"."""
+    """Write one JSON object a line, and return the path. Characters that are not Unicode become "?"."""
     return write_text(
         path,
         "".join(
@@ -169,7 +169,7 @@ def write_json(path: Path, value: JSON) -> list[Path]:
 
 
 def write_text(path: Path, text: str) -> list[Path]:
-    """Write a file whole or not at all, and return its path. What is no Unicode becomes "?"."""
+    """Write a file whole or not at all, and return its path. Characters that are not Unicode become "?"."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, text.encode("utf-8", "replace"))
     return [path]

@@ -1,10 +1,10 @@
-"""FlashRAG (Jin et al., 2024), whose 36 question sets share one form of JSON Lines.
+"""FlashRAG (Jin et al., 2024): its 36 question sets share one form of JSON Lines.
 
 {"id": "dev_0", "question": "...", "golden_answers": ["..."], "metadata": {...}}
 {"id": "0", "contents": "\"Title\"\ntext of the passage"}
 
-A run is written as FlashRAG writes its own (`intermediate_data.json`, here a line a question): what was retrieved, the
-answer and the scores stand under `output`.
+A run is written as FlashRAG writes its own (`intermediate_data.json`, here a line a question): the retrieved passages,
+the answer and the scores stand under `output`.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _unquoted(title: str) -> str:
 
 
 def row_of(result: Result) -> JSON:
-    """Return a result's question, with what became of it under `output`."""
+    """Return a result's question, with its passages, answer and scores under `output`."""
     gold = {
         "supporting_titles" if result.by_title else "supporting_ids": list(
             result.supporting

@@ -1,6 +1,6 @@
 """Inspect's log of an evaluation (inspect-ai 0.3), as JSON: `inspect view` shows it, and `read_eval_log` reads it.
 
-Each question is a sample with its scores; what was retrieved stands in its metadata, and its trace in its store.
+Each question is a sample with its scores; its retrieved passages stand in its metadata, and its trace in its store.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _AGENT = "ras-agent"
 
 
 def log_of(run: Exported) -> JSON:
-    """Return a run as a log whose samples are its questions."""
+    """Return a run as a log with its questions as samples."""
     manifest = run.manifest
     models = {}
     for role, name in (manifest.get("roles") or {}).items():
@@ -60,7 +60,7 @@ def log_of(run: Exported) -> JSON:
 
 
 def scorer_name(metric: str) -> str:
-    """Return a metric's name as a scorer of Inspect is called, whose names have no @."""
+    """Return a metric's name as a scorer's of Inspect, which has no @."""
     return metric.replace("@", "_at_")
 
 

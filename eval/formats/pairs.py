@@ -1,4 +1,4 @@
-"""Rows of an input and what is expected for it, as LangSmith, Inspect and DeepEval keep them.
+"""Rows of an input and the expected output, as LangSmith, Inspect and DeepEval keep them.
 
 {"inputs": {"question": "..."}, "outputs": {"answer": "..."}}     LangSmith's examples
 {"input": "...", "target": "..."}                                  Inspect's samples
@@ -89,7 +89,7 @@ def _metadata(record: QuestionRecord) -> Mapping[str, Any]:
 
 
 def _first_there(record: QuestionRecord, keys: Sequence[str]) -> str:
-    """Return the first of `keys` under which a record has something; "" where it has none."""
+    """Return the first of `keys` under which a record has something; "" if all are missing."""
     for key in keys:
         if key in record:
             return key
@@ -97,7 +97,7 @@ def _first_there(record: QuestionRecord, keys: Sequence[str]) -> str:
 
 
 def _expected(record: QuestionRecord, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return the answers under the first of `keys` that is there; none where all are missing."""
+    """Return the answers under the first of `keys` that is there; () if all are missing."""
     key = _first_there(record, keys)
     if not key:
         return ()

@@ -1,4 +1,4 @@
-"""The plain form, our own: id, question, answers and what else is known of a question; id, text and title of a passage.
+"""The plain form, our own: id, question, answers and other facts about a question; id, text and title of a passage.
 
 {"id": "q1", "question": "Where was Bell born?", "answers": ["Edinburgh"], "supporting_ids": ["bell"]}
 {"id": "bell", "text": "Bell was born in Edinburgh.", "title": "Bell"}

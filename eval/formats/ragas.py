@@ -38,7 +38,7 @@ def read_question(record: QuestionRecord) -> Question:
     """Return the question of a row with `user_input`, a text.
 
     Gold passages are the texts of `reference_contexts`, which come with the question, or named by
-    `reference_context_ids`. A response and what was retrieved for it are another system's, and left out.
+    `reference_context_ids`. A response and the contexts retrieved for it are another system's, and left out.
     """
     if isinstance(record.data["user_input"], list):
         raise record.error(

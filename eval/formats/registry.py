@@ -1,8 +1,8 @@
-"""What a format is: how others' records become questions and passages, and how a run becomes a file of theirs.
+"""Formats: how others' records become questions and passages, and how a run becomes a file of theirs.
 
 A format is registered where it is defined, `FLASHRAG = registered(Format(name="flashrag", ...))`, and no list elsewhere
 names it. The modules of this folder register themselves. One of another package is known once its module has been
-imported, or by its name alone if the package names it in its entry points `ras_agent.format`.
+imported, or by its name if the package names it in its entry points `ras_agent.format`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
 from ras_agent.records import Passage
 
 Write = Callable[[Exported, Path], Sequence[Path]]
-"""Writes results or calls to a file, or to files beside it or below it, and returns their paths."""
+"""Writes results or calls to a file, or to files next to it or below it, and returns their paths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Keys by which a record is known: it has all of `keys` and none of `without`."""
+    """Keys by which a record is known: it has all of `keys` and lacks all of `without`."""
 
     keys: frozenset[str]
     without: frozenset[str] = frozenset()
@@ -48,8 +48,8 @@ class Format:
     turn a record into a question, or into its passages; they raise `record.error(...)` for one that is wrong.
     owns, rows: tell that a file is read together with others of its folder, and yield the records of all of them.
     write_results: writes the results of a run. write_calls: writes the calls of a role with its replies. pairs: whether
-    `write_calls` takes calls with a rejected reply too. trains_every_turn: whether what reads the calls trains all
-    turns of the assistant in a prompt, and not the reply alone.
+    `write_calls` takes calls with a rejected reply too. trains_every_turn: whether the trainer that reads the calls
+    trains all turns of the assistant in a prompt, and not only the reply.
     """
 
     name: str
@@ -87,7 +87,7 @@ def formats() -> tuple[Format, ...]:
 
 
 def writers(*, calls: bool = False, pairs: bool = False) -> dict[str, Write]:
-    """Return what writes results, or the calls of a role, or pairs of them, by the name of the format."""
+    """Return the writers of results, or of the calls of a role, or of pairs of them, by the name of the format."""
     written = {}
     for form in formats():
         write = form.write_results
@@ -99,7 +99,7 @@ def writers(*, calls: bool = False, pairs: bool = False) -> dict[str, Write]:
 
 
 def format_to_write(name: str, *, calls: bool = False, pairs: bool = False) -> Write:
-    """Return what writes in the format `name`. Raises UnknownName with the formats that can."""
+    """Return the writer of the format `name`. Raises UnknownName with the formats that can be written."""
     table = writers(calls=calls, pairs=pairs)
     if name in table:
         return table[name]
@@ -112,12 +112,12 @@ def format_to_write(name: str, *, calls: bool = False, pairs: bool = False) -> W
 
 
 def question_format(record: QuestionRecord) -> Format | None:
-    """Return the format whose questions look like a record; the one with the most keys if several do."""
+    """Return the format with questions that look like a record; the one with the most keys if several do."""
     return _closest(record, "question")
 
 
 def passage_format(record: QuestionRecord) -> Format | None:
-    """Return the format whose passages look like a record; the one with the most keys if several do."""
+    """Return the format with passages that look like a record; the one with the most keys if several do."""
     return _closest(record, "passage")
 
 
@@ -140,7 +140,7 @@ def read_rows(
     columns: Sequence[str] = (),
     on_bad: OnBad | None = None,
 ) -> Iterator[QuestionRecord]:
-    """Yield the records of a file as `read_records` does, with what a format keeps in other files of its folder."""
+    """Yield the records of a file as `read_records` does, with those in a format's other files of its folder."""
     path = Path(path)
     for form in formats():
         if form.owns and form.rows and form.owns(path):
@@ -149,7 +149,7 @@ def read_rows(
 
 
 def read_question(record: QuestionRecord) -> Question | None:
-    """Return the question of a record that has the look of a format; None for one that has none."""
+    """Return the question of a record that has the look of a format; None if it has the look of no format."""
     form = question_format(record)
     if form is None or form.read_question is None:
         return None
@@ -174,7 +174,7 @@ def _question(record: QuestionRecord) -> Question:
     if (question := read_question(record)) is None:
         form = find_format("jsonl")
         assert form.read_question
-        return form.read_question(record)  # whose error says what is missing
+        return form.read_question(record)  # its error says which field is missing
     return question
 
 

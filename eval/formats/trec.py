@@ -1,4 +1,4 @@
-"""TREC's files, which trec_eval, pytrec_eval and ir_measures read: a run, and the judgements beside it.
+"""TREC's files, which trec_eval, pytrec_eval and ir_measures read: a run, and the judgements next to it.
 
 run.trec        query Q0 passage rank score name
 run.trec.qrels  query 0 passage grade
@@ -37,14 +37,14 @@ def run_lines(results: Sequence[Result], name: str) -> Iterator[str]:
 
 
 def judgement_lines(results: Sequence[Result]) -> Iterator[str]:
-    """Yield a line for each gold passage with its grade, 1 where the question set grades none.
+    """Yield a line for each gold passage with its grade, 1 where the question set has no grades.
 
     Raises RunError for a grade that is no whole number.
     """
     for result in results:
         grades = result.relevance or dict.fromkeys(result.supporting, 1)
         for passage in filter(None, grades):
-            if (grade := grades[passage]) % 1:  # also of what is not finite
+            if (grade := grades[passage]) % 1:  # also true of infinities and NaN
                 raise RunError(
                     f"question {result.id!r}: the grade of {passage!r} is {grade}, and TREC's are whole numbers; "
                     "scale the grades of the question set, and ask it again"

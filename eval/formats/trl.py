@@ -1,6 +1,6 @@
 """TRL's data sets (1.16): `prompt` and `completion` for SFTTrainer, `prompt`, `chosen` and `rejected` for DPOTrainer.
 
-The loss of SFTTrainer is on the completion alone, so earlier turns of the assistant in a prompt are not trained.
+The loss of SFTTrainer is only on the completion, so earlier turns of the assistant in a prompt are not trained.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ _MARK = "Question:"  # before the question in the prompts of Search-R1
 def read_question(record: QuestionRecord) -> Question:
     """Return the question of a row with `prompt` and `reward_model`.
 
-    The question is that of `question` or `extra_info`, else what follows "Question:" in the last message, or all of it.
+    The question is that of `question` or `extra_info`, else the text after "Question:" in the last message, or all of
+    it.
     """
     extra = record.inside(record.data.get("extra_info") or {}, "extra_info")
     truth = record.inside(record.data["reward_model"], "reward_model").data.get(
@@ -118,7 +119,7 @@ def _write_calls(run: Exported, path: Path) -> Sequence[Path]:
 def write_parquet(
     path: Path, rows: list[dict[str, Any]], *, every_column: bool = False
 ) -> list[Path]:
-    """Write rows as a table, whole or not at all. What is no Unicode becomes "?". Raises MissingExtra.
+    """Write rows as a table, whole or not at all. Characters that are not Unicode become "?". Raises MissingExtra.
 
     every_column: keep columns in which no row has anything.
     """

@@ -61,7 +61,8 @@ def squad_f1(prediction: str, golds: Iterable[str]) -> float:
     """Return the best token F1 over the gold answers, in 0..1, without a rule for yes and no.
 
     This is SQuAD's, MuSiQue's and ALCE's F1, and RAS's (eq. 10 to 12). Where a side has no tokens it is 1.0 if both
-    have none.
+    This is SQuAD's, MuSiQue's and ALCE's F1, and RAS's (eq. 10 to 12). It is 1.0 if neither the prediction nor a gold
+    answer has tokens.
     """
     return max(
         (
@@ -93,7 +94,7 @@ def golden_match(prediction: str, golds: Iterable[str]) -> float:
 
 
 def answer_coverage(prediction: str, gold_sets: Iterable[Iterable[str]]) -> float:
-    """Return the share of an ambiguous question's readings whose answer is in the prediction: STR-EM of ALCE's ASQA.
+    """Return the share of an ambiguous question's readings with an answer in the prediction: STR-EM of ALCE's ASQA.
 
     gold_sets: one set of equivalent short answers for each reading. 0.0 without readings.
     """

@@ -27,7 +27,7 @@ _TRUE = frozenset({"true", "correct", "yes", "support", "supports", "supported"}
 def chosen_label(answer: str, choices: Mapping[str, str]) -> str:
     """Return the label of the option that an answer names, as `choices` ({label: text}) writes it.
 
-    "" if the answer names none or several.
+    "" if the answer names no option, or several.
 
     Tried in this order: a label in front ("B", "(B)", "B. text", "Answer: B"), "the answer is B", the whole text of one
     option, the text of exactly one option somewhere in the answer.
@@ -76,7 +76,7 @@ def stated_verdict(answer: str) -> str:
 
 
 def chosen_class(answer: str, classes: Iterable[str]) -> str:
-    """Return the first of `classes` that the answer mentions, in any case; "" if it mentions none.
+    """Return the first of `classes` that the answer mentions, in any case; "" if it mentions no class.
 
     ExplaGraphs' answers are read in this way.
     """

@@ -1,7 +1,7 @@
-"""What an answer says about a graph, held against that graph: G-Retriever's check for hallucination (appendix F).
+"""Checks the nodes and edges that an answer cites against the graph: G-Retriever's hallucination check (appendix F).
 
-A model that is asked to show what its answer rests on lists nodes and edges behind it. The answer is scored without
-that list, and the list by whether the graph has what it names.
+A model that is asked to show the evidence for its answer lists nodes and edges behind it. The answer is scored without
+that list, and the list by whether the graph has its nodes and edges.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def read_cited_graph(reply: str) -> CitedGraph:
     with arrows, head --relation--> tail or head -> relation -> tail, are read anywhere. Below a line such as "Nodes:",
     "Entities used:" or "Edges:", and behind its colon, each item is a node or an edge: behind a bullet or a number, on
     a line of its own, between commas, in a table, in JSON. G-Retriever's two CSV blocks and a JSON object with `nodes`
-    and `edges` are read, too. What is listed as a node or an edge counts, whatever it says: an edge that cannot be read
-    has its text for its head, and no relation. An edge's ends count as nodes only if they are listed.
+    and `edges` are read, too. Every item listed as a node or an edge counts, whatever it says: an edge that cannot be
+    read has its text for its head, and no relation. An edge's ends count as nodes only if they are listed.
     """
     return _read(reply)[1]
 
@@ -115,7 +115,7 @@ def read_cited_graph(reply: str) -> CitedGraph:
 def answer_apart(reply: str) -> str:
     """Return a reply's answer without the nodes and edges that it lists, and without the numbers of its citations.
 
-    The answer is what stands before the list, or what stands behind it if nothing does. A reply that is nothing but a
+    The answer is the text before the list, or the text behind it if there is no text before it. A reply that is only a
     list is its own answer.
 
     >>> answer_apart("yellow [1]\\n\\nNodes:\\n- banana")
@@ -124,11 +124,11 @@ def answer_apart(reply: str) -> str:
     answer = _read(reply)[0] or reply
     return re.sub(
         rf"(?<!\s)\s*+{NUMBER.live}", "", answer
-    ).strip()  # white space is read from its beginning alone
+    ).strip()  # white space is read only from its beginning
 
 
 def apart(outcome: Outcome) -> Outcome:
-    """Return the outcome with its answer alone as the answer, and all of it as the reply (see `answer_apart`)."""
+    """Return the outcome with only its answer as the answer, and all of it as the reply (see `answer_apart`)."""
     return replace(outcome, answer=answer_apart(outcome.answer), reply=outcome.answer)
 
 
@@ -199,9 +199,9 @@ def _fully_valid(question: Question, outcome: Outcome) -> float | None:
 
 
 def _validity(question: Question, outcome: Outcome) -> GraphValidity | None:
-    """Count what the reply cites of the question's own graph, or else of the graph that the agent built.
+    """Count the reply's citations of the question's own graph, or else of the graph that the agent built.
 
-    Returns None without either.
+    Returns None if there is no graph.
     """
     if question.metadata.get("graph"):
         nodes = question.graph.nodes
@@ -216,7 +216,7 @@ def _validity(question: Question, outcome: Outcome) -> GraphValidity | None:
 
 
 def _read(reply: str) -> tuple[str, CitedGraph]:
-    """Return the answer, "" for none, and the graph that a reply lists."""
+    """Return the answer of a reply, "" if it has no answer, and the graph that it lists."""
     if item := _json_object(reply):
         return _read_object(item)
     reader = _Reader()
@@ -254,7 +254,7 @@ def _read_object(item: Mapping[str, Any]) -> tuple[str, CitedGraph]:
 class _Reader:
     """Reader of a reply's lines. It knows under which heading it is.
 
-    bulleted: whether the list that it is in has bullets; None before its first item. numbers: a CSV block's nodes.
+    bulleted: whether the list that it is in has bullets; unknown before its first item. numbers: a CSV block's nodes.
     """
 
     nodes: list[str] = field(default_factory=list)
@@ -264,7 +264,7 @@ class _Reader:
     bulleted: bool | None = None
 
     def graph(self) -> CitedGraph:
-        """Return what was read, each node and edge once."""
+        """Return the nodes and edges that were read, each once."""
         nodes: dict[str, str] = {}
         for node in self.nodes:
             if (key := canonical_key(node)) not in _NO_ITEM:
@@ -344,7 +344,7 @@ class _Reader:
         self.bulleted = None
 
     def _read_inline(self, text: str) -> None:
-        """Read what stands behind a heading's colon."""
+        """Read the items behind a heading's colon."""
         if (values := _json_list(text)) is not None:
             for value in values:
                 self.add_value(value, is_edge=self.section == "edges")
@@ -431,7 +431,7 @@ def _edges_of_item(text: str) -> list[Edge]:
 
 
 def _cells(text: str) -> list[str]:
-    """Return the fields of a line of CSV; none of a very long one."""
+    """Return the fields of a line of CSV; [] for a line longer than `_LONGEST`."""
     if len(text) > _LONGEST:
         return []
     return [
@@ -440,7 +440,7 @@ def _cells(text: str) -> list[str]:
 
 
 def _whole_edges(text: str) -> list[Edge]:
-    """Return the edge that an item is, where it is listed as a node; none for a node with parentheses in its text."""
+    """Return the edge that an item is, where it is listed as a node; [] for a node with parentheses in its text."""
     bare = text.strip(_WRAPPING)
     is_whole = (
         _EDGE.fullmatch(bare) or _COMMA_EDGE.fullmatch(bare) or _ARROW.search(bare)
@@ -451,7 +451,7 @@ def _whole_edges(text: str) -> list[Edge]:
 
 
 def _arrow_edges(text: str) -> list[Edge]:
-    """Return the edges along a line of arrows; none if it has other text, or no arrows."""
+    """Return the edges along a line of arrows; [] if it has other text, or no arrows."""
     parts = []
     for part in _ARROW.split(text[: _LONGEST + 1]):
         parts.append(part.strip(_WRAPPING))
@@ -491,7 +491,7 @@ def _without_arrows(text: str) -> str:
 
 
 def _json_object(reply: str) -> dict[str, Any] | None:
-    """Return the reply's JSON object that lists nodes or edges, with its keys in lower case; None without one."""
+    """Return the reply's JSON object that lists nodes or edges, with its keys in lower case, or None."""
     try:
         value, _ = json.JSONDecoder().raw_decode(reply, max(0, reply.find("{")))
     except (ValueError, RecursionError):
@@ -506,7 +506,7 @@ def _json_object(reply: str) -> dict[str, Any] | None:
 
 
 def _json_list(text: str) -> list[Any] | None:
-    """Return the list that a text is in JSON; None for another text."""
+    """Return the list that a JSON text holds; None for any other text."""
     if not text.lstrip().startswith("["):
         return None
     try:
@@ -529,7 +529,7 @@ def _names(node: str) -> Iterator[str]:
 
 
 def _readings(node: str) -> Iterator[str]:
-    """Yield the canonical keys of what a cited text may mean: all of it, or without its number or explanation."""
+    """Yield the canonical keys of the possible readings of a cited text: as it is, or without number or explanation."""
     yield canonical_key(node)
     for bare in (
         _NUMBERED.sub("", node, count=1),

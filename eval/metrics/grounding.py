@@ -26,7 +26,7 @@ def answer_support(answers: Iterable[str], texts: Iterable[str]) -> float:
 
 @metric("citation_support")
 def _citation_support(question: Question, outcome: Outcome) -> float | None:
-    """Tell whether a citation supports the answer; None where that cannot be told."""
+    """Tell whether a citation supports the answer; None if that cannot be judged."""
     if outcome.abstained or not (outcome.citations or checkable(outcome.answer)):
         return None
     support = _support(question, outcome)
@@ -39,7 +39,7 @@ def _citation_support(question: Question, outcome: Outcome) -> float | None:
 
 @metric("supporting_citations")
 def _citation_precision(question: Question, outcome: Outcome) -> float | None:
-    """Return the share of the citations that support the answer, of those of which it can be told."""
+    """Return the share of the citations that support the answer, among those that can be judged."""
     told = []
     for one in _support(question, outcome):
         if one is not None:

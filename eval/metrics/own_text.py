@@ -1,7 +1,8 @@
 """Answers to questions of one's own: equal where a reader takes them for the same text, in any script.
 
 SQuAD's rule, which published figures follow, deletes ASCII punctuation wherever it stands: "3.5" is "35", "C#" is "C",
-and an answer between curly quotes or in another Unicode form is wrong. Here punctuation goes at a word's ends alone.
+and an answer between curly quotes or in another Unicode form is wrong. Here punctuation is ignored only at a word's
+ends.
 """
 
 from __future__ import annotations

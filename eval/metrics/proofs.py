@@ -11,10 +11,10 @@ from ras_agent.text.canonical import canonical_key
 
 
 def proof_citations(question: str, outcome: Outcome) -> list[Citation] | None:
-    """Return the citations of the proof, in its order; [] where none is shown, None where no proof is due.
+    """Return the citations of the proof, in its order; [] if no proof is shown, None if no proof is due.
 
-    None is due where nothing is answered, and to answers that are not led to: yes, no, and one of the things that the
-    question names.
+    No proof is due where nothing is answered, and for answers that are not led to: yes, no, and one of the things that
+    the question names.
     """
     named = f" {canonical_key(outcome.answer)} " in f" {canonical_key(question)} "
     if outcome.abstained or not checkable(outcome.answer) or named:
@@ -36,7 +36,7 @@ def _proof_shown(question: Question, outcome: Outcome) -> float | None:
 
 @metric("proof_complete")
 def _proof_complete(question: Question, outcome: Outcome) -> float | None:
-    """Tell whether a shown proof has a sentence of every gold passage; None where none is shown or no gold is known."""
+    """Tell whether a shown proof has a sentence of every gold passage; None if there is no proof or no known gold."""
     proof = proof_citations(question.question, outcome)
     if not proof or not question.supporting:
         return None

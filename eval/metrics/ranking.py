@@ -35,7 +35,7 @@ def hit_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float:
 
 
 def reciprocal_rank(ranked: Sequence[str], gold: Iterable[str]) -> float:
-    """Return 1 / rank of the first gold name, ranks from 1; 0.0 if there is none. Its mean over questions is MRR."""
+    """Return 1 / rank of the first gold name, ranks from 1; 0.0 if no gold name is found. Its mean is MRR."""
     relevant = set(gold)
     for rank, name in enumerate(dict.fromkeys(ranked), 1):
         if name in relevant:

@@ -6,8 +6,8 @@
 
 A metric scores one question's outcome in 0..1, or returns None where it does not apply; a run averages the scores of
 the questions that have one. A metric with a cutoff is also called by names such as `recall@5`. The modules of this
-folder register themselves. A metric of another package is known once its module has been imported, or by its name alone
-if the package names it in its entry points `ras_agent.metric`.
+folder register themselves. A metric of another package is known once its module has been imported, or by its name if
+the package names it in its entry points `ras_agent.metric`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Metric:
 
     of_passages: it needs nothing but the retrieved passages, so that a bare search can be scored by it.
     decides: its rank among the metrics that can say whether an answer is right. Of those that a run has, the one with
-    the lowest rank does so in reports. None: it never does.
+    the lowest rank does so in reports. A metric without a rank never does.
     cutoff: whether its name may or must be followed by a cutoff, as in `recall@5`, which is `score`'s `k`.
     """
 

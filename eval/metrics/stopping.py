@@ -16,8 +16,8 @@ def judged_stop(stop_reason: str, hops: int, gold_hops: int | None) -> Stop | No
     """Compare a planner's stop with the gold hops; None for a stop by a limit, or if the gold hops are unknown.
 
     A stop because the facts suffice is early after fewer retrievals than the question has gold hops, and late after
-    more. A plan to answer without retrieval is a claim too, made at hop 0. One search may find what takes two hops, so
-    `sufficient_evidence` says in addition whether the gold passages had been retrieved.
+    more. A plan to answer without retrieval is a claim too, made at hop 0. One search may find the facts of two hops,
+    so `sufficient_evidence` says in addition whether the gold passages had been retrieved.
     """
     if gold_hops is None or stop_reason not in _OWN_STOPS:
         return None

@@ -77,7 +77,7 @@ def _fanout_loose(question: Question, outcome: Outcome) -> float | None:
 
 @metric("fanout_strict")
 def _fanout_strict(question: Question, outcome: Outcome) -> float | None:
-    """Return the share of questions of whose answer no part is missing in the reply."""
+    """Return the share of questions with no part of the answer missing in the reply."""
     share = _fanout_loose(question, outcome)
     if share is None:
         return None

@@ -84,7 +84,7 @@ def _cited_passages(question: Question, outcome: Outcome) -> set[str]:
 
 
 def _supporting_facts(question: Question) -> set[Hashable]:
-    """Return the gold (title, sentence) pairs; none where the question's contexts do not say where sentences end."""
+    """Return the gold (title, sentence) pairs; no pairs if the question's contexts do not say where sentences end."""
     if not question.metadata.get("sentence_ends"):
         return set()
     return {

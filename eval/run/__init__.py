@@ -4,8 +4,8 @@
     task = load_task("hotpotqa", Path("hotpot_dev.json"), settings, limit=100)
     summary = begin_run(task, EvalAgent("mine", settings), Path("runs/mine")).finish()
 
-A task is questions, what is searched, and metrics; an agent is any async function from a question to an output; a
-scorer is a function from both to metrics. docs/evaluation.md has one of each of your own.
+A task has questions, a corpus or graphs to search, and metrics; an agent is any async function from a question to an
+output; a scorer is a function from both to metrics. docs/evaluation.md has one of each of your own.
 """
 
 from __future__ import annotations

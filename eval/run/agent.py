@@ -1,7 +1,7 @@
-"""An agent under evaluation: anything that turns a question into an output, and what a run's manifest says of it.
+"""An agent under evaluation: any function that turns a question into an output, with its description for a manifest.
 
 EvalAgent("mine", Settings(llm="openai:gpt-4o-mini"))             the agent that settings describe
-search_agent("bm25 alone", settings)                              its retriever alone, which answers nothing
+search_agent("bm25 alone", settings)                              only its retriever, which answers nothing
 baseline_agent("always yes", settings, "yes")                     one search and a fixed answer
 EvalAgent.of("other", answer)                                     any `async def answer(question) -> output`
 """
@@ -62,9 +62,9 @@ def settings_answerer(task: Task, settings: Settings) -> AnswerQuestion:
 
 
 def warm_up(retriever: Retriever, task: Task) -> tuple[Passage, ...]:
-    """Search once, so that what a retriever loads at its first search is in no question's seconds.
+    """Search once, so that the time a retriever takes to load at its first search is in no question's seconds.
 
-    Returns the passage that was found. What fails here fails again where a question is asked, and is reported there.
+    Returns the passage that was found. An error here occurs again where a question is asked, and is reported there.
     """
     if not task.questions or task.questions[0].metadata.get("graph"):
         return ()
@@ -75,9 +75,9 @@ def warm_up(retriever: Retriever, task: Task) -> tuple[Passage, ...]:
 
 
 def warm_up_roles(parts: AgentParts, task: Task, passages: Sequence[Passage]) -> None:
-    """Plan, read and answer once, so that what these roles load is in no question's seconds.
+    """Plan, read and answer once, so that the time these roles take to load is in no question's seconds.
 
-    No chat model is asked: the ledger admits no call. What fails here fails again where a question is asked.
+    No chat model is asked: the ledger admits no call. An error here occurs again where a question is asked.
     """
     if not passages:
         return
@@ -123,7 +123,7 @@ REMOTE_MAKERS: Mapping[str, MakeAnswerer] = {
     "settings": settings_answerer,
     "search": search_answerer,
 }
-"""Agents that another process can make, by the name under which it is told which"""
+"""Agents that another process can make, by the name that is sent to it"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +132,9 @@ class EvalAgent:
 
     name: in reports.
     make: takes the settings with the run's pace and cache, and returns the function that answers.
-    graph, limits: what the manifest says in place of what `settings` say.
-    roles: what plays a role, where it is not what `settings` say. only_roles: all roles there are, in place of both.
+    graph, limits: as the manifest states them, in place of those of `settings`.
+    roles: the players of roles, where they are not those of `settings`. only_roles: all roles there are, in place of
+    both.
     variant: what a study changed. seed: of random choices. traces: whether results hold their traces.
     """
 
@@ -150,7 +151,7 @@ class EvalAgent:
 
     @classmethod
     def of(cls, name: str, answer: AnswerQuestion, **described: Any) -> Self:
-        """Return an agent that is a function. described: other fields; `roles` name what plays each role."""
+        """Return an agent that is a function. described: other fields; `roles` name the player of each role."""
         return cls(
             name,
             Settings(),
@@ -209,7 +210,7 @@ def baseline_agent(
 def graph_answerer(
     agent: Agent, inputs: Callable[[Question], Inputs] | None = None
 ) -> AnswerQuestion:
-    """Return a function that asks a compiled agent. inputs: makes the agent's input, by default of the question alone.
+    """Return a function that asks a compiled agent. inputs: makes the agent's input, by default of only the question.
 
     The function raises ModelRefused where a model cannot be asked at all, since no other question could be answered.
     """

@@ -33,7 +33,7 @@ from ras_agent.tools.retrieve.resolve import reads_graph
 from ras_agent.tools.roles import role_name
 from ras_agent.tools.workers.pool import Here, Pool, Work, WorkSpec
 
-# how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
+# how models are asked, in addition to the limits; where replies are kept and how fast they come changes no figure
 _ASKING = (
     "preset",
     "layout",
@@ -44,7 +44,7 @@ _ASKING = (
     "temperature",
     "context_window",
 )
-# what else was chosen: a manifest does not name what was not, and older ones do not know it
+# other choices: a manifest does not name those that were not made, and older ones do not know them
 _CHOICES = (
     "weights",
     "starts",
@@ -183,7 +183,7 @@ def begin_run(
 
 
 def with_benchmark_defaults(settings: Settings, benchmark: Benchmark) -> Settings:
-    """Return settings with the benchmark's form and length of the answer, where they have none.
+    """Return settings with the benchmark's form and length of the answer, where the settings leave them open.
 
     A graph may have a form of its own for short answers, as IRCoT's reader.
     """
@@ -319,7 +319,7 @@ def _described_settings(task: Task, settings: Settings) -> JSON:
 
 
 def _knowledge_graph(task: Task, settings: Settings) -> str | None:
-    """Return the fingerprint of the index's knowledge graph; None without one or a retriever that reads it."""
+    """Return the fingerprint of the index's knowledge graph, or None without a graph or a retriever that reads it."""
     if not reads_graph(settings.retriever) or not KGIndex.exists(task.index):
         return None
     return KGIndex.open(task.index).fingerprint

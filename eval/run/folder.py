@@ -1,8 +1,8 @@
 """An evaluation on disk: a folder with a manifest, one line a question, and a summary of them.
 
-    manifest.json   which system was asked what; a run is resumed only under the same one
+    manifest.json   which system was asked which questions; a run is resumed only under the same manifest
     results.jsonl   one `Result` a line, in the order in which the questions ended
-    replies.sqlite  the models' replies, so that a question cut off halfway asks for none of them again
+    replies.sqlite  the models' replies, so that a question cut off halfway does not ask for them again
     summary.json    always re-computable from results.jsonl
 
 A line is on the disk before the question counts as done. A half last line, which a crash leaves, is cut off when the
@@ -69,8 +69,8 @@ class RunFolder:
         asked: the texts of the questions by id. A run that was begun with some of them goes on with all of them, and
         its manifest says so then.
 
-        Raises RunError if another configuration began it, naming what differs, if the folder holds something else, and
-        while another process writes to it.
+        Raises RunError if another configuration began it, naming the differences, if the folder holds something else,
+        and while another process writes to it.
         """
         folder = cls(path)
         folder._check_content()
@@ -141,7 +141,7 @@ class RunFolder:
             )
 
     def manifest(self) -> JSON:
-        """Return the manifest, which describes task and agent. Raises RunError if none can be read."""
+        """Return the manifest, which describes task and agent. Raises RunError if it is missing or cannot be read."""
         try:
             data: JSON = json.loads(self.manifest_path.read_text("utf-8"))
         except OSError as error:
@@ -258,7 +258,7 @@ class RunFolder:
 
 
 def repeat_folders(path: Path) -> list[Path]:
-    """Return the folders of a run's repeats below `path`, in their order; none where it holds no repeats."""
+    """Return the folders of a run's repeats below `path`, in their order; [] if it holds no repeats."""
     numbered = {}
     for folder in path.glob("repeat-*"):
         number = folder.name.removeprefix("repeat-")

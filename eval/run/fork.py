@@ -1,8 +1,8 @@
 """An evaluation's run asked again: replayed whole, or forked at a hop from which other roles go on.
 
-Before the fork, planner and extractor are those of the run and answer from its replies alone; retrieval and offline
-roles do what they did, since they do it alike each time. From the fork on the roles are the new ones, and what they ask
-in words that the run has a reply to is answered by it, so that two runs differ only by what differs.
+Before the fork, planner and extractor are those of the run and answer only from its replies; retrieval and offline
+roles repeat their work, since they do it alike each time. From the fork on the roles are the new ones, and a call in
+words that the run has a reply to gets that reply, so that differences between two runs come only from the new roles.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ras_agent.tools.chat.cache import ReplyCache
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """A run to ask again. from_hop: the first hop that the new roles decide; None to replay all of it."""
+    """A run to ask again. from_hop: the first hop that the new roles decide; without it, all of the run is replayed."""
 
     folder: RunFolder
     from_hop: int | None = None
@@ -40,7 +40,7 @@ class Fork:
     def settings(self) -> Settings:
         """Return the settings of the run, as far as its manifest has them.
 
-        Raises RunError for an agent without any, and for a fork, whose manifest names the roles after it alone.
+        Raises RunError for an agent without any, and for a fork, as its manifest names only the roles after it.
         """
         manifest = self.folder.manifest()
         variant = manifest.get("variant") or {}
@@ -77,7 +77,7 @@ class Fork:
         corpus: Path | None = None,
         embedder: str | None = None,
     ) -> Task:
-        """Read the questions that the run has results of. corpus, the settings' index: in place of what it searched."""
+        """Read the questions that the run has results of. corpus, the settings' index: in place of the run's own."""
         manifest = self.folder.manifest()
         own = manifest.get("settings", {})
         named = manifest.get("corpus")
@@ -137,7 +137,7 @@ class Fork:
 
 
 class _FromHop:
-    """Role that is one before a hop and another from there on; what is read of it outside a run is the latter's."""
+    """Role that is one role before a hop and another from it on; outside a run, attributes are read from the latter."""
 
     def __init__(self, before: Any, after: Any, hop: int) -> None:
         self._before = before

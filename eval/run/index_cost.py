@@ -1,4 +1,4 @@
-"""Compares what text-to-triples costs for the whole corpus beforehand and for each question's passages.
+"""Compares the cost of text-to-triples for the whole corpus beforehand with that for each question's passages.
 
 RAS (arXiv 2502.10996, appendix G) sets the two against each other by rough ranges. Here they are counted: passages from
 a run, tokens from the calls it made, or estimated where no model read anything.
@@ -63,7 +63,7 @@ class CostComparison:
 
     @property
     def break_even(self) -> int:
-        """Return how many questions, each read anew, need as many tokens as the whole corpus; 0 if they need none."""
+        """Return how many questions, read from scratch, need as many tokens as the whole corpus; 0 if they need 0."""
         each = self.per_question.input_tokens + self.per_question.output_tokens
         if each:
             return ceil((self.static.input_tokens + self.static.output_tokens) / each)
@@ -81,7 +81,7 @@ class CostComparison:
 
 
 def mean_passage(calls: Sequence[Sequence[Call]]) -> ReadingCost:
-    """Return the mean of measured passages, each given by its calls. Raises ValueError for none."""
+    """Return the mean of measured passages, each given by its calls. Raises ValueError if there are no passages."""
     if not calls:
         raise ValueError("no passage has been measured")
     every = [call for passage in calls for call in passage]
@@ -105,8 +105,8 @@ def compare(
 ) -> CostComparison:
     """Compare reading the corpus beforehand with reading the passages of a run's questions.
 
-    corpus: by id, or by title with `by_title`, as results name passages. measured: of a passage; else what the run's
-    own extractor used; else an estimate: the prompt and the passage at four characters a token, and `output_ratio`
+    corpus: by id, or by title with `by_title`, as results name passages. measured: of a passage; else the mean usage of
+    the run's own extractor; else an estimate: the prompt and the passage at four characters a token, and `output_ratio`
     tokens of facts for each token of the passage. Raises RunError for a run without results, or over another corpus.
     """
     if not results:
@@ -137,7 +137,7 @@ def compare(
 def published_ranges(passages: Iterable[Passage]) -> dict[str, tuple[float, float]]:
     """Return the lowest and highest cost in USD of reading the corpus, by the rates of RAS's appendix G.
 
-    The rates are for extraction alone; clustering, summaries and embeddings come on top.
+    The rates are only for extraction; clustering, summaries and embeddings come on top.
     """
     words = tokens = 0
     for passage in passages:
@@ -173,7 +173,7 @@ def _passages_of(
 
 
 def _of_run(results: Iterable[Result], passages: int) -> ReadingCost | None:
-    """Return what the run's extractor used for a passage, in the mean, replayed calls included; None without calls."""
+    """Return the mean usage of the run's extractor for a passage, replayed calls included; None without calls."""
     used = []
     for result in results:
         used.append(result.usage.get("by_role", {}).get("extractor", {}))

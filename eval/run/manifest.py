@@ -43,8 +43,9 @@ class RunDescription(TypedDict):
     """Description of a task and an agent in a manifest.
 
     graph: "ras", "ircot", "single-shot", or "none" where there is no loop. corpus, index: where the passages were, if
-    they did not come with the questions. settings: how models are asked, such as temperature and style. variant: what a
-    study changed, such as {"ablation": "no_triples"}. knowledge_graph: the fingerprint of the one that is searched.
+    they did not come with the questions. settings: how models are asked, such as temperature and style. variant: the
+    change that a study made, such as {"ablation": "no_triples"}. knowledge_graph: the fingerprint of the graph that is
+    searched.
     """
 
     name: str
@@ -93,7 +94,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """List the differences of `now` from `before` that would change results, each as "key: there, here".
 
     Nested keys are written as "limits.k". Packages, the commit, the time and the path of the data do not count: a run
-    may be finished elsewhere, and its manifest then lists what changed under "resumed".
+    may be finished elsewhere, and its manifest then lists these changes under "resumed".
     """
     there = _flat(_as_json(before))
     here = _flat(_as_json(now))
@@ -109,7 +110,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def apart_from_role(
     manifest: Mapping[str, Any], other: Mapping[str, Any], role: str
 ) -> list[str]:
-    """List what differs between two runs besides who plays `role`: other roles, retriever, limits, what is searched."""
+    """List the differences of two runs besides who plays `role`: in other roles, retriever, limits, corpus or graph."""
     return [
         line
         for line in differences(manifest, other)

@@ -162,7 +162,7 @@ class OwnGraphs(PassageIndex):
 
     @classmethod
     def embedded_by(cls, embedder: object = None) -> Self:
-        """Make one. embedder: of passages, entities and relations; without it, words alone are compared."""
+        """Make one. embedder: of passages, entities and relations; without it, only words are compared."""
         graphs = cls.in_memory()
         graphs._embedder = resolve_embedder(embedder) if embedder is not None else None
         return graphs
@@ -222,7 +222,7 @@ def bring_graphs(questions: Iterable[Question]) -> bool:
 
 
 def digest_of_graphs(questions: Iterable[Question]) -> str:
-    """Return a digest of the questions' graphs, with which a manifest names what is searched."""
+    """Return a digest of the questions' graphs, by which a manifest names the graphs that are searched."""
     digest = hashlib.sha256()
     for question in questions:
         digest.update(

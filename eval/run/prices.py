@@ -45,7 +45,7 @@ class Price:
 class Tokens:
     """Counts of the tokens of some model calls. `input` includes `cached`, as endpoints report them.
 
-    Calls that were answered from kept replies count as if they had been asked: what the run costs anyone else.
+    Calls that were answered from kept replies count as if they had been asked: the run costs anyone else that much.
     """
 
     calls: int = 0
@@ -78,7 +78,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Table of prices: a model is looked up by its whole name, then by what follows its provider or endpoint."""
+    """Table of prices: a model is looked up by its whole name, then by the part after its provider or endpoint."""
 
     table: Mapping[str, Price] = field(default_factory=dict)
 

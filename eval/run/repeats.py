@@ -30,7 +30,7 @@ from ras_agent.eval.run.verdicts import deciding_metric, verdict
 from ras_agent.records import JSON
 
 WatchRun = Callable[[Run], AbstractContextManager[Callable[[Result], None] | None]]
-"""Called with each run that begins; what it yields is called with each new result."""
+"""Called with each run that begins; the function that it yields is called with each new result."""
 
 _OF_QUESTIONS = (
     "questions",
@@ -228,7 +228,7 @@ def _mean_scores(group: Sequence[Result]) -> dict[str, float]:
 
 
 def _spread(groups: Sequence[Sequence[Result]], metric: str) -> Spread | None:
-    """Return the spread of the repeats' means; None where not every repeat has the metric."""
+    """Return the spread of the repeats' means; None if a repeat lacks the metric."""
     means = []
     for repeat in zip(*groups, strict=True):
         scores = score_columns(repeat).get(metric)

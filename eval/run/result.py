@@ -45,15 +45,15 @@ class Result:
 
     supporting, retrieved: passage ids, or titles where the gold passages are named by title (`by_title`, which runs of
         older versions do not say); `retrieved` is ranked by hop, then by rank within the hop.
-    confidence: of the answer, 0..1, also of one that was left unsaid; None of an answerer that states none.
+    confidence: of the answer, 0..1, also of one that was left unsaid; None if the answerer states no confidence.
     scores: metric -> 0..1.
     seconds: by the clock, from asked to answered, less those in which the question waited in a queue.
     queued: the seconds in a queue.
     at_once: how many questions were under way at most, 0 where that is unknown; several share the processor, too.
     usage: see `token_use`.
     failures: problems in the run that did not end it.
-    error: {"type", "message"} of what was raised instead of an answer, within the agent ("Unanswered", "ServerFailed")
-        or out of it.
+    error: {"type", "message"} of the exception raised instead of an answer, within the agent ("Unanswered",
+        "ServerFailed") or out of it.
     trace: `Trace.to_dict()`.
     relevance: the grade of each judged passage, where the question set grades them (BEIR); else each of `supporting`
         counts as 1.
@@ -111,7 +111,7 @@ class Result:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the result that `to_dict` described. Unknown keys are ignored, and a score that is null is none.
+        """Return the result that `to_dict` described. Unknown keys and scores that are null are ignored.
 
         Raises ValueError for a field without a value that has to have one.
         """
@@ -173,7 +173,7 @@ def result_of(
 def failed_result(
     question: Question, error: BaseException, *, seconds: float
 ) -> Result:
-    """Return the result of a question whose run was ended by an exception."""
+    """Return the result of a question that ended in an exception."""
     return Result(
         **_question_json(question),
         stop_reason="error",
@@ -247,7 +247,7 @@ def _answerer_failure(out: Mapping[str, Any]) -> JSON | None:
 
 
 def _server_failure(out: Mapping[str, Any]) -> JSON | None:
-    """Return the first failure of a server in an agent's output, whose role has then decided or read nothing.
+    """Return the first server failure in an agent's output, after which its role has decided or read nothing.
 
     The answer says nothing of the system then: it makes the result an error, which is asked again.
     """

@@ -4,8 +4,8 @@
     evaluate(Here(question_work(graph_answerer(agent), metric_scorer(["em"]))), questions, folder, concurrency=32)
 
 A question that fails is a result with an error. An interrupted or killed run is resumed by the same call: questions
-with a line in the folder are not asked again, and with `folder.replies_path` as the models' reply cache, neither is any
-call of the others whose reply had arrived.
+with a line in the folder are not asked again, and with `folder.replies_path` as the models' reply cache, no call with a
+reply that had arrived is made again for the others.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def question_work(
 def _trace_of(
     output: Mapping[str, Any], mode: str, roles: Mapping[str, str]
 ) -> JSON | None:
-    """Return the trace of an output; of a bare search what it found; None of an agent that tells no question."""
+    """Return the trace of an output; for a bare search, of its passages; None if the output has no question."""
     if "question" in output:
         return Trace.from_state(output, mode, roles).to_dict()
     if "searched" in output:
@@ -130,8 +130,8 @@ def evaluate(
 ) -> list[Result]:
     """Ask the questions that the folder has no results of, and return all results, in the order of `questions`.
 
-    concurrency: how many questions are under way at once. retry_errors: ask again what ended in an error. on_end: told
-    each new result once it is on disk.
+    concurrency: how many questions are under way at once. retry_errors: ask again those that ended in an error. on_end:
+    called with each new result once it is on disk.
     KeyboardInterrupt leaves a run that can be resumed; so does ModelRefused, raised where a model cannot be asked at
     all. Raises RunError if another process writes to the folder, or for two questions of one id.
     """

@@ -28,7 +28,7 @@ def summarise(
 ) -> JSON:
     """Return the content of summary.json.
 
-    A question that ended in an error counts with the scores it has, which is that of no answer. Seconds are by the
+    A question that ended in an error counts with the scores it has, which are those of no answer. Seconds are by the
     clock; `retrieved` is how many passages a question had. `cost` is None where no call has a price, and lists the
     models without one.
     """
@@ -75,10 +75,10 @@ _COVERAGES = (0.5, 0.8)
 
 
 def at_coverage(results: Sequence[Result]) -> dict[str, dict[str, float]]:
-    """Return the mean scores of the most confident 50 % and 80 % of all answers; {} where none has a confidence.
+    """Return the mean scores of the most confident 50 % and 80 % of all answers; {} if no answer has a confidence.
 
     These are the scores if only those answers were given. An answer that was withheld comes last, as does one without a
-    confidence; with `--least-confidence 0` none is withheld. Equal confidences are ordered by question.
+    confidence; with `--least-confidence 0` no answer is withheld. Equal confidences are ordered by question.
     """
     if not any(result.confidence is not None for result in results):
         return {}
@@ -107,7 +107,7 @@ def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
 
 
 def _failures(results: Iterable[Result]) -> dict[str, int]:
-    """Count what went wrong inside runs, the most frequent first, as "role: message" without passage ids."""
+    """Count the problems inside runs, the most frequent first, as "role: message" without passage ids."""
     messages = (
         f"{failure['role']}: {_PASSAGE_IDS.sub('', str(failure['message']))}"
         for result in results
@@ -152,7 +152,7 @@ def _by(
 def _kind_of_answer(result: Result) -> str:
     """Return "yes or no" or "open"; "" without gold answers.
 
-    Scores are kept apart by it, since guessing gets half of the former right and none of the latter.
+    Scores are kept apart by it, since guessing gets half of the former right and hardly any of the latter.
     """
     gold = {normalise_answer(answer) for answer in result.answers}
     if not gold:

@@ -53,7 +53,7 @@ class Task:
 
     @property
     def evidence_note(self) -> str:
-        """Return what `without_evidence` says of the scores; "" where it is 0."""
+        """Return a sentence on the effect of `without_evidence` on the scores; "" where it is 0."""
         if not self.without_evidence:
             return ""
         return (
@@ -63,7 +63,7 @@ class Task:
 
     @property
     def instruction_text(self) -> str:
-        """Return the instruction on the form of answers that the answerer gets; "" for none."""
+        """Return the instruction on the form of answers that the answerer gets; "" if there is no instruction."""
         return self.benchmark.instructions.get("answer", "")
 
     def scored_by(self, metrics: Sequence[str]) -> Self:
@@ -72,7 +72,7 @@ class Task:
         return replace(self, benchmark=replace(self.benchmark, metrics=names))
 
     def for_search(self) -> Self:
-        """Return the same task, scored by its metrics of passages alone, for agents that answer nothing."""
+        """Return the same task, scored only by its metrics of passages, for agents that answer nothing."""
         names = []
         for name in self.metrics:
             if find_metric(name).of_passages:
@@ -97,7 +97,7 @@ def load_task(
 
     name: the benchmark's. data: a file, a pandas DataFrame, or a list of rows. settings: name the index, where neither
         `corpus` nor the questions bring passages. corpus: a file of passages, or BEIR's folder.
-    embedder: of the passages or graphs that come with the questions, or of `corpus`; without one, words alone are
+    embedder: of the passages or graphs that come with the questions, or of `corpus`; without one, only words are
         compared.
     instruction: which of the benchmark's the answerer is given. metrics: in place of the benchmark's own.
     strict: raise for a record of either file that cannot be read, which is else left out and listed in `skipped`.
@@ -146,7 +146,7 @@ def load_task(
 
 
 def questions_of(manifest: Mapping[str, Any]) -> list[Question]:
-    """Return the questions of a run's data, in their order; none where the data cannot be read any more."""
+    """Return the questions of a run's data, in their order; no questions if the data cannot be read any more."""
     data = Path(str(manifest.get("data") or ""))
     if not manifest.get("benchmark") or not data.exists():
         return []

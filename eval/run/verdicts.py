@@ -1,4 +1,4 @@
-"""Whether an answer is right, by the metric of a run that says it best, and what a right answer costs."""
+"""Whether an answer is right, by the metric of a run that says it best, and the cost of a right answer."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _RIGHT = 0.5
 
 @dataclass(frozen=True, slots=True)
 class RightAnswers:
-    """The right answers of a run, and what one of them took, wrong answers included.
+    """The right answers of a run, and the tokens and cost for one of them, wrong answers included.
 
-    by: the metric that decides. tokens, cost: of the run for each right answer; None where none is right, no model was
-    called, or a price is unknown.
+    by: the metric that decides. tokens, cost: of the run for each right answer; None if no answer is right, no model
+    was called, or a price is unknown.
     """
 
     by: str
@@ -45,9 +45,9 @@ def verdict(result: Result, metric: str) -> str:
 
 
 def deciding_metric(names: Sequence[str]) -> str:
-    """Return of a run's metrics the one that says best whether an answer is right; "" if there are none.
+    """Return the metric, of those of a run, that says best whether an answer is right; "" if there are no metrics.
 
-    It is the one whose `Metric.decides` is the smallest number; where none has such a number, the first of `names`.
+    It is the one with the smallest `Metric.decides`; if no metric has such a number, the first of `names`.
     """
     ranks = {name: rank for name in names if (rank := _rank(name)) is not None}
     return min(ranks, key=lambda name: ranks[name], default=next(iter(names), ""))
@@ -76,7 +76,7 @@ def _each(total: float | None, count: int) -> float | None:
 
 
 def _rank(name: str) -> int | None:
-    """Return the metric's rank among those that decide; None if it never does, or is not installed here."""
+    """Return the metric's rank among those that decide, or None if it never does, or is not installed here."""
     with suppress(UnknownName):
         return find_metric(name).decides
     return None

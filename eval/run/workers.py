@@ -20,7 +20,7 @@ _CALLS = 2  # under way at one endpoint for each item under way, where nothing w
 
 @dataclass(frozen=True, slots=True)
 class WorkerPlan:
-    """An engine of ENGINES, how many workers it gets (None: one for each core), and a Ray cluster's address."""
+    """An engine of ENGINES, the number of workers (by default one for each core), and a Ray cluster's address."""
 
     engine: str = "here"
     workers: int | None = None
@@ -44,7 +44,7 @@ class WorkerPlan:
     ) -> Pool:
         """Return the pool that does the work of `spec`.
 
-        caches: maps what a cache holds, "replies" or "facts", to its place. Workers that cannot reach a file get
+        caches: maps the content of a cache, "replies" or "facts", to its place. Workers that cannot reach a file get
             another place by the argument of the spec of that name.
         """
         if self.engine == "processes":

@@ -4,8 +4,8 @@
     inspect_ai.eval(inspect_task(task, settings), model="openai/gpt-4o-mini")
 
 Inspect's `agent_bridge` catches the calls of OpenAI's client library for the model "inspect", so that they are
-Inspect's: any of its providers answers, and its log has every call. Each part can be used alone: our agent as a solver
-under another scorer, our metrics as scorers of another solver.
+Inspect's: any of its providers answers, and its log has every call. Each part can be used on its own: our agent as a
+solver under another scorer, our metrics as scorers of another solver.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NAMES = {
 def inspect_task(task: Task, settings: Settings, model: Any = None) -> Any:
     """Return a task of Inspect: the questions as samples, the agent that `settings` describe, a scorer for each metric.
 
-    model: of the roles that settings leave open; if None, Inspect's own. Raises MissingExtra without inspect-ai.
+    model: of the roles that settings leave open; by default Inspect's own. Raises MissingExtra without inspect-ai.
     """
     parts = _inspect()
     samples = []
@@ -93,7 +93,7 @@ def inspect_solver(task: Task, settings: Settings, model: Any = None) -> Any:
 def inspect_scorers(questions: Sequence[Question], metrics: Sequence[str]) -> list[Any]:
     """Return a scorer for each metric. It leaves a sample unscored where the metric does not apply.
 
-    A sample is scored by the trace in its store; where another solver answered, by the completion alone.
+    A sample is scored by the trace in its store; where another solver answered, only by the completion.
     """
     by_id = {question.id: question for question in questions}
     return [_scorer(find_metric(name).name, by_id) for name in metrics]
@@ -122,7 +122,7 @@ def _scorer(name: str, questions: Mapping[str, Question]) -> Any:
 
 
 def _bridged_model() -> object:
-    """Return the model whose calls Inspect's bridge catches, of LangChain's client. Raises MissingExtra."""
+    """Return LangChain's client for the model "inspect", whose calls Inspect's bridge catches. Raises MissingExtra."""
     try:
         from langchain_openai import ChatOpenAI
         from pydantic import SecretStr

@@ -4,7 +4,7 @@
 
 The rules are those of two suites in words of our own, so that figures are near the published ones and not equal to
 them: "agreement" asks for the relation of two answers, as FanOutQA does, "coverage" for the share of the gold answer's
-statements that an answer has, as GraphRAG-Bench does. Replies are cached beside the run.
+statements that an answer has, as GraphRAG-Bench does. Replies are cached in the run's folder.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def judge_run(
     """Ask a model about each answer of a run that has a gold answer, and write judged-RULE.json into its folder.
 
     judge: a model's string or a chat model. rule: one of RULES. at_once: how many questions are under way.
-    settings: how the judge is called; its replies are kept beside the run where they name no other place.
+    settings: how the judge is called; its replies are kept in the run's folder where they name no other place.
     Raises UnknownName, RunError for a run without gold answers, and ModelRefused where the model cannot be asked.
     """
     if rule not in RULES:
@@ -207,7 +207,7 @@ def coverage(result: Result) -> Dialogue[float | None]:
 
 
 def letter_in(text: str) -> str | None:
-    """Return the option that a judge's reply says last, A to F; None where it says none."""
+    """Return the option that a judge's reply names last, A to F; None if it names no option."""
     text = unicodedata.normalize("NFKC", text)
     said = [
         (found.end(), found[1].upper())
@@ -224,7 +224,7 @@ def letter_in(text: str) -> str | None:
 
 
 def verdicts_in(text: str, count: int) -> list[bool] | None:
-    """Return whether each of `count` statements is made, by a judge's reply; None unless it says so of each."""
+    """Return whether each of `count` statements is made, by a judge's reply; None unless it judges every one."""
     numbered = {}
     for number, word in _VERDICT.findall(text):
         numbered[int(number)] = word.lower() in _YES
@@ -239,7 +239,7 @@ def verdicts_in(text: str, count: int) -> list[bool] | None:
 def _read(
     request: Request, read: Callable[[str], _Read | None], form: str
 ) -> Dialogue[_Read | None]:
-    """Return what `read` makes of the judge's reply, which is asked for once more where that is None."""
+    """Return the value that `read` finds in the judge's reply, which is asked for once more if it finds no value."""
     reply = yield request
     value = read(without_thinking(reply.text))
     if value is not None:
@@ -260,7 +260,7 @@ RULES: Mapping[str, Callable[[Result], Dialogue[float | None]]] = {
 def _verdict(
     rule: Callable[[Result], Dialogue[float | None]], result: Result
 ) -> Dialogue[float | None]:
-    """Return what a rule says of a result; None where a call failed."""
+    """Return the value of a rule for a result; None where a call failed."""
     try:
         return (yield from rule(result))
     except ModelCallError:
@@ -283,6 +283,6 @@ def _gold(result: Result) -> str:
 
 
 def summary_of(judged: Judged) -> JSON:
-    """Return what a person wants to see of a judgement: without the scores of single questions."""
+    """Return a judgement's figures for a person, without the scores of single questions."""
     values: dict[str, Any] = asdict(judged)
     return {name: value for name, value in values.items() if name != "scores"}

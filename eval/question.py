@@ -16,12 +16,12 @@ from ras_agent.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with what is known about it.
+    """A question with the facts known about it.
 
     question: as it is asked; a multiple-choice question holds its options, one a line ("A. ...").
     supporting: ids of the gold passages, or their titles if `by_title`.
     contexts: passages that the benchmark hands out with the question, distractors among them.
-    metadata: what else a benchmark knows, as plain JSON. Properties of this class and the metrics read `hops`,
+    metadata: a benchmark's other facts, as plain JSON. Properties of this class and the metrics read `hops`,
     `decomposition` (a list of {"question", "answer"}, one per hop, in which #1, #2 are the answers of earlier hops),
     `choices` ({label: text}), `label` (the right choice), `classes`, `triples` (a gold graph), `path`, `graph` (a
     TextualGraph's dict, or triples), `question_entities`, `answer_entities`, and `claims` and `short_answers` (of a
@@ -39,12 +39,12 @@ class Question:
 
     @property
     def decomposition(self) -> tuple[Mapping[str, str], ...]:
-        """Return the gold sub-questions with their answers; none where they are unknown."""
+        """Return the gold sub-questions with their answers; () if they are unknown."""
         return tuple(self.metadata.get("decomposition", ()))
 
     @property
     def hops(self) -> int | None:
-        """Return how many hops the question needs, None if that is unknown.
+        """Return how many hops the question needs; None if that is unknown.
 
         The benchmark's own number counts first, then that of gold sub-questions, then that of distinct gold passages.
         """
@@ -70,18 +70,18 @@ class Question:
 
     @property
     def relevance(self) -> Mapping[str, float]:
-        """Return the grade of relevance of each gold passage; none where they have no grades. See `read_grades`."""
+        """Return the grade of relevance of each gold passage; {} if they have no grades. See `read_grades`."""
         return read_grades(self.metadata, f"question {self.id!r}")
 
     @property
     def choices(self) -> Mapping[str, str]:
-        """Return the options by label; none if the question has no options."""
+        """Return the options by label; {} if the question has no options."""
         choices: Mapping[str, str] = self.metadata.get("choices", {})
         return choices
 
     @property
     def graph(self) -> TextualGraph:
-        """Return the graph that comes with the question; empty where none does."""
+        """Return the graph that comes with the question; empty if it comes without a graph."""
         triples = self.metadata.get("graph") or ()
         if isinstance(triples, Mapping):
             return TextualGraph.from_dict(triples)
@@ -89,7 +89,7 @@ class Question:
 
     @property
     def label(self) -> str:
-        """Return the right option's label, or "true" or "false"; "" where a question has none."""
+        """Return the right option's label, or "true" or "false"; "" if a question has no label."""
         return str(self.metadata.get("label", ""))
 
 
@@ -105,7 +105,7 @@ class TextualGraph:
 
     @classmethod
     def from_triples(cls, triples: Iterable[Sequence[str]]) -> Self:
-        """Return a graph whose nodes come in the order of first appearance; equal texts are one node."""
+        """Return a graph with nodes in the order of first appearance; equal texts are one node."""
         places: dict[str, int] = {}
         edges = []
         for subject, predicate, target in triples:
@@ -139,7 +139,7 @@ class TextualGraph:
 
 
 REST = "ras_agent"
-"""Key of a written row under which stands, as JSON, what its format has no place for"""
+"""Key of a written row; the value is JSON of the parts of a question for which the row's format has no place"""
 
 
 def rest_of(question: Question) -> dict[str, str]:
@@ -157,7 +157,7 @@ def rest_of(question: Question) -> dict[str, str]:
 
 
 def with_rest(question: Question, text: str) -> Question:
-    """Return a question with what `rest_of` wrote. Raises ValueError for another text."""
+    """Return a question with the parts that `rest_of` wrote. Raises ValueError for another text."""
     rest = json.loads(text)
     return replace(
         question,
@@ -170,9 +170,9 @@ def with_rest(question: Question, text: str) -> Question:
 
 
 def read_grades(metadata: Mapping[str, Any], where: str) -> Mapping[str, float]:
-    """Return the passages' grades under `relevance`; none where that is a word of the user's own.
+    """Return the passages' grades under `relevance`; {} where that is a word of the user's own.
 
-    where: what the metadata are of, for the error. Raises IngestError for a grade that is not finite.
+    where: the owner of the metadata, for the error. Raises IngestError for a grade that is not finite.
     """
     grades = metadata.get("relevance")
     if not isinstance(grades, Mapping) or not all(
@@ -180,7 +180,7 @@ def read_grades(metadata: Mapping[str, Any], where: str) -> Mapping[str, float]:
     ):
         return {}
     for name, grade in grades.items():
-        # a grade that is not a number is read as none
+        # a grade that is not a number is read as None
         if grade is None or not abs(grade) <= sys.float_info.max:
             raise IngestError(
                 f"{where}: the grade of {name!r} should be a finite number, found {grade!r:.80}"
@@ -189,7 +189,7 @@ def read_grades(metadata: Mapping[str, Any], where: str) -> Mapping[str, float]:
 
 
 def context_passage(title: str, text: str, **metadata: Any) -> Passage:
-    """Return a benchmark's paragraph as a passage whose id is the same wherever the paragraph occurs.
+    """Return a benchmark's paragraph as a passage with an id that is the same wherever the paragraph occurs.
 
     The id is the title and a digest of the text.
     """
@@ -213,8 +213,8 @@ def listed_choices(question: str, texts: Sequence[str]) -> tuple[dict[str, str],
 def given_passages(record: QuestionRecord, *keys: str) -> tuple[Passage, ...]:
     """Return the passages under the first of `keys` that a record has: the hits of a published retriever.
 
-    They come best first, each once; a record without any of the keys has none. A passage is an object with `text` (or
-    `paragraph_text`, `content`) and optional `title` (or `wikipage`), or a string.
+    They come best first, each once; a record without any of the keys has no passages. A passage is an object with
+    `text` (or `paragraph_text`, `content`) and optional `title` (or `wikipage`), or a string.
     """
     for key in keys:
         if key in record:

@@ -18,7 +18,7 @@ from ras_agent.tools.index.text_files import parse_line
 
 KEY = "_key"
 _COLUMNS = frozenset({"question", "input", "inputs", "text"})
-_PYTHON_LIST = re.compile(  # a list, tuple, set or array, by its first text and what comes behind that
+_PYTHON_LIST = re.compile(  # a list, tuple, set or array, by its first text and the character behind that
     r"""(?: \w+\( )? (?: \[ | \{ | \((?=[^)]*,) ) \s* (?: '[^']*' | "[^"]*" ) \s* [,\])}'"]""",
     re.VERBOSE,
 )
@@ -46,7 +46,7 @@ class QuestionRecord:
 
     @property
     def identity(self) -> str:
-        """The record's id; its number where it has none."""
+        """The record's id; its number if it has no id."""
         return self.text("id", default=str(self.number))
 
     def text(self, *keys: str, default: str | None = None) -> str:
@@ -196,7 +196,7 @@ def _number(value: float) -> str:
 
 
 OnBad = Callable[[IngestError], None]
-"""Called with what is wrong with a record, which is then left out."""
+"""Called with the error of a record, which is then left out."""
 
 
 def read_records(
@@ -212,8 +212,8 @@ def read_records(
     and without a header, as `columns` names them; .parquet. `under` is the key of the array in a JSON object that holds
     more.
 
-    Raises IngestError, which names the line, or the record of an array; what is no object is given to `on_bad` instead.
-    A table's row of another length is a record without fields, whose error on use says so.
+    Raises IngestError, which names the line, or the record of an array; for a value that is no object, the error is
+    given to `on_bad` instead. A table's row of another length is a record without fields; the error on its use says so.
     """
     path = Path(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]

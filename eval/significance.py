@@ -42,7 +42,7 @@ class PairedDifference:
 class Comparison:
     """Comparison of two systems on the `n` questions with a score of both; `only_a` and `only_b` count the others.
 
-    permutation_p: the permutation test's p value, beside the bootstrap's in `difference`. differing: of how many
+    permutation_p: the permutation test's p value; the bootstrap's is in `difference`. differing: of how many
     questions the scores differ.
     """
 
@@ -123,9 +123,9 @@ def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, floa
     """Return the 95 % interval of the mean of a - b, over questions that both systems were asked.
 
     It is Student's, with half a question more that differs for each system, by as much as any does (of shares: Agresti
-    and Min, 2005). So it covers where few questions differ, or none does: a bootstrap of these knows no difference, and
+    and Min, 2005). So it covers where few questions differ, or not any: a bootstrap of these knows no difference, and
     of six questions it covers half as often as it says. lab/intervals.md has the coverage. Raises ValueError for lists
-    of different length or none at all.
+    of different length, and for empty ones.
     """
     difference = _differences(a, b)
     largest = float(np.abs(difference).max())
@@ -148,7 +148,7 @@ def paired_bootstrap(
     """Resample the questions with replacement; `a[i]` and `b[i]` are two systems' scores on question i.
 
     The p value is twice the share of resampled means on the far side of zero, at least 1 / samples. Raises ValueError
-    for lists of different length or none at all.
+    for lists of different length, and for empty ones.
     """
     difference = _differences(a, b)
     means = _resampled_means(difference, samples, seed)
@@ -168,11 +168,11 @@ def paired_permutation(
     """Return the two-sided p value of "no difference" by Fisher's randomisation, which swaps the systems on questions.
 
     All swaps are tried if there are at most `samples` of them, else `samples` random ones, the observed one counted as
-    one more. Raises ValueError for lists of different length or none at all.
+    one more. Raises ValueError for lists of different length, and for empty ones.
     """
     difference = _differences(a, b)
     moving = difference[difference != 0]
-    # a swapped sum that differs from the observed one by rounding alone is as extreme
+    # a swapped sum that differs from the observed one only by rounding is as extreme
     observed = abs(moving.sum()) * (1 - 1e-12)
     if 2 ** len(moving) <= samples:
         bits = np.arange(2 ** len(moving))[:, None] >> np.arange(len(moving)) & 1

@@ -1,10 +1,10 @@
-"""The row of `dense` over an index of vectors beside FAISS, which compares the same vectors one by one; query by query.
+"""Row of `dense` over an index of vectors against FAISS, which compares the same vectors one by one; query by query.
 
     python -m ras_agent.eval.bench --parts dense
 
-FAISS is asked directly: it is given a query's vector and returns row numbers. Ours is given the query's text, whose
-vector its retriever remembers, and returns passages, read from disk, with ties in the order of the corpus. A query's
-time is the fastest of three by the clock; FAISS has one thread.
+FAISS is asked directly: it is given a query's vector and returns row numbers. Ours is given the query's text, of which
+its retriever remembers the vector, and returns passages, read from disk, with ties in the order of the corpus. A
+query's time is the fastest of three by the clock; FAISS has one thread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rows of the GFM network beside a pass over the whole graph, as the published code computes it.
+"""The rows of the GFM network against a pass over the whole graph, as the published code computes it.
 
 Facts are drawn, their ends and relations by Zipf's law, as many as MuSiQue's graph has; relations are phrases with
 their sentence vectors; questions start at entities drawn evenly, the rarer the stronger, as the retriever does. Weights
@@ -143,7 +143,7 @@ def _start(graph: GFMGraph, seed: int) -> GFMStart:
 def drawn_facts(
     entities: int, relations: int, facts: int, rng: np.random.Generator | None = None
 ) -> Ints:
-    """Draw facts (facts, 3) whose ends and relations follow Zipf's law (exponent 0.8), numbered at random."""
+    """Draw facts (facts, 3) with ends and relations that follow Zipf's law (exponent 0.8), numbered at random."""
     rng = rng or np.random.default_rng(0)
     ends = rng.permutation(entities)
     labels = rng.permutation(relations)
@@ -211,9 +211,9 @@ def plain_pass(
 
 
 def widened(weights: Mapping[str, Tensor], times: int) -> dict[str, Tensor]:
-    """Return the weights of a network of `times` the width that computes the same: what a trained one costs there.
+    """Return the weights of a network of `times` the width that computes the same, to measure a trained one's cost.
 
-    Each number of a state is there `times` times, and what reads it is divided by as much.
+    Each number of a state is there `times` times, and the weights that read it are divided by as much.
     """
     import torch
 

@@ -5,7 +5,7 @@
 serves on the loopback interface, prints its port, and ends with its standard input. It plays its roles by the name of
 the model: "planner" asks one to three sub-queries, "explorer" always another one, "extractor" writes four facts a
 passage and "scribe" ten, "reasoner" a sentence, "answerer" names something out of the facts. A reply depends on the
-request alone, so two runs that ask the same get the same; it means nothing, and no score of such a run does.
+request only, so two runs that ask the same get the same; it means nothing, and no score of such a run does.
 
 With --window 4096 it has a context window: a prompt that is longer, with the reply that it asks for, is refused as a
 vLLM server does. A token is then a piece of four letters of a word at most, a digit or a mark, which makes more tokens
@@ -306,7 +306,7 @@ class Loopback:
         return self._ask("GET", "/counts")
 
     def gate(self, answer: int | None) -> None:
-        """Let the server answer `answer` more requests and then none; None opens it."""
+        """Let the server answer `answer` more requests and then no more; None opens it."""
         self._ask("PUT", "/gate", json.dumps({"answer": answer}).encode())
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> dict[str, int]:

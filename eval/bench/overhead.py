@@ -3,9 +3,9 @@
     python -m ras_agent.eval.bench.overhead
 
 Roles are instant fakes of realistic size: five hits of 600 characters and twenty facts a hop. A hop's cost is the slope
-between a run of one hop and a run of five, so that what a run costs once is not counted. The bare graph has the same
-four nodes and edges, and each node writes one number. Runs of all variants are interleaved. The ratio is of processor
-time, which other programs on the machine disturb less than the clock.
+between a run of one hop and a run of five, so that a run's fixed cost is not counted. The bare graph has the same four
+nodes and edges, and each node writes one number. Runs of all variants are interleaved. The ratio is of processor time,
+which other programs on the machine disturb less than the clock.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def measure(runs: int) -> dict[str, Cost]:
 def _without_collection(once: Callable[[], tuple[float, float]]) -> tuple[float, float]:
     """Run the block without garbage collection, which would charge one variant for the garbage of all."""
     gc.collect()
-    gc.freeze()  # what is alive now need not be looked at again by the next collection
+    gc.freeze()  # the objects alive now need not be looked at again by the next collection
     gc.disable()
     try:
         return once()
@@ -252,7 +252,7 @@ def _arun(
 
 
 def bench_rows(runs: int = 60) -> Iterator[BenchRow]:
-    """Measure a hop of each of our loops beside the bare graph's."""
+    """Measure a hop of each of our loops against the bare graph's."""
     costs = measure(runs)
     names = list(costs)
     for bare, ours in zip(names[::2], names[1::2], strict=True):

@@ -1,4 +1,4 @@
-"""The row of `bm25` over an index in PostgreSQL beside the same index in a folder, question by question in turn.
+"""The row of `bm25` over an index in PostgreSQL against the same index in a folder, question by question in turn.
 
 The server is the one of the environment variable RAS_AGENT_BENCH_POSTGRES; `make bench` starts a private one.
 """

@@ -102,7 +102,7 @@ def measure(sizes: Sequence[int], queries: int) -> Iterator[dict[str, Any]]:
 def bench_rows(
     sizes: Sequence[int] = (10_000, 100_000), queries: int = 100
 ) -> Iterator[BenchRow]:
-    """Measure making an index and searching it beside bm25s, and the smallest one beside rank-bm25 too.
+    """Measure making an index and searching it against bm25s, and the smallest one against rank-bm25 too.
 
     Raises SettingsError where one of these is not installed.
     """

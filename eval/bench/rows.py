@@ -1,4 +1,4 @@
-"""The rows of `make bench`: ours beside a named peer in the same run, a bar, and what earlier runs had."""
+"""The rows of `make bench`: ours next to a named peer in the same run, a bar, and the ratios of earlier runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADER = ("", "unit", "ours", "peer", "peer's", "ratio", "bar", "before", "")
 
 @dataclass(frozen=True, slots=True)
 class BenchRow:
-    """A figure of ours beside a peer's of the same run.
+    """A figure of ours next to a peer's of the same run.
 
     ratio: ours / peer. at_most, at_least: the bar that the ratio is held to; one of both.
     """
@@ -37,7 +37,7 @@ class BenchRow:
 
     @property
     def bar(self) -> str:
-        """What the ratio is held to, in words: "at most 2"."""
+        """The bar in words: "at most 2"."""
         if self.at_most is not None:
             return f"at most {self.at_most:g}"
         return f"at least {self.at_least:g}"
@@ -54,14 +54,14 @@ class BenchRow:
         return low <= self.ratio <= high
 
     def worsening(self, before: float) -> float:
-        """Return by what part the ratio is worse than an earlier one: 0.25 for a quarter; negative where better."""
+        """Return the share by which the ratio is worse than an earlier one: 0.25 for a quarter; negative if better."""
         if self.at_least is None:
             return self.ratio / before - 1
         return before / self.ratio - 1
 
 
 def earlier_ratios(path: Path) -> dict[str, float]:
-    """Return the median of the last five ratios of each row, by its name; none where there is no file.
+    """Return the median of the last five ratios of each row, by its name; {} if there is no file.
 
     Lines of other programs are skipped. Raises IngestError for a line that is no JSON object.
     """
@@ -93,7 +93,7 @@ def bench_table(
 ) -> str:
     """Format a Markdown table, and under it a sentence for every bar that is missed and every regression.
 
-    left_out: sentences about what was not measured, which come first.
+    left_out: sentences about the parts that were not measured, which come first.
     """
     lines = [_line(_HEADER), "|" + "---|" * len(_HEADER)]
     remarks = [*left_out]

@@ -1,4 +1,4 @@
-"""Rows of what a first command costs, in processor time of whole processes, ours and the peer taking turns.
+"""Rows of the cost of a first command, in processor time of whole processes, ours and the peer taking turns.
 
 Both sides' modules are compiled by the first run, into a folder of this measurement's own: packages come compiled, and
 a checkout does not where PYTHONDONTWRITEBYTECODE is set.
@@ -22,7 +22,7 @@ _HELP = ("-c", "from ras_agent.app.cli import main; main()", "--help")
 
 
 def bench_rows(runs: int = _RUNS) -> Iterator[BenchRow]:
-    """Measure imports and `--help` beside a bare interpreter, and an agent's builder beside LangGraph's."""
+    """Measure imports and `--help` against a bare interpreter, and an agent's builder against LangGraph's."""
     bare = "python -c pass"
     builder = "from langgraph.graph import StateGraph"
     ours = "from ras_agent import create_ras_agent"

@@ -1,4 +1,4 @@
-"""Measures questions per second of an evaluation whose models answer after 0.1 s, against a sequential loop.
+"""Measures questions per second of an evaluation with models that answer after 0.1 s, against a sequential loop.
 
     python -m ras_agent.eval.bench.throughput --json throughput.jsonl
 
@@ -9,7 +9,7 @@ The others are evaluations as `ras-agent eval` makes them, results, traces and s
 questions in flight, in this process or shared by two; their clocks start when they have asked a first question for
 each that is under way. Each round measures every one of them, and the ratios are to
 the sequential loop of the same round. `cpu` is processor time of this process for each question: one divided by it is
-the throughput that no concurrency exceeds; with two processes it is what handing out and writing takes.
+the throughput that no concurrency exceeds; with two processes it is the time for handing out and writing.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def measure(
 def bench_rows(
     rounds: int = 3, at_least: Mapping[int, float] = _AT_LEAST
 ) -> Iterator[BenchRow]:
-    """Measure evaluations with so many questions in flight beside the sequential loop, the model on a core of its own.
+    """Measure evaluations with so many questions in flight against the sequential loop, the model on its own core.
 
     at_least: the bar of each number in flight.
     """
@@ -146,7 +146,7 @@ def bench_rows(
 
 @contextmanager
 def _cores(apart: bool) -> Iterator[int | None]:
-    """Keep this process on one core during the block, and give another one's number; None where all share all cores."""
+    """Keep this process on one core during the block, and give another one's number; None if all share all cores."""
     if not apart:
         yield None
         return

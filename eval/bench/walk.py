@@ -1,4 +1,4 @@
-"""The row of personalised PageRank, the walk of the retriever `ppr`, beside rustworkx's over the same weights."""
+"""The row of personalised PageRank, the walk of the retriever `ppr`, against rustworkx's over the same weights."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _BASELINE = (
 
 
 def _read_asqa(record: QuestionRecord) -> Question:
-    """Return a question whose answers are the annotators' long ones; `short_answers` has a set for each reading."""
+    """Return a question with the annotators' long answers; `short_answers` has a set for each reading."""
     if "annotations" in record:
         notes = record.objects("annotations")
     else:

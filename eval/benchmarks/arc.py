@@ -10,7 +10,7 @@ _LETTERS = "ABCDEFGH"
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question whose text holds the options, one a line; options 1, 2, 3, ... become A, B, C, ..."""
+    """Return a question with the options in its text, one a line; options 1, 2, 3, ... become A, B, C, ..."""
     official = isinstance(record.data.get("question"), dict)
     if official:
         inner = record.inside(record.data["question"], "question")

@@ -15,7 +15,7 @@ from ras_agent.eval.question_file import QuestionRecord
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question whose gold passages are the titles of its evidence, at whatever depth of the tree.
+    """Return a question with the titles of its evidence as gold passages, at any depth of the tree.
 
     The decomposition lists the sub-questions that a page answers, in the tree's order; `metadata["reference"]` is the
     answer as the record has it. Test records have no answer, and their evidence under `necessary_evidence`.

@@ -1,4 +1,4 @@
-"""Questions in gfm-rag's layout: raw/test.json or processed/stage1/test.json, with the names of what supports them."""
+"""Questions in gfm-rag's layout: raw/test.json or processed/stage1/test.json, with names of supporting documents."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """GraphRAG-Bench (Xiang et al., 2025): four kinds of questions over one long text, medical guidelines or novels.
 
-ROUGE-L is what it measures without a judge, of fact retrieval and complex reasoning. Its other figures, answer
-correctness, coverage and faithfulness, ask a model.
+Without a judge it measures ROUGE-L, of fact retrieval and complex reasoning. Its other figures, answer correctness,
+coverage and faithfulness, ask a model.
 """
 
 from __future__ import annotations

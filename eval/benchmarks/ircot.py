@@ -11,7 +11,7 @@ from ras_agent.eval.question_file import QuestionRecord
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question whose gold passages are those that the chain of thought names by title."""
+    """Return a question with the passages that the chain of thought names by title as gold ones."""
     contexts = given_passages(record, "contexts")
     thought = record.text("cot")
     return Question(

@@ -30,7 +30,7 @@ _METRICS = (
         "entity_recall",
         "entity_f1",
     ),
-    *("substring_hr@1", "substring_f1"),  # LEGO-GraphRAG's rule beside ours
+    *("substring_hr@1", "substring_f1"),  # LEGO-GraphRAG's rule in addition to ours
 )
 
 
@@ -110,8 +110,8 @@ def cwq_question(record: QuestionRecord) -> Question:
 def grailqa_question(record: QuestionRecord) -> Question:
     """Return the question of a record of grailqa_v1.0_train.json, _dev.json or _test_public.json, or of RoG's.
 
-    It starts from the entities and values of its gold query graph, whose edges are the gold triples. `level` says how
-    far it is from the training questions. The public test file has neither.
+    It starts from the entities and values of its gold query graph, which has the gold triples as its edges. `level`
+    says how far it is from the training questions. The public test file has neither.
     """
     if "qid" not in record:
         return kgqa_question(record)
@@ -182,7 +182,7 @@ def _described(text: str, record: QuestionRecord) -> list[str]:
 
 
 def _graph_of(record: QuestionRecord) -> TextualGraph:
-    """Return the graph of a record; empty where it brings none."""
+    """Return the graph of a record; empty if it brings no graph."""
     if "graph" in record:
         return TextualGraph.from_triples(record.triples("graph"))
     return TextualGraph()

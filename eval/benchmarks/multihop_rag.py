@@ -13,9 +13,9 @@ _ABOUT = ("author", "source", "category", "published_at", "url")
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question whose gold passages are the articles of its evidence, by title; its facts are in metadata.
+    """Return a question with the articles of its evidence as gold passages, by title; its facts are in metadata.
 
-    The contexts are those facts alone, each with its article's title, source and date, for runs without the articles:
+    The contexts are only those facts, each with its article's title, source and date, for runs without the articles:
     the union of them is an easier corpus than the articles are, which --corpus names.
     """
     evidence = record.objects("evidence_list")

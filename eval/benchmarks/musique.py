@@ -10,7 +10,7 @@ from ras_agent.eval.question_file import QuestionRecord
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question whose gold passages are named by id, because several paragraphs have one title.
+    """Return a question with gold passages named by id, because several paragraphs have one title.
 
     The first part of its id is its type. `decomposition` names the passage that supports each hop.
     """

@@ -105,7 +105,7 @@ def part_of(question: Question) -> Part:
     """Return the part that a question belongs to: 60 % train, 20 % dev, 20 % test of the entities it starts from.
 
     The part is chosen by a hash of the first of `question_entities`, so that no entity is in two parts.
-    Raises ValueError for a question that does not say what it starts from.
+    Raises ValueError for a question without `question_entities`.
     """
     entities = question.metadata.get("question_entities") or ()
     if not entities:

@@ -11,7 +11,7 @@ from ras_agent.eval.question_file import QuestionRecord
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question whose type is the property asked for.
+    """Return a question with the property asked for as its type.
 
     `possible_answers` is a list, or that list as JSON text (popQA.tsv).
     """

@@ -18,7 +18,7 @@ _SETS = {
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question whose gold passages are the documents with a relevant sentence.
+    """Return a question with the documents that have a relevant sentence as gold passages.
 
     Keys of sentences, such as "1c", begin with the document's number. There is no gold answer: `response` was written
     by a model, and is metadata.

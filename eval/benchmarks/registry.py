@@ -1,8 +1,8 @@
-"""What a benchmark is: how its files are read, what the answerer is instructed to do, and how it is scored.
+"""Benchmarks: how their files are read, how the answerer is instructed, and how answers are scored.
 
 A benchmark is registered where it is defined, `HOTPOTQA = registered(Benchmark(name="hotpotqa", ...))`, and no list
 elsewhere names it. The modules of this folder register themselves. One of another package is known once its module has
-been imported, or by its name alone if the package names it in its entry points `ras_agent.benchmark`.
+been imported, or by its name if the package names it in its entry points `ras_agent.benchmark`.
 """
 
 from __future__ import annotations
@@ -81,12 +81,13 @@ class Benchmark:
     needs other files next to it. split_record: turns a record that holds several questions into one record for each.
     metrics: names of metrics. headline: the one that papers report, which is the first.
     instructions: the task's own instruction by kind of prompt: "answer" next to the retrieved graph, "answer_baseline"
-    for a model without one. Short-form questions have none (RAS, Table 5). Planner and answerer are both shown it.
+    for a model without one. Short-form questions have no instruction (RAS, Table 5). Planner and answerer are both
+    shown it.
     cites: whether answers may be asked for with the nodes and edges that they rest on.
     files: official file names by split. counts: how many questions a file of that name holds. sha256: its digest.
     answer_tokens: how long a chat model's answer may get, unless a setting says otherwise (RAS, appendix F).
-    context_use: what RAS does with the questions' contexts: their union is the corpus to search (`corpus`), or they are
-    the passages of the first hop (`seed`), or the only passages there are (`static`).
+    context_use: how RAS uses the questions' contexts: their union is the corpus to search (`corpus`), or they are the
+    passages of the first hop (`seed`), or the only passages there are (`static`).
     gold_by: how gold passages are named; a plain file may differ, and `Question.by_title` has the last word.
     under: the key of the array in a JSON file that is an object. columns: those of a file of lines without a header.
     """
@@ -124,7 +125,7 @@ class Benchmark:
     def instructed(self, kind: str) -> Self:
         """Return this benchmark with its instruction of that kind as the one that is shown. Raises UnknownName.
 
-        "answer_citing" keeps the instruction, and asks the answerer alone to list nodes and edges behind the answer.
+        "answer_citing" keeps the instruction, and asks only the answerer to list nodes and edges behind the answer.
         """
         if kind == "answer":
             return self
@@ -216,8 +217,8 @@ class Benchmark:
     ) -> list[Passage]:
         """Return the passages to search: the union of the questions' contexts, or a file of passages (id, text, title).
 
-        source: questions, their file, or a file of passages. on_bad: as for `load`. Raises IngestError where there are
-            none.
+        source: questions, their file, or a file of passages. on_bad: as for `load`. Raises IngestError if there are no
+            passages.
         """
         if isinstance(source, str | Path):
             source = corpus_file(Path(source))

@@ -26,7 +26,7 @@ def _split(record: QuestionRecord) -> Iterator[QuestionRecord]:
 
 
 def _read(record: QuestionRecord) -> Question:
-    """Return a question whose `spans` are the half-open character spans of its answers in the paragraph.
+    """Return a question with `spans`, the half-open character spans of its answers in the paragraph.
 
     Answers are objects with `text` and `answer_start`, or the columns of these as data set hubs have them.
     """

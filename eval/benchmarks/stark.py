@@ -1,7 +1,7 @@
 """STaRK (Wu et al., 2024): questions that ask for nodes of a knowledge base of texts and relations.
 
-The nodes are the passages: a corpus file holds one a line, whose id is the node's number. STaRK's own package keeps its
-knowledge bases pickled, so they are written out with it once (docs/evaluation.md shows how), and never read here.
+The nodes are the passages: a corpus file holds one a line, with the node's number as its id. STaRK's own package keeps
+its knowledge bases pickled, so they are written out with it once (docs/evaluation.md shows how), and never read here.
 """
 
 from __future__ import annotations

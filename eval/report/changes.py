@@ -1,9 +1,9 @@
-"""What changed between two runs of the same questions: at which step of each question they first part.
+"""Compares two runs of the same questions: the step of each question at which they first part.
 
-A question is followed hop by hop: the plan, what the search found, the facts that were read; at its end the answer.
-What comes after the first difference follows from it, and is not compared, but for whether the answer turned right or
-wrong: such questions stand first. Where a run has no trace of a question, both
-are compared by what was found and answered alone.
+A question is followed hop by hop: the plan, the hits of the search, the facts that were read; at its end the answer.
+Later steps follow from the first difference, and are not compared, but for whether the answer turned right or
+wrong: such questions stand first. Where a run has no trace of a question, both are compared only by the retrieved
+passages and the answer.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Changes:
 
 
 class _Moment(NamedTuple):
-    """A step of a question. value: what is compared. texts: what is shown of it, by part."""
+    """A step of a question. value: the object to compare. texts: the texts to show of it, by part."""
 
     step: StepName
     hop: int
@@ -85,7 +85,8 @@ def changes(
 ) -> Changes:
     """Compare two runs question by question.
 
-    metrics: whose paired differences are told. metric: decides whether an answer is right; if empty, one of `metrics`.
+    metrics: those to report paired differences of. metric: decides whether an answer is right; if empty, one of
+        `metrics`.
     """
     metric = metric or deciding_metric(metrics)
     old = before.by_id
@@ -131,7 +132,7 @@ def _turned(before: Result, after: Result, metric: str) -> Turned:
 
 
 def change_of(before: Result, after: Result) -> Change | None:
-    """Return where two results of a question first differ; None where they do not."""
+    """Return where two results of a question first differ; None if they do not."""
     traced = bool(before.trace and after.trace)
     for old, new in zip_longest(_moments(before, traced), _moments(after, traced)):
         if old is None or new is None or old[:3] != new[:3]:
@@ -223,7 +224,7 @@ def _shown(change: Change, found: Changes) -> str:
 
 
 def _moments(result: Result, traced: bool) -> Iterator[_Moment]:
-    """Yield the steps of a question, as its trace has them; if not `traced`, what was found and answered."""
+    """Yield the steps of a question, as its trace has them; if not `traced`, the retrieved passages and the answer."""
     trace: JSON = {}
     if traced and result.trace:
         trace = result.trace
@@ -270,7 +271,7 @@ def _answer(result: Result) -> str:
 
 
 def _told(moment: _Moment | None, other: _Moment | None, step: StepName) -> str:
-    """Return what one run has at a step, without what the other has too."""
+    """Return the texts that one run has at a step, without those that the other has too."""
     if moment is None or moment.step != step:
         if moment is None or moment.step == "answer":
             return "nothing: it has ended"

@@ -88,8 +88,8 @@ class RunFigures:
     groups: by "type", "gold hops" and "hops taken", where these differ between questions. verdicts: counts of right,
     wrong, abstained and error. with_gold: how many questions name gold passages. queued: the
     mean of the seconds that a question waited for its turn. at_once: how many questions were under way meanwhile; 0
-    where that is unknown. right: the right answers of
-    all that was asked, and what one took. repeats: how far several repeats agree.
+    where that is unknown. right: the right answers of all questions, and the cost of one.
+    repeats: how far several repeats agree.
     """
 
     name: str
@@ -169,7 +169,7 @@ def _read_run(path: Path, traces: bool) -> Run:
 
 
 def _read_results(folder: RunFolder, traces: bool) -> tuple[Result, ...]:
-    folder.manifest()  # whose absence is an error
+    folder.manifest()  # a missing one is an error
     results: dict[str, Result] = {}
     for result in folder.results():
         if not traces:

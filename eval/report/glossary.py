@@ -1,4 +1,4 @@
-"""What the figures of a report mean, for a reader who does not know them."""
+"""Meanings of the figures of a report, for a reader who does not know them."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def score_text(score: Estimate | None, n: int | None = None) -> str:
 
 
 def difference_text(comparison: Comparison | None) -> str:
-    """Return a paired difference in points with its interval; "" for none."""
+    """Return a paired difference in points with its interval; "" if there is no comparison."""
     if comparison is None:
         return ""
     gap = comparison.difference
@@ -146,7 +146,7 @@ def _of_all(count: int) -> str:
 
 
 def at_once_text(count: int, queued: float) -> str:
-    """Return what a cell of seconds says of the questions that were under way; "" for one, or an unknown number.
+    """Return a note on the questions that were under way, for a cell of seconds; "" for one, or an unknown number.
 
     queued: the mean of the seconds that a question waited for its turn.
     """
@@ -182,7 +182,7 @@ def _effort(runs: Sequence[RunFigures]) -> str:
 
 
 def right_text(right: RightAnswers) -> str:
-    """Return what a right answer took, in tokens and in money where that is known."""
+    """Return the cost of a right answer, in tokens and in money where that is known."""
     if right.tokens is None:
         return "–"
     text = f"{right.tokens:,.0f} tokens"

@@ -56,7 +56,7 @@ _STYLE: Any = STYLE | {
     "legend.frameon": False,
     "legend.fontsize": 10,
 }
-_NAME = 26  # characters of a name beside an axis
+_NAME = 26  # characters of a name next to an axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def new_figure(width: float, height: float, style: Any = STYLE) -> Iterator[Figu
         yield Figure(figsize=(min(width, 14), min(height, 12)), layout="constrained")
 
 
-# what an XML file cannot hold, and a name of a user's can
+# the characters that an XML file cannot hold, and a name of a user's can
 _NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -393,7 +393,7 @@ def _plain(element: ElementTree.Element, name: str) -> None:
 
 
 def _attribute(kind: str, value: str) -> dict[str, str]:
-    """Turn a rule of a style into attributes; rules of typefaces give none, since the page chooses its own."""
+    """Turn a rule of a style into attributes; rules of typefaces give no attributes: the page chooses its own."""
     if kind == "font":
         size = re.search(r"([\d.]+)px", value)
         if size:

@@ -377,7 +377,7 @@ def _plain(value: Any) -> str:
 
 
 def _repeats(report: Report) -> Html:
-    """Return how far the repeats of runs agree; empty where none was repeated."""
+    """Return how far the repeats of runs agree; empty if no run was repeated."""
     rows: list[list[str | Html | None]] = []
     deepest = 0
     for number, run in enumerate(report.figures, 1):

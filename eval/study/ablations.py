@@ -1,4 +1,4 @@
-"""What each part of the loop is worth (RAS, Table 2, inference): the agent with one of them taken away."""
+"""The contribution of each part of the loop (RAS, Table 2, inference): the agent with one of them taken away."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def ablations_design(task: Task, settings: Settings) -> Design:
 
     The full loop shows planner and answerer each sub-query with its triples and no passages, as RAS does. The others
     are without planning (one search, with the question), with raw text in place of triples, without retrieval, and,
-    where the answerer takes graph tokens, without these. One run more shows the passages beside the triples. In all of
-    them the answerer is asked for what its model knows where there is nothing to show it, as it is without retrieval:
-    so the runs differ in the part alone that one of them lacks.
+    where the answerer takes graph tokens, without these. One run more shows the passages with the triples. In all of
+    them the answerer is asked to answer from its model's knowledge where there is nothing to show it, as it is without
+    retrieval: so the runs differ only in the part that one of them lacks.
     """
     reads_facts = "extractor" in role_specs(settings)
     if reads_facts:
@@ -161,7 +161,7 @@ def _without_graph_tokens(roles: AgentParts) -> AgentParts:
 def _takes_graph_tokens(spec: str) -> bool:
     try:
         return isinstance(resolve_answerer(spec), TakesGraphTokens)
-    except RasError:  # told, with its remedy, when the full loop is set up
+    except RasError:  # reported, with its remedy, when the full loop is set up
         return False
 
 
@@ -169,7 +169,7 @@ _FIRST_WORDS = 3  # of a passage without a title
 
 
 class NeverRetrieves:
-    """Planner that answers [NO_RETRIEVAL] to every question, so that the answerer uses what its model knows."""
+    """Planner that answers [NO_RETRIEVAL] to every question, so that the answerer uses its model's knowledge."""
 
     name = "none"
 
@@ -191,8 +191,8 @@ class ReadsNothing:
 class SentencesAsFacts:
     """Extractor that returns each sentence, as it is, as one fact of its passage.
 
-    So the loop is the same, and what reads facts alone sees the retrieved text where the triples would be. Roles on a
-    chat model are shown the passages.
+    So the loop is the same, and roles that read only facts see the retrieved text where the triples would be. Roles on
+    a chat model are shown the passages.
     """
 
     name = "none"
@@ -218,5 +218,5 @@ class TakesGraphTokens(Protocol):
     """Protocol of a planner or answerer that reads an encoding of the graph before its text, and can do without."""
 
     def without_graph_tokens(self) -> Any:
-        """Return the same role, reading the graph as text alone."""
+        """Return the same role, reading the graph only as text."""
         ...

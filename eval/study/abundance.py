@@ -1,7 +1,7 @@
 """Graph abundance (RAS, Fig. 4): the loop runs once, then its answerer sees only a part of each question's triples.
 
 With the evidence "facts", as in RAS, it sees each sub-query with its triples and no passages, in the full loop too. In
-all runs it is asked for what its model knows where there are no triples to show it.
+all runs it is asked to answer from its model's knowledge where there are no triples to show it.
 With orders in place of shuffles the study shows which of them finds the triples that an answer needs.
 """
 
@@ -56,8 +56,8 @@ def abundance_design(
     """Design the full loop and a run for each share and shuffle, or each order.
 
     out: the study's folder, where the full loop's traces are. shares: of a graph's triples, each over 0 and at most 1,
-    in `shuffles` random orders or in `orders` (ras_agent.tools.graph_tokens.fact_orders). evidence: what the answerer
-    sees next to the remaining triples. Raises UnknownName for an unknown order.
+    in `shuffles` random orders or in `orders` (ras_agent.tools.graph_tokens.fact_orders). evidence: the text that the
+    answerer sees next to the remaining triples. Raises UnknownName for an unknown order.
     """
     layout = "evidence"
     if evidence == "facts":
@@ -219,7 +219,7 @@ class _Replay:
         return Plan("sufficient")
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return the hits of the next hop whose passages are kept."""
+        """Return the hits of the next hop that have kept passages."""
         step = next(self._remaining, None)
         if step:
             hits = step.hits
@@ -363,7 +363,7 @@ def _first(names: list[str], share: float) -> list[str]:
 
 
 def kept_graph(graph: QuestionGraph, ids: Sequence[str]) -> QuestionGraph:
-    """Return the graph of the facts `ids` alone, each with all its readings."""
+    """Return the graph of only the facts `ids`, each with all its readings."""
     id_set = frozenset(ids)
     return QuestionGraph(
         tuple(reading for reading in graph.readings if reading.id in id_set)
@@ -375,8 +375,8 @@ def kept_passages(
 ) -> list[Passage]:
     """Return the passages that an answerer sees together with `graph`, in their order.
 
-    evidence: "facts" for none, as in RAS, whose answerer reads triples alone. "all" for all passages, whatever facts
-        the graph lacks. "kept" for the passages in which facts of the graph were read, with all other sentences
+    evidence: "facts" for no passages, as in RAS: its answerer reads only triples. "all" for all passages, whatever
+        facts the graph lacks. "kept" for the passages in which facts of the graph were read, with all other sentences
         blanked, so that the places of the facts stay right.
     """
     if evidence == "facts":

@@ -1,4 +1,4 @@
-"""Does an answer rest on what is shown as its proof? Each sentence is taken away, and the answerer is asked again.
+"""Does an answer rest on its displayed proof? Each sentence is taken away, and the answerer is asked again.
 
 An answer that stays without a sentence of its proof did not follow from it: another passage says the same, or the
 answerer never needed it. As a control, a sentence that is not cited is taken away, and the answer has to stay.
@@ -23,8 +23,8 @@ from ras_agent.trace import Trace
 class Removal:
     """Result of taking away characters `start` to `end` of a passage.
 
-    in_proof: whether they are a sentence of the proof; else they are the control. falls: whether another answer or none
-    was given without them. answer: blank for none.
+    in_proof: whether they are a sentence of the proof; else they are the control. falls: whether another answer or no
+    answer was given without them. answer: blank for no answer.
     """
 
     passage_id: str
@@ -38,8 +38,8 @@ class Removal:
 def removals(trace: Trace, answerer: Answerer) -> list[Removal]:
     """Ask again without each sentence of a run's proof, and without a control; [] for a run that shows no proof.
 
-    answerer: of the run, or any other; its answer with everything there is asked for first, and what counts is whether
-    that one falls.
+    answerer: of the run, or any other; its answer with everything there is asked for first, and only a fall of
+        that answer counts.
     """
     outcome = Outcome(
         trace.answer, trace.abstained, trace.citations, facts=trace.graph.by_id
@@ -61,7 +61,7 @@ def removals(trace: Trace, answerer: Answerer) -> list[Removal]:
 
 
 def without(trace: Trace, citation: Citation) -> Trace:
-    """Return a run whose passages lack a citation's characters, and whose graph lacks the facts read there alone.
+    """Return a run with passages that lack a citation's characters, and a graph without the facts read only there.
 
     Blanks take their place, so that all other places stay. A passage that says nothing any more was not found.
     """
@@ -104,7 +104,7 @@ def _inside(source: Source, citation: Citation) -> bool:
 
 
 def _control(trace: Trace) -> Iterator[Citation]:
-    """Yield the first sentence that no citation touches, in the order of what was found."""
+    """Yield the first sentence that no citation touches, in the order of the run's passages."""
     for passage in trace.passages.values():
         for start, end in sentence_spans(passage.text):
             if not any(
@@ -117,7 +117,7 @@ def _control(trace: Trace) -> Iterator[Citation]:
 
 
 def _answer(trace: Trace, answerer: Answerer) -> str:
-    """Return what the answerer says to a run's evidence; blank where it abstains."""
+    """Return the answerer's answer to a run's evidence; blank where it abstains."""
     answer = answerer.answer(
         trace.question, trace.graph, tuple(trace.passages.values()), trace.steps
     )

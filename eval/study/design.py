@@ -44,7 +44,7 @@ class Shown:
 
 
 Show = Callable[[Mapping[str, Sequence[Result]]], Shown]
-"""Makes what is shown of each run's results, given by the run's name."""
+"""Makes the tables and pictures of each run's results, given by the run's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ def extended(metrics: Sequence[str], *more: str) -> tuple[str, ...]:
 def parts(task: Task, settings: Settings, *, asks_anyway: bool = False) -> AgentParts:
     """Return the parts of the agent that a run without changes asks.
 
-    asks_anyway: whether its answerer is asked, for what its model knows, where a search found nothing to show it. A
-        study that holds agents with evidence against one without any needs it: else these would differ in whether
-        they answer at all.
+    asks_anyway: whether its answerer is asked to answer from its model's knowledge where a search found nothing to
+        show it. A study that holds agents with evidence against one without any needs it: else these would differ in
+        whether they answer at all.
     """
     preset: Preset | str | None = settings.preset
     if asks_anyway:
@@ -113,7 +113,7 @@ def asked_anyway(
 def replaced_for_each(
     prepare: Callable[[Task], Callable[[AgentParts, Question], AgentParts]],
 ) -> MakeAnswerer:
-    """Return a `MakeAnswerer` that changes the agent's parts anew for each question.
+    """Return a `MakeAnswerer` that changes the agent's parts separately for each question.
 
     prepare: takes the task and returns the change. An exception of the change becomes that question's error.
     """

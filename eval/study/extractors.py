@@ -1,4 +1,4 @@
-"""Extractors compared (RAS, Table 3): their triples against gold ones, their speed, and what the loop makes of them."""
+"""Extractors compared (RAS, Table 3): their triples against gold ones, their speed, and the loop's scores with them."""
 
 from __future__ import annotations
 

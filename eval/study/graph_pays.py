@@ -121,7 +121,7 @@ def graph_pays_design(
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What an index and its graph took, in seconds: near to none where both were there."""
+    """Seconds that an index and its graph took to make: near to zero where both were there."""
 
     passages: int
     index_seconds: float
@@ -136,7 +136,7 @@ def index_with_graph(
 ) -> Built:
     """Make an index of the passages with vectors and a knowledge graph, or finish one that was interrupted.
 
-    The graph is read by the settings' extractor or llm, else by the offline one. Raises what both builds raise, and
+    The graph is read by the settings' extractor or llm, else by the offline one. Raises the errors of both builds, and
     RunError for an index with other passages, which is left as it is.
     """
     from ras_agent.tools.structure.build_graph import build_graph
@@ -219,7 +219,7 @@ def rows_of(
 
 
 def spent_by(results: Sequence[Result], prices: Prices | None = None) -> Spent:
-    """Return what a question of a run cost in the mean; its seconds are the median, which no stalled call changes."""
+    """Return the mean cost of a question of a run; its seconds are the median, which no stalled call changes."""
     tokens = [result.tokens for result in results]
     total = cost_of_results(results, prices or Prices())
     known = None
@@ -285,9 +285,9 @@ def _is_better(row: GraphRow) -> bool:
 
 
 def _price(row: GraphRow, base: GraphRow) -> str:
-    """Return what a point more costs, in the unit that both runs have: money, else tokens, else a question's seconds.
+    """Return the cost of one more point, in a unit that both runs have: money, else tokens, else a question's seconds.
 
-    Seconds that were measured beside other questions are in the table, and in no verdict.
+    Seconds measured while other questions were under way are in the table, and in no verdict.
     """
     unit = _unit((row, base))
     if unit == "seconds" and not (row.spent.alone and base.spent.alone):

@@ -4,7 +4,7 @@
     retriever   finds the gold passages
     answerer    gives the gold answer if the evidence holds it word for word, else abstains
 
-With one oracle and the other roles real, what is still lost is lost by the others.
+With one oracle and the other roles real, the points that are still lost are lost by the others.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _show(
     headline: str,
     left_out: Sequence[LeftOut],
 ) -> Shown:
-    """Tabulate the scores of all questions, of those whose answer a text can state, and by number of gold hops.
+    """Tabulate the scores of all questions, of those with an answer that a text can state, and by number of gold hops.
 
     The second table is there because an oracle answerer can get no other question right.
     """
@@ -282,8 +282,8 @@ class OracleAnswerer:
     """Answerer that gives a gold answer if the evidence holds it, as whole words once normalised; else it abstains.
 
     within: "facts", the graph's triples, or "passages", the retrieved texts. An answer that no text states, such as yes
-        or no, is never found. So its score is the share of questions whose evidence holds the answer: what the best
-        reader of that evidence could get.
+        or no, is never found. So its score is the share of questions with evidence that holds the answer: the best
+        score that a reader of that evidence could get.
     """
 
     def __init__(self, question: Question, within: str = "facts") -> None:

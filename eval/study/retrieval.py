@@ -1,4 +1,4 @@
-"""Retrievers alone: each searches for the questions themselves, and what it finds is held against the gold passages."""
+"""Retrievers on their own: each searches for the questions themselves; its hits are compared to the gold passages."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Runs a study in a folder: its runs one after the other, each resumable, then their comparison.
 
-study.json       which study, which runs, what did not apply
+study.json       which study, which runs, which ones did not apply
 runs/NAME/       a folder for each run (see ras_agent.eval.run.folder), resumed as any run
-replies.sqlite   model replies, shared: what two runs ask in the same words is asked once
+replies.sqlite   model replies, shared: if two runs ask in the same words, the model is asked once
 index/           the index of a study that makes its own (graph-pays)
 tables.md        the comparison; tables.json holds the same figures, *.svg the pictures
 """
@@ -33,7 +33,7 @@ VERSION = 1
 Watch = Callable[
     [str, int, Run], AbstractContextManager[Callable[[Result], None] | None]
 ]
-"""Told each run that begins, by name and number; what it yields is told each new result."""
+"""Called with each run that begins, by name and number; the function that it yields is called with each new result."""
 
 
 class StudyFolder:
@@ -68,9 +68,9 @@ class StudyFolder:
         left_out: Sequence[LeftOut] = (),
         **description: Any,
     ) -> Self:
-        """Open the folder of a new study, or of one of the same kind begun there; study.json lists the runs anew.
+        """Open the folder of a new study, or of one of the same kind begun there; study.json lists the runs again.
 
-        runs: each run's name with what it changes. description: what else study.json says, such as benchmark and data.
+        runs: each run's name with its changes. description: further entries of study.json, such as benchmark and data.
         Whether a run may be resumed is its own manifest's business. Raises RunError for a folder that holds another
         study, or no study.
         """
@@ -123,7 +123,7 @@ class StudyFolder:
             )
 
     def study(self) -> JSON:
-        """Return the content of study.json. Raises RunError if there is none that can be read."""
+        """Return the content of study.json. Raises RunError if it is missing or cannot be read."""
         try:
             data: JSON = json.loads(self.study_path.read_text("utf-8"))
         except OSError as error:

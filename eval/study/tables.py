@@ -46,7 +46,7 @@ class ScoreMatrix:
 
 
 def mean_score(values: Sequence[float]) -> Estimate | None:
-    """Return mean and interval; None for no values."""
+    """Return mean and interval; None if there are no values."""
     if values:
         return mean_interval(values)
     return None

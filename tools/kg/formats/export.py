@@ -1,7 +1,7 @@
 """Writes a knowledge graph for other programs: RDF, GraphML, node-link JSON, CSV, tab-separated values, JSON Lines.
 
-`kg add` reads each of them again: the same entities and facts, whose places are then the lines of that file. Each but
-Turtle, RDF/XML and JSON-LD says of a fact that a person has made or corrected who that was: "person", or "person:Ada".
+`kg add` reads each of them again: the same entities and facts, with the lines of that file as places. Each but
+Turtle, RDF/XML and JSON-LD names the person who has made or corrected a fact: "person", or "person:Ada".
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def write_graphml(graph: KGIndex, path: Path) -> None:
 
 
 def write_tsv(graph: KGIndex, path: Path) -> None:
-    """Write head, relation, tail, passage, by: a line for each passage that states a fact, one where none does."""
+    """Write head, relation, tail, passage, by: a line for each passage that states a fact, or one without a passage."""
 
     def lines() -> Iterator[str]:
         for row in _rows(graph):

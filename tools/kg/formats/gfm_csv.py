@@ -49,7 +49,7 @@ _COLUMNS = {
 _TABLES = Path("processed", "stage1")
 _TEXTS = ("documents.json", "dataset_corpus.json")
 _LONGEST_FIELD = 1 << 30
-_LARGEST = 1 << 31  # what a graph can store as a place in a text
+_LARGEST = 1 << 31  # the first place in a text that a graph cannot store
 _MOST_OFTEN = (
     100_000  # no passage names an entity more often, and each mention takes memory
 )
@@ -58,10 +58,10 @@ _NAMED = 3  # of things left out, how many are named
 
 @dataclass(frozen=True, slots=True)
 class GFMFiles:
-    """Holds what a folder says.
+    """Holds the contents of a folder.
 
-    facts: what each document states, in the order of the nodes. edges: those that no document states: equivalences, and
-    facts whose ends share no document. passages: the documents with a text. graph: False for a folder of texts alone.
+    facts: those of each document, in the order of the nodes. edges: those that no document states: equivalences, and
+    facts with ends that share no document. passages: the documents with a text. graph: False if it has only texts.
     others: nodes of other types, and edges that are neither facts nor mentions, where the graph is read exactly.
     """
 
@@ -77,7 +77,7 @@ def write_gfm_files(
 ) -> None:
     """Write a graph and the texts of its documents into `folder`, which becomes gfm-rag's data/NAME.
 
-    passage_of: finds a document's passage by its id; None for one that is gone, whose text is then "".
+    passage_of: finds a document's passage by its id; the text of a passage that is gone is "".
     """
     passages = [passage_of(name) or Passage(name, "") for name in graph.documents]
     names = write_gfm_csv(graph, folder / _TABLES, passages)
@@ -186,10 +186,10 @@ def _untaken(node: Node, taken: set[str]) -> str:
 def read_gfm_files(
     folder: Path, skipped: list[Skipped] | None = None, *, exact: bool = False
 ) -> GFMFiles:
-    """Return what a folder of gfm-rag's says.
+    """Return the contents of a folder of gfm-rag's.
 
-    A fact belongs to the documents its attributes name, else to those that both of its ends are linked to, else to
-    none. A node that is no document is an entity. Impossible places and counts are added to `skipped`, and their facts
+    A fact belongs to the documents its attributes name, else to those that both of its ends are linked to, if any.
+    A node that is no document is an entity. Impossible places and counts are added to `skipped`, and their facts
     and mentions are read without them.
     exact: read the graph as gfm-rag does: only nodes of the type "entity" are entities, an edge counts if the tables
     know its ends and its relation, and a document names an entity if an edge leads from there to it. All else is in
@@ -271,7 +271,7 @@ def _others(
     """Return the nodes that are in no fact and no document, and the edges that are neither fact nor mention."""
     entities = found.entities()
     own = [(node, names[node.key]) for node in nodes if node.type != DOCUMENT]
-    # a pair that other edges join as well keeps its mention among them, so that none counts twice
+    # a pair that other edges join as well keeps its mention among them, so that no edge counts twice
     mention = ENTITY, MENTIONED, DOCUMENT
     joined = {
         (link.source, link.target)
@@ -312,7 +312,7 @@ def names_of_nodes(path: Path) -> dict[str, str]:
 
 
 class _Node(NamedTuple):
-    """Holds a row of nodes.csv; key: what edges call it."""
+    """Holds a row of nodes.csv; key: its id or name in edges."""
 
     key: str
     name: str
@@ -397,7 +397,7 @@ class _Edges:
         return ends.union(*self._named.values())
 
     def by_document(self) -> tuple[list[PassageFacts], list[UnstatedEdge]]:
-        """Return what each document states and names, and the edges that none states."""
+        """Return the facts and entities of each document, and the edges that no document states."""
         naming = defaultdict(set)
         for passage_id, entities in self._named.items():
             for entity in entities:
@@ -447,7 +447,7 @@ def _places(folder: Path) -> tuple[Path, dict[str, Any]]:
 def _first_version(
     tables: Path, texts: Mapping[str, str], problems: list[Skipped]
 ) -> GFMFiles:
-    """Read kg.txt and document2entities.json, whose entities are those of kg.txt."""
+    """Read kg.txt and document2entities.json; only entities that are in kg.txt count."""
     path = tables / "kg.txt"
     entities = set()
     seen = set()
@@ -489,7 +489,7 @@ def _passages(
 ) -> list[Passage]:
     """Return the documents, titled by their names, with the texts of raw/documents.json or of their nodes' content.
 
-    One without a text has its name as text, so that it can be found; where no document has any, there are none.
+    One without a text has its name as text, so that it can be found; if no document has a text, the list is empty.
     """
     passages = {}
     found = False
@@ -536,7 +536,7 @@ def _names(nodes: Sequence[_Node]) -> dict[str, str]:
 
 
 def _relations(path: Path) -> dict[str, str]:
-    """Return the relations' names by what edges call them; none without the table."""
+    """Return the relations' names by the ids or names that edges use; empty without the table."""
     if not path.is_file():
         return {}
     return {
@@ -637,7 +637,7 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def _attributes(text: str, place: str) -> dict[str, Any]:
-    """Parse JSON, or a Python literal, which is what gfm-rag writes."""
+    """Parse JSON, or a Python literal, as gfm-rag writes it."""
     for parse in (json.loads, ast.literal_eval):
         try:
             found = parse(text or "{}")

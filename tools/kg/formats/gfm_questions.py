@@ -1,8 +1,8 @@
 """Reads gfm-rag's question files: train.json and test.json, an array of questions with the nodes they start from.
 
 A question has "start_nodes" and "target_nodes", lists of names by type of node, and "supporting_documents"; one of
-version 1 has "question_entities", "supporting_entities" and "supporting_facts". Where nodes.csv beside the file has a
-column `uid`, nodes are named by it.
+version 1 has "question_entities", "supporting_entities" and "supporting_facts". Where nodes.csv next to the file has
+a column `uid`, nodes are named by it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read_gfm_questions(path: Path) -> list[NodeQuestion]:
 def read_starts(path: Path) -> dict[str, Mapping[str, tuple[str, ...]]]:
     """Return by question the nodes that it starts from, names by type, as Linking takes them.
 
-    Raises what `read_gfm_questions` raises, and IngestError for a file in which no question has any.
+    Raises as `read_gfm_questions` does, and IngestError for a file in which no question has any.
     """
     starts = {one.question: one.start for one in read_gfm_questions(path) if one.start}
     if not starts:

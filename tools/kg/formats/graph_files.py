@@ -42,13 +42,13 @@ FACT = "fact"
 EQUIVALENCE = "equivalence"
 """The kind of an edge that an export of ours has, and that a graph works out itself."""
 _RELATED = "is related to"
-# what an export of ours counts, and says nothing about the world
+# a count in our own exports, which says nothing about the world
 _OWN_KEYS = frozenset(("node-documents",))
 
 
 @dataclass(slots=True)
 class NodesAndEdges:
-    """Holds what a file of nodes and edges says: labels by id, edges, and what could not be read."""
+    """Holds the contents of a file of nodes and edges: labels by id, edges, and reports of unreadable parts."""
 
     labels: dict[str, str] = field(default_factory=dict)
     edges: list[Edge | Skipped] = field(default_factory=list)
@@ -80,7 +80,7 @@ class NodesAndEdges:
     def add_edge(
         self, head: str, tail: str, values: Mapping[str, str], place: str
     ) -> None:
-        """Add the fact of an edge, whose relation is the first of its values that may name one."""
+        """Add the fact of an edge; its relation is the first of its values that may name one."""
         kind = values.get("kind")
         if kind == EQUIVALENCE:
             return
@@ -196,7 +196,7 @@ def read_node_link(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
 
 
 def _with_ids(nodes: Mapping[str, Any]) -> list[Any]:
-    """Return the nodes of an object, whose keys are their ids."""
+    """Return the nodes of an object that has their ids as keys."""
     made: list[Any] = []
     for name, node in nodes.items():
         about = node if isinstance(node, Mapping) else {}
@@ -233,7 +233,7 @@ def _add_links(links: Iterable[Any], graph: NodesAndEdges, label: str) -> None:
 
 
 def _id_of(item: Any, key: str) -> str | None:
-    """Return an id of an object, which Cytoscape puts under "data"; None where there is none."""
+    """Return an id of an object, which Cytoscape puts under "data", or None if it has no id."""
     data = _data_of(item)
     value = data.get(key)
     if isinstance(value, str) and value.strip():
@@ -271,7 +271,7 @@ def texts_of(values: Mapping[str, Any]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Holds the header of a CSV file, its rows with their places, and what could not be read."""
+    """Holds the header of a CSV file, its rows with their places, and reports of unreadable rows."""
 
     header: list[str]
     rows: list[tuple[str, dict[str, str]]]
@@ -300,7 +300,7 @@ def read_csv(
 
 
 def _facts_at(graph: NodesAndEdges, label: str) -> Iterator[PlacedTriple | Skipped]:
-    """Yield the facts of one file, whose entities are named by the edges of all files."""
+    """Yield the facts of one file; the edges of all files decide the names of its entities."""
     beginning = f"{label} line "
     for fact in graph.facts():
         if fact.place.startswith(beginning):

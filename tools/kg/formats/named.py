@@ -1,4 +1,4 @@
-"""Names the entities of a graph whose facts are between ids: each has its label, and two of one label stay two."""
+"""Names the entities of a graph with facts between ids: each has its label, and two of one label stay two."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def named_facts(
 ) -> Iterator[PlacedTriple | Skipped]:
     """Yield the facts between entities by their names. An id without a label is its own name.
 
-    An entity whose name has a mark behind it is also called by its label.
+    An entity that has a mark behind its name is also called by its label.
     """
     names = told_apart(labels, edges())
     marked = set()
@@ -100,7 +100,7 @@ def told_apart(
 
 
 def _shared(labels: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the ids whose label others have, too, with those others."""
+    """Return the ids that share their label with others, and those others."""
     by_key: dict[str, list[str]] = {}
     for entity, label in labels.items():
         key = canonical_key(label)
@@ -121,7 +121,7 @@ def place_by(place: str, by: str) -> str:
 
 
 def placed(fields: Sequence[str], place: str) -> PlacedTriple | Skipped:
-    """Return the fact of three texts, or why it is none."""
+    """Return the fact of three texts, or the reason why it is no fact."""
     texts = []
     for field in fields:
         text = " ".join(field.split())

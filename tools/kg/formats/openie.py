@@ -24,8 +24,8 @@ class ExtractedPassage(NamedTuple):
 def load_openie(path: Path, label: str) -> Iterator[ExtractedPassage | Skipped]:
     """Yield a passage per line: {"id", "title", "text", "triples": [[s, p, o], ...]} and perhaps "entities": [...].
 
-    Each triple gets the span of the sentence that states it, or shares most words with it. A bad line is skipped alone,
-    and so is a bad triple of a good line; both are reported. Of two lines with the same id the first counts.
+    Each triple gets the span of the sentence that states it, or shares most words with it. A bad line is skipped on its
+    own, and so is a bad triple of a good line; both are reported. Of two lines with the same id the first counts.
     """
     places: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), start=1):

@@ -81,11 +81,11 @@ def load_triples(
     """Yield the file's facts, and a Skipped for each line that could not be read, with their places.
 
     RDF (.nt, and with the extra `rdf` .ttl, .rdf, .jsonld): names are labels if the file has them, else the ends of
-    IRIs; two IRIs of one label are told apart by a fact; a blank node without a label gets the file's name. .tsv: head,
-    relation, tail; a header of these words may come first, further columns are ignored. .jsonl: [head, relation, tail],
-    or objects with the keys head, relation, tail or subject, predicate, object. .csv: columns of these names, or a file
-    that Neo4j imports, whose nodes may be in one of `others`. .graphml and .json: nodes and edges. Raises IngestError
-    for another suffix.
+    IRIs; two IRIs of one label are distinguished by a fact; a blank node without a label gets the file's name. .tsv:
+    head, relation, tail; a header of these words may come first, further columns are ignored. .jsonl: [head, relation,
+    tail], or objects with the keys head, relation, tail or subject, predicate, object. .csv: columns of these names, or
+    a file that Neo4j imports, with nodes that may be in one of `others`. .graphml and .json: nodes and edges. Raises
+    IngestError for another suffix.
     """
     suffix = path.suffix.lower()
     if suffix == ".csv":
@@ -161,7 +161,7 @@ def _rdf(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
 
 
 def _check_entities(path: Path, label: str) -> None:
-    """Raise IngestError for a file of XML whose entities would fill the memory: the library writes them all out."""
+    """Raise IngestError for a file of XML with entities that would fill the memory: the library writes them all out."""
     with path.open("rb") as file:
         head = file.read(_LONGEST_HEAD)
     begin = head.find(b"<!DOCTYPE")
@@ -319,7 +319,7 @@ class Statement(NamedTuple):
 
 
 def parse_statement(line: str) -> Statement:
-    """Return the statement of one line. Raises ValueError saying what is wrong."""
+    """Return the statement of one line. Raises ValueError with the reason."""
     found = _STATEMENT.match(line)
     if found is None:
         raise ValueError(
@@ -366,7 +366,7 @@ def _is_label(statement: Statement) -> bool:
 def relation_of(
     statement: Statement, labels: Mapping[str, str], language: str = "en"
 ) -> str | None:
-    """Return the name of a statement's relation; None for one that only gives a name, or a gloss in another language.
+    """Return the name of a statement's relation, or None if it only gives a name, or a gloss in another language.
 
     A direct property of Wikidata has the label of the property itself.
     """

@@ -55,7 +55,7 @@ def _owners(graph: KGIndex, entity: int) -> list[int]:
 def _chosen(
     graph: KGIndex, entities: Sequence[int], name: str, question: str
 ) -> list[int]:
-    """Return the entities whose names and glosses share the most words with a question, all where none does."""
+    """Return the entities whose names and glosses share the most words with a question, all if no word is shared."""
     words = _words(question) - _words(name)
     shared = {}
     for entity in entities:
@@ -66,7 +66,7 @@ def _chosen(
 
 
 def _gloss(graph: KGIndex, entity: int) -> set[str]:
-    """Return the words of an entity's name, and of the facts that say what it is."""
+    """Return the words of an entity's name, and of the facts that describe it."""
     words = _words(graph.entities[entity])
     relations = {graph.relation_id(gloss) for gloss in _GLOSSES}
     edges = graph.edges_of(entity)

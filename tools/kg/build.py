@@ -37,11 +37,11 @@ OnProgress = Callable[[KGProgress], None] | None
 
 @dataclass(frozen=True, slots=True)
 class KGReport:
-    """Reports what bringing a graph up to date did, in passages.
+    """Reports how a graph was brought up to date, in numbers of passages.
 
-    graph: the graph now; an empty one in memory if `delete_documents` found none. skipped: what of files could not be
-    used. finished: names whose deletion an interrupted command had begun and this one ended. edits_gone: how many edits
-    of persons went with the texts that they were about.
+    graph: the graph now; an empty one in memory if `delete_documents` found no graph. skipped: the parts of files that
+    could not be used. finished: names of documents that an interrupted command had begun to delete and this one has
+    deleted. edits_gone: how many edits of persons went with the texts that they were about.
     """
 
     graph: KGIndex
@@ -62,10 +62,10 @@ def add_triples(
     embedder: object = None,
     on_progress: OnProgress = None,
 ) -> KGReport:
-    """Add files of triples to the index at `index`, which is made if there is none, and to its graph.
+    """Add files of triples to the index at `index`, which is created if it does not exist, and to its graph.
 
-    Each file becomes a document whose passages each state the facts about one entity, so that any retriever finds them;
-    a file that was added before is replaced. embedder: for a new index and a new graph, by name or object. Raises
+    Each file becomes a document; each of its passages states the facts about one entity, so that any retriever finds
+    them. A file that was added before is replaced. embedder: for a new index and a new graph, by name or object. Raises
     IngestError for a file without triples, and for one with the name of another file that was added.
     """
     place = place_of(index)
@@ -134,7 +134,7 @@ def delete_documents(
     *,
     on_progress: OnProgress = None,
 ) -> KGReport:
-    """Delete documents from the index, with what its graph rests on them alone, and from the journal of its files.
+    """Delete documents from the index and its journal of files, with all in its graph that rests only on them.
 
     The next `ingest` of their files reads them again. When this returns, nothing of them is in any file of the index;
     the same call ends one that was interrupted. Raises IngestError for a document that is not in the index.
@@ -146,7 +146,7 @@ def delete_documents(
         finished = journal.erasing()
         if not store.is_finished():
             store.finish()
-        store.refresh()  # under the lock: what others added before is deleted, too
+        store.refresh()  # under the lock: passages that others added before are deleted, too
         held = store.snapshot.table["document"]
         erased = int(np.isin(held, hashes(wanted - {""})).sum())
         if missing := sorted(
@@ -179,7 +179,7 @@ def _edits(store: PassageIndex) -> int:
 
 
 def finish_deletion(store: PassageIndex) -> tuple[str, ...]:
-    """Finish what an interrupted command left undone in the index; return the names that it was deleting."""
+    """Finish the deletion that an interrupted command left undone in the index; return the names it was deleting."""
     # the process that holds the journal is writing, and finishes itself
     with suppress(IngestError), open_journal(store.database) as journal:
         finished = journal.erasing()
@@ -199,7 +199,7 @@ def regular_file(path: str | Path) -> Path:
 
 
 def usable(items: Iterable[_T | Skipped], skipped: list[Skipped]) -> list[_T]:
-    """Return what could be loaded; append the rest to `skipped`."""
+    """Return the items that could be loaded; append the others to `skipped`."""
     good: list[_T] = []
     for item in items:
         if isinstance(item, Skipped):
@@ -210,7 +210,7 @@ def usable(items: Iterable[_T | Skipped], skipped: list[Skipped]) -> list[_T]:
 
 
 def open_passages(place: Path | Address, embedder: object) -> PassageIndex:
-    """Open the index, which is made if there is none."""
+    """Open the index, which is created if it does not exist."""
     if not PassageIndex.exists(place):
         return PassageIndex.create(place, embedder or None)
     index = PassageIndex.open(place)
@@ -219,7 +219,7 @@ def open_passages(place: Path | Address, embedder: object) -> PassageIndex:
 
 
 def _known(identity: EmbedderIdentity | None, embedder: object) -> Embedder | None:
-    """Return an embedder given as an object, if `identity` names it: its name alone may not load it."""
+    """Return an embedder given as an object, if `identity` names it: its name may not be enough to load it."""
     if not embedder or isinstance(embedder, str):
         return None
     given = resolve_embedder(embedder)
@@ -227,7 +227,7 @@ def _known(identity: EmbedderIdentity | None, embedder: object) -> Embedder | No
 
 
 def graph_embedder(passages: PassageIndex, chosen: object) -> object:
-    """Return what was chosen, "" for none; else None if there is a graph, whose own is used, or the index's."""
+    """Return the chosen embedder ("" for no embedder), else None if there is a graph with its own, or the index's."""
     if chosen is not None:
         return chosen
     return None if KGIndex.exists(passages) else passages.embedder

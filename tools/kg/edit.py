@@ -66,7 +66,7 @@ def remove_fact(
 ) -> EditReport:
     """Take a fact out of the graph of the index at `index`, and of every graph that is built there later.
 
-    by: the name of the person who edits. embedder: for the vectors of new names, where its name alone does not load it.
+    by: the name of the person who edits. embedder: for the vectors of new names, if its name is not enough to load it.
     Raises EditError for a fact that the graph does not hold, IndexNotFound, IndexMismatch, and IngestError while
     another process writes.
     """
@@ -194,7 +194,7 @@ def undo_edit(
     embedder: object = None,
     on_progress: _OnProgress = None,
 ) -> EditReport:
-    """Take back the last edit, or the one with that number. Raises EditError if there is none; else as remove_fact."""
+    """Take back the last edit, or the one with that number. Raises EditError if it is missing; else as remove_fact."""
     with _editing(index, embedder, on_progress) as work:
         edits = work.edits
         if number is None and not edits:
@@ -221,7 +221,7 @@ def _editing(
 
 
 class _Editing:
-    """Makes one edit, alone, of a graph that is up to date."""
+    """Makes one edit of a graph that is up to date, while nothing else writes it."""
 
     def __init__(self, passages: PassageIndex, writer: KGWriter) -> None:
         self._path = str(passages)
@@ -271,7 +271,7 @@ class _Editing:
         raise EditError(self._unknown(fact))
 
     def naming(self, name: str, *, must: bool = True) -> tuple[Anchor, ...]:
-        """Return some of the passages that name an entity. Raises EditError if there has to be one and is none."""
+        """Return some of the passages that name an entity. Raises EditError for an unknown entity, if `must`."""
         for edit in self.edits:
             if edit.kind == "merge" and edit.old == (name,):
                 return edit.anchors
@@ -371,7 +371,7 @@ class _Editing:
         )
 
     def _edge(self, fact: Fact) -> int | None:
-        """Return the number of the fact's edge, None if the graph does not hold it."""
+        """Return the number of the fact's edge, or None if the graph does not hold it."""
         graph = self.graph
         subject, predicate, object_ = _fact(fact)
         head = self._entity(subject)
@@ -390,7 +390,7 @@ class _Editing:
         return self.graph.arrays.keys.find(key)
 
     def _unknown(self, fact: Fact) -> str:
-        """Say that a fact is not there, and what is."""
+        """Return the message that a fact is missing, with some facts that the graph has."""
         message = f"{self._path} has no fact ({' | '.join(fact)})"
         head = self.graph.entity_id(fact[0])
         if head is None:
@@ -410,7 +410,7 @@ class _Editing:
 
 
 def _about(edit: Edit) -> tuple[object, ...]:
-    """Return by what two edits are the same one."""
+    """Return the fields that decide whether two edits are the same."""
     places = edit.anchors if edit.kind == "split" else ()
     return edit.kind, edit.old, edit.new, edit.start, edit.end, places
 

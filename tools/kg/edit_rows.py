@@ -1,4 +1,4 @@
-"""Rows of what persons edited in a knowledge graph, and of the files that triples came from."""
+"""Rows of the edits that persons made in a knowledge graph, and of the files that triples came from."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """A person's edits of a knowledge graph: their records, and how a graph follows them.
 
-A graph is always assembled of what was read, and then of the edits in their order: so they outlive every build.
+A graph is always assembled of the facts that were read, and then of the edits in their order: so edits outlive every
+build.
 
-An edit goes when nothing is left of what it is about: neither what it changes is still read, nor is one of the passages
-there, with the same text, that it was read in. So nothing of a text that was deleted stays here.
+An edit goes when nothing is left of its subject: the fact or name that it changes is no longer read, and no
+passage in which that was read is still there with the same text. So nothing of a deleted text stays here.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ MOST_ANCHORS = 8  # a frequent name is in thousands of passages
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """Names a passage that states what an edit is about. text: its hash, as a passage index has it; 0 if unknown."""
+    """Names a passage with the fact or name that an edit concerns.
+
+    text: its hash, as a passage index has it; 0 if unknown.
+    """
 
     passage_id: str
     text: int = 0
@@ -45,8 +49,8 @@ class Edit:
 
     old, new: remove has the fact as `old`, replace both, add the fact as `new`, merge and split a name in each. by: the
     person, "person" or "person:Ada". at: when, in UTC. anchors: the passages that state `old`, the one that an added
-    fact was found in, or those in which a split name means another; new_anchors: those that name what another entity
-    is merged into. start, end: where in its passage an added fact is.
+    fact was found in, or those in which a split name means another; new_anchors: those that name the entity
+    that another is merged into. start, end: where in its passage an added fact is.
     """
 
     number: int
@@ -87,7 +91,7 @@ class Edit:
         )
 
     def __str__(self) -> str:
-        """Say what was done."""
+        """Describe the change in words."""
         old = _words_of(self.old)
         new = _words_of(self.new)
         match self.kind:
@@ -110,11 +114,11 @@ def _words_of(words: Sequence[str]) -> str:
     return repr("".join(words))
 
 
-# ---- what they do
+# ---- how a graph follows them
 
 
 def key_of(name: str, *, exact: bool = False) -> str:
-    """Return by what a graph tells names apart."""
+    """Return the key by which a graph distinguishes names."""
     return name if exact else canonical_key(name)
 
 
@@ -166,7 +170,7 @@ def edited(
     *,
     exact: bool = False,
 ) -> tuple[Occurrences, tuple[Edit, ...]]:
-    """Return what was read as the edits change it, and the edits that stay, with the passages that they rest on now.
+    """Return the occurrences as the edits change them, and the edits that stay, with the passages they rest on now.
 
     held: tells which passages are there. texts: the hash of each passage's text, as it was read. Nothing that is given
     is changed.
@@ -190,7 +194,7 @@ def edited(
 
 
 class _Replay:
-    """Applies edits to a copy of what was read."""
+    """Applies edits to a copy of the occurrences that were read."""
 
     def __init__(
         self,
@@ -414,7 +418,7 @@ class _Replay:
         return [self._name(word) for word in self._merged.of_fact(fact)]
 
     def _name(self, name: str) -> int:
-        """Return the number of a name as it is written, a new one if it has none."""
+        """Return the number of a name as it is written, a new number if it is new."""
         forms = self._forms[self._key(name)]
         if name not in forms:
             forms[name] = len(self._found.names) + len(self._added)
@@ -462,7 +466,7 @@ def split_names(edits: Iterable[Edit], *, exact: bool = False) -> dict[str, list
 
 
 def shown(edit: Edit) -> dict[str, Any]:
-    """Return an edit for a listing: what was done, by whom, when, in which passages."""
+    """Return an edit for a listing: its number, kind, facts or names, person, time and passages."""
     return {
         "number": edit.number,
         "kind": edit.kind,

@@ -23,17 +23,17 @@ from ras_agent.tools.store.sqlite import ANEW, FILE, SqliteDatabase
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """Says what is wrong with a file and what mends it; nothing of a file that is as it was written."""
+    """Says how a file is damaged and how to mend it; `problem` is empty for a file that is as it was written."""
 
     path: Path
     problem: str = ""
 
 
 def examine(folder: Path) -> list[FileReport]:
-    """Read an index whole, and the graph in it. Raises IndexNotFound if there is none."""
+    """Read all of an index, and the graph in it. Raises IndexNotFound if there is no index."""
     reports = list(_index(folder))
     if any(report.problem for report in reports):
-        reports = list(_index(folder))  # a writer may have replaced what was being read
+        reports = list(_index(folder))  # a writer may have replaced a file meanwhile
     if not reports:
         raise index_not_found(folder)
     return reports
@@ -61,7 +61,7 @@ def _index(folder: Path) -> Iterator[FileReport]:
 
 
 def _read_index(folder: Path) -> None:
-    """Read all of an index's database. Raises IndexMismatch for anything that is not what was written."""
+    """Read all of an index's database. Raises IndexMismatch for anything that is not as it was written."""
     if not (folder / FILE).exists():
         raise IndexMismatch(f"{folder / FILE} is missing: {ANEW.format(folder=folder)}")
     database = SqliteDatabase(folder)

@@ -1,4 +1,4 @@
-"""Reads what passages state, each alone, so that its facts do not depend on which others are read with it."""
+"""Reads the facts of passages, each on its own, so that its facts do not depend on the others that are read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BATCHES = 2  # that a process holds: one being read, one waiting
 
 
 def read_each(extractor: Extractor, *, at_once: int = 1, workers: int = 1) -> Extract:
-    """Return what reads passages with `extractor` and yields them in order, each with what it states.
+    """Return a function that reads passages with `extractor` and yields them in order, each with its facts.
 
     A passage that comes with its facts states those. A call that raises a RasError is a Failure of its passage.
     at_once: how many calls are under way, for an extractor that waits for a model. workers: how many processes read,
@@ -46,7 +46,7 @@ def read_each(extractor: Extractor, *, at_once: int = 1, workers: int = 1) -> Ex
 
 
 def batch_reader(*, extractor: Extractor) -> Work:
-    """Return what reads a batch of passages in a process that has nothing else to do."""
+    """Return a function that reads a batch of passages, for a process that has nothing else to do."""
 
     async def read(batch: Sequence[Passage]) -> list[Extraction]:
         return [_read(extractor, passage) for passage in batch]
@@ -92,7 +92,7 @@ async def _aread(extractor: Extractor, passage: Passage) -> Extraction:
 
 
 def _of(passage: Passage, found: Extraction) -> Extraction:
-    """Return what was found in the passage itself, and stands there."""
+    """Return the facts that were found in the passage itself, and stand there."""
     triples = (
         triple
         for triple in found.triples

@@ -41,10 +41,10 @@ class LinkedEntity:
 
 @dataclass(frozen=True, slots=True)
 class Linking:
-    """Sets what a mention means that is no entity's name: up to `candidates` entities with cosines from `threshold` on.
+    """Sets the links of mentions that are no entity's name: up to `candidates` entities with cosines from `threshold`.
 
     Their weights are proportional to exp(cosine / temperature). starts: the nodes of questions that somebody has linked
-    already, names by type; entities have weight 1 each, and a question all of whose names are unknown is linked anew.
+    already, names by type; entities have weight 1 each, and a question with only unknown names is linked by its text.
     Documents are for a network in whose graph they are nodes.
     """
 
@@ -76,7 +76,7 @@ class EntityLinker:
         linking: Linking | None = None,
         mentions: Mentions | None = None,
     ) -> None:
-        """Link with `embedder`, that of the graph's vectors; without one, names are linked by their letters alone.
+        """Link with `embedder`, that of the graph's vectors; without one, names are linked only by their letters.
 
         mentions: how names are found; by default by capitals and the graph's own names.
         """
@@ -92,12 +92,12 @@ class EntityLinker:
         return self._known(question)
 
     def starts(self, question: str) -> Mapping[str, Sequence[str]]:
-        """Return the nodes that somebody has linked a question to, names by type; none where nobody has."""
+        """Return the nodes that somebody has linked a question to, names by type; empty if nobody has."""
         return (self._linking.starts or {}).get(question, {})
 
 
 class _Finder:
-    """Links questions without a cache. The cache refers to this object alone, so both are freed with the linker."""
+    """Links questions without a cache. The cache refers only to this object, so both are freed with the linker."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ def query_mentions(
     """Return names by their capitals, and phrases of several words that are entities, in the order of the question.
 
     Of phrases that overlap the longest counts. One that begins with a capital or a figure also wins over a shorter name
-    ("Beaver and Erie Canal" over "Erie Canal"); any other loses to a name that is an entity. What is left of a name
+    ("Beaver and Erie Canal" over "Erie Canal"); any other loses to a name that is an entity. The rest of a name
     that is no entity counts if it is one itself. If nothing is found so, single words that are entities count.
     """
     names = [
@@ -344,7 +344,7 @@ def _like_a_name(mention: QueryMention) -> bool:
 
 
 def _apart(mention: QueryMention, others: list[QueryMention]) -> bool:
-    """Return whether a mention overlaps none of the others, which are apart themselves and in order."""
+    """Return whether a mention overlaps no other; the others are apart themselves and in order."""
     place = bisect(others, mention.start, key=_start)
     before_next = place == len(others) or mention.end <= others[place].start
     return before_next and (not place or others[place - 1].end <= mention.start)

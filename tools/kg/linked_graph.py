@@ -26,10 +26,10 @@ from ras_agent.tools.kg.link import EntityLinker, Linking, Mentions
 class LinkedGraph:
     """Shares one graph and its linker between retrievers that are mixed: a question is linked and embedded once.
 
-    rows: (D,) the row of the index at which each of the graph's documents is, -1 for none.
+    rows: (D,) the row of the index at which each of the graph's documents is, -1 if it is not there.
     embedder: that of the graph's vectors, with a cache of queries; None for a graph without vectors. queries: the same
     if it also made the index's vectors, so that dense search can use it; else None.
-    linking, mentions: how it was linked. filter: admits the passages whose facts the graph holds.
+    linking, mentions: how it was linked. filter: admits the passages with facts in the graph.
     """
 
     graph: KGIndex
@@ -51,7 +51,7 @@ class LinkedGraph:
     ) -> LinkedGraph:
         """Link the graph of the index, or `graph`; one that is linked already is returned unchanged.
 
-        Of an index within a filter, what the graph holds of other passages is left out. Raises IndexMismatch if there
+        If the index is within a filter, the facts of other passages are left out. Raises IndexMismatch if there
         is no graph, or its vectors come from another embedder.
         """
         if isinstance(graph, LinkedGraph):
@@ -73,9 +73,9 @@ class LinkedGraph:
 
 
 def graph_of(index: PassageIndex) -> KGIndex:
-    """Open the graph of an index, without what it holds of texts that are no longer in the index.
+    """Open the graph of an index, without the facts of texts that are no longer in the index.
 
-    Raises IndexMismatch if there is none, naming the remedy.
+    Raises IndexMismatch if there is no graph, naming the remedy.
     """
     if not KGIndex.exists(index):
         raise IndexMismatch(
@@ -95,7 +95,7 @@ def graph_of(index: PassageIndex) -> KGIndex:
 
 
 def graph_within(index: PassageIndex, graph: KGIndex) -> KGIndex:
-    """Return what the passages of `index` state in `graph`, where the index is a view of some; else the whole graph."""
+    """Return the part of `graph` that the passages of `index` state, if it is a view of some; else the whole graph."""
     if not index.filter:
         return graph
     rows = _rows(index, graph)

@@ -64,7 +64,7 @@ class LLMMentions:
 
 
 def listed_names(reply: str, question: str) -> list[str] | None:
-    """Return the lines of a reply that occur in the question; None if it has lines and none of them does.
+    """Return the lines of a reply that occur in the question; None if it has lines but no line does.
 
     >>> listed_names("- Alexander Graham Bell\\n- Scotland", "Where was Alexander Graham Bell born?")
     ['Alexander Graham Bell']

@@ -1,4 +1,4 @@
-"""A knowledge graph's arrays in one file: the cache of an index's graph, or what a network is trained on."""
+"""A knowledge graph's arrays in one file: the cache of an index's graph, or the training data of a network."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class KGManifest:
     """Describes a graph.
 
     fingerprint: a digest of entities, relations, edges, similarities and mentions: equal for equal graphs.
-    extractor: what read the facts; embedder: what made the vectors. texts: whether it records which texts were read.
+    extractor: the reader of the facts; embedder: the maker of the vectors. texts: whether the texts that were read are
+    recorded.
     exact: whether names are one entity only if they are equal, instead of by their canonical keys.
     """
 
@@ -57,9 +58,9 @@ class KGManifest:
 
 
 class SavedGraph(NamedTuple):
-    """Graph, what describes it, and the numbers that the names of its entities, then relations, have in the database.
+    """Holds a graph, its manifest, and the numbers of its names in the database: entities, then relations.
 
-    names: (N + R,), -1 for a name that has none; empty for a graph that was in no database.
+    names: (N + R,), -1 for a name without a number; empty for a graph that was in no database.
     """
 
     arrays: KGArrays
@@ -84,8 +85,8 @@ def write_graph(path: Path, graph: SavedGraph) -> None:
 def read_graph(path: Path, remedy: str) -> SavedGraph:
     """Open the graph in a file, memory-mapped.
 
-    Raises IndexNotFound for none, and IndexMismatch, which ends in `remedy`, for one that is damaged or of another
-    version.
+    Raises IndexNotFound if the file is missing, and IndexMismatch, which ends in `remedy`, if it is damaged or of
+    another version.
     """
     try:
         arrays, about = read_arrays(path)
@@ -124,7 +125,7 @@ def read_graph(path: Path, remedy: str) -> SavedGraph:
 
 
 def read_kg_manifest(path: Path, remedy: str) -> KGManifest:
-    """Return what describes the graph in a file. Raises as `read_graph` does."""
+    """Return the manifest of the graph in a file. Raises as `read_graph` does."""
     return read_graph(path, remedy).manifest
 
 

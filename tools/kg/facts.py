@@ -1,8 +1,8 @@
-"""Rows of a knowledge graph in the database of its index: names, what passages state, and by whom it was read.
+"""Rows of a knowledge graph in the database of its index: names, the facts of passages, and their readers.
 
-What a passage states is a row, committed as soon as it was read; readers see it once the graph was written, so that a
-killed build leaves the graph as it was. Names are rows of their own, each with a number that is never used again. What
-is erased is overwritten where it lies, as rows of passages are.
+The facts of a passage are a row, committed as soon as they were read; readers see it once the graph was written, so
+that a killed build leaves the graph as it was. Names are rows of their own, each with a number that is never used
+again. Erased rows are overwritten where they lie, as rows of passages are.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _LOW = (1 << 31) - 1
 _AT_ONCE = 500  # parameters of one statement
 _BYTES_OF_FACT = 5 * 4
 _UNKNOWN = 1 << 62
-"""Stands for a text whose hash is not known: as long as a hash, which is overwritten in place"""
+"""Stands for a text with an unknown hash: as long as a hash, which is overwritten in place"""
 
 
 class PassageRecord(NamedTuple):
-    """Describes a passage whose facts are stored: a digest of what was read, and the reader that read it.
+    """Describes a passage whose facts are stored: a digest of its contents, and the reader that read it.
 
-    text: the hash that a passage index has for the same text (`row_of`); 0 if unknown. cell: where the index has what
-    was read, -1 if unknown; a passage that changes moves to another one.
+    text: the hash that a passage index has for the same text (`row_of`); 0 if unknown. cell: where the index has the
+    passage that was read, -1 if unknown; a passage that changes moves to another one.
     """
 
     digest: bytes
@@ -57,7 +57,7 @@ class PassageRecord(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What was read: texts of the documents, as PassageRecord has them, the readers, and the number of each name."""
+    """Holds all that was read: texts of the documents, as in PassageRecord, the readers, and each name's number."""
 
     found: Occurrences
     texts: npt.NDArray[np.uint64]
@@ -81,7 +81,7 @@ class NameNumbers:
         self._next = 0
 
     def take(self, connection: Connection, changes: int) -> None:
-        """Read the names anew, if somebody else has changed any since."""
+        """Read the names again, if somebody else has changed any since."""
         if self._changes != changes:
             rows = connection.execute(
                 f"SELECT name, number FROM kg_names WHERE crc <> {ERASED}"
@@ -96,7 +96,7 @@ class NameNumbers:
         self._changes = changes
 
     def forget(self) -> None:
-        """Read the names anew the next time: what was written may have been taken back."""
+        """Read the names again the next time: the last change may have been taken back."""
         self._changes = -1
 
     def of(self, connection: Connection, names: Iterable[str]) -> list[int]:
@@ -138,7 +138,7 @@ def _read_names(
     return np.array(numbers, np.int64), names, keys
 
 
-# ---- what passages state
+# ---- facts of passages
 
 
 class _Rows(NamedTuple):
@@ -157,7 +157,7 @@ class _Rows(NamedTuple):
     notes: list[bytes]
 
     def sums(self) -> Ints:
-        """Return the checksums that the rows should have; the upper half is of what the passages state."""
+        """Return the checksums that the rows should have; the upper half is of the facts of the passages."""
         told = [
             f"{since} {text} {cell} {reader}".encode()
             for since, text, cell, reader in zip(
@@ -191,7 +191,7 @@ def _rows_of_documents(
 ) -> _Rows:
     """Return the rows of passages that were read, the last of each passage, by number.
 
-    upto: of the graph published then; None for all that was read since, too. numbers: of the only rows to read,
+    upto: of the graph published then; by default of all that was read since, too. numbers: of the only rows to read,
     ascending. Raises IndexMismatch for a damaged row.
     """
     query = f"SELECT {', '.join(_Rows._fields)} FROM kg_documents WHERE crc <> {ERASED}"
@@ -223,7 +223,7 @@ class Read(NamedTuple):
 
 
 def passages_read(connection: Connection) -> Read:
-    """Return the passages that were read, without looking at what they state."""
+    """Return the passages that were read, without looking at their facts."""
     ids: list[bytes] = []
     numbers: list[int] = []
     cells: list[int] = []
@@ -260,7 +260,7 @@ def put_facts(
     known: PassageRecord,
     since: int,
 ) -> None:
-    """Store what a passage states, in place of what was read of it since the last published graph."""
+    """Store the facts of a passage; they replace those that were read of it since the last published graph."""
     (last,) = connection.execute("SELECT MAX(number) FROM kg_documents").fetchone()
     triples = list(facts.triples)
     words = [
@@ -299,7 +299,7 @@ def put_facts(
 def put_places(
     connection: Connection, database: Database, places: Mapping[str, tuple[int, int]]
 ) -> None:
-    """Store `text` and `cell` of passages whose facts are stored."""
+    """Store `text` and `cell` of passages that have stored facts."""
     rows = _rows_of_documents(connection, database)
     moved = rows.take([at for at, name in enumerate(rows.id) if _text(name) in places])
     texts, cells = (
@@ -328,7 +328,7 @@ def erase_passages(connection: Connection, passage_ids: Iterable[str]) -> int:
 
 
 def erase_superseded(connection: Connection) -> None:
-    """Overwrite what was read of passages that were read again."""
+    """Overwrite the older rows of passages that were read again."""
     last: dict[bytes, int] = {}
     old = []
     for number, name in connection.execute(
@@ -358,7 +358,7 @@ def _blank_documents(connection: Connection, numbers: Sequence[int]) -> None:
 def read_facts(
     connection: Connection, database: Database, upto: int | None = None
 ) -> Reading:
-    """Return what was read. upto: for the graph published then; None for all that was read since, too."""
+    """Return all that was read. upto: for the graph published then; by default all that was read since, too."""
     rows = _rows_of_documents(connection, database, upto)
     numbers, names, keys = _read_names(connection, database)
     place_of = np.full(int(numbers.max(initial=-1)) + 1, -1, dtype=np.int64)
@@ -426,7 +426,7 @@ def put_edges(
 ) -> None:
     """Replace the edges that no document states.
 
-    One lives as long as documents name its ends; an end that none names now is not waited for.
+    An edge is kept as long as documents name its ends; an end that no document names now does not count.
     """
     listed = list(edges)
     rows = np.zeros(len(listed), _EDGE)
@@ -483,7 +483,7 @@ def read_others(connection: Connection, database: Database) -> OtherNodes:
 def _erase_unused_others(
     connection: Connection, database: Database, used: npt.NDArray[np.bool_]
 ) -> None:
-    """Erase what rested on names that are not `used`, by their numbers, or on documents that are gone."""
+    """Erase the nodes that rested on names that are not `used`, by their numbers, or on documents that are gone."""
     others = read_others(connection, database)
     if not others:
         return
@@ -508,11 +508,11 @@ def _erase_unused_others(
         leave_remains(connection)
 
 
-# ---- what nothing refers to any more
+# ---- rows that nothing refers to any more
 
 
 def erase_unused(connection: Connection, database: Database) -> None:
-    """Erase edges whose ends are named no more, and names that nothing refers to, with their vectors and lists."""
+    """Erase edges with ends that are named no more, and names that nothing refers to, with their vectors and lists."""
     named, used = _named(connection)
     edges = _read_edges(connection, database)
     ends = edges["ends"]
@@ -585,7 +585,7 @@ def _named(
 
 
 def check_graph(database: Database) -> None:
-    """Read all of the graph's rows. Raises IndexMismatch for one that is not what was written."""
+    """Read all of the graph's rows. Raises IndexMismatch for one that is not as it was written."""
     with database.reading() as connection:
         if (state := read_graph_state(connection, database)) is None:
             return

@@ -1,7 +1,7 @@
-"""Takes out of a graph what rests on passages that are gone, in the transaction that takes them out of the index.
+"""Takes all that rests on deleted passages out of a graph, in the transaction that takes them out of the index.
 
-It is called by the index, not by whoever knows that there is a graph: a process that deletes a passage and never asked
-for a graph erases its facts all the same.
+The index calls it, not code that knows of the graph: a process that deletes a passage and never asked for a graph
+erases its facts all the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ras_agent.tools.store.database import Connection, Database
 
 
 def forget_passages(connection: Connection, database: Database, table: Table) -> None:
-    """Erase what the graph holds of passages that are not in `table`, or have another text there.
+    """Erase all that the graph holds of passages that are not in `table`, or have another text there.
 
     Their facts go, names and edits that rest on nothing else, and the vectors of both. table: of the passages that the
     index holds now.
@@ -36,7 +36,7 @@ def forget_passages(connection: Connection, database: Database, table: Table) ->
     documents = set(table["document"].tolist())
     erase_origins(connection, database, lambda name: hash_of(name) in documents)
     read = passages_read(connection)
-    # what is in its cell has its text
+    # a passage that is still in its cell has the same text
     moved = read.numbers[~np.isin(read.cells, table["cell"])]
     known = records(connection, database, moved.tolist())
     names = list(known)
@@ -58,7 +58,7 @@ def erase_read(
     passage_ids: Iterable[str],
     held: PassageLookup,
 ) -> int:
-    """Erase all that was read of some passages, and what rests on nothing else; return how many passages there were.
+    """Erase all that was read of some passages, and all that rests only on it; return how many passages there were.
 
     held: tells which passages are there with the text that an edit is about.
     """
@@ -86,14 +86,14 @@ def erased_rows(connection: Connection, database: Database) -> int:
 
 
 def take_out_erased(connection: Connection) -> None:
-    """Delete the rows of what was erased."""
+    """Delete the rows that were erased."""
     for table in ("kg_documents", "kg_names", "kg_texts"):
         connection.execute(f"DELETE FROM {table} WHERE crc = {ERASED}")
     connection.execute("UPDATE kg_state SET dead = 0")
 
 
 def held_in(table: Table) -> PassageLookup:
-    """Return what tells which passages an index holds, with the text that an edit is about."""
+    """Return a lookup of the passages that an index holds with the text that an edit is about."""
 
     def held(anchors: Iterable[Anchor]) -> set[Anchor]:
         asked = list(anchors)

@@ -66,7 +66,7 @@ class GraphState(NamedTuple):
 
 
 def read_graph_state(connection: Connection, database: Database) -> GraphState | None:
-    """Return the state of the graph, None where nothing was read yet."""
+    """Return the state of the graph, or None if nothing was read yet."""
     row = connection.execute(
         "SELECT published, stamp, changes, made, dead, settings FROM kg_state"
     ).fetchone()
@@ -79,7 +79,7 @@ def read_graph_state(connection: Connection, database: Database) -> GraphState |
 
 
 def begin(connection: Connection) -> None:
-    """Make the state of a graph that nothing was read for yet, if there is none."""
+    """Make the state of a graph that nothing was read for yet, unless there is a state already."""
     row = (1, 0, _stamp(), 0, -1, 0, GraphSettings().to_json())
     connection.execute(
         "INSERT INTO kg_state VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row
@@ -99,7 +99,7 @@ def publish(connection: Connection, settings: GraphSettings) -> int:
 
 
 def changed(connection: Connection, *, visible: bool) -> None:
-    """Note a change of what is stored. visible: of the graph that readers see, which is another one from here on."""
+    """Note a change of the stored rows. visible: of the graph that readers see, which is another one from here on."""
     if visible:
         made = "CASE WHEN made = changes THEN made + 1 ELSE made END"
         connection.execute(

@@ -73,8 +73,8 @@ class KGIndex:
     ) -> None:
         """`embedder` is for queries; without it, the one named in the manifest is loaded when first needed.
 
-        database: that of the index whose graph it is. edits: those of persons, oldest first. others: what an imported
-        graph has besides entities, documents and facts.
+        database: that of the graph's index. edits: those of persons, oldest first. others: further nodes of an imported
+        graph, and their edges.
         """
         self.arrays = arrays
         self.manifest = manifest
@@ -137,7 +137,7 @@ class KGIndex:
         edges: Iterable[UnstatedEdge] = (),
         exact: bool = False,
     ) -> Self:
-        """Build the graph of what `passages` state, and of imported `edges` that none states.
+        """Build the graph of the facts of `passages`, and of imported `edges` that no passage states.
 
         With an embedder it has vectors, and equivalence edges if they are not the imported ones. exact: see KGManifest.
         """
@@ -187,7 +187,7 @@ class KGIndex:
 
     @property
     def where(self) -> str:
-        """Return the place of the index whose graph it is, as a command takes it."""
+        """Return the place of the graph's index, as a command takes it."""
         return self.database.where if self.database else "INDEX"
 
     @property
@@ -245,22 +245,22 @@ class KGIndex:
 
     @property
     def entity_vectors(self) -> Vectors | None:
-        """Return (N, d) unit vectors of the entities; None without an embedder."""
+        """Return (N, d) unit vectors of the entities, or None without an embedder."""
         return self.arrays.entity_vectors
 
     @property
     def relation_vectors(self) -> Vectors | None:
-        """Return (R, d) unit vectors of the relations; None without an embedder."""
+        """Return (R, d) unit vectors of the relations, or None without an embedder."""
         return self.arrays.relation_vectors
 
     @property
     def fingerprint(self) -> str:
-        """Return a digest of the graph, its extractor and its embedder: a cache key of what is computed from it."""
+        """Return a digest of the graph, its extractor and its embedder: a cache key for results computed from it."""
         manifest = self.manifest
         return f"{manifest.fingerprint}/{manifest.extractor}/{manifest.embedder or 'no embedder'}"
 
     def without(self, documents: npt.NDArray[np.bool_]) -> Self:
-        """Return this graph without what some documents, (D,), state; entities and relations keep their numbers."""
+        """Return this graph without the facts of some documents, (D,); entities and relations keep their numbers."""
         arrays = without_documents(self.arrays, documents)
         manifest = replace(
             self.manifest, facts=arrays.facts, fingerprint=digest_of(arrays)
@@ -275,7 +275,7 @@ class KGIndex:
         )
 
     def within(self, admitted: npt.NDArray[np.bool_]) -> Self:
-        """Return what the `admitted` documents, (D,), state, as a graph of its own that names nothing else.
+        """Return the facts of the `admitted` documents, (D,), as a graph of its own that names nothing else.
 
         Nodes that are neither entities nor documents are left out, since they may tell of any document.
         """
@@ -297,7 +297,7 @@ class KGIndex:
 
     @property
     def embedder(self) -> Embedder | None:
-        """Return what embeds queries; None for a graph without vectors. Raises RasError if it cannot be loaded."""
+        """Return the embedder of queries; None for a graph without vectors. Raises RasError if it cannot be loaded."""
         if self._embedder is None and self.manifest.embedder:
             known = self.manifest.embedder
             self._embedder = reopened_embedder(known.name, known.dimension, self.where)
@@ -306,7 +306,7 @@ class KGIndex:
     def entity_id(self, text: str) -> int | None:
         """Return the entity with the canonical key of `text`, or None.
 
-        Where names are told apart exactly, the entity of that very name goes first, then the one most documents name.
+        If names are distinguished exactly, the entity of that very name goes first, then the one most documents name.
         """
         if not self.manifest.exact:
             found = self.arrays.keys.find(canonical_key(_name(text, "entity")))
@@ -328,9 +328,9 @@ class KGIndex:
 
     @cached_property
     def edits(self) -> tuple[Edit, ...]:
-        """Return what persons have edited, oldest first; none of a graph in memory.
+        """Return the edits of persons, oldest first; a graph in memory has no edits.
 
-        A part has those that rest on a passage of its own: others would tell what is stated elsewhere.
+        A part has those that rest on a passage of its own: others would reveal facts that are stated elsewhere.
         """
         if not self.is_part:
             return self._edits
@@ -341,7 +341,7 @@ class KGIndex:
         )
 
     def made_by(self, triple: Triple) -> Edit | None:
-        """Return the edit that made a fact of this graph, None for one that was read."""
+        """Return the edit that made a fact of this graph, or None if the fact was read."""
         if not self._made:
             return None
         words = triple.subject, triple.predicate, triple.object
@@ -364,7 +364,7 @@ class KGIndex:
         return MergedNames(self.edits, exact=self.manifest.exact)
 
     def _merged(self, text: str) -> int | None:
-        """Return the entity that a person merged the one with this name into, None if there is none."""
+        """Return the entity that a person merged the one with this name into, if there is one."""
         if not self.merged_names:
             return None
         name = self.merged_names.of(text)
@@ -418,7 +418,7 @@ class KGIndex:
         return numbers[starts[entity] : starts[entity + 1]]
 
     def triple(self, edge: int) -> Triple:
-        """Return an edge as a triple with the passages it was read in; none for equivalences and some imported facts.
+        """Return an edge as a triple with the passages it was read in, which equivalences and some imported facts lack.
 
         Raises UnknownName for a number of no edge.
         """

@@ -1,8 +1,8 @@
 """Makes the graph of an index from the rows of its database: arrays, which can be made again at any time.
 
-What is dear, the vectors of names and each entity's nearest, is stored, so that it is made again for no name that
-stays. In a folder the arrays are a file of its cache, named by the stamp of the graph; elsewhere each process makes its
-own.
+The slow parts, the vectors of names and each entity's nearest, are stored, so that they are not made again for names
+that stay. In a folder the arrays are a file of its cache, named by the stamp of the graph; elsewhere each process makes
+its own.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ OnProgress = Callable[[str, int, int], None]
 
 
 class Stored(NamedTuple):
-    """What can be used again of an earlier graph: vectors of names, and the nearest of entities; None for none.
+    """Holds the parts of an earlier graph that can be used again: vectors of names and, if any, nearest entities.
 
     More vectors are read from the database when they are asked for.
     """
@@ -99,7 +99,10 @@ def read_stored(
     now: GraphSettings,
     before: SavedGraph | None = None,
 ) -> Stored:
-    """Return what a graph with the settings `now` can use again. before: the arrays of the last graph, if at hand."""
+    """Return the stored parts that a graph with the settings `now` can use again.
+
+    before: the arrays of the last graph, if at hand.
+    """
     was = state.settings
     vectors = Numbered(np.empty(0, np.int64), np.empty((0, 0), np.float16))
     near = None
@@ -153,7 +156,7 @@ def near_of(saved: SavedGraph, settings: GraphSettings) -> NearNames:
 
 @dataclass(frozen=True, slots=True)
 class MadeGraph:
-    """Graph that was made, with what has to be stored of it.
+    """Holds a graph that was made, with the data about it that has to be stored.
 
     saved: its names have -1 for a number that they have not got yet. fresh: which of the names were embedded.
     """
@@ -209,14 +212,14 @@ def make_graph(
     embed: Callable[[list[str], list[int]], Vectors],
     report: OnProgress = lambda *_: None,
 ) -> MadeGraph:
-    """Make the graph of what was read, as edits have changed it (`found`).
+    """Make the graph of the occurrences that were read, as edits have changed them (`found`).
 
-    embed: gets names that have no vector, and their numbers, -1 for those that have none.
+    embed: gets names that have no vector, and their numbers, -1 for those without a number.
     """
     how = settings.equivalence
     assembled = assemble(found, exact=settings.exact, equivalences=how.kind == IMPORTED)
     graph = replace(assembled.graph, texts=reading.texts[assembled.documents])
-    # names of edits alone have no number yet, the equivalence relation perhaps none
+    # names that occur only in edits have no number yet; nor, perhaps, has the equivalence relation
     known = np.append(
         reading.names, np.full(len(found.names) - len(reading.names) + 1, -1)
     )
@@ -274,7 +277,7 @@ def _vectors_of(
 def _near(
     vectors: Vectors, numbers: Ints, classes: Ints, how: Equivalence, before: NearNames
 ) -> SparseRows:
-    """Return the nearest of each entity: what is stored of names that stay, and comparisons of the others."""
+    """Return the nearest of each entity: the stored lists of names that stay, and comparisons of the others."""
     if not len(before.names) or how.kind == IMPORTED:
         return near_lists(vectors, classes, how)
     ids = np.union1d(before.names, before.others)
@@ -309,8 +312,8 @@ def open_graph(
 ) -> tuple[SavedGraph, tuple[Edit, ...]]:
     """Return the graph that was last written, and the edits of persons in it.
 
-    embedder: for names that lack a vector, by default the one that the graph names. Raises IndexNotFound where there is
-    none, IndexMismatch for a damaged one.
+    embedder: for names that lack a vector, by default the one that the graph names. Raises IndexNotFound if there
+    is no graph, IndexMismatch for a damaged one.
     """
     with database.reading() as connection:
         state = read_graph_state(connection, database)
@@ -390,7 +393,7 @@ def _remove(path: Path) -> None:
 
 
 class _NoEmbedder(RasError):
-    """Error of a graph whose embedder cannot be loaded by its name, though a vector is missing."""
+    """Reports that a vector is missing, and the graph's embedder cannot be loaded by its name."""
 
 
 class _Work(NamedTuple):
@@ -443,7 +446,7 @@ class _Work(NamedTuple):
 
 
 def _all(anchors: Iterable[Anchor]) -> set[Anchor]:
-    """Return all passages: the edits that are stored are those whose passages are there."""
+    """Return all passages: the stored edits are those with passages that are there."""
     return set(anchors)
 
 
@@ -458,7 +461,7 @@ def _hold(stamp: int, saved: SavedGraph) -> None:
 
 
 def at_hand(state: GraphState, cache: Path | None) -> SavedGraph | None:
-    """Return the arrays of the last graph, None where they have to be made; damaged ones are deleted."""
+    """Return the arrays of the last graph, or None if they have to be made; damaged ones are deleted."""
     if cache is None:
         return _held.get(state.stamp)
     path = _file(cache, state.stamp)

@@ -37,10 +37,10 @@ def stored_vectors(
 ) -> Floats:
     """Return unit vectors of `texts`, shape (len(texts), dimension), float32; embed those that are not stored.
 
-    database: of the graph; None for one in memory, for which nothing is stored. use: a word that tells these texts
+    database: of the graph; None for one in memory: then nothing is stored. use: a word that tells these texts
     from those of other uses. owners: the name, or the id of the passage, that each text is about; by default the texts
-    are names. seconds: what is embedded is stored at least that often, so that a long run that is interrupted can go
-    on. part: whether the graph has other texts too, whose vectors stay stored.
+    are names. seconds: new vectors are stored at least that often, so that a long run that is interrupted can go
+    on. part: whether the graph has other texts too, with vectors that stay stored.
     """
     maker = hash_of(f"{use} {embedder.name}")
     keys = [hash_of(text) for text in texts]
@@ -52,7 +52,7 @@ def stored_vectors(
         found = {}  # of another model that had the same name
     text_of = dict(zip(keys, texts, strict=True))
     missing = {key: text for key, text in text_of.items() if key not in found}
-    # rows that are damaged, or of another model, are written anew
+    # rows that are damaged, or of another model, are written again
     gone = [
         number
         for key, number in numbers.items()

@@ -136,9 +136,9 @@ def read_near(connection: Connection, database: Database) -> NearNames:
 
 
 def put_near(connection: Connection, before: NearNames | None, now: NearNames) -> None:
-    """Store the lists that differ from those `before`, and delete those of names that have none now.
+    """Store the lists that differ from those `before`, and delete those of names without a list now.
 
-    before: None where what is stored is of other settings.
+    before: None if the stored lists are of other settings.
     """
     if before is None:
         connection.execute("DELETE FROM kg_near")
@@ -182,7 +182,7 @@ def read_texts(
 ) -> tuple[dict[int, npt.NDArray[np.float32]], dict[int, int]]:
     """Return the vectors of one use and embedder by the hashes of their texts, and the number of each row.
 
-    A damaged row is left out, and found by its text's hash alone, so that it is written anew.
+    A damaged row has a number but no vector, so that it is written again.
     """
     found = {}
     numbers = {}
@@ -232,7 +232,7 @@ def erase_text_rows(connection: Connection, numbers: Sequence[int]) -> None:
 
 
 def check_vectors(connection: Connection, database: Database) -> None:
-    """Read all vectors and lists. Raises IndexMismatch for a row that is not what was written."""
+    """Read all vectors and lists. Raises IndexMismatch for a row that is not as it was written."""
     read_near(connection, database)
     for name, maker, crc, data in connection.execute(
         "SELECT name, maker, crc, data FROM kg_vectors"

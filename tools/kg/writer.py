@@ -1,4 +1,4 @@
-"""Brings the graph of an index up to date: reads what is new, erases what is gone, then publishes the next graph.
+"""Brings the graph of an index up to date: reads new passages, erases deleted ones, then publishes the next graph.
 
 Facts are committed as they are read; one transaction makes all of them the graph that readers see. So a killed build
 leaves the graph as it was, and the next one continues where it ended.
@@ -61,7 +61,7 @@ class KGProgress:
 
 @dataclass(frozen=True, slots=True)
 class ReadReport:
-    """Counts what reading did, in passages. A passage that gave nothing but failures is read again the next time."""
+    """Reports the result of reading, in passages. A passage that gave only failures is read again the next time."""
 
     read: int = 0
     unchanged: int = 0
@@ -70,7 +70,7 @@ class ReadReport:
 
 
 class KGWriter:
-    """Writes the graph of an index, alone; made by `open_writer`."""
+    """Writes the graph of an index, as its only writer; made by `open_writer`."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class KGWriter:
         embedder: Embedder | None,
         on_progress: Callable[[KGProgress], None] | None = None,
     ) -> None:
-        """Take an index whose graph this process alone writes. settings: of the graph from here on."""
+        """Take an index with a graph that only this process writes. settings: of the graph from here on."""
         self.index = index
         self.settings = settings
         self._database = index.database
@@ -150,7 +150,7 @@ class KGWriter:
 
         reader: names the extractor. Imported facts stay as long as their passage's text does. whole: `passages` are all
         there are, and others are erased. total: how many there are, for the progress, of which some are known to be
-        `unchanged`. cells: where the index has passages, by their ids. known: what is stored, if it was asked before.
+        `unchanged`. cells: where the index has passages, by their ids. known: the stored records, by default read here.
         """
         known = self.known() if known is None else known
         seen = unchanged
@@ -214,7 +214,7 @@ class KGWriter:
     ) -> int:
         """Import facts, replacing those stored for their passages; return how many passages.
 
-        texts: passages by id, whose imported facts stay until the text changes. origins: the paths of files of triples.
+        texts: passages by id; their imported facts stay until the text changes. origins: the paths of files of triples.
         """
         count = 0
         with self._changing() as (connection, state):
@@ -231,12 +231,12 @@ class KGWriter:
         return count
 
     def origin_of(self, file: str) -> str:
-        """Return the path that a file of triples was added from, "" for none."""
+        """Return the path that a file of triples was added from, "" for a file that was not added."""
         with self._database.reading() as connection:
             return edit_rows.origin_of(connection, file)
 
     def edits(self) -> tuple[Edit, ...]:
-        """Return what persons have edited, oldest first."""
+        """Return the edits of persons, oldest first."""
         with self._database.reading() as connection:
             return edit_rows.read_edits(connection, self._database)
 
@@ -251,7 +251,7 @@ class KGWriter:
             facts.put_others(connection, others)
 
     def erase(self, passage_ids: Iterable[str]) -> int:
-        """Erase passages with their facts, and what rests on them alone; return how many there were."""
+        """Erase passages with their facts, and all that rests only on them; return how many passages there were."""
         with self._changing() as (connection, _):
             before = len(self.edits())
             erased = erase_read(connection, self._database, passage_ids, self._held())
@@ -259,14 +259,14 @@ class KGWriter:
         return erased
 
     def known(self) -> dict[str, PassageRecord]:
-        """Return the records of all passages whose facts are stored."""
+        """Return the records of all passages that have stored facts."""
         with self._database.reading() as connection:
             return facts.records(connection, self._database)
 
     def write(self, edits: Sequence[Edit] | None = None) -> KGIndex:
         """Publish the graph of all that was read and edited, unless that is done, and open it.
 
-        edits: all that persons have edited from here on; by default what is stored.
+        edits: all edits of persons from here on; by default those that are stored.
         """
         while not self._published(edits):
             pass  # somebody else has deleted passages meanwhile
@@ -275,7 +275,7 @@ class KGWriter:
         return KGIndex.open(self.index, None if isinstance(own, NamedEmbedder) else own)
 
     def _published(self, edits: Sequence[Edit] | None) -> bool:
-        """Make the graph and commit it; return False if what it was made of has changed meanwhile."""
+        """Make the graph and commit it; return False if the rows that it was made of have changed meanwhile."""
         database = self._database
         settings = self.settings
         self.index.refresh()
@@ -363,7 +363,7 @@ class KGWriter:
         return np.concatenate(parts)
 
     def _held(self) -> PassageLookup:
-        """Return what tells which passages are there: those of the index, or of one without passages those read."""
+        """Return a lookup of the passages that are there: those of the index or, if it has no passages, those read."""
         if len(self.index):
             return held_in(self.index.snapshot.table)
         known = self.known()
@@ -382,7 +382,7 @@ class KGWriter:
     def _changing(
         self, *, durable: bool = True, changed: bool = True
     ) -> Iterator[tuple[Connection, GraphState]]:
-        """Lend a connection for a change of what is stored, and the state before it. changed: whether of the graph."""
+        """Lend a connection for a change of the stored rows, and the state before it. changed: whether of the graph."""
         with self._database.writing(durable=durable) as connection:
             state = graph_state.read_graph_state(connection, self._database)
             assert state
@@ -409,11 +409,11 @@ def open_writer(
     on_progress: Callable[[KGProgress], None] | None = None,
     exact: bool | None = None,
 ) -> Iterator[KGWriter]:
-    """Open the graph of an index for writing; an index without passages is made if there is none.
+    """Open the graph of an index for writing; an index without passages is made if there is no index.
 
-    embedder, equivalence, exact: None for those of the existing graph; embedder "" for none; a mapping as equivalence
-    changes the settings that it names, and if these are searched by, imported equivalences make way. exact: see
-    KGManifest. Raises IngestError while another process writes.
+    embedder, equivalence, exact: None for those of the existing graph; embedder "" for no embedder; a mapping as
+    equivalence changes the settings that it names, and if these are searched by, imported equivalences make way. exact:
+    see KGManifest. Raises IngestError while another process writes.
     """
     passages = index if isinstance(index, PassageIndex) else _opened(place_of(index))
     database = passages.database
@@ -478,7 +478,7 @@ def _record(passage: Passage, reader: str) -> PassageRecord:
 
 
 def digest_of(passage: Passage) -> bytes:
-    """Return a digest of what an extractor sees of a passage."""
+    """Return a digest of the parts of a passage that an extractor sees."""
     seen = json.dumps(
         [passage.title, passage.text, passage.metadata.get(STATED)], sort_keys=True
     )

@@ -119,7 +119,7 @@ class StringTable(Sequence[str]):
         )
 
     def find(self, string: str) -> int | None:
-        """Return the number of `string`, None if it is not there; the table's strings must ascend by code points."""
+        """Return the number of `string`, or None if it is missing; the table's strings must ascend by code points."""
         wanted = string.encode(*_HOW)
         low = 0
         high = len(self)
@@ -238,8 +238,8 @@ class KGArrays:
     mentions: N x D, how often a document names an entity.
     source_starts, sources: edge `e` was read at `sources[source_starts[e]:source_starts[e + 1]]`, equivalences nowhere.
     documents: passage ids, ascending. notes: "", then JSON about sources, ascending; see notes.py.
-    entity_vectors: (N, d), relation_vectors: (R, d), unit length; None without an embedder.
-    near: N x N, the nearest entities that equivalences were chosen from; None without an embedder.
+    entity_vectors: (N, d), relation_vectors: (R, d), unit length.
+    near: N x N, the nearest entities that equivalences were chosen from. All three are None without an embedder.
     texts: (D,) uint64, the number that a passage index has for the text that was read, 0 if unknown.
     """
 

@@ -17,17 +17,17 @@ from ras_agent.tools.kg.notes import note_of
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 
 EQUIVALENT = "equivalent"
-"""The name of the relation between entities whose names look the same to an embedder."""
+"""The name of the relation between entities with names that look the same to an embedder."""
 
 
 class Occurrences:
     """Holds facts as they were read, with names and documents numbered.
 
-    names: distinct; keys: their canonical keys, None to work them out, which costs as much as all else; both are read
-        fastest in the order of keys.
+    names: distinct; keys: their canonical keys, by default computed, which takes as long as all other steps; both are
+        read fastest in the order of keys.
     facts: (F, 7) document, subject, predicate, object, start, end, note; mentions: (M, 3) document, name, count.
     edges: (U, 3) subject, predicate, object, which no document states; similarities: (U,), NaN for facts.
-    notes: what the places of facts are noted for, of which the first is "", of facts without a note.
+    notes: the notes about the places of facts; the first is "", for facts without a note.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Occurrences:
         self.notes = notes
 
     def told_apart_by(self, *, exact: bool = False) -> StringTable:
-        """Return by what each name is told apart from others: its canonical key, or, if `exact`, the name itself."""
+        """Return the keys by which names are distinguished: canonical keys, or, if `exact`, the names themselves."""
         if exact:
             return self.names
         return (
@@ -66,7 +66,7 @@ class Occurrences:
 def occurrences_of(
     passages: Iterable[PassageFacts], edges: Iterable[UnstatedEdge] = ()
 ) -> Occurrences:
-    """Number the names in what passages state, and in edges that none states.
+    """Number the names in the facts of passages, and in edges that no passage states.
 
     A fact that a passage states twice occurs twice.
     """
@@ -108,7 +108,7 @@ def occurrences_of(
 
 
 class Assembled(NamedTuple):
-    """Graph without vectors, and where its names and documents are among what was read.
+    """Holds a graph without vectors, and the places of its names and documents in the occurrences.
 
     entities (E,), relations (R,): numbers of names, of the equivalence relation -1, which is the last; documents (D,).
     """
@@ -122,7 +122,7 @@ class Assembled(NamedTuple):
 def assemble(
     found: Occurrences, *, exact: bool = False, equivalences: bool = False
 ) -> Assembled:
-    """Make the graph of what was read. Names that no fact and no mention uses leave no trace.
+    """Make the graph of the occurrences that were read. Names that no fact and no mention uses leave no trace.
 
     A document without facts and mentions stays: it was read, and states nothing.
     exact: names are one entity only if they are equal, instead of by their canonical keys.
@@ -270,10 +270,10 @@ def without_documents(graph: KGArrays, gone: npt.NDArray[np.bool_]) -> KGArrays:
 def part_of(
     graph: KGArrays, admitted: npt.NDArray[np.bool_], *, imported: bool = False
 ) -> KGArrays:
-    """Return what the `admitted` documents (D,) state, as a graph of its own: no name of any other is left.
+    """Return the facts of the `admitted` documents (D,) as a graph of its own: no name of any other is left.
 
-    Names are numbered anew, in their order. Facts that no document states are left out, and of equivalences those of a
-    name that is. imported: whether the equivalences were, and so are facts that no document states.
+    Names are renumbered, in their order. Facts that no document states are left out, and so are the equivalences of
+    names that are left out. imported: whether the equivalences were imported; they are then left out, too.
     """
     left = without_documents(graph, ~admitted)
     stated = np.diff(left.source_starts) > 0

@@ -1,4 +1,4 @@
-"""Equivalence edges: pairs of entities whose vectors nearly agree, no entity in more than a few.
+"""Equivalence edges: pairs of entities with nearly the same vectors, no entity in more than a few.
 
 Each entity's nearest neighbours above a cosine are searched among all pairs, or, of many entities, in clusters.
 """
@@ -43,7 +43,7 @@ class Equivalence:
 
     threshold: depends on the embedder (0.8 in papers is for ColBERTv2). neighbours: the most equivalences an entity
     can have. kind: how they are searched; "auto" is "exact" up to 100,000 entities and "ivf", in clusters, beyond; or
-    "imported", none but those that an imported graph has, in the directions that it has them.
+    "imported", only those of an imported graph, in the directions that it has them.
     """
 
     threshold: float = 0.8
@@ -67,12 +67,12 @@ class Pairs(NamedTuple):
 
 
 def comparable(names: Iterable[str]) -> npt.NDArray[np.int64]:
-    """Return a class for each name; only names of one class can be equivalent, and none of a negative class.
+    """Return a class for each name; only names of one class can be equivalent, and never those of a negative class.
 
     Encoders give "2016 World Series" and "2017 World Series" nearly the same vector, so names must agree in their
-    figures and months. A name without a letter consists of figures alone, and is equivalent to none.
+    figures and months. A name without a letter consists only of figures, and is equivalent to no other.
     """
-    plain = _figures("name")  # the class of most: those are told by one search
+    plain = _figures("name")  # the class of most names, which one search finds
     return np.array(
         [
             plain
@@ -198,7 +198,7 @@ def _kept(found: Iterable[Cells], size: int, longest: int) -> NearLists:
     for cells in found:
         held.append(cells.both_ways())
         count += 2 * len(cells.rows)
-        # cutting early loses nothing: what is not among the nearest so far is not at the end
+        # cutting early loses nothing: a pair that is not among the nearest so far is not at the end
         if count > limit:
             held = [cells_of(capped(Cells.joined(held), size, longest))]
             count = len(held[0].rows)

@@ -1,8 +1,8 @@
-"""Finds the pairs of vectors whose cosine reaches a threshold: among all pairs, or nearly all of them in clusters.
+"""Finds pairs of vectors with a cosine that reaches a threshold: among all pairs, or nearly all of them in clusters.
 
 Vectors are turned so that their first numbers hold most of their lengths. The product of those, and of the lengths of
-what is left, is no less than the cosine: where it is below the threshold, which it is for nearly all pairs, the cosine
-is not worked out.
+the rest, is no less than the cosine: where it is below the threshold, which it is for nearly all pairs, the cosine is
+not worked out.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ras_agent.arrays import Floats, Ints
 from ras_agent.tools.kg.arrays import Vectors
 
 ROWS, COLUMNS = 512, 16_384  # a block of products is 32 MB
-_SHORT = 127  # numbers of a shortened vector, beside the length of what is left
+_SHORT = 127  # numbers of a shortened vector, in addition to the length of the rest
 _MANY = 2048  # rows for which it pays to shorten vectors
-_GATHERED = 8192  # pairs whose vectors are copied at once
+_GATHERED = 8192  # pairs of vectors that are copied at once
 _PROBES = 24
 _ROUNDS, _SAMPLE = 4, 32  # of k-means; how many vectors of a cluster it looks at
 # Products of the same two vectors differ in the last bits from block to block; in steps of this they do not.
@@ -83,7 +83,7 @@ class _Comparison(NamedTuple):
         return np.asarray(self.bounds[numbers], dtype=np.float32)
 
     def cells(self, rows: Ints, columns: Ints, block: Floats) -> Cells:
-        """Return the pairs of a row and a column whose cosine, in whole steps, reaches the threshold.
+        """Return the pairs of a row and a column with a cosine that, in whole steps, reaches the threshold.
 
         block: of the columns.
         """
@@ -186,7 +186,7 @@ def _comparable(classes: Ints) -> list[Ints]:
 
 
 def _bounds_of(vectors: Vectors) -> Floats:
-    """Return vectors (N, _SHORT + 1) whose products are no less than those of `vectors` (N, d).
+    """Return vectors (N, _SHORT + 1) with products no less than those of `vectors` (N, d).
 
     By the inequality of Cauchy and Schwarz, for any orthogonal basis. The least bounds are those of the axes in which
     the vectors are longest.

@@ -1,4 +1,4 @@
-"""Parts of a stored knowledge graph to look at: what is around an entity, and names by their beginning."""
+"""Parts of a stored knowledge graph to look at: the neighbours of an entity, and names by their beginning."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def neighbourhood(graph: KGIndex, entity: str, limit: int) -> Neighbourhood:
 
 
 def names_beginning(graph: KGIndex, prefix: str, limit: int) -> list[str]:
-    """Return at most `limit` names of entities whose canonical key begins with that of `prefix`, in the keys' order."""
+    """Return at most `limit` names of entities with a key that begins with that of `prefix`, in the keys' order."""
     keys: Any = graph.keys
     key = prefix if graph.manifest.exact else canonical_key(prefix)
     first = bisect_left(keys, key)

@@ -1,4 +1,4 @@
-"""What a knowledge graph notes about a place where a fact was read: attributes of both, and that it is unchecked."""
+"""Notes of a knowledge graph about a place where a fact was read: attributes of both, and that it is unchecked."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def load_notes(rows: Iterable[bytes], counts: Iterable[int]) -> Iterator[str]:
 
 
 def place_of(source: Source) -> list[Any]:
-    """Return [passage, start, end] of a source, and behind it a mapping of what more is known of it."""
+    """Return [passage, start, end] of a source, followed by a mapping of anything more that is known of it."""
     place: list[Any] = [source.passage_id, source.start, source.end]
     more: dict[str, Any] = {}
     if source.unchecked:

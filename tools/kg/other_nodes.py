@@ -1,7 +1,7 @@
-"""What a graph that gfm-rag made has besides entities, documents and facts: its other layers.
+"""Layers of a graph made by gfm-rag, other than its entities, documents and facts.
 
 G-reasoner's graphs have four: attributes, entities, documents, communities. Nodes may be of any type, and edges may
-join any two of them. GFM-RAG's network and the walks of this package read entities and mentions alone.
+join any two of them. GFM-RAG's network and the walks of this package read only entities and mentions.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class OtherNodes:
         } - self.nodes.keys()
 
     def without(self, gone: Collection[Node]) -> Self:
-        """Return what is left if entities and documents are gone: nodes that rested on them alone go, too.
+        """Return a copy without some entities and documents, and without the nodes that rested only on them.
 
-        A node rests on what links join it to, whatever the number of links between.
+        A node rests on those that links join it to, over any number of links.
         """
         before = _joined(self.links, self.ends())
         links = [
@@ -82,7 +82,7 @@ class OtherNodes:
         )
 
     def to_json(self) -> str:
-        """Return what `from_json` reads."""
+        """Return the JSON that `from_json` reads."""
         nodes = [[*node, about] for node, about in self.nodes.items()]
         links = [[*link.source, link.relation, *link.target] for link in self.links]
         return json.dumps(
@@ -91,7 +91,7 @@ class OtherNodes:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return what `to_json` wrote."""
+        """Return the nodes that `to_json` wrote."""
         nodes, links, about, relations = json.loads(text)
         return cls(
             {Node(kind, name): attributes for kind, name, attributes in nodes},

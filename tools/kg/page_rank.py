@@ -34,14 +34,14 @@ def walk_matrix(graph: KGIndex, *, equivalence: float = 1.0) -> csr_matrix:
     tails = edges[real, 2]
     weights = weights[real]
     ends = np.concatenate([heads, tails]), np.concatenate([tails, heads])
-    # adds up what is repeated
+    # adds up repeated entries
     return csr_matrix(
         (np.tile(weights, 2), ends), shape=(count, count), dtype=np.float32
     )
 
 
 class PageRank:
-    """Computes walks on one matrix, whose transition probabilities are prepared once."""
+    """Computes walks on one matrix, with transition probabilities that are prepared once."""
 
     def __init__(
         self, weights: csr_matrix, *, damping: float = 0.5, tolerance: float = 1e-6

@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class PassageFacts:
-    """Holds the triples of a passage, and entities named there that may be in none of them.
+    """Holds the triples of a passage, and entities named there, which need not be in a triple.
 
     A triple's sources say where in the passage it was read; sources in other passages do not count here.
     """
@@ -37,7 +37,7 @@ class PassageFacts:
     entities: tuple[str, ...] = ()
 
     def places(self, triple: Triple) -> list[Source]:
-        """Return the sources of a triple in the passage; if it has none there, its start."""
+        """Return the sources of a triple in the passage; if no source is there, the passage's start."""
         own = [at for at in triple.sources if at.passage_id == self.passage_id]
         return own or [Source(self.passage_id)]
 
@@ -45,7 +45,7 @@ class PassageFacts:
 class UnstatedEdge(NamedTuple):
     """Holds an edge that an imported graph has and no document states.
 
-    similarity: of the ends of an equivalence; None for a fact.
+    similarity: of the ends of an equivalence, or None for a fact.
     """
 
     subject: str
@@ -55,7 +55,7 @@ class UnstatedEdge(NamedTuple):
 
 
 def facts_in(passage: Passage, triples: tuple[Triple, ...]) -> PassageFacts:
-    """Return what was extracted from a passage; its title counts as an entity, the name of its file does not."""
+    """Return the facts extracted from a passage; its title counts as an entity, the name of its file does not."""
     title = bare_title(passage.own_title)
     return PassageFacts(passage.id, triples, (title,) if canonical_key(title) else ())
 
@@ -106,7 +106,7 @@ def _parts(facts: Sequence[PlacedTriple], size: int) -> Iterable[list[PlacedTrip
 
 
 class ImportedFacts(NamedTuple):
-    """Holds what a file lists as a passage's facts, the file's name (`where`) and the passage's `text` if it has it."""
+    """Holds the facts that a file lists for a passage, the file's name (`where`) and the passage's `text`, if given."""
 
     facts: PassageFacts
     where: str
@@ -115,7 +115,7 @@ class ImportedFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MatchedFacts:
-    """Holds facts, the passages they were matched to by id, and what could not be used."""
+    """Holds facts, the passages they were matched to by id, and reports of those that could not be used."""
 
     facts: list[PassageFacts] = field(default_factory=list)
     passages: dict[str, Passage] = field(default_factory=dict)
@@ -128,9 +128,9 @@ def match_facts(
     """Match each of `imported` to the passage with its id, or else to the only one with that title.
 
     Facts of a document that was cut go to the passages that hold their places, or else to those that name both of their
-    ends, or else to the first. Facts of another text than the passage's are skipped, and so are facts whose place is
-    outside the text; a passage with no other imported facts is then left out. What several files say of a passage
-    counts once.
+    ends, or else to the first. Facts of another text than the passage's are skipped, and so are facts with a place
+    outside the text; a passage with no other imported facts is then left out. Facts that several files have of a
+    passage count once.
     """
     wanted = {item.facts.passage_id for item in imported}
     by_id: dict[str, Passage] = {}
@@ -196,7 +196,7 @@ def _reason(item: ImportedFacts, own: Sequence[Passage]) -> str:
 
 
 def _starts(text: str, pieces: Sequence[Passage]) -> list[int] | None:
-    """Return where each piece begins in a text; None if the text has other words than the pieces."""
+    """Return where each piece begins in a text, or None if the text has other words than the pieces."""
     if len(pieces) == 1:
         return [0] if text == pieces[0].text else None
     starts: list[int] = []
@@ -217,7 +217,7 @@ def _starts(text: str, pieces: Sequence[Passage]) -> list[int] | None:
 def _of_pieces(
     item: ImportedFacts, pieces: Sequence[Passage], outside: list[str]
 ) -> list[tuple[Passage, PassageFacts]]:
-    """Return what each piece of a document states of the document's facts; report impossible places in `outside`."""
+    """Return the facts of a document that each piece of it states; report impossible places in `outside`."""
     texts = [piece.text for piece in pieces]
     by_word = PiecesByWord(texts)
     starts = _starts(item.text, pieces) if item.text is not None else None

@@ -62,7 +62,7 @@ def graph_page(
 
     seed: of the groups and of the layout; the same graph and seed give the same page.
 
-    around: entities that are marked and in the middle. name_of: what a passage is called, by its id.
+    around: entities that are marked and in the middle. name_of: returns a passage's name by its id.
     """
     place = np.full(len(graph.entities), -1, dtype=np.int64)
     place[entities] = np.arange(len(entities))
@@ -93,7 +93,7 @@ def graph_page(
     read_in = [at.get(number, -1) for number in sources]
     for row, number in enumerate(numbers.tolist() if graph.edits else ()):
         edit = graph.made_by(graph.triple(number)) if number in graph.facts else None
-        if edit is not None:  # named beside the passage, as if that were another one
+        if edit is not None:  # named with the passage, as if that were another one
             passages.append(
                 f"{passages[read_in[row]] if read_in[row] >= 0 else ''} (by {edit.by})".strip()
             )
@@ -123,7 +123,7 @@ def graph_page(
 
 
 def _first_source(graph: KGIndex, edge: int) -> int:
-    """Return the number of the first passage that an edge was read in, -1 for one that was read in none."""
+    """Return the number of the first passage that an edge was read in, -1 if it was read in no passage."""
     start, end = graph.arrays.source_starts[edge : edge + 2].tolist()
     return int(graph.arrays.sources[start].tolist()[0]) if end > start else -1
 
@@ -201,7 +201,7 @@ def _springs(pairs: Ints, groups: Sequence[int], seed: int) -> Doubles:
     places = np.full((len(groups), 2), np.nan)
     if len(joined):
         places[joined] = [layout[node] for node in range(len(joined))]
-    # what no edge holds is around the others
+    # nodes without an edge are around the others
     lone = np.isnan(places[:, 0])
     turn = np.arange(lone.sum()) * _GOLDEN_ANGLE
     centre = np.median(places[joined], axis=0) if len(joined) else np.zeros(2)
@@ -219,7 +219,7 @@ def _rings(pairs: Ints, count: int, middle: Sequence[int]) -> Doubles:
     """Return a layout, shape (N, 2), with a ring for the nodes an edge away from the middle, two edges away, and so on.
 
     Each node has a sector of its ring as wide as the leaves behind it, within that of the node through which it was
-    reached. What no edges join to the middle is on one ring more.
+    reached. Nodes that no edges join to the middle are on one ring more.
     """
     neighbours: list[list[int]] = [[] for _ in range(count)]
     for one, other in pairs.tolist():

@@ -1,12 +1,12 @@
-"""A question over several texts is answered from the inside out: what it describes is found first and takes its place.
+"""A question over several texts is answered from the inside out: a thing it describes is found first and named instead.
 
     Which river flows through the city where the inventor of the telephone was born?
     -> Who is the inventor of the telephone?   Alexander Graham Bell
     -> What is the city where Alexander Graham Bell was born?   Edinburgh
     -> Which river flows through Edinburgh?
 
-The part that describes something is what the reader points at (Min et al. 2019, arXiv:1906.02916, point at parts of a
-question in this way); each question of the chain is searched for and read by itself, and its answer is carried on.
+The reader points at the part that describes something (as Min et al. 2019, arXiv:1906.02916, point at parts of a
+question); each question of the chain is searched for and read by itself, and its answer is carried on.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LEAD = 600  # characters of a passage of a pair
 _SOFTNESS = 3.0  # margins are divided by it before they are taken for log-odds
 # worth of a chain whose answer goes before one to the whole question
 _SURE = math.log(0.4)
-_LATER = 0.05  # what a place in a ranking costs
+_LATER = 0.05  # cost of a place in a ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Part of a question that describes something, and what that is."""
+    """Part of a question that describes something, and the answer found for it."""
 
     description: str
     found: Found
@@ -67,10 +67,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Holds what has been found. question: the whole one with the answers in place of what it described.
+    """Holds the answers found so far. question: the whole one with the answers in place of its descriptions.
 
     open: the question whose answer is needed next and has not been searched for; blank where there is none.
-    end: what answers `question`, where that was searched for and read; None without links, too.
+    end: the answer to `question`, if that was searched for and read; without links only a cell of a table.
     """
 
     question: str
@@ -99,7 +99,7 @@ def follow(
 ) -> Chain:
     """Return the chain of a question as far as the steps have searched for it.
 
-    What has been found already is read before a part is searched for, and is enough where it is sure.
+    Passages found earlier are read before a part is searched for, and are enough where their answer is sure.
     passages: those that may be read, by id.
     """
     searched = {canonical_key(step.subquery): step for step in steps}
@@ -174,7 +174,7 @@ def without_clause(text: str) -> str:
 
 
 def _in_row(question: str, passages: Sequence[ReadPassage]) -> Found | None:
-    """Return what a row of a table answers."""
+    """Return the answer that a row of a table gives."""
     said = look_up(question, passages)
     if said is None:
         return None
@@ -225,7 +225,7 @@ def asking_for(description: str) -> str:
     return f"{'Who' if somebody else 'What'} is {description}?"
 
 
-# what ends the noun phrase with which a description begins
+# the end of the noun phrase with which a description begins
 _HEAD_ENDS = re.compile(
     r" (?=(?:of|that|who|whom|which|where|whose|in|from|at|on|for|by|to|with|near)\b)|,"
 )
@@ -235,7 +235,7 @@ _AGENT = re.compile(r"(?:or|ist|ian|ess|man|wright)$")
 def answers(
     question: str, reader: Reader, passages: Sequence[ReadPassage]
 ) -> list[Found]:
-    """Return what the passages answer, the likeliest first, each answer once."""
+    """Return the answers that the passages give, the likeliest first, each once."""
     texts = [_text(passage) for passage in passages]
     found = [
         answer
@@ -250,7 +250,7 @@ def answers(
 def answers_in_pairs(
     question: str, reader: Reader, passages: Sequence[ReadPassage]
 ) -> list[Found]:
-    """Return what pairs of passages answer, of which the first names what the second is about, the likeliest first."""
+    """Return the answers of pairs of passages, of which the first names the subject of the second, likeliest first."""
     pairs = [
         (one, other)
         for one in passages
@@ -283,8 +283,8 @@ def leading_to(
 ) -> tuple[Sentence, ...]:
     """Return the sentences of other passages over which a question leads to an answer's passage.
 
-    Each names what the next passage is about, and says something of the question that those behind it do not. () where
-    the question names what the answer's passage is about.
+    Each names the subject of the next passage, and says something of the question that those behind it do not. () where
+    the question names the subject of the answer's passage.
     """
     leads: list[Sentence] = []
     home = answer.sentence.passage
@@ -302,7 +302,7 @@ def leading_to(
 def _naming(
     home: ReadPassage, asked: Set[str], passages: Sequence[ReadPassage]
 ) -> Sentence | None:
-    """Return the sentence of another passage that names what `home` is about, and has a word that is asked for."""
+    """Return the sentence of another passage that names the subject of `home`, and has a word that is asked for."""
     for passage in passages:
         if passage is home or not passage.tells_of(home):
             continue
@@ -330,7 +330,7 @@ def _titled(passage: ReadPassage) -> int:
 def _in_passage(
     question: str, passage: ReadPassage, spans: Sequence[Span], offset: int, rank: int
 ) -> Iterator[Found]:
-    """Yield the answers that spans are in a passage whose text begins at `offset`; a title is none."""
+    """Yield the answers that spans are in a passage with its text from `offset` on; spans in the title are skipped."""
     for span in spans:
         start = span.start - offset
         end = min(span.end - offset, len(passage.text))
@@ -372,7 +372,7 @@ def _without_loose_end(answer: str) -> str:
 
 
 def _number_end(question: str, text: str, start: int, end: int) -> int:
-    """Return where the name ends that a number belongs to, as in "Team 12"; not where it counts what comes behind it."""
+    """Return where the name ends that a number belongs to, as in "Team 12"; not where it counts things behind it."""
     word = text[start:end]
     number = _NUMBER_OF_NAME.match(text, end)
     if number is None or not word.isalpha() or not word.istitle():
@@ -414,10 +414,10 @@ _PLACES = word_set(
 
 
 def _named(passage: ReadPassage, start: int, end: int) -> str:
-    """Return an answer by its name: a pronoun's is what the passage is about, blank where no title tells that.
+    """Return an answer by its name: a pronoun stands for the topic, else for the name before it; blank without one.
 
-    A part of what the passage is about is all of it ("Leith" of "Water of Leith"). An article with which a sentence
-    begins is not part of a name, unless the title has it.
+    A part of the topic stands for all of it ("Leith" of "Water of Leith"). An article with which a sentence begins is
+    not part of a name, unless the title has it.
     """
     text = passage.text[start:end]
     topic = passage.topic
@@ -447,10 +447,10 @@ _ARTICLE = re.compile(r"^(?:The|A|An) ")
 
 
 def _telling(question: str, answer: str, sentence: Sentence) -> Sentence:
-    """Return the sentence of a passage that says most of what is asked of an answer; `sentence` before its equals.
+    """Return the sentence about an answer that has most of the question's words; `sentence` before its equals.
 
-    A reader points at a name where a text first has it, which need not be where the text says what was asked. Where
-    the answer is what the passage is about, each of its sentences tells of it.
+    A reader points at a name where a text first has it, which need not be where the text answers the question. Where
+    the answer is the topic of the passage, each of its sentences tells of it.
     """
     about = canonical_key(answer) in sentence.passage.keys
     asked = set(stems(question)) - set(stems(answer))
@@ -479,6 +479,6 @@ def _each_once(found: Sequence[Found]) -> list[Found]:
 
 
 def passages_of(steps: Sequence[Step]) -> dict[str, ReadPassage]:
-    """Return what the steps have found, by id, in order."""
+    """Return the passages that the steps have found, by id, in order."""
     found = passages_found(steps)
     return {passage.id: passage for passage in read(found[:MOST_READ])}

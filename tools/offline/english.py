@@ -1,6 +1,6 @@
-"""What the offline mode knows of English by heart, and how its roles say that they were given something else.
+"""The English words that the offline mode knows by heart, and how its roles refuse texts in another language.
 
-ras_agent/data/english.toml has the words, and says what they are.
+ras_agent/data/english.toml has the words by their classes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def is_third_person(word: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EnglishOnly:
-    """Tells what an offline role cannot read. language: of the texts, as far as their owner has said; "" if not."""
+    """Sorts out texts that an offline role cannot read. language: of the texts, if their owner has said; "" if not."""
 
     role: str
     language: str = ""

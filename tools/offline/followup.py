@@ -1,4 +1,4 @@
-"""Completes a follow-up question by rule, from the turns before it: English pronouns, and what a question leaves out.
+"""Completes a follow-up question by rule, from the turns before it: English pronouns, and parts that it leaves out.
 
 And how long is it?          How long is Water of Leith?        (the last answer)
 Who was her husband?         Who was Marie Curie's husband?     (the person whom the last question is about)
@@ -36,7 +36,7 @@ _NO_ANAPHOR = re.compile(
     r"(?i)\b(?:does|did|do|will|would|can|could) it (?:take|matter|mean|cost|rain|snow)\b|\b(?:is|was|it)(?: it)? "
     r"(?:true|possible|known|likely|raining|said|takes?)\b|\btime is it\b|\b(?:is|are|was|were|be|been) there\b"
 )
-# "her" is German too: what is not asked in English is left
+# "her" is German too: a question that is not in English is left
 _ENGLISH = re.compile(
     r"(?i)(?:why|is|are|were|do|does|did|has|have|had|can|could|will|would|tell|name|list|give|show|describe|explain"
     r"|was (?:he|she|it|his|her|its|their|that|this|the))\b"
@@ -73,7 +73,7 @@ _NO_THING: frozenset[AnswerType | None] = frozenset(("date", "number", "national
 
 @dataclass(frozen=True, slots=True)
 class _Thing:
-    """Names what an earlier turn was about. noun: what the question calls it, folded: ("river",)."""
+    """Names the thing that an earlier turn was about. noun: the question's word for it, folded: ("river",)."""
 
     name: str
     type: AnswerType | None = None
@@ -137,9 +137,9 @@ def _asked_otherwise(last: str, word: str) -> str:
 
 
 def _with_other_part(last: str, part: str) -> str:
-    """Return the last question with `part` in place of its like: a year, a name, what is asked of a name; "" if none.
+    """Return the last question with `part` in place of its like: a year, a name, a property; "" for another part.
 
-    After a preposition, a name's like is what follows the same one. Raises _Unclear where there are several.
+    After a preposition, a name's like is the name after the same one. Raises _Unclear where there are several.
     """
     preposition = _PREPOSITION.match(part)
     bare, before = (
@@ -237,7 +237,7 @@ def _meant(pronoun: str, exchanges: Sequence[Exchange]) -> str:
 
 
 def _about(exchange: Exchange, pronoun: str) -> list[_Thing]:
-    """Return what a turn was about, the likeliest first: after "Where is the Louvre?", "it" is the Louvre."""
+    """Return the things a turn was about, likeliest first: after "Where is the Louvre?", "it" is the Louvre."""
     question = " ".join(exchange.question.split())[:LONGEST_QUESTION]
     asked = analyse(question)
     is_named = asked.kind == "open" and asked.answer_type not in _NO_THING
@@ -261,7 +261,7 @@ def _about(exchange: Exchange, pronoun: str) -> list[_Thing]:
 
 
 def _answer_name(answer: str, question: str) -> str:
-    """Return the name that an answer is or holds; "" if it holds none, or several that the question has not."""
+    """Return the name that an answer is, or the only name in it that the question lacks; "" without either."""
     text = _CITED.sub("", " ".join(answer.split())[:LONGEST_QUESTION]).strip(' ."')
     if is_name(text):
         return text

@@ -1,4 +1,4 @@
-"""What to search for next: the planner of the offline mode, and IRCoT's reasoner, by what the steps have found."""
+"""The planner of the offline mode, and IRCoT's reasoner: they find the next search by the passages found so far."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_BRIDGES = 3
 _ENOUGH = 0.95  # the share of the question's weight that two linked passages must hold to be taken to answer it
 _NAME_WEIGHT = 1.5  # a word inside a name tells more than one outside
 _WORD = re.compile(r"\w+(?:[.,]\d+)*(?:['’-]\w+)*")  # "state-owned" whole
-# what the parts of a bridge's score weigh; set on the tuning half and two training sets, and flat around these values
+# weights of the parts of a bridge's score; set on the tuning half and two training sets, and flat around these values
 _COVERED = 2.0
 _FIRST_RANK = 2.0
 _CLASS = 1.0
@@ -35,12 +35,12 @@ _ALREADY_READ = -1.0
 class OfflinePlanner:
     """Takes the question apart with the reader, and goes on by rules where that does not lead to an answer.
 
-    What the question describes is asked for, the innermost first, and the answers take its place. Then the whole
-    question is asked, and no more where its answer is sure, and what it compares is looked up ("Who is older, A or
-    B?"). Else the planner follows bridges:
-    names in what has been read, each asked for together with the words of the question that its passage leaves open,
-    until two linked passages explain the question, `most_bridges` have been followed, or none is left.
-    language: of the texts, if it is known; what is not English is searched for once, as it is asked. enough: the
+    The descriptions in the question are asked for, the innermost first, and the answers take their place. Then the
+    whole question is asked, and no more where its answer is sure, and the things that it compares are looked up ("Who
+    is older, A or B?"). Else the planner follows bridges:
+    names in the passages read, each asked for together with the words of the question that its passage leaves open,
+    until two linked passages explain the question, `most_bridges` have been followed, or no name is left.
+    language: of the texts, if it is known; outside of English a question is searched for once, as it is. enough: the
     confidence of an answer from which nothing more is searched for.
     """
 
@@ -61,7 +61,7 @@ class OfflinePlanner:
         self._enough = enough
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        """Return the next sub-query, or sufficient; the reason says what has been found and what is missing."""
+        """Return the next sub-query, or sufficient; the reason states the facts found or the missing part."""
         if refusal := self._english.refusal(question):
             return (
                 Plan("sufficient", reason=refusal)
@@ -129,7 +129,7 @@ class OfflinePlanner:
 
 
 def _so_far(chain: Chain) -> str:
-    """Say what the links have found: "the inventor of the telephone is Alexander Graham Bell"."""
+    """State the answers of the links: "the inventor of the telephone is Alexander Graham Bell"."""
     return "; ".join(f"{link.description} is {link.found.text}" for link in chain.links)
 
 
@@ -184,7 +184,7 @@ class OfflineReasoner:
 
 
 def _leads(evidence: Evidence) -> Iterator[tuple[float, str, list[str]]]:
-    """Yield the sentences that name something not yet looked up, how much of the question they hold, and what is open.
+    """Yield the sentences that name something not yet looked up, their share of the question, and its open words.
 
     One that is marked as an answer would end the chain where it is quoted.
     """
@@ -220,7 +220,7 @@ class Evidence:
         return sum(weight for word, weight in self.weights.items() if word in words)
 
     def missing(self, words: Set[str]) -> list[str]:
-        """Return the question's content words whose stems are not among `words`, the first word of each stem.
+        """Return the question's content words that have no stem among `words`, the first word of each stem.
 
         They are written as in the question. A compound stays whole and goes by its first content word: "co-founder".
         """

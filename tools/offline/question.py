@@ -1,4 +1,4 @@
-"""What a question asks for, read off its words: its kind, the names in it, what it compares, the type of its answer."""
+"""The shape of a question, read off its words: its kind, the names in it, those compared, the type of its answer."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _APPOSITION = re.compile(
 class QuestionAnalysis:
     """Holds a question's shape.
 
-    kind: "yes_no"; "choice" picks one of `compared`; else "open". compared: two names, also where a question asks what
-    they have in common, or none. answer_type: None where the words do not tell. answer_noun: the folded words that the
+    kind: "yes_no"; "choice" picks one of `compared`; else "open". compared: two names, also where a question asks for
+    something in common, or (). answer_type: None where the words do not tell. answer_noun: the folded words that the
     answer is one of ("drama series"), empty for who, when, where.
     """
 
@@ -76,7 +76,7 @@ def analyse(question: str) -> QuestionAnalysis:
     ('choice', ('Lawson', 'Louis XIV'), 'organisation', ('band',))
     """
     text = " ".join(question.split())[:LONGEST_QUESTION]
-    # "Both A and B are films?" asks with its mark alone, and whoever states something asks whether it is so
+    # "Both A and B are films?" asks only by its mark, and a statement asks whether it is so
     stated = text.startswith("Both ") or _STATED.fullmatch(text) is not None
     unasked = (stated or _MAY.match(text) is not None) and not ASKS.search(text)
     yes_no = _YES_NO.match(text) is not None or unasked
@@ -148,7 +148,7 @@ def _pair(text: str, yes_no: bool) -> tuple[str, ...]:
 def _has_two(text: str, pair: tuple[str, ...]) -> bool:
     """Return whether "are" is of both names, or they begin: "In which state are A and B?", "A and B play what?".
 
-    "When did A and B marry?" asks for one event, and is not of what each of them has.
+    "When did A and B marry?" asks for one event, and not for something that each of them has.
     """
     both = "(?:the )?{} and (?:the )?{}".format(*map(re.escape, pair))
     verb = "(?:are|were|have|belong|come|play)"

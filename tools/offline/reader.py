@@ -1,9 +1,9 @@
 """The reader of the offline mode: MiniLM with layers of this repository's training, in numpy.
 
 It reads "[CLS] question [SEP] text [SEP]". Every token has a logit of starting and of ending the answer; those at [CLS]
-say that the text holds none (as Devlin et al. 2019 read SQuAD 2.0, arXiv:1810.04805). Of a question alone the tokens
+say that it holds no answer (as Devlin et al. 2019 read SQuAD 2.0, arXiv:1810.04805). Without a text the tokens
 say which part describes something without naming it, and [CLS] says whether a text affirms a question, denies it or
-does not tell. `lab.weights.reader.train` made the weights; the JSON card next to them says from what.
+does not tell. `lab.weights.reader.train` made the weights; the JSON card next to them names the data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _REMEMBERED = 512  # questions, and pairs of question and text; planner and answ
 
 
 class Reading(NamedTuple):
-    """What a text says to a question: its likeliest answers, best first, and its verdict."""
+    """The reading of a text for a question: its likeliest answers, best first, and its verdict."""
 
     spans: tuple[Span, ...]
     verdict: Verdict
@@ -63,11 +63,11 @@ class Reader:
         return [list(one.spans) for one in self.readings(question, texts)]
 
     def judge(self, question: str, texts: Sequence[str]) -> list[Verdict]:
-        """Return what each text says to a question to be answered with yes or no."""
+        """Return the verdict of each text on a question to be answered with yes or no."""
         return [one.verdict for one in self.readings(question, texts)]
 
     def readings(self, question: str, texts: Sequence[str]) -> list[Reading]:
-        """Return what each text says to a question."""
+        """Return the answers and the verdict of each text for a question."""
         return self._readings.of(
             [(question, text) for text in texts],
             lambda new: self._loaded().read(
@@ -76,7 +76,7 @@ class Reader:
         )
 
     def described(self, question: str) -> Span | None:
-        """Return the part of a question that describes something without naming it, None where it asks for no words.
+        """Return the part of a question that describes something without naming it, None if it has no such part.
 
         Its margin says how much likelier that is than that the question describes nothing, in logits.
         """
@@ -211,7 +211,7 @@ class _Network:
 
 
 def _best(spans: Sequence[Span], count: int) -> Iterator[Span]:
-    """Yield the best spans of a text's windows by their margins, beside the logit of none of its surest window."""
+    """Yield the best spans of a text's windows by their margins, with the no-answer logit of its surest window."""
     none = min((span.no_answer for span in spans), default=0.0)
     for span in sorted(spans, key=lambda span: (-span.margin, span.start))[:count]:
         yield Span(span.start, span.end, span.margin + none, none)
@@ -242,6 +242,6 @@ def best_spans(
     while len(best) < count and np.isfinite(top := scores.max(initial=-np.inf)):
         first, last = divmod(int(scores.argmax()), len(end))
         best.append((first, last, float(top)))
-        # what begins before this span's end and ends after its start overlaps it
+        # a span that begins before this one's end and ends after its start overlaps it
         scores[: last + 1, first:] = -np.inf
     return best

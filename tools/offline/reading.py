@@ -1,4 +1,4 @@
-"""The passages that were found, each read once for every role and step: its words, its sentences, what they name."""
+"""The passages that were found, each read once for every role and step: its words, its sentences, their names."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Sentence:
 
     @property
     def naming(self) -> Sentence:
-        """The nearest sentence, itself or one before it, that begins with no pronoun: it names what that stands for."""
+        """The nearest sentence, itself or one before it, that begins with no pronoun and so names the subject."""
         sentence = self
         while sentence.begins_with(SUBJECTS) and sentence.before is not None:
             sentence = sentence.before
@@ -136,7 +136,7 @@ class Sentence:
 
 
 class ReadPassage:
-    """Holds a passage and what is read off it, each part when it is first needed; nothing changes it afterwards."""
+    """Holds a passage and the parts read off it, each when it is first needed; nothing changes it afterwards."""
 
     def __init__(self, passage: Passage) -> None:
         self.id = passage.id
@@ -162,7 +162,7 @@ class ReadPassage:
 
     @property
     def is_only_table(self) -> bool:
-        """Whether it is of a table whose cells say no more than names and figures, which nobody reads as prose."""
+        """Whether it is of a table with only names and figures in its cells, which nobody reads as prose."""
         for cells in self.records.values():
             longest = max(cells.values(), key=len)
             if len(longest.split()) > _LONGEST_NAME:
@@ -181,7 +181,7 @@ class ReadPassage:
 
     @cached_property
     def topic(self) -> str:
-        """The title without what tells namesakes apart; "" for the name of a file."""
+        """The title without the words that tell namesakes apart; "" for the name of a file."""
         return bare_title(self._own_title)
 
     @cached_property
@@ -209,7 +209,7 @@ class ReadPassage:
 
     @cached_property
     def subject(self) -> str:
-        """What it is about: its topic, without a title the first name in it."""
+        """Its subject: the topic, or without a title the first name in it."""
         if self.topic or not self.sentences:
             return self.topic
         return self.sentences[0].first_name
@@ -254,7 +254,7 @@ _READ: RecentResults[tuple[str, ...], ReadPassage] = RecentResults(
 
 
 def read(passages: Iterable[Passage]) -> tuple[ReadPassage, ...]:
-    """Return the passages as read, each once, in order; what was read of them before is not read again."""
+    """Return the passages as read, each once, in order; a passage that was read before is not read again."""
     contents = {_content_of(one): one for one in passages}
     return tuple(
         _READ.of(

@@ -1,7 +1,7 @@
 """The roles that need no model, put together: `offline`.
 
-Planner and answerer share one reader, with what it remembers. Every factory takes what stands behind the colon of a
-role's name, which here is nothing (UnknownName is raised for anything else), and the options, of which the language is
+Planner and answerer share one reader, with what it remembers. Every factory takes the part behind the colon of a
+role's name, which here is empty (UnknownName is raised for anything else), and the options, of which the language is
 the texts', if it is known: the roles know English only.
 """
 
@@ -24,7 +24,7 @@ _packaged_reader = cache(Reader)
 def offline_planner(
     variant: str = "", options: RoleOptions = DEFAULT_OPTIONS
 ) -> OfflinePlanner:
-    """Ask for what the question describes, the innermost first; else follow the bridge that is closest to it."""
+    """Ask for the things that the question describes, the innermost first; else follow the bridge closest to it."""
     _refuse(variant)
     enough = max(LEAST_CONFIDENCE, options.least_confidence or 0.0)
     return OfflinePlanner(_packaged_reader(), language=options.language, enough=enough)
@@ -33,7 +33,7 @@ def offline_planner(
 def offline_answerer(
     variant: str = "", options: RoleOptions = DEFAULT_OPTIONS
 ) -> Answerer:
-    """Read the answer out of what was found. The layout "chain" reads the facts alone, "chain-of-text" the passages."""
+    """Read the answer out of the evidence. The layout "chain" reads only the facts, "chain-of-text" the passages."""
     _refuse(variant)
     least = (
         LEAST_CONFIDENCE
@@ -63,7 +63,7 @@ def offline_reasoner(
 
 
 def offline_judge() -> Reader:
-    """Judge what a text says to a question of yes or no, with the reader of planner and answerer."""
+    """Judge whether a text affirms a question of yes or no, with the reader of planner and answerer."""
     return _packaged_reader()
 
 

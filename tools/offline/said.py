@@ -1,4 +1,4 @@
-"""Answers that are more than a name: a whole list, or the sentences that say why, or what a text says on the whole."""
+"""Answers that are more than a name: a whole list, or the sentences that give a reason, a summary or steps."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _FEWEST_WORDS = 4  # of a sentence that says something
 def sentences_that_say(
     question: str, passages: Sequence[ReadPassage]
 ) -> list[Sentence] | None:
-    """Return the sentences that say why, or what a text says on the whole, in order; [] where none bears on it.
+    """Return the sentences that give a reason, a summary or steps, in order; [] if no sentence bears on the question.
 
     None for a question that a name or a figure answers; to why, a date is no answer.
 
@@ -67,7 +67,7 @@ def sentences_that_say(
 
 
 def _reason(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:
-    """Return the sentence that gives a reason and has most of what is asked, some of it beside names."""
+    """Return the sentence that gives a reason and has most of the question's words, not only names."""
     best: tuple[float, list[Sentence]] = (0.0, [])
     for passage in passages:
         named = passage.title_stems
@@ -192,7 +192,7 @@ _ASKS_FOR_NAMES = re.compile(
     r"(?i)\W*(?:who|whom|(?:which|what) (?!does|is|was|has)(?:people|\w{3,}(?<!s)s)) "
 )
 _NOTE = r"\s\([^()\n]{0,60}\)"
-# what stands between two names of a list, behind a note on the first ("Ann Ray (chair), Bo Lind")
+# the text between two names of a list, behind a note on the first ("Ann Ray (chair), Bo Lind")
 _BETWEEN = re.compile(
     rf"(?:{_NOTE})?(?:(?P<comma>,\s)|(?P<last>,?\sand\s(?:by\s)?(?:the\s[a-z]{{1,20}}\s)?)"
     r"|(?P<bullet>[ \t]{0,3}\n[ \t]{0,8}[-*•][ \t]{1,3}))"
@@ -206,9 +206,9 @@ _LONGEST_GAP = 80  # characters between two names of a list
 def all_of_list(
     question: str, answer: str, sentence: Sentence
 ) -> tuple[str, tuple[Sentence, ...]]:
-    """Return the whole list that an answer is a name of, and its sentences; the answer itself where it is of none.
+    """Return the whole list that an answer is a name of, and its sentences; the answer itself where it is in no list.
 
-    A list is what commas, "and" or bullets join. It is the answer to who, and to which or what of several.
+    Commas, "and" or bullets join the names of a list. It is the answer to who, and to which of several.
     """
     at = sentence.text.find(answer)
     if at < 0 or not is_name(answer) or not _ASKS_FOR_NAMES.match(question):
@@ -243,7 +243,7 @@ def _lists(text: str) -> Iterator[tuple[int, int]]:
         if joint and following[0] < len(text):
             joints.add(joint.lastgroup or "")
             continue
-        # two names and a comma alone are a town and its country, or a name and what follows
+        # two names with only a comma are a town and its country, or a name and what follows
         if len(run) > 2 or joints & {"last", "bullet"}:
             yield run[0][0], span[1]
         run = []

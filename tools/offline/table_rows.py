@@ -1,7 +1,7 @@
-"""Rows of tables among the passages, and what they answer: a cell, a comparison of cells, or a yes or no.
+"""Answers of the rows of tables among the passages: a cell, a comparison of cells, or a yes or no.
 
 A row answers only where everything that a question names is in it, or in the names of its columns or its table, so that
-a row for another thing, or another number, answers nothing. Nothing is added up: what asks for a sum has no answer.
+a row for another thing, or another number, answers nothing. Nothing is added up: a question for a sum has no answer.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LIGHT = stem_set(
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table. cells: column -> what it says there, the column first that says what the row is about."""
+    """A row of a table. cells: column -> its text there, first the column that names the row."""
 
     table: str
     key: str
@@ -61,7 +61,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What rows answer, and the rows."""
+    """An answer of rows, and the rows."""
 
     text: str
     rows: tuple[Row, ...]
@@ -76,7 +76,7 @@ _Anchors = Mapping[str, frozenset[str]]
 
 
 def look_up(question: str, passages: Iterable[ReadPassage]) -> Said | None:
-    """Return what the rows of tables among the passages answer, None where they answer nothing, or several things."""
+    """Return the answer of the rows of tables among the passages; None if they give no answer, or different ones."""
     tables = _tables(passages)
     if not tables or _ASKS_FOR_SUM.search(question):
         return None
@@ -129,7 +129,7 @@ def _rows_of(passage: ReadPassage) -> Iterator[Row]:
 
 
 def _sentence_of(passage: ReadPassage, key: str) -> Sentence:
-    """Return what a passage says of a row: all of it, where it has no other."""
+    """Return the sentence of a passage for a row: the whole passage, if it has no other row."""
     if len(passage.records) == 1:
         return Sentence(passage, 0, 0, passage.text)
     for sentence in passage.sentences:
@@ -151,7 +151,7 @@ class _Asked:
 
     @cached_property
     def named(self) -> frozenset[str]:
-        """Stems of what is written as a name or with digits, which a row has to have."""
+        """Stems of the words written as names or with digits, which a row has to have."""
         found: set[str] = set()
         for token in self.tokens:
             written = self.text[token.start : token.end]
@@ -177,7 +177,7 @@ class _Asked:
 
     @cached_property
     def order(self) -> tuple[bool, int] | None:
-        """Whether the question orders dates, else numbers, and the sign of what is asked for, 1 for the most."""
+        """Whether the question orders dates, else numbers, and the sign of the end asked for, 1 for the most."""
         words = set(self.words)
         if words & _LESS:
             return False, -1
@@ -210,7 +210,7 @@ def _column_stems(column: str) -> frozenset[str]:
 
 
 def _anchors(asked: _Asked, row: Row) -> dict[str, frozenset[str]]:
-    """Return the columns of a row whose cells the question names, wholly or by a name in them."""
+    """Return the columns of a row where the question names the cell, wholly or by a name in it."""
     found: dict[str, frozenset[str]] = {}
     for column, cell in row.cells.items():
         stems = stem_set(cell)
@@ -262,7 +262,7 @@ def _cell(asked: _Asked, rows: Sequence[Row]) -> Said | None:
 
 
 def _left(asked: _Asked, row: Row, anchors: _Anchors) -> frozenset[str]:
-    """Return what of a question is neither in the cells that it names, nor in the names of columns or of the table."""
+    """Return the stems of a question that are neither in cells that it names, nor in names of columns or the table."""
     left = asked.stems - row.about - _LIGHT
     for stems in anchors.values():
         left -= stems
@@ -274,7 +274,7 @@ def _left(asked: _Asked, row: Row, anchors: _Anchors) -> frozenset[str]:
 
 
 def _asked_column(asked: _Asked, row: Row, anchors: _Anchors) -> str:
-    """Return the column that is asked for; "" where none is, or the question says more than the row."""
+    """Return the column that is asked for; "" if no column is, or the question says more than the row."""
     if not anchors:
         return ""
     left = _left(asked, row, anchors)
@@ -330,7 +330,7 @@ def _affirmed(row: Row, anchors: _Anchors, left: frozenset[str]) -> str:
 
 
 def _compared(asked: _Asked, rows: Sequence[Row]) -> Said | None:
-    """Return the row with the most or the least of what is asked for: of all rows, or of two that are named."""
+    """Return the answer by the row with the most or the least: of all rows, or of two that are named."""
     if asked.order is None:
         return None
     by_dates, sign = asked.order
@@ -364,7 +364,7 @@ _SUPERLATIVES = word_set(
 
 
 def _measured_column(asked: _Asked, rows: Sequence[Row], by_dates: bool) -> str:
-    """Return the one column by which rows are compared, "" where none or several could be meant."""
+    """Return the one column by which rows are compared, "" if that is not clear."""
     shares: dict[str, float] = {}
     for column in rows[0].cells:
         has_dates = all(_is_date(row.cells.get(column, "")) for row in rows)
@@ -382,7 +382,7 @@ def _measured_column(asked: _Asked, rows: Sequence[Row], by_dates: bool) -> str:
 
 
 def _unsaid(asked: _Asked, rows: Sequence[Row], column: str) -> frozenset[str]:
-    """Return what of a question that compares is neither in the rows' names, nor asks for the column or an order."""
+    """Return the stems of a comparison that are neither in the rows' names, nor ask for the column or an order."""
     left = asked.stems - rows[0].about - _LIGHT
     for row in rows:
         left -= stem_set(row.key)

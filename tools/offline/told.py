@@ -1,6 +1,6 @@
-"""Evidence told in other words: the facts alone, the passages alone, or the passages as a person has corrected them.
+"""Evidence in another form: only the facts, only the passages, or the passages as a person has corrected them.
 
-Facts are told as sentences, in passages that an answerer reads; what it cites of these is cited where it was read.
+Facts become sentences in passages that an answerer reads; a fact that it cites is cited where it was first read.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ras_agent.tools.index.stated_facts import sentence_of
 class Retold:
     """Lets an answerer read the evidence in other words; it cites the passages as they are, facts where they were read.
 
-    layout: "chain" reads the graph's facts alone, as sentences about their subjects, "chain-of-text" the passages, any
-    other both. What a person has removed or corrected is left out; what is left of it is read as facts.
+    layout: "chain" reads only the graph's facts, as sentences about their subjects, "chain-of-text" the passages, any
+    other both. Sentences with a fact that a person has removed or corrected are left out; their other facts are read.
     """
 
     name = "offline"
@@ -106,7 +106,7 @@ def _corrected(
 
 
 def _telling(fact: Triple, passage: Passage) -> tuple[Passage, Source]:
-    """Return a passage with a fact as one more paragraph, and where it is told there."""
+    """Return a passage with a fact as one more paragraph, and its place there."""
     before = f"{passage.text}\n\n" if passage.text else ""
     text = f"{before}{sentence_of(fact.subject, fact.predicate, fact.object)}"
     return replace(passage, text=text), Source(passage.id, len(before), len(text))
@@ -150,7 +150,7 @@ def _with(steps: Sequence[Step], now: dict[str, Passage]) -> Sequence[Step]:
 def _where_read(
     citations: Sequence[Citation], told: Sequence[Triple], passages: Sequence[Passage]
 ) -> tuple[Citation, ...]:
-    """Return citations of `passages`, each place once: of a fact that was told elsewhere, where it was first read."""
+    """Return citations of `passages`, each place once; facts in a passage made of them, where they were first read."""
     given = {passage.id: passage.text for passage in passages}
     found: dict[tuple[str, int, int], dict[str, None]] = {}
     for citation in citations:

@@ -1,4 +1,4 @@
-"""The answerer of the offline mode: it reads, judges or compares, and cites what it rests on."""
+"""The answerer of the offline mode: it reads, judges or compares, and cites the sentences that it rests on."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ NOT_SURE = (
 )
 LEAST_CONFIDENCE = 0.75
 """The confidence below which an answer is left unsaid, if nobody sets another."""
-_SUGGESTED = 0.5  # confidence from which what is left unsaid is suggested: it is more likely right than wrong
+_SUGGESTED = 0.5  # confidence from which an answer left unsaid is suggested: it is more likely right than wrong
 _AND = re.compile(r"\b(?:and|both)\b", re.IGNORECASE)
 _JUDGED = 8  # passages that a question is judged over
 _PAIRED = 12  # passages of which pairs are made
-# of what is read over the whole question; the middle of a plateau on HotpotQA's tuning half
+# for answers read over the whole question; the middle of a plateau on HotpotQA's tuning half
 _SHARPNESS = 0.3
 _FLOOR = 0.02
 _UNPAIRED = 0.7
@@ -79,16 +79,17 @@ OF_ROWS = 0.9
 _FARTHEST = 9.0
 # of a question's word to its proof: of answers below it a third is right, of others two thirds (lab/near-misses.md)
 _LEAST_LIKENESS = 0.3
-_IN_ITS_WORDS = 0.95  # of what a sentence says in the question's words
-_AGAINST_ITS_VALUES = 0.25  # of a yes to a name or a figure that the sentence lacks, or of a no where it lacks none
+_IN_ITS_WORDS = 0.95  # of an answer that a sentence gives in the question's words
+# factor for a yes to a name or a figure that the sentence lacks, or a no although it lacks nothing
+_AGAINST_ITS_VALUES = 0.25
 
 
 class OfflineAnswerer:
     """Fits `Answerer`. A reader answers and judges; rules tell which of two is first or has most. Threads may share it.
 
     may_abstain: False always gives the best guess there is. least_confidence: an answer with less abstains, and
-    only suggests what it would have said where that is more likely right than wrong.
-    language: of the texts, if it is known; to what is not English there is no answer, and the reason is told.
+    only suggests its text where that is more likely right than wrong.
+    language: of the texts, if it is known; in another language than English it gives only the reason for no answer.
     """
 
     name = "offline"
@@ -126,7 +127,7 @@ class OfflineAnswerer:
                 failed=refusal,
             )
         given = {passage.id for passage in english}
-        # in the order in which the steps found them; all of them where they found none
+        # in the order in which the steps found them, or as they were given if the steps found nothing
         read = [one for one in passages_of(steps).values() if one.id in given]
         if not read:
             read = list(read_passages(english[:MOST_READ]))
@@ -159,7 +160,7 @@ class OfflineAnswerer:
     def reply(
         self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]
     ) -> Reply | None:
-        """Return the answer, however sure, and what it rests on; None where there is none."""
+        """Return the answer, however sure, with the sentences that it rests on; None if nothing answers."""
         passages = [one for one in passages if one.sentences]
         if not passages:
             return None
@@ -248,8 +249,9 @@ class OfflineAnswerer:
     ) -> tuple[float, bool]:
         """Return how surely sentences by themselves give an answer, and whether before any other.
 
-        The margin is of what the answer is, or holds, or is part of. They are read for the question as it was asked, so
-        that an answer to another one, or one that only the rest of a passage gives, is unlikely.
+        The margin is that of the first span which is the answer, holds it, or is part of it. The sentences are read for
+        the question as it was asked, so that an answer to another one, or one that only the rest of a passage gives, is
+        unlikely.
         """
         text = _text_of(grounds)
         (spans,) = self._reader.read(question, [text])
@@ -267,10 +269,10 @@ class OfflineAnswerer:
     ) -> Found | None:
         """Return the answer to the whole question, read over pairs of passages and over single ones.
 
-        Answers that overlap speak for each other; what is said in pairs counts as much as what is said alone. A passage
-        without a pair has to be enough by itself, as has what pairs leave out of one: what it says alone counts for
-        both, and a little less.
-        led: canonical keys of what only leads towards the answer, and is none.
+        Answers that overlap speak for each other; those of pairs count as much as those of single passages. A passage
+        without a pair has to be enough by itself, as has the part of a passage that pairs leave out: its own answers
+        count for both, and a little less.
+        led: canonical keys of the things that only lead towards the answer.
         """
         pairs = _told_apart(answers_in_pairs(question, self._reader, passages), led)
         alone = _told_apart(answers(question, self._reader, passages), led)
@@ -301,7 +303,7 @@ class OfflineAnswerer:
         links: Sequence[Sentence],
         passages: Sequence[ReadPassage],
     ) -> Reply:
-        """Return what a sentence says in the question's words, else what holds of two things, else a verdict."""
+        """Return the answer of a sentence in the question's words, else of a comparison of two, else a verdict."""
         if links and (reply := _in_its_words(asked, passages, links)):
             return reply
         same = SAME.search(asked.question)
@@ -317,10 +319,11 @@ class OfflineAnswerer:
         links: Sequence[Sentence],
         passages: Sequence[ReadPassage],
     ) -> Reply:
-        """Return what a sentence says that has most words of the question and tells most, alone and in its passage.
+        """Return the verdict of the sentence that has most words of the question and is clearest about them.
 
-        It seldom affirms what has a name, a figure or a denial that it lacks or has fewer times, and seldom denies what
-        has none; nor does it affirm where a sentence has the question's words with another name.
+        It is the mean of the sentence by itself and in its passage. A yes is less sure if the sentence lacks a name, a
+        figure or a denial of the question or has it fewer times, or if a sentence has the question's words with another
+        name; a no is less sure if the sentence lacks nothing.
         """
         words = set(stems(asked.question))
 
@@ -382,7 +385,7 @@ def _asked_nouns(question: str, chain: Chain) -> frozenset[str]:
 
 
 def _is_against_values(verdict: str, question: str, deciding: Sentence) -> bool:
-    """Return whether a yes is to a value that the sentence lacks, or a no where it lacks none."""
+    """Return whether a yes is to a value that the sentence lacks, or a no although it lacks nothing."""
     values = _values(question)
     own = deciding.passage.title_stems
     held = _counts(deciding.tokens, deciding.text)
@@ -405,7 +408,7 @@ def _are_alike(one: str, other: str) -> bool:
 def _in_its_words(
     asked: QuestionAnalysis, passages: Sequence[ReadPassage], links: Sequence[Sentence]
 ) -> Reply | None:
-    """Return what a sentence says of a question of yes or no in its words; links: the sentences that lead to it."""
+    """Return a sentence's answer to a question of yes or no in its words; links: the sentences that lead to it."""
     said = wording(asked.question, passages) if asked.kind == "yes_no" else None
     return (
         Reply(said[0], (*links, said[1]), _IN_ITS_WORDS)
@@ -420,7 +423,7 @@ def _told_apart(found: Sequence[Found], led: Set[str]) -> dict[str, Found]:
 
 
 def _voices(key: str, found: Mapping[str, Found]) -> float:
-    """Return the log of what answers say for one: each by how likely it is, and by the F1 of their words."""
+    """Return the log of the support of answers for one: each by how likely it is, and by the F1 of their words."""
     words = set(key.split())
     said = _FLOOR
     for other, one in found.items():

@@ -1,6 +1,6 @@
-"""Which of two things is first, has most or is told of; does something hold of both?
+"""Comparisons of two things: which is first, has most or is meant, and does something hold of both?
 
-By dates, numbers and words; whether something holds of both the reader is asked, too.
+They go by dates, numbers and words; whether something holds of both the reader is asked, too.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ _BELONGS = re.compile(
 _FIRST_YEAR = 100  # a day without its year orders nothing
 _FAR = 0.12  # nearness up to which no number is counted
 _ALIKE = 0.75  # share of common words from which a title is a name's
-# what a name in the first words of a passage counts beside one in a title
+# weight of a name in the first words of a passage, relative to one in a title
 _IN_PASSING = 0.1
 _READ = 6  # sentences of a side that are read
-# of a logistic curve of how likely something holds of a side: what a verdict's log-odds weigh, and the share of the
-# question's words that its passage has
+# of a logistic curve of how likely something holds of a side: its offset, and the weights of a verdict's log-odds and
+# of the share of the question's words that its passage has
 _OFFSET = -0.9
 _TRUST = 1.3
 _SAID = 2.1
 _SMALLEST = 1e-3
-_ANSWERS = 3  # of each side that are looked at for what both have in common
+_ANSWERS = 3  # of each side that are compared for something in common
 _IN_COMMON = 0.75  # how likely that is right
 _PARTS = re.compile(r",? (?:and|or) |[,;] | & |(?<=[a-z])/(?=[a-z])")
 # how sure a choice is: 106 of 117 by dates were right, 14 of 22 by numbers, all of 14 by words (lab/reader.md)
@@ -77,13 +77,13 @@ _BY_DATES = 0.9
 _BY_NUMBERS = 0.64
 _BY_WORDS = 0.8
 _IN_ONE_UNIT = 0.8  # numbers of one unit, which the lines of others are not
-_UNDECIDED = 0.4  # where one of the things does not tell what is compared
+_UNDECIDED = 0.4  # where one of the things has nothing to compare, or they are equal
 _GUESSED = 0.1  # where no passage is about one of them
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Holds an answer, the sentences that it rests on, and how likely it is to be right, None where nobody knows."""
+    """Holds an answer, the sentences that it rests on, and how likely it is to be right, if that is known."""
 
     text: str
     grounds: tuple[Sentence, ...]
@@ -92,7 +92,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Holds one of the things compared: its name, and the sentences about it, none without one.
+    """Holds one of the things compared: its name, and the sentences about it, empty if there are not any.
 
     titled: whether the sentences are about it, since a passage's title is its name or they have it as their subject;
     else the first words of their passage mention it, or a part of its title does.
@@ -116,7 +116,7 @@ class Side:
 
 
 def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> Reply:
-    """Return the side that a question asks for, or whether every side is so, or shares what is to be the same."""
+    """Return the side that a question asks for, or whether something holds of every side, or is the same for all."""
     known = well_known(sides)
     if asked.kind == "choice":
         chosen, grounds, sure = _chosen(asked.question, sides)
@@ -169,7 +169,7 @@ def _holds(question: str, side: Side, about: frozenset[str], reader: Reader) -> 
 def in_common(
     asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader
 ) -> Reply | None:
-    """Return what the texts about both sides answer alike, in the shorter words; None where they answer nothing so.
+    """Return the answer that the texts about both sides share, in the shorter words; None if they share no answer.
 
     An answer that is a list is each of its parts: a "poet and novelist" and a "Scottish poet" are poets.
     """
@@ -237,7 +237,7 @@ def _chosen(
     question: str, sides: Sequence[Side]
 ) -> tuple[Side, tuple[Sentence, ...], float]:
     """Return the side asked for, the sentences that speak for it, and how sure that is."""
-    if " or " in question:  # without what is said of the last one behind a comma
+    if " or " in question:  # without the words on the last one behind a comma
         question = question.partition(
             f"{max(sides, key=lambda side: question.find(side.name)).name},"
         )[0]
@@ -288,7 +288,7 @@ def _in_one_unit(figures: Sequence[_Told | None]) -> bool:
 
 
 class _Told(NamedTuple):
-    """Holds a number or a date of a side, the sentence that has it, and the word behind it, "" where that is none."""
+    """Holds a number or a date of a side, the sentence that has it, and the word behind it, "" if it has no unit."""
 
     value: float
     sentence: Sentence
@@ -300,7 +300,7 @@ def _figure(
 ) -> _Told | None:
     """Return the date, or the number, that is nearest to the words asked about. names: of all sides.
 
-    Without a number, how many are named in the sentence that tells who or what belongs to it, else in its first one.
+    Without a number, it counts the names in the sentence about the side's members or parts, else in its first one.
     Of dates that are equally near those of the first sentence count, the first of them, of a death the last.
     """
     way = 1 if about & _DEATH else -1
@@ -414,7 +414,7 @@ def _nearness(sentence: Sentence, figure: Figure, wanted: frozenset[str]) -> flo
 def _shared(
     sides: Sequence[Side], behind: str, about: frozenset[str]
 ) -> tuple[bool, tuple[Sentence, ...], bool]:
-    """Return whether the sides name something in common, the sentences that do, and whether all tell what is asked.
+    """Return whether the sides name something in common, the sentences read for it, and whether all are on the topic.
 
     behind: the words that follow "same", such as "architect"; about: the stems of the whole question.
     """
@@ -461,10 +461,10 @@ def _named(
 ) -> frozenset[str]:
     """Return keys of the names said of a side, its own name left out, or of the numbers where one is asked for.
 
-    kind: of what is to be the same. Where that is a person, a name behind "in" or "at" does not count.
+    kind: of the thing that is to be the same. Where that is a person, a name behind "in" or "at" does not count.
 
-    What follows a comma ("Nantong, Jiangsu") counts only where the widest place is asked for: two cities of one country
-    need not be in the same province.
+    A name behind a comma ("Nantong, Jiangsu") counts only where the widest place is asked for: two cities of one
+    country need not be in the same province.
     """
     text = sentence.text
     own = canonical_key(side.name)
@@ -543,8 +543,8 @@ def _sentences_about(
 ) -> tuple[Sentence, ...]:
     """Return the sentences of the first passage that has a thing as a subject: they begin with its name.
 
-    Those that follow with a pronoun in place of the name belong to them. Where there are none, a passage without a
-    title of its own tells of a thing in the sentences that name it.
+    Those that follow with a pronoun in place of the name belong to them. Without any, they are the sentences that name
+    the thing in a passage without a title of its own.
     """
     for passage in passages:
         about: list[Sentence] = []
@@ -589,7 +589,7 @@ def well_known(sides: Sequence[Side]) -> bool:
 def _about(
     name: str, wanted: frozenset[str], passages: Sequence[ReadPassage]
 ) -> ReadPassage | None:
-    """Return the passage whose title names it, else whose first words do; of namesakes the closest to the question."""
+    """Return the passage that names a thing in its title, else in its first words; of namesakes the closest one."""
 
     def score(passage: ReadPassage) -> tuple[float, int]:
         opening = passage.sentences[0].text if passage.sentences else ""
@@ -605,7 +605,7 @@ def _about(
 def _likeness(name: str, passage: ReadPassage) -> float:
     """Return the share of words that a name and a title have in common where one has all of the other's, else 0.
 
-    A title is also meant by its name alone: "Emma" of "Emma (novel)".
+    The name of a title is enough without its brackets: "Emma" of "Emma (novel)".
     """
     if _is_title(name, passage):
         return 1.0

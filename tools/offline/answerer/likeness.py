@@ -1,6 +1,6 @@
 """How like the words of a question are to those of its proof, each in its context.
 
-A proof may say in other words what is asked, but then some of its words are like those of the question.
+A proof may use other words than the question, but then some of them are like those of the question.
 
 What antenna was exported for the flights?    "An S-band antenna was used for the flights."    "exported" is like no word
 What antenna was employed for the flights?    the same                                         "employed" is like "used"

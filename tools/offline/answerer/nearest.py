@@ -1,4 +1,4 @@
-"""The sentences that come nearest to a question whose answer cannot be read out of them."""
+"""The sentences that come nearest to a question, shown where no answer can be read out of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ABOVE = 0.5  # weight of a word that only the headings above a sentence have
 
 
 def nearest_sentences(question: str, passages: Sequence[ReadPassage]) -> list[Sentence]:
-    """Return the sentences that hold most of a question's words, the nearest first; none where no sentence holds many.
+    """Return the sentences that hold most of a question's words, the nearest first; [] if no sentence holds many.
 
     A word that few of the passages have counts for more than one that all have.
     """

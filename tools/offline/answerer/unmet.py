@@ -1,4 +1,4 @@
-"""What a question names and its proof does not: then the proof is of something else.
+"""Names, figures and roles of a question that its proof lacks: then the proof is of something else.
 
 Who signed invoice 4712?          "Invoice 4711 was signed by Ada Crane."            another figure
 Who founded Korl Works?           "Varn Mills was founded by Ada Crane."             another name
@@ -25,7 +25,7 @@ _OPPOSITES = {
     stem(word): frozenset(map(stem, others))
     for word, others in english.words("opposites").items()
 }
-# "not only X but Y" affirms, and a comma ends what is denied: "Ann, not Bob, signed it"
+# "not only X but Y" affirms, and a comma ends the denial: "Ann, not Bob, signed it"
 _DENIAL = re.compile(
     r"(?:\b(?:not|never)|n['’]t)\b(?! only)[^,;:.()]*\Z", re.IGNORECASE
 )
@@ -42,7 +42,7 @@ _ROLE_OF = re.compile(
 
 
 def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:
-    """Tell whether a proof lacks a figure of the question, or has none of its names, or tells of another one's role.
+    """Tell whether a proof lacks a figure of the question, or all of its names, or tells of another one's role.
 
     One of several names is enough: a proof names things in other words, too ("Bill Clinton").
     """
@@ -131,7 +131,7 @@ def _roots(text: str) -> set[str]:
 def _is_only_listed(question: str, grounds: Sequence[Sentence]) -> bool:
     """Tell whether a proof ends in a list of names that has no word of the question but names.
 
-    Who was present beside somebody is not known to be of his family.
+    A person who was present with somebody is not known to be of his family.
     """
     names = _names(question)
     if not names or not grounds:
@@ -148,7 +148,7 @@ def _is_only_listed(question: str, grounds: Sequence[Sentence]) -> bool:
 
 
 def _has_no_name_of(question: str, words: Words) -> bool:
-    """Tell whether a text has none of the question's names, nor one by a part of it ("Bell")."""
+    """Tell whether a question has names and the text lacks them all, even by a part of one ("Bell")."""
     parts = _names(words.text)
     names = _names(question)
     for name in names:
@@ -162,7 +162,7 @@ def _has_no_name_of(question: str, words: Words) -> bool:
 
 
 def _told(grounds: Sequence[Sentence]) -> Iterator[str]:
-    """Yield the sentences of a proof, the titles of their passages, and those that name what their pronouns mean."""
+    """Yield the sentences of a proof, the titles of their passages, and those that name their pronouns' subjects."""
     for sentence in grounds:
         yield sentence.passage.title
         yield sentence.naming.text
@@ -170,7 +170,7 @@ def _told(grounds: Sequence[Sentence]) -> Iterator[str]:
 
 
 def _names(text: str) -> list[str]:
-    """Return the names in a text; its first word is none if it is one that asks or points."""
+    """Return the names in a text; its first word is left out if it is one that asks or points."""
     first, _, rest = text.partition(" ")
     if first.lower() in FUNCTION_WORDS:
         text = rest

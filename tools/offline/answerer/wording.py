@@ -1,4 +1,4 @@
-"""Whether a sentence says what a question of yes or no asks in the question's own words, or another value in its place.
+"""Whether a sentence affirms a question of yes or no in the question's own words, or has another value in its place.
 
 Was the mill built in 1874?        "The mill, a tall building, was built in 1874 by ..."   yes
                                    "The mill was built in 1847."                      no
@@ -44,7 +44,7 @@ _LONGEST_GAP = 12  # words that a sentence may have more between two of the ques
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """Holds a word's stem. value: the number of the name or figure that it belongs to, -1 for none; sort: its sort."""
+    """Holds a word's stem. value: the number of the name or figure that it belongs to, -1 outside; sort: its sort."""
 
     stem: str
     value: int = -1
@@ -54,10 +54,10 @@ class _Word:
 def wording(
     question: str, passages: Sequence[ReadPassage]
 ) -> tuple[Wording, Sentence] | None:
-    """Return what passages say in the question's words, and the sentence; None where none has them in their order.
+    """Return the answer in the question's words, and the sentence; None if no sentence has these words in order.
 
-    A sentence may have more words between them, of which none denies or doubts and none is a name or a figure. Another
-    figure denies, another name only hardly affirms: who was born in Edinburgh was born in Scotland.
+    A sentence may have more words between them, but no denial, doubt, name or figure. Another figure denies, another
+    name only hardly affirms: who was born in Edinburgh was born in Scotland.
     """
     asked = _words(_without_auxiliary(question))
     affirmed = [one for one in asked if one.stem != "not"]
@@ -118,7 +118,7 @@ def _in_full(told: list[_Word], topic: list[_Word]) -> list[_Word]:
 
 
 def _aligned(asked: Sequence[_Word], told: Sequence[_Word]) -> Alignment:
-    """Walk along the words asked and those told, which begin alike; at most one value may be another."""
+    """Walk along the words of question and sentence, which begin alike; at most one value may be another."""
     at = place = gap = 0
     other: Literal["figure", "name", ""] = ""
     while at < len(asked):

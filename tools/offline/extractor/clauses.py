@@ -1,6 +1,6 @@
-"""From the chunks of a sentence to its facts: who or what, the words between, and every phrase that could be an answer.
+"""From the chunks of a sentence to its facts: the subject, the words between, and every phrase that could be an answer.
 
-The reader walks along the chunks with a frame in hand: whose clause it is in, with which verb, after which words. Noun
+The reader walks along the chunks with a frame in hand: the clause's subject, its verb, and the words so far. Noun
 phrases become objects of the frame; relative clauses and appositions of names open a frame of their own, which the
 next comma closes. "In 1999, his wife Ann, a nurse from Leeds, moved": a clause's subject is found by the verb that
 follows it, between an introduction and an apposition.
@@ -47,7 +47,7 @@ def read_clauses(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
 
 @dataclass(slots=True)
 class _Frame:
-    """Whose clause it is, and what its predicates are made of.
+    """The subject of a clause, and the parts of its predicates.
 
     prefix: words between the subject and its verb ("population"). direct: the verb's object. near: the last phrase
     after a preposition, with it, where that is a common noun. until_comma: the clause ends at the next comma.
@@ -85,7 +85,7 @@ class _Reader:
         self.last: NounPhrase | None = None  # the noun phrase read last in this clause
         # subject and predicate that a list goes on with
         self.listed: tuple[str, str] | None = None
-        # what `listed` was before an apposition
+        # the value of `listed` before an apposition
         self.outer: tuple[str, str] | None = None
         self.mark = ""  # "," or "and" since the last phrase
 
@@ -111,14 +111,14 @@ class _Reader:
         return at + 1
 
     def begin(self, start: int) -> int:
-        """Find the subject of the clause that begins at `start`, and read what is before its verb."""
+        """Find the subject of the clause that begins at `start`, and read the words before its verb."""
         subject = subject_of(self.chunks, self.verbs, start, self.topic)
         self._reset()
         if subject is None:
             self.home = self.frame = _Frame(self.topic.label)
             return start
         self.facts += subject.facts
-        # "In 1999, ...", "Born in Ulm, ..." tell of the subject, by its verb where they have none
+        # "In 1999, ...", "Born in Ulm, ..." tell of the subject, by its verb where they lack one
         self.frame = _Frame(
             subject.label, subject.prefix, self.chunks[subject.verb].text
         )
@@ -222,7 +222,7 @@ class _Reader:
         return end
 
     def _place(self, at: int, phrase: NounPhrase) -> tuple[int, list[str]]:
-        """Return where a chain "York, Pennsylvania, United States" ends, and its parts; no parts if it is none."""
+        """Return where a chain "York, Pennsylvania, United States" ends, and its parts; no parts for another phrase."""
         if (
             phrase.tag != "E"
             or not phrase.name
@@ -340,7 +340,7 @@ class Subject:
     """label: the node. prefix: words of the subject that lead to its objects. also: further subjects after "and".
 
     Chunks `first` up to `last` are the subject, `verb` its verb; between `last` and `verb` are appositions. facts:
-    what the subject's own words tell ("his wife Ann"). kin: they tell all that is before the subject ("His wife, Ann").
+    those in the subject's own words ("his wife Ann"). kin: they tell all that is before the subject ("His wife, Ann").
     """
 
     label: str
@@ -361,7 +361,7 @@ def finite_verbs(chunks: Sequence[Chunk]) -> list[int]:
 def subject_of(
     chunks: Sequence[Chunk], verbs: Sequence[int], start: int, topic: Topic
 ) -> Subject | None:
-    """Return the subject of the clause that begins at chunk `start`; None if none of its finite `verbs` heads it."""
+    """Return the subject of the clause that begins at chunk `start`; None if no verb of `verbs` heads it."""
     verb = next(
         (at for at in verbs[bisect_right(verbs, start) :] if _heads(chunks, at, start)),
         None,

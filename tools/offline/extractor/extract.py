@@ -53,7 +53,7 @@ class OfflineExtractor:
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts of each sentence, each with the sentence's span.
 
-        Text without words that it can read has none, and what seems to be in another language is a failure.
+        Text without words that it can read has no facts, and text that seems to be in another language is a failure.
         """
         if refusal := self._english.refusal(subquery):
             return Extraction((), (Failure("extractor", refusal),))
@@ -106,7 +106,7 @@ def _triples(passage: Passage, titles: re.Pattern[str] | None) -> Iterator[Tripl
 
 
 def _is_thing(subject: str) -> bool:
-    """Tell whether a subject may be one: a lone letter, as of "18 °C", a clock's minutes and "Next" are none."""
+    """Tell whether a subject may be one: a lone letter, as of "18 °C", a clock's minutes and "Next" are not."""
     if _is_letter(subject) or subject.lower() in _NO_THINGS:
         return False
     return not (subject.isdigit() and len(subject) < _SHORTEST_NUMBER)
@@ -118,9 +118,9 @@ def _is_letter(text: str) -> bool:
 
 
 def _first_subject(sentences: Sequence[str], titles: re.Pattern[str] | None) -> str:
-    """Return what the first sentence is about, or a name that is above it as a heading; "" for neither.
+    """Return the subject of the first sentence, or a name that is above it as a heading; "" for neither.
 
-    Without a title, that is what "it" stands for later on.
+    Without a title, "it" stands for that subject later on.
     """
     for sentence in sentences:
         bare, _ = without_asides(sentence)

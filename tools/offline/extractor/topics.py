@@ -1,4 +1,4 @@
-"""What a passage is about, for which its pronouns, its short names and "the film" stand; and what brackets say."""
+"""The topic of a passage, for which its pronouns, its short names and "the film" stand; and the text in brackets."""
 
 from __future__ import annotations
 

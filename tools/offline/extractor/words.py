@@ -36,9 +36,9 @@ _LONGEST_CLAUSE = 60  # words
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Holds a word, or what counts as one; `text` is characters `start` to `end` of the sentence.
+    """Holds a word, or a span that counts as one; `text` is characters `start` to `end` of the sentence.
 
-    tag: E name, Q title in quotation marks, D date, F figure, N noun or what is nothing else, J noun that looks like
+    tag: E name, Q title in quotation marks, D date, F figure, N noun or any other word, J noun that looks like
     an adjective, G "'s", x participle or regular past, g gerund, v other verb; of closed classes see data/english.toml.
     """
 
@@ -71,7 +71,7 @@ def _tagged(sentence: str, titles: re.Pattern[str] | None, subject: int) -> list
 def _fixed(
     sentence: str, titles: re.Pattern[str] | None, subject: int
 ) -> Iterator[tuple[int, int, str]]:
-    """Yield what is found without grammar, none inside another: names, titles, dates, figures, genitive endings."""
+    """Yield the spans found without grammar, which do not overlap: names, titles, dates, figures, genitive endings."""
     taken = bytearray(len(sentence))
 
     def free(start: int, end: int) -> bool:
@@ -183,8 +183,8 @@ def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
 class NounPhrase:
     """Holds a noun phrase in its parts, all as written: "the band's" + "American" "singer" + "Ann Lee".
 
-    text: all of it without the article. name: the name or title it ends in. description: what is before that name.
-    owner: what is before "'s". inner: a name that it begins with or holds. opener: the folded article, possessive
+    text: all of it without the article. name: the name or title it ends in. description: the words before that name.
+    owner: the words before "'s". inner: a name that it begins with or holds. opener: the folded article, possessive
     or determiner; empty without one. tag: of its last word; E for a name of several, o for a pronoun.
     """
 
@@ -206,7 +206,7 @@ class Chunk:
     """Holds a piece of a sentence: characters `start` to `end`.
 
     kind: "np" noun phrase, "vg" verb with its auxiliaries, else the letter of the word: p, c, s, r or a comma. Of a
-    verb, finite: it can head a clause; copula: a form of "be" alone; bare: one participle without an auxiliary.
+    verb, finite: it can head a clause; copula: only a form of "be"; bare: one participle without an auxiliary.
     """
 
     kind: str
@@ -219,7 +219,7 @@ class Chunk:
     bare: bool = False
 
 
-# a participle is part of a noun phrase between what opens it and a noun ("an animated film"), "and" between adjectives
+# a participle is part of a noun phrase between its opener and a noun ("an animated film"), "and" between adjectives
 _PHRASES = re.compile(
     r"(?P<np>o|(?<=p)D|[dh]*(?:[NJEQDF]|(?<=[dhGFDy])[xg](?=[NJEQxg])|(?<=J)[xg](?=[NJ])|(?<=[dh])g|(?<=[dhG])y(?=[xgNJ])|(?<=[NJEQDF])G(?=[NJEQDFxgy])"
     r"|(?<=[JF])c(?=J[NJ])|(?<=J),(?=J[NJ]))+|[dh]+)"
@@ -233,7 +233,7 @@ def chunked(
 ) -> list[Chunk]:
     """Return the chunks of a sentence, in order; adverbs outside verb groups and noun phrases are left out.
 
-    What `titles` matches counts as a name wherever it cuts none in two, and so do the first `subject` characters.
+    A match of `titles` counts as a name wherever it cuts no other one in two, and so do the first `subject` characters.
     """
     tokens = _tagged(sentence, titles, subject)
     phrases = _PHRASES.finditer("".join(token.tag for token in tokens))

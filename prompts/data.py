@@ -47,7 +47,7 @@ def task_block(task: str) -> str:
 
 
 def passage_block(passages: Sequence[Passage], first: int = 1) -> str:
-    """Render passages, numbered from `first`, each inside its own fence; "" for none."""
+    """Render passages, numbered from `first`, each inside its own fence; "" without passages."""
     blocks = []
     for number, passage in enumerate(passages, first):
         parts = [number_text(number), as_line(passage.heading)]
@@ -67,7 +67,7 @@ def fact_line(fact: Triple) -> str:
 
 
 def fact_block(facts: Iterable[Triple], first: int | None = None) -> str:
-    """Render facts inside one fence, one per line, numbered from `first` if that is given; "" for none."""
+    """Render facts inside one fence, one per line, numbered from `first` if that is given; "" without facts."""
     if first is not None:
         return _fact_lines(enumerate(facts, first))
     lines = "\n".join(map(fact_line, facts))

@@ -124,7 +124,7 @@ class Prompt:
         return _variables(self.turns)
 
     def versions(self) -> Iterator[Self]:
-        """Yield the prompt with all its worked examples, then with fewer, the last ones, and in the end with none."""
+        """Yield the prompt with all its worked examples, then with fewer, the last ones, and in the end without any."""
         yield self
         first = 1 if self.turns[0].role == "system" else 0
         shorter = self.turns
@@ -177,7 +177,7 @@ def load(
 ) -> Prompt:
     """Read the prompt called `name`, or with `few_shot` its variant with worked examples, `<name>-few-shot`.
 
-    Raises PromptError if there is none, or its file cannot be understood.
+    Raises PromptError if there is no such prompt, or its file cannot be understood.
     """
     folders = _folders(directory)
     # else it is a prompt of the caller's own
@@ -224,9 +224,9 @@ def _folders(directory: str | Path | None) -> tuple[Path, ...]:
 
 
 def _check_own(folder: Path) -> None:
-    """Raise PromptError for a file that overrides no packaged prompt, or one whose placeholders are not the prompt's.
+    """Raise PromptError for a file that overrides no packaged prompt, or that has other placeholders than the prompt.
 
-    Each has to get a value, and each value has to be shown, but for those that may be empty.
+    Each placeholder has to get a value, and each value has to be shown, but for those that may be empty.
     """
     packaged = _names((_PACKAGED,))
     files = {
@@ -246,7 +246,7 @@ def _check_own(folder: Path) -> None:
 
 
 def _check_placeholders(path: Path, name: str, text: str) -> None:
-    """Raise PromptError for a file whose placeholders are not those of the packaged prompt `name`."""
+    """Raise PromptError for a file with other placeholders than the packaged prompt `name`."""
     variables = _variables(_turns(name, (_PACKAGED,), including=()))
     for placeholder in _PLACEHOLDER.finditer(text):
         if placeholder[1] in variables or placeholder[1] in PLACEHOLDERS:

@@ -233,7 +233,7 @@ def _gelu(x: Floats) -> Floats:
     """Compute x Phi(x) in place, block by block.
 
     Phi is one less h(|x|) for x > 0 and h(|x|) for x < 0, with h half of erfc by formula 7.1.26 of Abramowitz and
-    Stegun, to 1.5e-7: numpy has none.
+    Stegun, to 1.5e-7: numpy has no erfc.
     """
     flat = x.reshape(-1)
     scratch = np.empty((3, min(_BLOCK, len(flat))), dtype=np.float32)

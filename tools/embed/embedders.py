@@ -71,7 +71,7 @@ def resolve_embedder(spec: object) -> Embedder:
 
 
 def reopened_embedder(name: str, dimension: int, index: str) -> Embedder:
-    """Return the embedder whose name an index stores; nothing is sent to it before the first text.
+    """Return the embedder with the name that an index stores; nothing is sent to it before the first text.
 
     index: the index's place, for messages. Raises the errors of `resolve_embedder`, and SettingsError for a server that
         would get a key although only the index names it.
@@ -88,7 +88,7 @@ def reopened_embedder(name: str, dimension: int, index: str) -> Embedder:
 
 
 def of_unit_length(embedder: Embedder) -> Embedder:
-    """Return an embedder whose vectors have length 1: the same one, or the scaled form of one that leaves lengths."""
+    """Return an embedder with vectors of length 1: the same one, or the scaled form of one that leaves lengths."""
     if isinstance(
         embedder, SentenceTransformerEmbedder | LangChainEmbedder | ServedEmbedder
     ):
@@ -114,7 +114,7 @@ def query_vector(embedder: Embedder, query: str) -> Floats:
 def check_not_zeros(embedder: Embedder, texts: Sequence[str], vectors: Floats) -> None:
     """Raise ModelCallError for a vector of zeros, which is as near to one text as to another.
 
-    A text without letters and digits may have one: bags of words know none of it.
+    A text without letters and digits may have one: bags of words know nothing of it.
     """
     for row in np.flatnonzero(~vectors.any(axis=1)).tolist():
         text = texts[row]
@@ -153,7 +153,7 @@ class SentenceTransformerEmbedder:
         self._width: int | None = None
 
     def scaled(self) -> SentenceTransformerEmbedder:
-        """Return the embedder of this model whose vectors have length 1."""
+        """Return the embedder of this model with vectors of length 1."""
         if self._unit_length:
             return self
         name = self.name.removeprefix(UNSCALED)
@@ -218,7 +218,7 @@ class LangChainEmbedder:
         self.name = name or _named(default_name, unit_length)
 
     def scaled(self) -> LangChainEmbedder:
-        """Return the embedder of this model whose vectors have length 1."""
+        """Return the embedder of this model with vectors of length 1."""
         if self._unit_length:
             return self
         return LangChainEmbedder(

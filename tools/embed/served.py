@@ -38,7 +38,7 @@ PROVIDERS = ("openai", "vllm", "ollama")
 _OPENAI = "https://api.openai.com/v1"
 _OLLAMA = "http://127.0.0.1:11434"
 _SECONDS, _AT_LEAST = 60.0, 0.1  # for a request; a run or a search may allow less
-# TEI takes no more than 32 texts in a request unless it is told to; OpenAI takes 300,000 tokens
+# TEI takes no more than 32 texts in a request unless it is configured to; OpenAI takes 300,000 tokens
 _MOST_TEXTS = 32
 _MOST_CHARACTERS = 200_000
 _AT_ONCE = 4
@@ -164,7 +164,7 @@ class ServedEmbedder:
         self._endpoint = Endpoint.with_key(server.url, server.key.get_secret_value())
 
     def scaled(self) -> ServedEmbedder:
-        """Return the embedder of this model whose vectors have length 1."""
+        """Return the embedder of this model with vectors of length 1."""
         if self._unit_length:
             return self
         name = self.name.partition("unscaled:")[2]
@@ -335,7 +335,7 @@ def scaled_rows(vectors: Any, unit_length: bool) -> Floats:
 
 
 def ollama_url(address: str) -> str:
-    """Return the address up to /v1 of what OLLAMA_HOST holds, which may be a host alone. Raises SettingsError."""
+    """Return the address up to /v1 for a value of OLLAMA_HOST, which may be only a host. Raises SettingsError."""
     address = address.strip() or _OLLAMA
     parts = urlsplit(address if "://" in address else f"http://{address}")
     try:

@@ -47,7 +47,7 @@ def save_weights(weights: Mapping[str, Floats], file: Path) -> None:
 
 
 def load_weights(file: Path) -> dict[str, Floats]:
-    """Return what `save_weights` wrote, as float32. Raises WeightsError for a file that is damaged or missing."""
+    """Return weights of `save_weights` as float32. Raises WeightsError for a file that is damaged or missing."""
     try:
         stored = load_file(file)
     except (OSError, SafetensorError) as error:

@@ -124,7 +124,7 @@ def dialect(name: str) -> Dialect:
 
 
 def dialect_of_model(name: str) -> Dialect | None:
-    """Return the dialect that a model of this name was trained in; None for a name of no known family.
+    """Return the dialect that a model of this name was trained in; None if no known family has such names.
 
     >>> dialect_of_model("vllm:http://host/v1#SearchR1-nq_hotpotqa_train-qwen2.5-7b-em-ppo").name
     'search-r1'
@@ -221,7 +221,7 @@ _ANY_TAG = re.compile(
 
 
 def _action(is_search: bool, held: str, reply: str, start: int) -> Plan | None:
-    """Return the search or the answer that tags hold; None for words that hold its place, and for other tags.
+    """Return the search or the answer that tags hold; None for words in its place, other tags, or a long search.
 
     start: where the action begins in the reply.
     """

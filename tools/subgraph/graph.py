@@ -87,7 +87,7 @@ class Graph:
     def of_texts(
         cls, nodes: Sequence[str], edges: Iterable[tuple[int, str, int]]
     ) -> Self:
-        """Make a graph whose nodes stay apart even where their texts are equal.
+        """Make a graph in which nodes stay apart even where their texts are equal.
 
         edges: (place of the source in `nodes`, text, place of the target).
         """

@@ -87,7 +87,7 @@ class PathLimits:
 
     longest: edges of a path; 0 for any number, which complete paths refuse, since they might never end.
     most: how many paths are returned, the shortest first; `Filtered.truncated` reports that there were more.
-    width: of the beam. The published width is 128; the other two are ours, since the paper states none.
+    width: of the beam. The published width is 128; the other two are ours, since the paper does not state them.
     """
 
     longest: int = 4

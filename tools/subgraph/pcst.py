@@ -169,7 +169,7 @@ def steiner_tree(
     count = len(prizes.nodes)
     bought = problem.virtual[picks[picks >= count] - count]
     edges = np.union1d(problem.plain[rows[rows < len(problem.plain)]], bought)
-    # an edge whose virtual node hangs on one end brings the other end with it, for nothing
+    # an edge with a virtual node that hangs on one end brings the other end with it, at no cost
     nodes = np.union1d(picks[picks < count], ends[edges].ravel())
     # prizes of edges inside that the tree went round: a subgraph may have cycles, and these are worth their cost
     if not published:
@@ -202,7 +202,7 @@ class PCSTSettings:
 
     nodes, edges: how many have prizes, and the best one's prize; 0 and 0 take the whole neighbourhood, as the paper
         does for small graphs. cost: of an edge.
-    named_prize: the further prize of a node that the question names; the paper has none.
+    named_prize: the further prize of a node that the question names; the paper has no such prize.
     trees: the most parts that need not be connected with each other; one in the paper.
     published: prizes of ties and pruning as in G-Retriever's code; see `prizes_of` and `steiner_tree`.
     neighbourhood: a graph of more than `max_ent` nodes is cut to those of highest PageRank, started from the best nodes
@@ -242,7 +242,7 @@ class QuestionSubgraph:
 
 
 class PCSTFinder:
-    """Finder of subgraphs in one graph, whose names a scorer judges, or the vectors of its KGIndex."""
+    """Finder of subgraphs in one graph; a scorer judges its names, or the vectors of its KGIndex do."""
 
     def __init__(
         self,

@@ -31,8 +31,8 @@ from ras_agent.tools.subgraph.scoring import Wording
 class PathSettings:
     """Bounds of each module.
 
-    window: edges that pruning keeps; top_k: paths that refinement keeps; seed: of random choices; wording: what scorers
-    read.
+    window: edges that pruning keeps; top_k: paths that refinement keeps; seed: of random choices; wording: the form of
+    the texts that scorers read.
     """
 
     extraction: Extraction = field(default_factory=Extraction)
@@ -96,7 +96,7 @@ class PathFinder:
         scorers: Scorers | ScorerModels | None = None,
         settings: PathSettings | None = None,
     ) -> None:
-        """Prepare the scorers. Raises CompositionError, and SettingsError for a scorer whose model is not given.
+        """Prepare the scorers. Raises CompositionError, and SettingsError for a scorer without its model.
 
         composition: such as "ppr+st>beam:st>rerank", or an instance's number.
         """

@@ -32,7 +32,7 @@ class EncoderScorer:
         *,
         cached: int = 200_000,
     ) -> None:
-        """Resolve the encoder. Raises WeightsError for a head over another encoder, and what resolve_embedder raises.
+        """Resolve the encoder. Raises WeightsError for a head over another encoder, and the errors of resolve_embedder.
 
         head: trained maps over the encoder's vectors. cached: the most vectors of texts that are remembered.
         """

@@ -77,7 +77,7 @@ class GraphVectorScorer:
 
     def _sum_of_names(self, names: Sequence[str]) -> Floats:
         """Return the sum (d,) of the vectors of a path's names, of those that the graph knows."""
-        # relations alone: "→ spouse → parents", "spouse"
+        # only relations: "→ spouse → parents", "spouse"
         only_relations = not names[0] or (
             len(names) == 1 and names[0] in self._relation_numbers
         )

@@ -76,7 +76,7 @@ class LLMScorer:
         A text that the model read without giving it a share has -1; one that it did not read has less than -1.
 
         A call that fails, or a reply that stays unreadable after one repair, is a Failure and costs only the shares of
-        its texts. Where the model's window does not hold all texts it reads them in parts, whose shares count by their
+        its texts. Where the model's window does not hold all texts it reads them in parts, which count by their
         sizes.
         """
         if not texts:
@@ -138,7 +138,7 @@ class LLMScorer:
 def share_turns(
     prompt: Prompt, question: str, candidates: Sequence[str]
 ) -> tuple[Turn, ...]:
-    """Return what a model reads that is to divide 1 among candidates, which are numbered from 1."""
+    """Return the turns for a model that is to divide 1 among candidates, which are numbered from 1."""
     lines = "\n".join(
         f"{number}. {as_line(text)}" for number, text in enumerate(candidates, 1)
     )

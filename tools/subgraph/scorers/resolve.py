@@ -29,8 +29,8 @@ from ras_agent.tools.subgraph.scoring import Scorer
 class ScorerModels:
     """The models behind the scorers.
 
-    embedder: for st and st-ft, what resolve_embedder takes. path_encoder: the folder of a trained PathHead, for st-ft;
-        by default the packaged one, trained on PathQuestion over the packaged MiniLM.
+    embedder: for st and st-ft, anything that resolve_embedder takes. path_encoder: the folder of a trained PathHead,
+        for st-ft; by default the packaged one, trained on PathQuestion over the packaged MiniLM.
     reranker: a CrossEncoder, or its name or folder. llm, tuned_llm: chat models, or strings that name them.
     graph: a graph of a KGIndex with vectors, for kg.
     at_most: how many texts a chat model reads per call of `score`; the encoder of st chooses them.

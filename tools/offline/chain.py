@@ -330,7 +330,7 @@ def _titled(passage: ReadPassage) -> int:
 def _in_passage(
     question: str, passage: ReadPassage, spans: Sequence[Span], offset: int, rank: int
 ) -> Iterator[Found]:
-    """Yield the answers that spans are in a passage with its text from `offset` on; spans in the title are skipped."""
+    """Yield the answers of spans in a passage, with its text from `offset` on; spans in the title are skipped."""
     for span in spans:
         start = span.start - offset
         end = min(span.end - offset, len(passage.text))

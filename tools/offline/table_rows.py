@@ -1,4 +1,4 @@
-"""Answers of the rows of tables among the passages: a cell, a comparison of cells, or a yes or no.
+"""Answers from the rows of tables among the passages: a cell, a comparison of cells, or a yes or no.
 
 A row answers only where everything that a question names is in it, or in the names of its columns or its table, so that
 a row for another thing, or another number, answers nothing. Nothing is added up: a question for a sum has no answer.
@@ -61,7 +61,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """An answer of rows, and the rows."""
+    """An answer, and the rows that give it."""
 
     text: str
     rows: tuple[Row, ...]
@@ -76,7 +76,7 @@ _Anchors = Mapping[str, frozenset[str]]
 
 
 def look_up(question: str, passages: Iterable[ReadPassage]) -> Said | None:
-    """Return the answer of the rows of tables among the passages; None if they give no answer, or different ones."""
+    """Return the answer from the rows of tables among the passages; None if they give no answer, or different ones."""
     tables = _tables(passages)
     if not tables or _ASKS_FOR_SUM.search(question):
         return None
@@ -330,7 +330,7 @@ def _affirmed(row: Row, anchors: _Anchors, left: frozenset[str]) -> str:
 
 
 def _compared(asked: _Asked, rows: Sequence[Row]) -> Said | None:
-    """Return the answer by the row with the most or the least: of all rows, or of two that are named."""
+    """Return the answer from the row with the most or the least: of all rows, or of two that are named."""
     if asked.order is None:
         return None
     by_dates, sign = asked.order

@@ -321,9 +321,9 @@ class OfflineAnswerer:
     ) -> Reply:
         """Return the verdict of the sentence that has most words of the question and is clearest about them.
 
-        It is the mean of the sentence by itself and in its passage. A yes is less sure if the sentence lacks a name, a
-        figure or a denial of the question or has it fewer times, or if a sentence has the question's words with another
-        name; a no is less sure if the sentence lacks nothing.
+        It is the mean of two readings: of the sentence by itself, and in its passage. A yes is less sure if the
+        sentence lacks a name, a figure or a denial of the question or has it fewer times, or if a sentence has the
+        question's words with another name; a no is less sure if the sentence lacks nothing of that.
         """
         words = set(stems(asked.question))
 

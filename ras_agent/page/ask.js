@@ -485,7 +485,7 @@ function showStored(on) {
   }
 }
 
-const asSource = (source) => ({ passage_id: "", start: 0, end: 0, hop: 0, subquery: "", extractor: "", unchecked: false, ...source });
+const asSource = (source) => ({ passage_id: "", start: 0, end: 0, hop: 0, subquery: "", extractor: "", unchecked: false, attributes: {}, ...source });
 
 async function around(entity) {
   const number = ++now.drawings;

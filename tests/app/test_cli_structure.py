@@ -228,7 +228,7 @@ BAD = {
     "a number": {"id": "a", "text": 5},
     "a list": {"id": "a", "text": ["x"]},
     "a title": {"id": "a", "text": "x", "title": {}},
-    "no id": {"id": None, "text": "x"},
+    "no text": {"id": "a"},
     "an id twice": {"id": "tel", "text": "Another text."},
 }
 

@@ -148,6 +148,7 @@ def test_the_stops_are_switched_off_by_the_flags_of_the_agents() -> None:
 def test_a_loop_that_a_limit_has_ended_is_answered_by_the_answerer(
     episode: GraphSearch,
 ) -> None:
+    episode.search("Where was the inventor of the telephone born?")
     episode.search("Which river flows through Edinburgh?")
     episode.search("Which river flows through Edinburgh?")
     assert episode.outcome.answer.startswith("Water of Leith")
@@ -222,6 +223,7 @@ def test_an_answer_of_the_policy_is_scored_with_its_citations(
 def test_an_answer_that_is_no_text_is_made_one(
     episode: GraphSearch, given: Any, answer: str
 ) -> None:
+    episode.search("Where was the inventor of the telephone born?")
     episode.search("Which river flows through Edinburgh?")
     assert episode.finish("done", given) == "(the research has ended)"
     assert episode.outcome.answer.startswith(answer)
@@ -230,6 +232,7 @@ def test_an_answer_that_is_no_text_is_made_one(
 def test_the_answerer_writes_the_answer_that_the_policy_leaves_out(
     episode: GraphSearch,
 ) -> None:
+    episode.search("Where was the inventor of the telephone born?")
     episode.search("Which river flows through Edinburgh?")
     episode.finish("enough")
     assert episode.outcome.answer.startswith("Water of Leith")

@@ -74,8 +74,8 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "left = np.flatnonzero(~known & (names >= -1))",
         ): "no vector is stored under the number -1",
         (
-            "vectors, near = Numbered(np.empty(0, np.int64), np.empty((0, 0), np.float16)), None",
-            "vectors, near = Numbered(np.empty(0, np.int64), np.empty(( 1, 0), np.float16)), None",
+            "vectors = Numbered(np.empty(0, np.int64), np.empty((0, 0), np.float16))",
+            "vectors = Numbered(np.empty(0, np.int64), np.empty(( 1, 0), np.float16))",
         ): "a row that no number leads to is never taken",
     },
     "tools/kg/page_rank.py": {

@@ -372,7 +372,7 @@ def test_the_first_screen_says_what_is_searched_and_what_may_be_asked(
     click(browser, "#examples li:last-child button")
     until(
         browser,
-        "document.querySelector('#answer').textContent === 'Warsaw' && !now.running",
+        "document.querySelector('#answer').textContent === 'Mary Shelley' && !now.running",
     )
     assert browser.ask("document.querySelector('#first').checkVisibility()") is False
     before = browser.ask("location.hash")
@@ -382,7 +382,7 @@ def test_the_first_screen_says_what_is_searched_and_what_may_be_asked(
         "location.hash === '' && document.querySelectorAll('#examples button').length === 4",
     )
     leave(browser, "history.back()")
-    until(browser, "document.querySelector('#answer')?.textContent === 'Warsaw'")
+    until(browser, "document.querySelector('#answer')?.textContent === 'Mary Shelley'")
     assert browser.ask("location.hash") == before
 
 

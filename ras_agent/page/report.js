@@ -18,6 +18,8 @@
     element.append(...children.flat().filter((child) => child != null && child !== ""));
     return element;
   }
+  // a title of another direction turns no word around it
+  const isolated = (text) => make("bdi", {}, text);
   const count = (n, one, many = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
   const words = (name) => name.replaceAll("_", " ");
   const percent = (value) => (100 * value).toFixed(1).replace(/\.0$/, "");

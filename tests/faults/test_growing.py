@@ -12,7 +12,7 @@ import pytest
 
 from ras_agent import PassageIndex
 from tests.faults.attack import Attack
-from tests.tools.index.test_apart import WORD, archive, pages
+from tests.tools.index.test_apart import archive, pages, word
 
 SECONDS = 90
 """Of the processor, for the command that indexes one such document."""
@@ -34,21 +34,6 @@ LAUGHS = f'<!DOCTYPE x [<!ENTITY a "kelp">{ENTITIES}]>'
 MAIL = "From: a@b.example\r\nSubject: "
 SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 OFFICE = "urn:oasis:names:tc:opendocument:xmlns"
-
-
-def word(body: str, before: str = "") -> bytes:
-    """A Word file of a body."""
-    relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
-    types = "http://schemas.openxmlformats.org/package/2006"
-    return archive(
-        **{
-            "[Content_Types].xml": f'<Types xmlns="{types}/content-types"><Default Extension="rels" '
-            'ContentType="application/vnd.openxmlformats-package.relationships+xml"/></Types>',
-            "_rels/.rels": f'<Relationships xmlns="{types}/relationships"><Relationship Id="r" Type="{relation}" '
-            'Target="word/document.xml"/></Relationships>',
-            "word/document.xml": f'{before}<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>',
-        }
-    )
 
 
 def cell(row: str, about: str) -> str:
@@ -158,6 +143,18 @@ DOCUMENTS = {
 """Name of a file -> what makes its bytes."""
 
 
+def check_bounded(attack: Attack, *arguments: str | Path) -> None:
+    """Give a command, and expect that it ends as it should, in bounded time and memory."""
+    command = [sys.executable, "-P", "-c", COMMAND, *map(str, arguments)]
+    measured = subprocess.run(
+        [sys.executable, "-c", MEASURED, *command], capture_output=True, text=True
+    )
+    status, seconds, megabytes = measured.stdout.split()
+    attack.expect(status in ("0", "1", "3"), f"status {status}")
+    attack.expect(float(seconds) < SECONDS, f"{seconds} s")
+    attack.expect(float(megabytes) < MEGABYTES, f"{megabytes} MB")
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_documents_that_grow(name: str, attack: Attack, tmp_path: Path) -> None:
     """Documents that grow when they are read: in bounded time and memory they are indexed or skipped, others are indexed"""
@@ -166,15 +163,7 @@ def test_documents_that_grow(name: str, attack: Attack, tmp_path: Path) -> None:
     (folder / name).write_bytes(DOCUMENTS[name]())
     (folder / "mill.md").write_text("The mill stands in Leith.")
     index = tmp_path / "my.index"
-    command = [sys.executable, "-P", "-c", COMMAND]
-    command += ["index", str(folder), "--out", str(index)]
-    measured = subprocess.run(
-        [sys.executable, "-c", MEASURED, *command], capture_output=True, text=True
-    )
-    status, seconds, megabytes = measured.stdout.split()
-    attack.expect(status in ("0", "3"), f"{name}: status {status}")
-    attack.expect(float(seconds) < SECONDS, f"{name}: {seconds} s")
-    attack.expect(float(megabytes) < MEGABYTES, f"{name}: {megabytes} MB")
+    check_bounded(attack, "index", folder, "--out", index)
     texts = [passage.text for passage in PassageIndex.open(index).passages]
     attack.expect("The mill stands in Leith." in texts, f"{name}: another is lost")
 
@@ -197,12 +186,4 @@ def test_graphs_that_grow(name: str, attack: Attack, tmp_path: Path) -> None:
     """Graphs that grow when they are read: in bounded time and memory they are added or refused"""
     file = tmp_path / name
     file.write_text(GRAPHS[name])
-    command = [sys.executable, "-P", "-c", COMMAND]
-    command += ["kg", "add", str(tmp_path / "my.index"), str(file)]
-    measured = subprocess.run(
-        [sys.executable, "-c", MEASURED, *command], capture_output=True, text=True
-    )
-    status, seconds, megabytes = measured.stdout.split()
-    attack.expect(status in ("0", "1", "3"), f"{name}: status {status}")
-    attack.expect(float(seconds) < SECONDS, f"{name}: {seconds} s")
-    attack.expect(float(megabytes) < MEGABYTES, f"{name}: {megabytes} MB")
+    check_bounded(attack, "kg", "add", tmp_path / "my.index", file)

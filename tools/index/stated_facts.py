@@ -249,12 +249,8 @@ def _is_fact(item: Any) -> bool:
     attributes = item[4:]
     if not attributes:
         return True
-    return len(attributes) == 1 and _is_attributes(attributes[0])
+    return len(attributes) == 1 and isinstance(attributes[0], Mapping)
 
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and value.strip() != ""
-
-
-def _is_attributes(value: object) -> bool:
-    return isinstance(value, Mapping)

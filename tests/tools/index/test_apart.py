@@ -55,7 +55,13 @@ def table(rows: int, columns: int) -> bytes:
     """A Word file of a heading and a table."""
     cell = "<w:tc><w:p><w:r><w:t>a|b</w:t></w:r></w:p></w:tc>"
     cells = f"<w:tbl>{f'<w:tr>{cell * columns}</w:tr>' * rows}</w:tbl>"
-    body = f"<w:p><w:r><w:t>Before.</w:t></w:r></w:p>{cells}<w:p><w:r><w:t>After.</w:t></w:r></w:p>"
+    return word(
+        f"<w:p><w:r><w:t>Before.</w:t></w:r></w:p>{cells}<w:p><w:r><w:t>After.</w:t></w:r></w:p>"
+    )
+
+
+def word(body: str, before: str = "") -> bytes:
+    """A Word file of a body. before: stands before the root of its XML."""
     relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
     types = "http://schemas.openxmlformats.org/package/2006"
     return archive(
@@ -64,7 +70,7 @@ def table(rows: int, columns: int) -> bytes:
             'ContentType="application/vnd.openxmlformats-package.relationships+xml"/></Types>',
             "_rels/.rels": f'<Relationships xmlns="{types}/relationships"><Relationship Id="r" Type="{relation}" '
             'Target="word/document.xml"/></Relationships>',
-            "word/document.xml": f'<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>',
+            "word/document.xml": f'{before}<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>',
         }
     )
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -302,6 +302,15 @@ async def _from_a_cell(coroutine: Coroutine[Any, Any, None]) -> None:
     run_whole(coroutine)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Handle SIGINT as a notebook's kernel does: a suite that a shell runs in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_of_a_notebooks_cell_cancels_what_it_runs() -> None:
     ended = []
 

@@ -9,6 +9,8 @@ from itertools import groupby
 
 _FEWEST_LINES = 5
 """Lines that begin at the same places, from which these are columns."""
+_MOST_COLUMNS = 12
+"""The page is read once for each, and pages of prose have fewer."""
 _SHORTEST_LINE = 15  # characters, on the average: shorter ones are cells of a table
 _LEAST_GOING_ON = 0.4  # share of the lines that go on with a sentence
 
@@ -39,7 +41,7 @@ def parts_of_page(shown: Sequence[Shown]) -> Parts | None:
     for _, of_row in groupby(shown, _height):
         rows.append(list(of_row))
     starts = _common_starts(rows)
-    if len(starts) < 2:
+    if not 2 <= len(starts) <= _MOST_COLUMNS:
         return None
     lines: list[list[int]] = []
     full: list[int] = []

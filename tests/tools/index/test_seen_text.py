@@ -13,6 +13,7 @@ from ras_agent.tools.index.apart import Apart
 from ras_agent.tools.index.conversions import convert
 from ras_agent.tools.index.documents import Document, Skipped
 from ras_agent.tools.index.load import load
+from ras_agent.tools.index.pdf_columns import Parts, Shown, parts_of_page
 from ras_agent.tools.index.text_files import Converted, HeldFile, NotText
 from tests.tools.index.test_conversions import archive, docx, epub
 from tests.tools.index.test_load import pdf
@@ -428,6 +429,18 @@ def test_columns_of_prose_are_read_one_after_the_other_and_rows_of_a_table_acros
     if not by_columns:
         lines = list(map(" ".join, zip(lefts, rights, strict=True)))
     assert found.text.splitlines() == ["Of the mill", *lines, "The end."]
+
+
+def test_a_page_of_very_many_columns_is_not_read_once_for_each() -> None:
+    def drawn(columns: int) -> list[Shown]:
+        return [
+            Shown(x=20.0 * column, y=700.0 - 12 * line, length=20)
+            for line in range(6)
+            for column in range(columns)
+        ]
+
+    assert parts_of_page(drawn(3)) == Parts([1, 2, 3] * 6, columns=3)
+    assert parts_of_page(drawn(300)) is None
 
 
 def test_text_without_ink_is_read_where_it_is_all_that_there_is() -> None:

@@ -9,7 +9,8 @@ gold path in words; parts are those of `pathquestion.part_of`. Sets of questions
 graph has the facts of the gold passages and of the `k` that BM25 finds for the question; the reasoning is the gold
 passages' sentences that name the answer or each other; a fifth of the questions is the part "dev", the others "train".
 Sets of questions with graphs (ras_agent.train.graphqa): the graph is the part that the paper's prizes take of it, the
-reasoning a shortest path to each answer, or else the facts that name one, or all of them.
+reasoning a shortest path to each answer, or else the facts that name one, or all of them; parts are those of the reader
+that the aligner is for, so give the same --validation, --shares and --split as its training has.
 With --model a chat model writes the reasoning, from question, answer and facts, as the paper has it; replies are stored
 in --cache, so that a stopped command goes on.
 """
@@ -17,7 +18,7 @@ in --cache, so that a stopped command goes on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
@@ -26,7 +27,6 @@ from random import Random
 
 from ras_agent.calling import call
 from ras_agent.errors import SettingsError
-from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.benchmarks.pathquestion import (
     PATHQUESTION,
     Part,
@@ -55,6 +55,8 @@ from ras_agent.train.aligner.reasoning import (
 from ras_agent.train.aligner.samples import PARTS, AlignerSample, write_samples
 from ras_agent.train.data import training_set
 from ras_agent.train.graphqa.examples import PUBLISHED_PRIZES, graph_of
+from ras_agent.train.graphqa.parts import Part as PartOfSet
+from ras_agent.train.graphqa.parts import PartsOptions, image_of, read_parts
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import (
     COUNT,
@@ -65,6 +67,8 @@ from ras_agent.train.ranges import (
     check_ranges,
 )
 from ras_agent.train.subq.samples import split_of
+
+_PARTS_OF_ALIGNER: Mapping[PartOfSet, Part] = {"train": "train", "validation": "dev"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,12 @@ class AlignerBuildConfig:
     """PathQuestion's triples."""
     benchmark: str = ""
     """The set of --questions: explagraphs, scenegraphs or graphqa-webqsp."""
+    validation: Path | None = None
+    """The file of --benchmark that chooses the weights; if not set, a share of --questions."""
+    shares: tuple[float, ...] = (0.1, 0.0)
+    """Shares of --questions for validation and test, with --benchmark; no sample is made of a test question."""
+    split: str = "graph"
+    """How --questions is split with --benchmark: graph or published, as in ras_agent.train.graphqa.train."""
     embedder: str = "minilm"
     """Who embeds the texts of the graphs of --benchmark."""
     data: Path | None = None
@@ -126,10 +136,19 @@ class AlignerBuildConfig:
             )
         if self.benchmark:
             check_choices(self, {"benchmark": tuple(PUBLISHED_PRIZES)})
+        self.parts_options()
         if self.questions is None and self.data is None:
             raise SettingsError(
                 "there is nothing to build from: give --questions and --kb, or --data and --sets"
             )
+
+    def parts_options(self) -> PartsOptions:
+        """Return how the file of --benchmark is split. Raises SettingsError for options that contradict each other."""
+        return PartsOptions(
+            validation=self.validation,
+            shares=self.shares,
+            split=self.split,
+        )
 
 
 def build(config: AlignerBuildConfig) -> list[AlignerSample]:
@@ -193,22 +212,26 @@ def _of_graphs(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
     nodes, edges, cost = PUBLISHED_PRIZES[config.benchmark]
     view = GraphView(top_nodes=nodes, top_edges=edges, edge_cost=cost)
     prompts = GraphPrompts(view, GraphVectors(resolve_embedder(config.embedder)), len)
-    for question in benchmark(config.benchmark).load(config.questions):
-        graph = prompts.subgraph(question.question, graph_of(question))
-        names, rows = graph.texts()
-        facts = [(names[source], text, names[target]) for source, text, target in rows]
-        starts = map(str, question.metadata.get("question_entities", ()))
-        reasoning = reasoning_in_graph(
-            question.graph.triples(), list(starts), question.answers
-        )
-        yield from _sample_if_whole(
-            config, config.questions.stem, question, facts, reasoning
-        )
+    options = config.parts_options()
+    parts = read_parts(config.benchmark, config.questions, options)
+    for part, of_part in _PARTS_OF_ALIGNER.items():
+        for question in parts[part]:
+            graph = prompts.subgraph(question.question, graph_of(question))
+            names, rows = graph.texts()
+            facts = [(names[source], text, names[end]) for source, text, end in rows]
+            starts = map(str, question.metadata.get("question_entities", ()))
+            reasoning = reasoning_in_graph(
+                question.graph.triples(),
+                list(starts),
+                question.answers,
+            )
+            source = config.questions.stem
+            yield from _sample_if_whole(source, of_part, question, facts, reasoning)
 
 
 def _sample_if_whole(
-    config: AlignerBuildConfig,
     source: str,
+    part: Part,
     question: Question,
     facts: Sequence[Fact],
     reasoning: str,
@@ -216,9 +239,6 @@ def _sample_if_whole(
     """Yield the sample of a question, unless its graph has no facts or nothing links it to its answer."""
     if not facts or not reasoning:
         return
-    part: Part = "train"
-    if split_of(question.question, config.dev) == "validation":
-        part = "dev"
     yield AlignerSample(
         id=f"{source}/{question.id}",
         part=part,
@@ -226,6 +246,7 @@ def _sample_if_whole(
         answers=question.answers,
         facts=tuple(facts),
         reasoning=reasoning,
+        image=image_of(question),
     )
 
 
@@ -256,7 +277,10 @@ def _of_texts(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
             for passage in passages.values():
                 facts |= dict.fromkeys(facts_of(passage.title, passage.text))
             reasoning = supporting_sentences(gold, question.answers)
-            yield from _sample_if_whole(config, name, question, list(facts), reasoning)
+            part: Part = "train"
+            if split_of(question.question, config.dev) == "validation":
+                part = "dev"
+            yield from _sample_if_whole(name, part, question, list(facts), reasoning)
 
 
 def _plain(subject: str, predicate: str, object_: str) -> Fact:

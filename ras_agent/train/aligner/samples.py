@@ -11,6 +11,7 @@ from ras_agent.eval.benchmarks.pathquestion import Part
 from ras_agent.eval.question_file import read_records
 from ras_agent.tools.graph_tokens.features import Fact
 from ras_agent.tools.store.durable import replace_file
+from ras_agent.train.graphqa.parts import Learnt, key_of
 
 PARTS: tuple[Part, ...] = ("train", "dev", "test")
 
@@ -25,6 +26,24 @@ class AlignerSample:
     answers: tuple[str, ...]
     facts: tuple[Fact, ...]
     reasoning: str
+    image: str = ""
+    """The image that the graph describes, about which other questions may ask."""
+
+    @property
+    def key(self) -> str:
+        """Return the key that a training whose test may not hold the question knows it by."""
+        return key_of(self.question, self.image)
+
+
+def learnt_from(samples: Iterable[AlignerSample]) -> Learnt:
+    """Return the keys of the questions that an aligner made with `samples` learns from, and is chosen by."""
+    keys: dict[Part, set[str]] = {part: set() for part in PARTS}
+    for sample in samples:
+        keys[sample.part].add(sample.key)
+    return Learnt(
+        train=frozenset(keys["train"]),
+        validation=frozenset(keys["dev"]),
+    )
 
 
 def write_samples(path: Path, samples: Iterable[AlignerSample]) -> None:
@@ -58,4 +77,5 @@ def _samples(path: Path) -> Iterator[AlignerSample]:
             answers=tuple(record.texts("answers")),
             facts=graphs.setdefault(facts, facts),
             reasoning=record.text("reasoning"),
+            image=record.text("image") if "image" in record else "",
         )

@@ -24,7 +24,7 @@ from ras_agent.errors import SettingsError
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.program import run_program
 from ras_agent.protocols import Embedder
-from ras_agent.train.aligner.samples import AlignerSample, read_samples
+from ras_agent.train.aligner.samples import AlignerSample, learnt_from, read_samples
 from ras_agent.train.loop import BatchesOfEpoch, FitConfig, FitResult, fit, print_result
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, NATURAL, SHARE, Range, check_ranges
@@ -114,6 +114,8 @@ def train(
     result = train_on(
         aligner, graphs[: len(train_part)], dev_part, graphs[len(train_part) :], config
     )
+    if result.main:
+        learnt_from(samples).write(config.out)
     return aligner, result
 
 

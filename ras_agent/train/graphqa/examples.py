@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from ras_agent.errors import SettingsError
-from ras_agent.eval.benchmarks import Benchmark, benchmark
+from ras_agent.eval.benchmarks import Benchmark
 from ras_agent.eval.metrics.cited_graph import apart, name_in_edges
 from ras_agent.eval.metrics.registry import Outcome
 from ras_agent.eval.question import Question
@@ -119,37 +116,3 @@ def reply_of(question: Question, item: GraphInput, *, cite: bool = False) -> str
     for source, text, target in naming or edges:
         lines.append(f"- ({name_in_edges(source)}; {text}; {name_in_edges(target)})")
     return "\n".join(lines)
-
-
-def read_parts(
-    name: str, data: Path, validation: Path | None, shares: Sequence[float], limit: int
-) -> dict[str, list[Question]]:
-    """Return the questions of a set by part: "train", "validation", and "test" where it is held out of `data`.
-
-    validation: their file; without it they are `shares[0]` of `data`, and `shares[1]` of it are held out for a test.
-    Questions about one graph are in one part. limit: the most questions of each part; 0 for all.
-    Raises SettingsError for questions without graphs.
-    """
-    set_ = benchmark(name)
-    questions = set_.load(data)
-    if not any(question.graph.nodes for question in questions):
-        raise SettingsError(
-            f"{data}: its questions have no graphs, and this training reads them"
-        )
-    parts: dict[str, list[Question]] = {"train": [], "validation": [], "test": []}
-    to_validate, to_test = shares
-    if validation is not None:
-        to_validate = 0.0
-        parts["validation"] = set_.load(validation)
-    for question in questions:
-        graph = str(question.metadata.get("image") or question.question)
-        place = random.Random(graph).random()
-        if place < to_validate:
-            parts["validation"].append(question)
-        elif place < to_validate + to_test:
-            parts["test"].append(question)
-        else:
-            parts["train"].append(question)
-    for part, of_part in parts.items():
-        parts[part] = of_part[: limit or None]
-    return parts

@@ -35,6 +35,7 @@ from ras_agent.records import JSON
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.graph_tokens.features import GraphVectors
 from ras_agent.tools.store.durable import replace_file
+from ras_agent.train.aligner.samples import learnt_from, read_samples
 from ras_agent.train.aligner.train import AlignerTrainingConfig
 from ras_agent.train.aligner.train import train as train_aligner
 from ras_agent.train.graphqa.train import GraphQATrainingConfig, train
@@ -202,6 +203,8 @@ class GraphQATablesConfig(GraphQATrainingConfig):
             "validate_first": True,
         }
         config = AlignerTrainingConfig(**{**options, **changes})
+        learnt = learnt_from(read_samples(self.reasoning))
+        self.refuse_learnt(learnt, self.reasoning)
         train_aligner(config)
         return config.out
 

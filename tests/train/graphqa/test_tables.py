@@ -20,6 +20,7 @@ from ras_agent.tools.graph_tokens.aligner import GraphAligner
 from ras_agent.tools.graph_tokens.graph_reader import GraphReader
 from ras_agent.train.aligner.build import AlignerBuildConfig, build
 from ras_agent.train.graphqa.examples import graph_of
+from ras_agent.train.graphqa.parts import Learnt
 from ras_agent.train.graphqa.tables import (
     TABLES,
     GraphQATablesConfig,
@@ -180,6 +181,9 @@ def test_the_rows_of_the_alignment_are_trained_pruned_and_scored(
     figures = write_tables(config(tmp_path, tables=("alignment",)))
     assert list(figures["alignment"]) == [row.name for row in TABLES["alignment"]]
     assert all(len(row["scores"]["hr@1"]) == 1 for row in figures["alignment"].values())
+    held_out = Learnt.read(tmp_path / "tables/aligner/seed-0")
+    assert held_out.train
+    assert not held_out.train & held_out.validation
     assert "| random labels |" in (tmp_path / "tables/tables.md").read_text()
     pruned = tmp_path / "tables/without-representation-alignment/seed-0"
     assert json.loads((pruned / "view.json").read_text())["view"]["n_seed"] == 2

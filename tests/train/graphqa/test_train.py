@@ -20,7 +20,8 @@ from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.tools.graph_tokens.graph_reader import GraphReader
 from ras_agent.train.graphqa import evaluate
-from ras_agent.train.graphqa.examples import graph_of, read_parts, reply_of
+from ras_agent.train.graphqa.examples import graph_of, reply_of
+from ras_agent.train.graphqa.parts import PartsOptions, read_parts
 from ras_agent.train.graphqa.train import GraphQATrainingConfig, train
 from tests.messages import says
 
@@ -271,7 +272,8 @@ def test_whatever_a_reply_that_is_learnt_cites_exists_by_the_check_for_hallucina
 
 
 def test_questions_about_one_scene_are_in_one_part(data: Path) -> None:
-    parts = read_parts("scenegraphs", data / "scenes/made.csv", None, (0.3, 0.3), 0)
+    shares = PartsOptions(shares=(0.3, 0.3))
+    parts = read_parts("scenegraphs", data / "scenes/made.csv", shares)
     assert sum(map(len, parts.values())) == 12
     images = [
         {question.metadata["image"] for question in part} for part in parts.values()

@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
@@ -27,6 +27,9 @@ _MOST_GROWTH = 4
 
 # how long a coroutine that was cancelled may take to close its connections
 _TO_CLOSE = 0.2
+
+# how long a thread that was interrupted while it was being started may take to begin
+_TO_BEGIN = 5.0
 
 
 class StillRunning(Exception):
@@ -124,21 +127,27 @@ def run_whole(coroutine: Coroutine[Any, Any, T]) -> T:
 def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in a thread of its own. An interrupt of the thread that waits for it cancels it."""
     began: Future[Callable[[], object]] = Future()
+    ended = threading.Event()
 
     async def run() -> T:
         task = asyncio.current_task()
         assert task is not None
         loop = asyncio.get_running_loop()
         began.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
-        return await coroutine
+        try:
+            return await coroutine
+        finally:
+            ended.set()
 
-    result = in_thread(partial(asyncio.run, run()))
     try:
+        # an interrupt may come while the thread is being started, too
+        result = in_thread(partial(asyncio.run, run()))
         return result.result()
     except KeyboardInterrupt:
-        cancel = began.result()
-        cancel()
-        wait([result])
+        with suppress(TimeoutError):
+            cancel = began.result(_TO_BEGIN)
+            cancel()
+            ended.wait()
         raise
 
 

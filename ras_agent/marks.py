@@ -296,7 +296,8 @@ THINKING_TAGS = (
         "scratchpad",
         "analysis",
     ),
-    *("seed:think", "antthinking", "inner_monologue", "thought_process"),
+    *("seed:think", "mm:think", "longcat_think", "antthinking", "inner_monologue"),
+    *("internal_thoughts", "thought_process", "cot", "reason"),
 )
 THINKING_TOKEN = token("THINK")  # Magistral's
 KIMI_THINK = Mark("◁think▷", r"◁/?+think▷", swapped="◁▷")
@@ -401,9 +402,11 @@ THOUGHT_MARKS: Final = (
     ThoughtMarks(r"<\|channel\|>\s*+analysis", _HARMONY_FINAL),
     ThoughtMarks(HARMONY_ANALYSIS.live, HARMONY_FINAL.live, closes_alone=False),
     ThoughtMarks(r"◁think▷", r"◁/think▷"),
-    ThoughtMarks(
-        r"<\|(?:think|thinking|thought)\|>", r"<\|/(?:think|thinking|thought)\|>"
+    ThoughtMarks(  # the last is Solar's
+        r"<\|(?:think|thinking|thought)\|>",
+        r"<\|/(?:think|thinking|thought)\|>|<\|content\|>",
     ),
+    ThoughtMarks(r"\[unused16\]", r"\[unused17\]"),  # Pangu
     ThoughtMarks(r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Command A
     ThoughtMarks(r"<\|channel>\s*+thought", r"<channel\|>(?!\s*+\Z)"),  # Gemma 4
     ThoughtMarks(r"<\|inner_prefix\|>", r"<\|inner_suffix\|>"),  # Apertus

@@ -18,19 +18,19 @@ _KINDS: tuple[tuple[Kind, str], ...] = (
     (
         "withheld",
         "filter|safety|recitation|sensitive|block|prohibit|spii|toxic|violat|moderat|flagged|guard|policy|armor"
-        r"|inspection|\Alanguage\Z",
+        r"|inspection|risk|censor|harm|copyright|jailbreak|\Alanguage\Z",
     ),
-    ("broken off", "time_?limit|not_finished"),
+    ("broken off", "(?:time|rate)_?limit|not_finished|by_user"),
     ("cut off", "length|max|limit|truncat|num_predict"),
     (
         "broken off",
         "error|fail|abort|cancel|timeout|timed|overload|unload|unavailable|interrupt|preempt|disconnect|malformed"
-        "|unexpected|resource|user_?stop",
+        "|unexpected|resource|user_?stop|kill|evict|shut_?down|missing|too_many",
     ),
     (
         "whole",
-        r"\A(?:(?:matched_)?stop|eos|end)(?:_?(?:\w+))?\Z|\A(?:done|completed?|finished|success|normal|ok|null|none)\Z"
-        r"|\A(?:tool|function)_?(?:calls?|use)\Z|\Afinish_reason_unspecified\Z",
+        r"\A(?:(?:matched_)?stop|eos|end)(?:_?(?:\w+))?\Z|\A(?:done|eod|completed?|finish(?:ed)?|success|normal|ok)\Z"
+        r"|\A(?:tool|function)[_-]?(?:calls?|use)\Z|\A(?:null|none|finish_reason_unspecified)\Z",
     ),
 )
 _PREFIX = "finish_reason_"

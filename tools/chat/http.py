@@ -22,7 +22,7 @@ from collections.abc import (
     Mapping,
 )
 from concurrent.futures import Future
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -48,6 +48,9 @@ _OWN_PATH = re.compile(
     r"/chat/completions\Z|(?<=/v1)/(?:chat|models|completions|responses|embeddings)\Z"
 )
 _BOM = b"\xef\xbb\xbf"
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+# in the events of a stream: it says that it is done, and it ends
+_DONE, _END = object(), object()
 # seconds in which a stream may tell its usage after its last piece
 _AFTER_THE_END = 5.0
 _TO_END = 2.0  # seconds that the end of the process waits for connections to close
@@ -177,24 +180,19 @@ class Endpoint:
                 yield _parsed(await _whole(response))
                 return
             finished = False
-            lines = _lines(response)
+            events = _events(_lines(response))
             while True:
+                patience = _AFTER_THE_END if finished else None
                 try:
-                    line = await asyncio.wait_for(
-                        anext(lines, None), _AFTER_THE_END if finished else None
-                    )
-                    if line is None:
-                        break
-                    field, _, data = line.partition(b":")
-                    if field.lstrip(_BOM) != b"data" or not data.strip():
-                        continue
-                    if data.strip() == b"[DONE]":
-                        return
-                    event = _parsed(data)
+                    event = await asyncio.wait_for(anext(events, _END), patience)
                 except Exception:
                     if finished:
                         return
                     raise
+                if event is _DONE:
+                    return
+                if event is _END:
+                    break
                 finished = finished or any(map(ends, choices_in(event)))
                 yield event
             if not finished:
@@ -348,10 +346,36 @@ async def _whole(response: aiohttp.ClientResponse, most: int | None = None) -> b
     return b"".join([piece async for piece in _pieces(response, most or MOST_BYTES)])
 
 
+async def _events(lines: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+    """Yield the JSON of each event, which may stand in several lines of data; at "[DONE]" it is _DONE."""
+    begun = list[bytes]()
+    async for line in lines:
+        field, _, data = line.partition(b":")
+        data = data.strip()
+        if field.lstrip(_BOM) != b"data":
+            data = b""
+        if data == b"[DONE]":
+            yield _DONE
+        if data and not begun:
+            with suppress(ValueError):
+                yield json.loads(data)
+                continue
+        if data:
+            begun.append(data)
+        elif begun and not line.strip():
+            yield _parsed(b"".join(begun))
+            begun = []
+    if begun:
+        yield _parsed(b"".join(begun))
+
+
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     begun = list[bytes]()
+    held = b""
     async for piece in _pieces(response, MOST_BYTES):
-        first, *others = piece.split(b"\n")
+        piece = held + piece
+        held = b"\r" if piece.endswith(b"\r") else b""
+        first, *others = _LINE_END.split(piece.removesuffix(held))
         begun.append(first)
         for other in others:
             yield b"".join(begun)

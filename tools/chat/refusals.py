@@ -73,7 +73,7 @@ _SYSTEM = (
     r"\bsystem\b.{0,40}\b(?:one of|supported values)\b",
     r"['\"]user['\"]\W+(?:(?:or|and)\W+)?['\"]assistant['\"]|\buser role\b.{0,30}\bgot\b",
     r"messages?(?:\[\d+\]|\.\d+)\.role",
-    r"even index|first message\b.{0,40}\buser\b|only user\b.{0,30}\bassistant\b",
+    r"even index|(?:first message|must start with)\b.{0,40}\buser\b|only user\b.{0,30}\bassistant\b",
 )
 _FIELDS = (
     "temperature",
@@ -84,8 +84,6 @@ _FIELDS = (
     "presence_penalty",
     "frequency_penalty",
     "repetition_penalty",
-    "reasoning_effort",
-    "chat_template_kwargs",
     "tool_choice",
     "parallel_tool_calls",
     "logprobs",
@@ -94,12 +92,17 @@ _FIELDS = (
 )
 # the fields that hold a reply to a form; complaints name their content, too
 _FORMS = {
-    "response_format": r"response[_ ]?format|json[_ ]?(?:schema|object)|schema",
+    "response_format": r"response[_ ]?(?:format|mime_?type)|json[_ ]?(?:schema|object)|schema|output_config",
     "structured_outputs": r"structured[_ ]?outputs?|guided|regex|grammar",
     "grammar": r"grammar",
     "regex": r"regex|grammar",
 }
-_OWN_FIELDS = ("stop", *_FIELDS, *_FORMS)
+# the fields that say how much a model thinks
+_THINKING = {
+    "reasoning_effort": r"reasoning[_ -]?effort|\bsupport\w* thinking",
+    "chat_template_kwargs": r"chat_template_kwargs|enable_thinking(?!.*non-stream)",
+}
+_OWN_FIELDS = ("stop", *_FIELDS, *_FORMS, *_THINKING)
 # where a model of LangChain's holds further fields of its requests
 _MORE = ("model_kwargs", "extra_body")
 _LIMIT = re.compile(
@@ -107,13 +110,17 @@ _LIMIT = re.compile(
     re.IGNORECASE,
 )
 PARTS = (
-    Part(PREFILL, r"prefill|must end with a user|last role\b"),
+    Part(
+        PREFILL,
+        r"prefill|must (?:end with|be from) (?:a|the) user|last role\b|last message is from the assistant"
+        r"|assistant messages at the end",
+    ),
     Part(ROLES, "|".join(_SYSTEM)),
     Part(STREAM_OPTIONS, r"stream[_ ]?options|include_usage"),
     Part(KEEPS_STOP, KEEPS_STOP),
     Part(THOUGHTS_KEY, THOUGHTS_KEY),
     *map(_field, _FIELDS),
-    *(Part(name, words) for name, words in _FORMS.items()),
+    *(Part(name, words) for name, words in (_FORMS | _THINKING).items()),
     *map(_field, OPENAI_LIMITS),
     Part("stop", r"(?<![a-z_])stop(?:[_ ]?(?:sequences?|words?|strings?))?(?![a-z_])"),
     Part(STREAM, r"(?<![a-z])stream(?!_)"),

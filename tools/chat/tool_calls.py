@@ -26,7 +26,7 @@ _ARGUMENT_KEYS = (
     "action_input",
 )
 _NAME_KEYS = ("name", "tool_name", "function", "tool", "recipient_name", "action")
-_INNER_KEYS = ("function", "custom")
+_INNER_KEYS = ("function", "custom", "functionCall", "toolUse")
 _LABEL_KEYS = (*_NAME_KEYS, "type", "id")
 _DEPTH = 3  # text in text in text
 _DECODER = json.JSONDecoder(strict=False)
@@ -38,8 +38,8 @@ _WORD_BORDER = re.compile(r"[\W_]+")
 _QUOTED = r"\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'"
 _TAG = r"<(?:[|｜]\w++[|｜]|\w++:)?+"  # DeepSeek and Step have names of their own in front of a tag's
 _PARAMETER = re.compile(
-    rf"{_TAG}parameter(?:=|\s+name=)[\"']?(?P<key>\w+)[\"']?(?:\s[^<>]*+)?>\s*(?P<value>.*?)\s*</[^<>]{{0,20}}parameter>"
-    r"|<arg_key>\s*(?P<glm_key>\w+)\s*</arg_key>\s*<arg_value>\s*(?P<glm_value>.*?)\s*</arg_value>",
+    rf"{_TAG}parameter(?:=|\s+name=)[\"']?(\w+)[\"']?(?:\s[^<>]*+)?>\s*(.*?)\s*</[^<>]{{0,20}}parameter>"
+    r"|<arg_key>\s*(\w+)\s*</arg_key>\s*<arg_value>\s*(.*?)\s*</arg_value>|<(\w+)>([^<>]*+)</\w+>",
     re.DOTALL,
 )
 _CALL_TAGS = re.compile(
@@ -51,7 +51,8 @@ _GEMMA_CALL = re.compile(r"\bcall:\w++\{[^{}]*+\}")
 _GEMMA_QUOTE = re.compile(r"<escape>|<\|\"\|>")
 _BARE_KEY = re.compile(r"([{,]\s*+)(\w++)(?=:)")
 _PYTHON_AROUND = re.compile(
-    r"</?[|｜]?[a-z_]++[|｜]?>|```\w*|print(?=\()|\.call(?=\()", re.IGNORECASE
+    r"</?[|｜]?[a-z_]++[|｜]?>|```\w*|print(?=\()|\.call(?=\()|^Action:",
+    re.IGNORECASE | re.MULTILINE,
 )
 # marks that open a call, in front of it
 _OPENED = re.compile(r"(?:<[^<>\n]*+>|\[TOOL_CALLS\]|```\w*+|functools|[\[\s])++\Z")
@@ -290,6 +291,7 @@ def _tagged(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
     any_name = "|".join(map(re.escape, names))
     opening = re.compile(
         rf"{_TAG}(?:function=|invoke\s+name=[\"']?)({any_name})[\"']?\s*>|<tool_call>\s*({any_name})(?=\s*<arg_key>)"
+        rf"|<tool_name>\s*({any_name})\s*</tool_name>|<({any_name})>(?=\s*<\w+>[^<>]*+</)"
     )
     starts = list(opening.finditer(text))
     ends = [*(start.start() for start in starts[1:]), len(text)]
@@ -297,10 +299,10 @@ def _tagged(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
     for start, end in zip(starts, ends, strict=False):
         arguments = {}
         for parameter in _PARAMETER.finditer(text, start.end(), end):
-            key = parameter["key"] or parameter["glm_key"]
-            arguments[key] = parameter["value"] or parameter["glm_value"] or ""
+            key, value = (part for part in parameter.groups() if part is not None)
+            arguments[key] = value.strip()
         if arguments:
-            yield start.start(), ToolCall(start[1] or start[2], arguments)
+            yield start.start(), ToolCall(start[start.lastindex or 0], arguments)
 
 
 def _pythonic(text: str, names: Sequence[str]) -> Iterator[ToolCall]:

@@ -16,10 +16,10 @@ _ONE = rf"\d+(?:\.\d+)?\s*(?:{_UNIT})(?![a-z])"
 _DURATION = rf"{_ONE}(?:[\s,]*(?:and\s+)?{_ONE})*"
 _PART = re.compile(rf"(\d+(?:\.\d+)?)\s*({_UNIT})(?![a-z])", re.IGNORECASE)
 _WHOLE_DURATION = re.compile(_DURATION, re.IGNORECASE)
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 # "try again in 3s", "retry after 20 seconds", "wait 1 minute", 'retryDelay': '32s', "try again in 3"
-_AGAIN = r"(?:try(?:ing)? again|retry\w*|wait|resets?|available)\b"
+_AGAIN = r"(?:try(?:ing)? again|retry\w*|wait|resets?|available|back[ -]?off|cool[ -]?down)\b"
 _ASKED = re.compile(rf"{_AGAIN}[^\d]{{0,30}}?({_DURATION})", re.IGNORECASE)
 _ASKED_IN_NUMBERS = re.compile(
     rf"(?:{_AGAIN}\W+(?:in|after)|retry_?after(?:_?seconds)?)\W+(\d+(?:\.\d+)?)(?![\w.]*\w)|(\d+)\s*秒[后後]",
@@ -27,7 +27,7 @@ _ASKED_IN_NUMBERS = re.compile(
 )
 # "per minute", "RPM", "20 requests in the last 30 seconds", "a window of 20 s"
 _WINDOW = re.compile(
-    rf"(?:per|/|every|each|within|last|window of|\ba)\s*(?:(\d+)[\s-]*)?({_UNIT})(?-i:(?![a-z]))",
+    rf"(?:per|/|every|each|within|last|window of|\ba)[\s-]*(?:(\d+)[\s-]*)?({_UNIT})(?-i:(?![a-z]))",
     re.IGNORECASE,
 )
 _SHORT_WINDOW = re.compile(r"\b[RTQ]P([SMHD])\b")
@@ -78,32 +78,13 @@ def status_of(error: BaseException) -> int | None:
 
 def _in_retry_after(headers: Mapping[str, str]) -> float | None:
     values = {
-        str(name).lower().removeprefix("x-"): value for name, value in headers.items()
+        str(name).lower().removeprefix("x-").removeprefix("ms-"): str(value)
+        for name, value in headers.items()
     }
-    milliseconds = values.get("retry-after-ms")
-    value = values.get("retry-after")
-    try:
-        if milliseconds:
-            return max(0.0, float(milliseconds) / 1000)
-        if not value:
-            return None
-        return max(0.0, _seconds_of(float(value)))
-    except ValueError:
-        return _seconds_until(value)
-
-
-def _seconds_until(date: str | None) -> float | None:
-    try:
-        moment = parsedate_to_datetime(date or "")
-    except ValueError:
-        return None
-    return _seconds_to(moment)
-
-
-def _seconds_to(moment: datetime) -> float:
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+    milliseconds = _number_in(values.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return max(0.0, milliseconds / 1000)
+    return _time_in(values.get("retry-after", ""))
 
 
 def _in_resets(headers: Mapping[str, str]) -> float | None:
@@ -145,16 +126,21 @@ def _time_in(value: str) -> float | None:
         return _seconds_of(number)
     if _WHOLE_DURATION.fullmatch(value.strip()):
         return _duration(value)
-    try:
-        return _seconds_to(datetime.fromisoformat(value.strip()))
-    except ValueError:
-        return _seconds_until(value)
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            moment = read(value.strip())
+        except ValueError:
+            continue
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+    return None
 
 
 def _seconds_of(number: float) -> float:
     """Return the seconds that a number states: of a time to wait, or of a moment since 1970."""
     if number < _FIRST_MOMENT:
-        return number
+        return max(0.0, number)
     moment = number / 1000 if number >= _FIRST_MOMENT_IN_MS else number
     return max(0.0, moment - datetime.now(UTC).timestamp())
 

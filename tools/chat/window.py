@@ -201,7 +201,8 @@ def _profile(model: Any) -> dict[str, Any]:
 _TOO_LONG = re.compile(
     r"context[_ ](?:length|size|window|limit)|exceed_context|ContextWindowExceeded|maximum prompt length"
     r"|max_(?:input|model)_len|(?:prompt|input|request)\b.{0,40}\btoo (?:long|large)\b|too many tokens"
-    r"|input token count|Input tokens exceed|`inputs` (?:tokens|must have)|prompt length"
+    r"|input token count|Input tokens exceed|`inputs` (?:tokens|must have)|(?:prompt|input) length|prompt exceeds"
+    r"|exceed(?:ed|s)? (?:max(?:imum)? (?:context|message)|model token limit)|length of the messages|(?:上下文|输入)长度"
     r"|max_tokens must be at least 1, got -",
     re.IGNORECASE,
 )

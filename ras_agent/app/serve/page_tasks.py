@@ -22,18 +22,18 @@ _FLAGS = re.IGNORECASE | re.DOTALL
 # the conversation inside a prompt, and the beginnings of its turns
 _INSIDE = re.compile(
     r"<(chat_history|conversation|transcript|messages|chat)>(?P<tagged>.*?)(?:</\1>|\Z)|```\w*\n(?P<fenced>.*?)```"
-    r"|(?<=\bconversation:)\s*\n(?P<labelled>.*)\Z",
+    r"|(?<=\bconversation:)\s*\n(?P<labelled>.*)\Z|(?<=title only\.)\s*\"(?P<quoted>.*)\"\s*\Z",
     _FLAGS,
 )
 _USERS_TURN = re.compile(
-    r"^[^\S\n]*(?:user|human)[^\S\n]*:\s*(.+)$", re.IGNORECASE | re.MULTILINE
+    r"^[|>]*[^\S\n]*(?:user|human)[^\S\n]*:\s*(.+)$", re.IGNORECASE | re.MULTILINE
 )
 _JSON_TURN = re.compile(
-    r'"role"\s*:\s*"user"\s*,\s*"content"\s*:\s*("(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-f]{4})*")',
+    r'"role"\s*:\s*"user"\s*,\s*"(?:content|mainText)"\s*:\s*("(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-f]{4})*")',
     _FLAGS,
 )
 _TURNS = re.compile(
-    r"^[^\S\n]*(?:user|human|assistant|ai|bot)[^\S\n]*:.*$",
+    r"^[|>]*[^\S\n]*(?:user|human|assistant|response|ai|bot)[^\S\n]*:(?:[^\S\n]*\n)?.*$",
     re.IGNORECASE | re.MULTILINE,
 )
 _ANY_TURN = re.compile(r"^\s*\w{2,9}\s*:\s*")
@@ -41,16 +41,22 @@ _LIMIT = re.compile(
     r"(\d{1,3})(?:[\s-]+(?:or|to)[\s-]+\d{1,3})?[\s-]+(word|character)", re.IGNORECASE
 )
 
-_OF_A_CHAT = r"\b(?:conversation|chat|dialog(?:ue)?|discussion|thread|message)s?\b"
+_OF_A_CHAT = (
+    r"\b(?:conversation|chat|dialog(?:ue)?|discussion|thread|message)s?\b|\bin an? \d+-word title\b"
+    r"|对话|会话|聊天|这句话"
+)
 _ASKS_FOR = (
     r"\b(?:generate|provide|create|write|give|suggest|name|names|naming|summari[sz]e|come up with|make|reply with"
-    r"|produce|output)\b"
+    r"|produce|output|extract|what would be an?)\b|生成|返回|总结"
 )
 # an instruction in the system's turn by which the whole reply is a title, and instructions for answers, which it is not
-_TITLES_ONLY = rf"{_ASKS_FOR}[^.!?\n]{{0,120}}\b(?:title|heading|name for)\b"
-_FOR_ANSWERS = r"\b(?:each|every|all|your|the|short|brief|concise) (?:answer|repl(?:y|ie)|response)s?\b|\bsources\b"
+_TITLES_ONLY = (
+    rf"(?:{_ASKS_FOR})[^.!?\n]{{0,120}}\b(?:title|heading|name for)\b"
+    r"|\bsummari[sz]e the user['’]s (?:request|message|question)\b"
+)
+_FOR_ANSWERS = r"(?<!start )\b(?:each|every|all|your|the|short|brief|concise) (?:answer|repl(?:y|ie)|response)s?\b|\bsources\b"
 # prompts bound the length they want; a question about titles does not
-_BOUNDED = r"\b(?:words?|characters?|concise|short|brief|quotes|quotation|punctuation|only|emojis?|json)\b"
+_BOUNDED = r"\b(?:words?|characters?|concise|short|brief|quotes|quotation|punctuation|only|emojis?|json)\b|[个不]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +87,7 @@ def _nothing(prompt: str, question: str) -> list[str]:
 
 
 TASKS: Final = (
-    _Task(
-        "emoji",
-        r"\b(?:fitting|single|one|an?)\b[^.]{0,40}\bemojis?\b",
-        lambda prompt, question: "💬",
-    ),
-    _Task("title", r"\b(?:title|name|names|naming|heading)\b", _title),
+    _Task("title", r"\b(?:title|name|names|naming|heading)\b|标题|主题", _title),
     _Task("tags", r"\btags?\b", lambda prompt, question: ["General"]),
     _Task(
         "follow_ups",
@@ -98,6 +99,11 @@ TASKS: Final = (
         "summary",
         r"\bsummar(?:y|i[sz]e)\b",
         lambda prompt, question: question[:_LONGEST_SUMMARY],
+    ),
+    _Task(
+        "emoji",
+        r"\b(?:fitting|single|one|an?)\b[^.]{0,40}\bemojis?\b",
+        lambda prompt, question: "💬",
     ),
 )
 
@@ -124,7 +130,7 @@ def reply_to_task(messages: Sequence[Message]) -> str | None:
     if task is None:
         return json.dumps({"text": ""}) if "### Output" in prompt else None
     said = task.reply(outside, question)
-    if f'"{task.key}"' in instructions:
+    if f'"{task.key}"' in instructions and "json" in instructions.lower():
         return json.dumps({task.key: said}, ensure_ascii=False)
     return said if isinstance(said, str) else json.dumps(said)
 

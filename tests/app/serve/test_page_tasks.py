@@ -42,6 +42,8 @@ def reply(prompt: str) -> str | None:
             QUESTION,
         ),
         ("Write a brief heading for this dialogue; no punctuation.", QUESTION),
+        ("What would be an apt, short title for this chat? Only the title.", QUESTION),
+        ("请用五个字总结这段对话的主题，不要标点", QUESTION),
     ],
 )
 def test_a_title_is_the_first_question_within_the_bounds_of_the_prompt(
@@ -59,6 +61,8 @@ def test_a_title_is_the_first_question_within_the_bounds_of_the_prompt(
         f"<conversation>\nuser: {QUESTION}\nassistant: Edinburgh\n</conversation>",
         f"User: {QUESTION}\nAssistant: Edinburgh",
         f'[{{"role": "user", "content": "{QUESTION}"}}]',
+        f'[{{"role": "user", "mainText": "{QUESTION}"}}]',
+        f"||>User:\n{QUESTION}\n||>Response:\nEdinburgh",
     ],
 )
 def test_the_question_is_found_in_a_conversation_that_the_prompt_shows(
@@ -89,6 +93,10 @@ def test_what_announces_or_ends_a_conversation_is_no_part_of_it(prompt: str) -> 
         (
             "You title chats. Produce a very short, descriptive title (2-4 words) of the first message.",
             "Where was Alexander Graham",
+        ),
+        (
+            "Never answer: summarize the user's request in four words or less. Start your answer with an emoji.",
+            QUESTION,
         ),
         ("You are a chat assistant. Write short answers. Name your sources.", None),
         ("Answer briefly in this chat. Give each answer a short title.", None),

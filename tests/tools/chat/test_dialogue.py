@@ -153,6 +153,9 @@ def test_an_empty_reply_is_not_sent_back_as_an_empty_message() -> None:
         ("<|channel>thought\nhm<channel|>yes", "yes"),
         ("<|channel>thought\nhm<channel|><|channel>final\nyes<channel|>", "\nyes"),
         ("<|think|>hm<|/think|>yes", "yes"),
+        ("<|think|>hm<|end|><|begin|>assistant<|content|>yes", "yes"),
+        ("<mm:think>hm</mm:think>yes", "yes"),
+        ("[unused16]hm[unused17]yes", "yes"),
         ("<think>hm</think><|begin_of_box|>yes<|end_of_box|>", "yes<|end_of_box|>"),
         (
             "<|channel|>analysis<|message|>hm<|channel|>final <|constrain|>text<|message|>yes<|return|>",

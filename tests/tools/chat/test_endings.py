@@ -52,7 +52,14 @@ WHOLE = [
     ),
     *(
         {"finish_reason": word}
-        for word in ("eosFound", "FINISH_REASON_STOP", "matched_stop", {"type": "stop"})
+        for word in (
+            "tool-calls",
+            "finish",
+            "eosFound",
+            "FINISH_REASON_STOP",
+            "matched_stop",
+            {"type": "stop"},
+        )
     ),
     *(
         {"finish_reason": None},
@@ -109,6 +116,9 @@ BROKEN_OFF = [
             "internal_server_error",
             "preempted",
             "OTHER_ERROR",
+            "stopped_by_user",
+            "rate_limit",
+            "TOO_MANY_TOOL_CALLS",
         )
     ),
     {"status": "failed"},
@@ -130,6 +140,8 @@ WITHHELD = [
             "data_inspection_failed",
             "MODEL_ARMOR",
             "ContentFiltered",
+            "risk_control",
+            "COPYRIGHT",
         )
     ),
     {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}},

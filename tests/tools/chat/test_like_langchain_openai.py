@@ -260,6 +260,13 @@ STREAMED: dict[str, bytes] = {
     + END
     + DONE,
     "lines end in CR LF": (PIECES + END + DONE).replace(b"\n", b"\r\n"),
+    "lines end in CR": (PIECES + END + DONE).replace(b"\n", b"\r"),
+    "an event in several lines": b"".join(
+        delta({"content": word}).replace(b', "model"', b'\ndata: , "model"')
+        for word in WORDS
+    )
+    + END
+    + DONE,
     "no space behind data": (PIECES + END + DONE).replace(b"data: ", b"data:"),
     "byte order mark": b"\xef\xbb\xbf" + PIECES + END + DONE,
     "no stream all the same": json.dumps(whole()).encode(),

@@ -162,6 +162,19 @@ async def test_a_field_that_a_server_refuses_is_left_out(
         ("roles", "Expected user role at index 0, but got system"),
         ("roles", "system_instruction is not supported by this model"),
         ("roles", "不支持 system 角色"),
+        ("roles", "A conversation must start with a user message."),
+        ("prefill", "The final message must be from the user when thinking is enabled"),
+        ("prefill", "Cannot have 2 or more assistant messages at the end of the list."),
+        ("reasoning_effort", '"gemma3:1b" does not support thinking'),
+        ("chat_template_kwargs", "enable_thinking is not supported by this model"),
+        (
+            "whole",
+            "enable_thinking must be set to false for non-streaming calls",
+        ),
+        (
+            "response_format",
+            "response_mime_type is not supported with function calling",
+        ),
         (
             "prefill",
             "This model does not support assistant message prefill. It must end with a user message.",
@@ -206,6 +219,8 @@ def test_a_part_is_known_by_the_words_of_other_servers(part: str, words: str) ->
         "response_format",
         "max_tokens",
         "temperature",
+        "reasoning_effort",
+        "chat_template_kwargs",
     }
     assert (refused_part(error, sent), longest_allowed(error, 2048)) == (part, None)
 

@@ -79,6 +79,8 @@ def test_arguments_that_hold_no_object_are_an_error_that_shows_them(
         },
         {"tool_calls": [{"id": "7", "name": "search", "arguments": TEXT}]},
         {"tool_calls": {"id": "7", "function": {"name": "search", "arguments": TEXT}}},
+        {"tool_calls": [{"id": "7", "functionCall": {"name": "search", "args": BELL}}]},
+        {"tool_calls": [{"id": "7", "toolUse": {"name": "search", "input": BELL}}]},
         {
             "function_call": {"id": "7", "name": "search", "arguments": TEXT},
             "tool_calls": None,
@@ -130,6 +132,9 @@ def test_a_call_that_cannot_be_read_is_kept_apart_with_its_text() -> None:
         '<｜DSML｜invoke name="search"><｜DSML｜parameter name="query" string="true">Where was Bell born?'
         "</｜DSML｜parameter>",
         '<steptml:invoke name="search"><steptml:parameter name="query">Where was Bell born?</steptml:parameter>',
+        "<invoke><tool_name>search</tool_name><parameters><query>Where was Bell born?</query></parameters></invoke>",
+        "<search>\n<query>Where was Bell born?</query>\n</search>",
+        'Action: search("Where was Bell born?")',
         "<start_function_call>call:search{query:<escape>Where was Bell born?<escape>}<end_function_call>",
         '<|tool_call>call:search{query:<|"|>Where was Bell born?<|"|>}<tool_call|>',
         f"<|start|>assistant to=functions.search<|channel|>commentary json<|message|>{TEXT}<|call|>",
@@ -164,6 +169,7 @@ def test_calls_in_the_text_keep_their_order_and_the_words_in_front() -> None:
     [
         "I could search(for more), but I read enough.",
         'A binary search("x") is fast.',
+        "<search>Where was Bell born?</search>",
         f'{{"name": "erase", "arguments": {TEXT}}}',
         '{"name": "search"}',
         '{"name": "search", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}',

@@ -31,6 +31,8 @@ class Refusal(Exception):
         ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
         ({"Retry-After": "3"}, 3.0),
         ({"x-retry-after": "3"}, 3.0),
+        ({"retry-after": "8 s"}, 8.0),
+        ({"x-ms-retry-after-ms": "2000"}, 2.0),
         ({"retry-after": "1000000000"}, 1e9),
         ({"retry-after": "1500000000"}, 0.0),
         ({"retry-after": "-1"}, 0.0),
@@ -75,6 +77,9 @@ def test_an_error_without_a_response_asks_for_nothing() -> None:
         ("Too many requests {'retryAfter': 30}", 30.0),
         ("请求过于频繁，请10秒后重试", 10.0),
         ("当前请求超过每分钟限制", 60.0),
+        ("Slow down: backoff for 12 seconds", 12.0),
+        ("Cooldown: 30s remaining", 30.0),
+        ("Rate limit exceeded: free-models-per-day", 86_400.0),
         ("Limit 3 / min. Please try again in 20s", 20.0),
     ],
 )

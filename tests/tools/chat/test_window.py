@@ -133,6 +133,13 @@ TOO_LONG = [
     "Input is too long for requested model.",
     "The input token count (1200000) exceeds the maximum number of tokens allowed (1048575).",
     "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 4500.",
+    # Qwen, Kimi, Cerebras and gateways
+    "Range of input length should be [1, 30720]",
+    "Invalid request: Your request exceeded model token limit: 8192 (requested: 9000)",
+    "Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192",
+    "Prompt tokens (5000) exceed max context (4096)",
+    "Prompt exceeds max length",
+    "输入长度超过模型最大上下文长度",
 ]  # fmt: skip
 
 

@@ -6,6 +6,8 @@ Everything in them goes through `as_data`, so a model reads about it but never o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
 
 from ras_agent.marks import (
     FACTS_FENCE,
@@ -61,17 +63,16 @@ def passage_block(passages: Sequence[Passage], first: int = 1) -> str:
 
 def fact_line(fact: Triple) -> str:
     """Render a fact as data on one line: `(S> subject | P> predicate | O> object)`."""
-    return fact_text(
-        as_line(fact.subject), as_line(fact.predicate), as_line(fact.object)
-    )
+    subject = as_line(fact.subject)
+    predicate = as_line(fact.predicate)
+    return fact_text(subject, predicate, as_line(fact.object))
 
 
 def fact_block(facts: Iterable[Triple], first: int | None = None) -> str:
     """Render facts inside one fence, one per line, numbered from `first` if that is given; "" without facts."""
     if first is not None:
         return _fact_lines(enumerate(facts, first))
-    lines = "\n".join(map(fact_line, facts))
-    return fenced(FACTS_FENCE, lines) if lines else ""
+    return _fence_of_facts(map(fact_line, facts))
 
 
 def history_block(
@@ -91,21 +92,22 @@ def history_block(
     Facts that no step found, because they were given, come first. Each hop counts its facts that the graph does not
     hold. numbers: of facts, by id, to show in front of them.
     """
-    nothing = "(nothing)" if repeated else "(nothing new)"
-
-    def ids_of(step: Step) -> tuple[str, ...]:
-        return step.triple_ids if repeated else step.new_triple_ids
+    nothing = "(nothing new)"
+    ids_of = attrgetter("new_triple_ids")
+    if repeated:
+        nothing = "(nothing)"
+        ids_of = attrgetter("triple_ids")
 
     def facts_of(step: Step) -> str:
         ids = ids_of(step)
         facts = graph.with_ids(ids)
         block = _numbered(facts, numbers)
-        return _with_rest(block, len(ids) - len(facts), "fact") or nothing
+        rest = len(ids) - len(facts)
+        return _with_rest(block, rest, "fact") or nothing
 
-    of_a_hop = {fact_id for step in steps for fact_id in ids_of(step)}
-    given = _numbered(
-        (fact for fact in graph.facts if fact.id not in of_a_hop), numbers
-    )
+    of_a_hop = set(chain.from_iterable(map(ids_of, steps)))
+    without_hop = [fact for fact in graph.facts if fact.id not in of_a_hop]
+    given = _numbered(without_hop, numbers)
     if given:
         given = f"{GIVEN}\n{given}"
     return _joined(given, _chain(steps, FOUND, facts_of))
@@ -113,7 +115,8 @@ def history_block(
 
 def searches_block(steps: Sequence[Step]) -> str:
     """Render the searches so far, without their results."""
-    return "\n".join(map(_search_line, steps))
+    lines = map(_search_line, steps)
+    return "\n".join(lines)
 
 
 def _search_line(step: Step) -> str:
@@ -126,22 +129,24 @@ def text_history_block(passages: Sequence[Passage], steps: Sequence[Step]) -> st
     Each passage has its number in `passages`, which counts from 1, and is shown at every hop that found it; those of
     no hop come first. Each hop counts its passages that are not among `passages`, and so are not shown.
     """
-    blocks = {
-        passage.id: passage_block([passage], number)
-        for number, passage in enumerate(passages, start=1)
-    }
-    of_a_hop: set[str] = set()
-    for step in steps:
-        of_a_hop.update(hit.passage.id for hit in step.hits)
+    blocks = {}
+    for number, passage in enumerate(passages, start=1):
+        blocks[passage.id] = passage_block([passage], number)
 
     def texts_of(step: Step) -> str:
-        ids = [hit.passage.id for hit in step.hits]
-        shown = [blocks[name] for name in ids if name in blocks]
-        rest = len(ids) - len(shown)
+        shown = []
+        for hit in step.hits:
+            if hit.passage.id in blocks:
+                shown.append(blocks[hit.passage.id])
+        rest = len(step.hits) - len(shown)
         return _with_rest("\n".join(shown), rest, "passage") or "(nothing)"
 
-    without_hop = [block for name, block in blocks.items() if name not in of_a_hop]
-    return _joined(*without_hop, _chain(steps, FOUND_TEXT, texts_of))
+    without_hop = dict(blocks)
+    for step in steps:
+        for hit in step.hits:
+            without_hop.pop(hit.passage.id, None)
+    searches = _chain(steps, FOUND_TEXT, texts_of)
+    return _joined(*without_hop.values(), searches)
 
 
 def _chain(
@@ -161,17 +166,31 @@ def _with_rest(block: str, count: int, of: str) -> str:
     """Return a block with the number of facts or passages that are not shown."""
     if not count:
         return block
-    more = "more " if block else ""
-    named = f"{of} is" if count == 1 else f"{of}s are"
-    return _joined(block, f"({count} {more}{named} not shown)")
+    rest = str(count)
+    if block:
+        rest += " more"
+    if count == 1:
+        return _joined(block, f"({rest} {of} is not shown)")
+    return _joined(block, f"({rest} {of}s are not shown)")
 
 
 def _numbered(facts: Iterable[Triple], numbers: Mapping[str, int] | None) -> str:
     if numbers is None:
         return fact_block(facts)
-    return _fact_lines((numbers[fact.id], fact) for fact in facts)
+    known = list(facts)
+    chosen = [numbers[fact.id] for fact in known]
+    return _fact_lines(zip(chosen, known, strict=True))
 
 
 def _fact_lines(numbered: Iterable[tuple[int, Triple]]) -> str:
-    lines = [f"{number_text(number)} {fact_line(fact)}" for number, fact in numbered]
-    return fenced(FACTS_FENCE, "\n".join(lines)) if lines else ""
+    lines = []
+    for number, fact in numbered:
+        lines.append(f"{number_text(number)} {fact_line(fact)}")
+    return _fence_of_facts(lines)
+
+
+def _fence_of_facts(lines: Iterable[str]) -> str:
+    text = "\n".join(lines)
+    if not text:
+        return ""
+    return fenced(FACTS_FENCE, text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -86,22 +86,22 @@ def fit(
     fences = _FENCE * (len(steps) + bool(facts))
     room = min(room, most) - fences
     everything = Evidence(tuple(facts), tuple(passages))
-    lines = {id(fact): (fact_line(fact), times[fact.id]) for fact in facts}
-    blocks = {
-        id(passage): (passage_block([passage]), times[passage.id])
-        for passage in passages
-    }
-    longest = _costs(lines | blocks, most_tokens)
+    texts: dict[int, tuple[str, int]] = {}
+    for fact in facts:
+        texts[id(fact)] = (fact_line(fact), times[fact.id])
+    for passage in passages:
+        texts[id(passage)] = (passage_block([passage]), times[passage.id])
+    longest = _costs(texts, most_tokens)
     if sum(longest.values()) <= room:
         return everything
-    costs = _costs(lines | blocks, estimate_tokens)
+    costs = _costs(texts, estimate_tokens)
     if sum(costs.values()) <= room:
         return everything
     useful_facts, useful_passages = by_use()
-    known = [fact for fact in useful_facts if id(fact) in costs]
-    found = [passage for passage in useful_passages if id(passage) in costs]
+    known = _among(useful_facts, costs)
+    found = _among(useful_passages, costs)
     repeats = _repeats(known, passages)
-    ranked = [fact for fact in known if id(fact) not in repeats]
+    ranked = _among(known, repeats, wanted=False)
     for_facts = max(room // 2, room - _total(costs, passages))
     if _total(costs, ranked) > for_facts:
         ranked = known  # where not all others fit, the more useful ones do, though they repeat
@@ -109,41 +109,41 @@ def fit(
     room -= _total(costs, chosen)
     whole = _first_that_fit(found, costs, room)
     room -= _total(costs, whole)
-    shown = {id(passage): passage for passage in whole}
+    shown = dict(zip(map(id, whole), whole, strict=True))
     if found and not whole:
         first = found[0]
         again = max(times[first.id], 1)
         part = cut_passage(first, room // again)
         if part is not None:
             shown[id(first)] = part
-            room -= (estimate_tokens(passage_block([part])) + _NUMBER) * again
+            tokens = estimate_tokens(passage_block([part])) + _NUMBER
+            room -= tokens * again
     names = {passage.id for passage in whole}
 
     def is_repeated(fact: Triple) -> bool:
         """Tell whether a passage that is shown whole says the same."""
-        return id(fact) in repeats and any(
-            source.passage_id in names for source in fact.sources
-        )
+        if id(fact) not in repeats:
+            return False
+        return any(source.passage_id in names for source in fact.sources)
 
     # of passages that are not shown, or not whole, the facts that were read in them come first
     kept = set(map(id, chosen))
-    others = [fact for fact in known if id(fact) not in kept]
+    others = _among(known, kept, wanted=False)
     others.sort(key=lambda fact: id(fact) not in repeats or is_repeated(fact))
     more = _first_that_fit(others, costs, room)
     kept.update(map(id, more))
-    missed = [fact for fact in others[len(more) :] if not is_repeated(fact)]
+    repeated = sum(map(is_repeated, others[len(more) :]))
+    left_out = _in_words(
+        len(others) - len(more) - repeated,
+        len(facts),
+        len(passages) - len(whole),
+        len(passages),
+        cut=bool(shown) and not whole,
+    )
     return Evidence(
-        facts=tuple(fact for fact in facts if id(fact) in kept),
-        passages=tuple(
-            shown[id(passage)] for passage in passages if id(passage) in shown
-        ),
-        left_out=_in_words(
-            len(missed),
-            len(facts),
-            len(passages) - len(whole),
-            len(passages),
-            cut=bool(shown) and not whole,
-        ),
+        facts=tuple(_among(facts, kept)),
+        passages=tuple(shown[id(passage)] for passage in _among(passages, shown)),
+        left_out=left_out,
         most=budget,
     )
 
@@ -175,15 +175,24 @@ def _costs(
     return costs
 
 
+def _among(
+    items: Iterable[_Item], names: Container[int], *, wanted: bool = True
+) -> list[_Item]:
+    """Return the items with an identity that is among `names`, or without `wanted` those that have another."""
+    return [item for item in items if (id(item) in names) is wanted]
+
+
 def _total(costs: Mapping[int, int], items: Iterable[object]) -> int:
-    return sum(costs[id(item)] for item in items)
+    names = map(id, items)
+    return sum(map(costs.__getitem__, names))
 
 
 def _first_that_fit(
     items: Sequence[_Item], costs: Mapping[int, int], room: int
 ) -> Sequence[_Item]:
     """Return the items before the first that does not fit into `room` with them."""
-    count = first_that_fit((costs[id(item)] for item in items), room)
+    names = map(id, items)
+    count = first_that_fit(map(costs.__getitem__, names), room)
     return items[:count]
 
 
@@ -200,9 +209,9 @@ def first_that_fit(costs: Iterable[int], room: int) -> int:
 
 def _repeats(facts: Iterable[Triple], passages: Iterable[Passage]) -> set[int]:
     """Return the facts, by their identity, all words of which stand in one of the passages that they were read in."""
-    words_of = {
-        passage.id: key_words(f"{passage.title} {passage.text}") for passage in passages
-    }
+    words_of = {}
+    for passage in passages:
+        words_of[passage.id] = key_words(f"{passage.title} {passage.text}")
     repeats = set()
     for fact in facts:
         words = key_words(f"{fact.subject} {fact.predicate} {fact.object}")
@@ -221,9 +230,13 @@ def cut_passage(passage: Passage, room: int) -> Passage | None:
     room -= estimate_tokens(frame) + _NUMBER
     if room < _LEAST_PASSAGE:
         return None
-    end = len(cut_to_tokens(passage.text, room))
-    ends = [stop for _, stop in sentence_spans(passage.text) if 0 < stop <= end]
-    return replace(passage, text=passage.text[: max(ends, default=end)])
+    longest = len(cut_to_tokens(passage.text, room))
+    end = 0
+    for _, stop in sentence_spans(passage.text):
+        if stop <= longest:
+            end = max(end, stop)
+    beginning = passage.text[: end or longest]
+    return replace(passage, text=beginning)
 
 
 def _in_words(
@@ -234,6 +247,8 @@ def _in_words(
     if facts:
         parts.append(f"{facts:,} of {all_facts:,} facts")
     if passages:
-        beginning = " (of one, the beginning is shown)" if cut else ""
-        parts.append(f"{passages:,} of {all_passages:,} passages{beginning}")
-    return " and ".join(parts)
+        parts.append(f"{passages:,} of {all_passages:,} passages")
+    text = " and ".join(parts)
+    if passages and cut:
+        text += " (of one, the beginning is shown)"
+    return text

@@ -144,9 +144,9 @@ class Prompt:
                 f"the prompt {self.name!r} shows {_name_list(missing)}, for which there is no value here; "
                 f"it can show {_name_list(variables)}"
             )
-        given = {name for name, value in variables.items() if value}
-        if unseen := given - placeholders:
-            shown = _name_list(placeholders) if placeholders else "no value at all"
+        unseen = variables.keys() - placeholders
+        if unseen := set(filter(variables.get, unseen)):
+            shown = _name_list(placeholders, "no value at all")
             raise PromptError(
                 f"the prompt {self.name!r} does not show {_name_list(unseen)}; it shows {shown}: add the missing ones"
             )
@@ -155,7 +155,9 @@ class Prompt:
             return variables[match[1]]
 
         def line_of(match: re.Match[str]) -> str:
-            return match[0] if variables[match[1]] else ""
+            if not variables[match[1]]:
+                return ""
+            return match[0]
 
         turns = []
         for turn in self.turns:
@@ -168,8 +170,10 @@ class Prompt:
 
 @lru_cache(maxsize=128)
 def _variables(turns: tuple[Turn, ...]) -> frozenset[str]:
-    texts = "\n".join(turn.text for turn in turns)
-    return frozenset(_PLACEHOLDER.findall(texts))
+    names: set[str] = set()
+    for turn in turns:
+        names.update(_PLACEHOLDER.findall(turn.text))
+    return frozenset(names)
 
 
 def load(
@@ -229,17 +233,21 @@ def _check_own(folder: Path) -> None:
     Each placeholder has to get a value, and each value has to be shown, but for those that may be empty.
     """
     packaged = _names((_PACKAGED,))
-    files = {
-        path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.txt"))
-    }
-    bases = {header[2] for text in files.values() for header in _HEADER.finditer(text)}
+    files = {}
+    bases: set[str] = set()
+    for path in sorted(folder.glob("*.txt")):
+        text = path.read_text(encoding="utf-8")
+        files[path] = text
+        bases.update(header[2] for header in _HEADER.finditer(text))
     for path, text in files.items():
         name = path.stem.removesuffix(_FEW_SHOT)
         if name in packaged:
             _check_placeholders(path, name, text)
         elif path.stem not in bases:
-            near = difflib.get_close_matches(path.stem.casefold(), packaged, n=1)
-            suggestion = f"did you mean {near[0]}.txt? " if near else ""
+            suggestion = ""
+            stem = path.stem.casefold()
+            for near in difflib.get_close_matches(stem, packaged, n=1):
+                suggestion = f"did you mean {near}.txt? "
             raise PromptError(
                 f"{path}: there is no prompt {path.stem!r}; {suggestion}Known: {', '.join(packaged)}"
             )
@@ -252,25 +260,26 @@ def _check_placeholders(path: Path, name: str, text: str) -> None:
         if placeholder[1] in variables or placeholder[1] in PLACEHOLDERS:
             continue
         line = text.count("\n", 0, placeholder.start()) + 1
-        shown = _name_list(variables) if variables else "no value"
+        shown = _name_list(variables, "no value")
         raise PromptError(
             f"{path} line {line}: nothing is filled in for {placeholder[0]} in the prompt {name!r}; it can show "
             f"{shown}, and the marks {_name_list(PLACEHOLDERS)}"
         )
     shown_here = _variables(_turns(path.stem, (path.parent, _PACKAGED), including=()))
-    needless = {
-        variable for variable, start in _NEEDLESS.items() if name.startswith(start)
-    }
-    if missing := variables - shown_here - needless:
+    missing = set(variables - shown_here)
+    for variable, start in _NEEDLESS.items():
+        if name.startswith(start):
+            missing.discard(variable)
+    if missing:
         raise PromptError(
             f"{path}: the prompt does not show {_name_list(missing)}, which has a value in every run; add it, as "
             f"{name}.txt of the package shows it"
         )
 
 
-def _name_list(placeholders: Iterable[str]) -> str:
-    names = [f"{{{{{name}}}}}" for name in sorted(placeholders)]
-    return ", ".join(names) or "nothing"
+def _name_list(placeholders: Iterable[str], nothing: str = "nothing") -> str:
+    names = sorted(placeholders)
+    return ", ".join(map("{{{{{}}}}}".format, names)) or nothing
 
 
 def _names(folders: tuple[Path, ...]) -> tuple[str, ...]:
@@ -295,7 +304,7 @@ def _turns(
     if base is None:
         return turns
     extended = _turns(base, folders, chain)
-    if all(turn.role == "system" for turn in extended):
+    if not _messages(extended):
         raise PromptError(
             f"{path} extends {base!r}, which has no user turn to put its own before"
         )
@@ -334,15 +343,23 @@ def _parse(path: Path, text: str) -> tuple[str | None, tuple[Turn, ...]]:
 
 
 def _extend(base: tuple[Turn, ...], turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
-    system = [turn.text for turn in (*base, *turns) if turn.role == "system"]
-    *opening, last = [turn for turn in base if turn.role != "system"]
-    added = [turn for turn in turns if turn.role != "system"]
-    extended = [*opening, *added, last]
+    *opening, last = _messages(base)
+    extended = [*opening, *_messages(turns), last]
+    system = _texts((*base, *turns), "system")
     if system:
         extended.insert(0, Turn("system", "\n\n".join(system)))
     return tuple(extended)
 
 
+def _messages(turns: Iterable[Turn]) -> list[Turn]:
+    """Return the turns without the system's."""
+    return [turn for turn in turns if turn.role != "system"]
+
+
+def _texts(turns: Iterable[Turn], role: Role) -> list[str]:
+    return [turn.text for turn in turns if turn.role == role]
+
+
 def examples_in(turns: Sequence[Turn]) -> list[str]:
     """Return the replies of a prompt's worked examples."""
-    return [turn.text for turn in turns if turn.role == "assistant"]
+    return _texts(turns, "assistant")

@@ -12,7 +12,7 @@ from ras_agent.marks import SUBQ, fact_text
 from ras_agent.shape import Record
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.short_cache import LONGEST_CACHED
-from ras_agent.text.titles import is_of_file
+from ras_agent.text.titles import bare_title, is_of_file
 
 JSON = dict[str, Any]
 
@@ -355,12 +355,19 @@ class Triple(Record):
     @property
     def key(self) -> tuple[str, str, str]:
         """Return the canonical keys of subject, predicate and object."""
-        return _names[self.subject, self.predicate, self.object][0]
+        key, _ = _names[self.subject, self.predicate, self.object]
+        return key
 
     @property
     def id(self) -> str:
         """Return a hash of the key; it is the same in every run."""
-        return _names[self.subject, self.predicate, self.object][1]
+        _, name = _names[self.subject, self.predicate, self.object]
+        return name
+
+    @property
+    def passage_ids(self) -> set[str]:
+        """Return the ids of the passages that it was read in."""
+        return {source.passage_id for source in self.sources}
 
     def was_read_in(self, place: Source) -> bool:
         """Return whether one of its sources has a character of `place`."""
@@ -565,6 +572,13 @@ class Citation(Record):
     def is_named_by_file(self) -> bool:
         """Return whether the title is only the name of the passage's file."""
         return self.file != "" and is_of_file(self.title, self.file)
+
+    @property
+    def bare_title(self) -> str:
+        """Return the title without the note that tells namesakes apart; blank where it only names a file."""
+        if self.is_named_by_file:
+            return ""
+        return bare_title(self.title)
 
 
 @dataclass(frozen=True, slots=True)

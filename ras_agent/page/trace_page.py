@@ -108,7 +108,7 @@ def picture(
             cited.setdefault(name, []).append(citation.number)
     full = graph
     graph = full.bounded(most, question, cited) if len(full) > most else full
-    disputed = {fact.id for group in graph.conflicts for fact in group}
+
     crowded = len(graph) > _CROWD
     index = {key: number for number, key in enumerate(graph.entities)}
 
@@ -151,7 +151,7 @@ def picture(
             | {
                 "text": text,
                 "hop": first_hop(fact),
-                "conflict": name in disputed,
+                "conflict": name in graph.disputed,
                 "cited": cited.get(name, []),
             }
             | {"shown": not crowded or name in cited, "h": _LINE_HEIGHT}

@@ -69,7 +69,7 @@ def _groups(by_subject: Iterable[Sequence[Triple]]) -> list[tuple[Triple, ...]]:
             return []
         involved = set()
         for first, second in _disagreeing(alike):
-            if _passages(first) & _passages(second):
+            if first.passage_ids & second.passage_ids:
                 return []
             involved |= {first.key, second.key}
         if involved:
@@ -87,12 +87,9 @@ def _disagreeing(facts: Sequence[Triple]) -> Iterator[tuple[Triple, Triple]]:
             yield fact, other
 
 
-def _passages(fact: Triple) -> set[str]:
-    return {source.passage_id for source in fact.sources}
-
-
 def _is_name(surface: str) -> bool:
     """Tell whether any word after the first is not in lower case; for a single word, whether that word is not."""
 
     words = surface.split()
-    return not all(map(str.islower, words[1:] or words))
+    telling = words[1:] or words
+    return not all(map(str.islower, telling))

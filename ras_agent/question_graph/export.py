@@ -50,25 +50,27 @@ def to_graphml(graph: QuestionGraph) -> str:
                 },
             )
     body = ET.SubElement(root, "graph", {"id": "question", "edgedefault": "directed"})
-    nodes = {key: f"n{index}" for index, key in enumerate(graph.entities)}
-    for key, entity in graph.entities.items():
+    nodes = {}
+    for number, (key, entity) in enumerate(graph.entities.items()):
+        nodes[key] = f"n{number}"
         node = ET.SubElement(body, "node", {"id": nodes[key]})
         hop = min(map(first_hop, graph.touching(key)))
         _data(node, label=entity.label, key=key, forms=_json(entity.forms), hop=hop)
-    disputed = {fact.id for group in graph.conflicts for fact in group}
     for name, fact in graph.by_id.items():
-        edge = _edge(
-            body,
-            name,
-            nodes[canonical_key(fact.subject)],
-            nodes[canonical_key(fact.object)],
-        )
-        support = len({source.passage_id for source in fact.sources})
-        _data(edge, label=fact.predicate, hop=first_hop(fact), support=support)
+        ends = {
+            "id": name,
+            "source": nodes[canonical_key(fact.subject)],
+            "target": nodes[canonical_key(fact.object)],
+        }
+        edge = ET.SubElement(body, "edge", ends)
+        sources = [source.to_dict() for source in fact.sources]
         _data(
             edge,
-            conflict=name in disputed,
-            sources=_json([source.to_dict() for source in fact.sources]),
+            label=fact.predicate,
+            hop=first_hop(fact),
+            support=len(fact.passage_ids),
+            conflict=name in graph.disputed,
+            sources=_json(sources),
         )
         if fact.attributes:
             _data(edge, attributes=_json(dict(fact.attributes)))
@@ -81,8 +83,9 @@ def to_mermaid(graph: QuestionGraph, max_facts: int = 200) -> str:
 
     Beyond `max_facts`, the best supported facts are drawn and a note counts the others: GitHub draws at most 500 edges.
     """
-    visible = graph.bounded(max_facts) if len(graph) > max_facts else graph
-    disputed = {fact.id for group in visible.conflicts for fact in group}
+    visible = graph
+    if len(graph) > max_facts:
+        visible = graph.bounded(max_facts)
     lines = ["flowchart LR"]
     nodes = {}
     hops = set()
@@ -96,7 +99,7 @@ def to_mermaid(graph: QuestionGraph, max_facts: int = 200) -> str:
         subject = nodes[canonical_key(fact.subject)]
         object_ = nodes[canonical_key(fact.object)]
         lines.append(f'  {subject} -->|"{_label(fact.predicate)}"| {object_}')
-        if fact.id in disputed:
+        if fact.id in visible.disputed:
             red.append(str(number))
     if len(visible) < len(graph):
         lines.append(f'  more["... and {len(graph) - len(visible)} more facts"]')
@@ -110,15 +113,18 @@ def to_mermaid(graph: QuestionGraph, max_facts: int = 200) -> str:
 
 def _label(text: str) -> str:
     line = " ".join(text.split())
-    if not line.isprintable():
-        line = "".join(char if char.isprintable() else "\ufffd" for char in line)
+    for char in set(line):
+        if not char.isprintable():
+            line = line.replace(char, "\ufffd")
     if len(line) > _LONGEST_LABEL:
         line = line[: _LONGEST_LABEL - 1] + "…"
-    return _NOT_PLAIN.sub(lambda match: f"#{ord(match.group())};", line) or " "
+    escaped = _NOT_PLAIN.sub(_entity_code, line)
+    return escaped or " "
 
 
-def _edge(body: ET.Element, name: str, source: str, target: str) -> ET.Element:
-    return ET.SubElement(body, "edge", {"id": name, "source": source, "target": target})
+def _entity_code(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"#{code};"
 
 
 def _data(element: ET.Element, **values: str | int | float | bool) -> None:
@@ -127,7 +133,8 @@ def _data(element: ET.Element, **values: str | int | float | bool) -> None:
             text = str(value).lower()
         else:
             text = NOT_XML.sub("\ufffd", str(value))
-        ET.SubElement(element, "data", {"key": f"{element.tag}-{name}"}).text = text
+        key = f"{element.tag}-{name}"
+        ET.SubElement(element, "data", {"key": key}).text = text
 
 
 def _json(value: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -37,7 +37,8 @@ class QuestionGraph:
     hidden_facts: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "readings", readings_of(self.readings))
+        readings = readings_of(self.readings)
+        object.__setattr__(self, "readings", readings)
 
     def merge(self, triples: Iterable[Triple]) -> Self:
         """Return the graph with `triples` added. A hidden fact that is among them becomes visible again.
@@ -47,22 +48,18 @@ class QuestionGraph:
         its `readings`.
         """
         added = readings_of(triples)
-        if self.hidden_facts:
-            hidden_facts = self.hidden_facts.difference(triple.id for triple in added)
-        else:
-            hidden_facts = self.hidden_facts
-        readings = readings_of(self.readings)
         new = facts_of(added)
-        if not readings.followed_by(added) or not self._all_facts.keys().isdisjoint(
-            new
-        ):
-            return type(self)((*readings, *added), hidden_facts)
+        hidden_facts = self.hidden_facts.difference(new)
+        before = readings_of(self.readings)
+        readings = (*before, *added)
+        is_new = self._all_facts.keys().isdisjoint(new)
+        if not is_new or not before.followed_by(added):
+            return type(self)(readings, hidden_facts)
         # most of a hop's facts are new, and then no known fact changes its words, sources or place
-        grown = type(self)(Readings((*readings, *added)), hidden_facts)
+        grown = type(self)(Readings(readings), hidden_facts)
         grown.__dict__["_all_facts"] = self._all_facts | new
-        grown.__dict__["_valued_facts"] = self._valued_facts + valued_facts(
-            [fact for fact, _ in new.values()]
-        )
+        valued = valued_facts(fact for fact, _ in new.values())
+        grown.__dict__["_valued_facts"] = self._valued_facts + valued
         return grown
 
     @cached_property
@@ -73,27 +70,29 @@ class QuestionGraph:
     @cached_property
     def _visible_facts(self) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
         """Map each fact id to (fact, its readings), without the hidden facts."""
-        if self.hidden_facts:
-            return {
-                name: entry
-                for name, entry in self._all_facts.items()
-                if name not in self.hidden_facts
-            }
-        return self._all_facts
+        if not self.hidden_facts:
+            return self._all_facts
+        visible = dict(self._all_facts)
+        for name in self.hidden_facts:
+            visible.pop(name, None)
+        return visible
 
     @cached_property
     def by_id(self) -> Mapping[str, Triple]:
         """Map each visible fact's id to the fact."""
-        return {name: fact for name, (fact, _) in self._visible_facts.items()}
+        entries = self._visible_facts.items()
+        return {name: fact for name, (fact, _) in entries}
 
     @cached_property
     def facts(self) -> tuple[Triple, ...]:
         """List the visible facts in the order of first reading: one Triple per `Triple.key`, with all its sources."""
-        return tuple(self.by_id.values())
+        facts = self.by_id.values()
+        return tuple(facts)
 
     def with_ids(self, ids: Iterable[str]) -> tuple[Triple, ...]:
         """Return the visible facts that have one of the ids, in their order."""
-        return tuple(self.by_id[name] for name in ids if name in self.by_id)
+        facts = map(self.by_id.get, ids)
+        return tuple(fact for fact in facts if fact)
 
     @cached_property
     def entities(self) -> Mapping[str, Entity]:
@@ -104,18 +103,21 @@ class QuestionGraph:
     def _touching(self) -> Mapping[str, list[Triple]]:
         table: dict[str, list[Triple]] = {}
         for fact in self.facts:
-            for key in {canonical_key(fact.subject), canonical_key(fact.object)}:
+            subject, _, target = fact.key
+            for key in {subject, target}:
                 table.setdefault(key, []).append(fact)
         return table
 
     def touching(self, key: str) -> tuple[Triple, ...]:
         """Return the facts that have the entity `key` as subject or object; () for an unknown key."""
-        return tuple(self._touching.get(key, ()))
+        facts = self._touching.get(key, ())
+        return tuple(facts)
 
     @cached_property
     def _valued_facts(self) -> tuple[Triple, ...]:
         """List the facts that may be in conflict, including the hidden facts."""
-        return valued_facts(fact for fact, _ in self._all_facts.values())
+        entries = self._all_facts.values()
+        return valued_facts(fact for fact, _ in entries)
 
     @cached_property
     def conflicts(self) -> tuple[tuple[Triple, ...], ...]:
@@ -131,18 +133,25 @@ class QuestionGraph:
                 visible_groups.append(visible)
         return tuple(visible_groups)
 
+    @cached_property
+    def disputed(self) -> frozenset[str]:
+        """Return the ids of the facts in `conflicts`."""
+        facts = chain.from_iterable(self.conflicts)
+        return frozenset(fact.id for fact in facts)
+
     def by_subquery(self, steps: Iterable[Step]) -> tuple[tuple[Triple, ...], ...]:
         """Group the visible facts by the hop that found them.
 
         Facts that no hop found come first, then a group for each hop, in order. Groups without facts are left out.
         """
-        of_a_hop: set[str] = set()
+        without_hop = dict(self.by_id)
         groups = []
         for step in steps:
-            of_a_hop.update(step.triple_ids)
             groups.append(self.with_ids(step.triple_ids))
-        without_hop = [name for name in self.by_id if name not in of_a_hop]
-        return tuple(filter(None, (self.with_ids(without_hop), *groups)))
+            for name in step.triple_ids:
+                without_hop.pop(name, None)
+        groups.insert(0, tuple(without_hop.values()))
+        return tuple(filter(None, groups))
 
     def bounded(
         self, max_facts: int, question: str = "", keep: Iterable[str] = ()
@@ -155,12 +164,14 @@ class QuestionGraph:
         and on the arguments, not on the order of merges or on earlier bounds.
         """
         hidden_facts: frozenset[str] = frozenset()
-        if len(self._all_facts) > max_facts:
-            facts = {name: fact for name, (fact, _) in self._all_facts.items()}
+        spare = len(self._all_facts) - max_facts
+        if spare > 0:
             kept = set(keep)
             for group in conflicts_of(self._valued_facts):
                 kept.update(fact.id for fact in group)
-            hidden_facts = _least_useful(facts, max_facts, question, kept)
+            entries = self._all_facts.values()
+            loose = [fact for fact, _ in entries if fact.id not in kept]
+            hidden_facts = _least_useful(loose, spare, question)
         if hidden_facts == self.hidden_facts:
             return self
         return replace(self, hidden_facts=hidden_facts)
@@ -175,16 +186,16 @@ class QuestionGraph:
             names = {fact.id for fact in group}
             if visible & names:
                 visible |= names
-        return replace(
-            self, hidden_facts=self.hidden_facts | (self.by_id.keys() - visible)
-        )
+        hidden = self.by_id.keys() - visible
+        return replace(self, hidden_facts=self.hidden_facts | hidden)
 
     def __len__(self) -> int:
         return len(self._visible_facts)
 
     def to_text(self) -> str:
         """Return one fact per line, as prompts show it: `(S> s | P> p | O> o)`."""
-        return "\n".join(map(str, self.facts))
+        lines = map(str, self.facts)
+        return "\n".join(lines)
 
     @property
     def entries(self) -> Mapping[str, tuple[Triple, tuple[Triple, ...]]]:
@@ -201,51 +212,63 @@ class QuestionGraph:
         shelf: list[JSON] = []
         for name in sorted(self.hidden_facts):
             _, readings = self._all_facts[name]
-            shelf += [reading.to_dict() for reading in readings]
+            shelf += map(Triple.to_dict, readings)
+        conflicts = []
+        for group in self.conflicts:
+            conflicts.append([fact.id for fact in group])
         return {
             "facts": facts,
-            "conflicts": [[fact.id for fact in group] for group in self.conflicts],
+            "conflicts": conflicts,
             "shelf": shelf,
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the graph that `to_dict` wrote. Only `facts` is needed; conflicts are computed again."""
-        hidden = [Triple.from_dict(reading) for reading in data.get("shelf", ())]
-        readings = list(chain.from_iterable(map(_load_fact, data["facts"])))
+        hidden = list(map(Triple.from_dict, data.get("shelf", ())))
+        readings: list[Triple] = []
+        for fact in data["facts"]:
+            readings += _load_fact(fact)
         ids = frozenset(reading.id for reading in hidden)
         return cls((*readings, *hidden), ids)
 
 
-def _least_useful(
-    facts: Mapping[str, Triple], max_facts: int, question: str, keep: Set[str]
-) -> frozenset[str]:
-    """Return the ids of the facts to hide so that `max_facts` remain, or more where `keep` holds more ids.
+def _least_useful(facts: Sequence[Triple], count: int, question: str) -> frozenset[str]:
+    """Return the ids of the `count` facts to hide, or of all if they are fewer.
 
-    The facts with the fewest source passages are hidden first, then those least similar to the question. Similarity is
-    the summed weight of the words that fact and question share; a word weighs more the fewer facts contain it. Ties are
+    The facts with the fewest source passages are hidden first, then those least similar to the question. Ties are
     broken by key, so the result depends only on the set of facts.
     """
-    loose = {name: fact for name, fact in facts.items() if name not in keep}
-    question_words = canonical_key(question).split()
-    overlaps = {}
-    for name, fact in loose.items():
+    question_words = set(canonical_key(question).split())
+    shared = {}
+    for fact in facts:
         words = " ".join(fact.key).split()
-        overlaps[name] = set(question_words).intersection(words)
-    holding = Counter(chain.from_iterable(overlaps.values()))
-    weights = {
-        word: math.log(1 + len(loose) / count) for word, count in holding.items()
-    }
+        shared[fact.id] = question_words.intersection(words)
+    likeness = likeness_of(shared)
 
-    def rank(name: str) -> tuple[int, float, tuple[str, str, str]]:
-        fact = loose[name]
-        support = {source.passage_id for source in fact.sources}
+    def use(fact: Triple) -> tuple[int, float, tuple[str, str, str]]:
+        support = len(fact.passage_ids)
+        return -support, -likeness[fact.id], fact.key
+
+    ranked = sorted(facts, key=use)
+    first = max(0, len(facts) - count)
+    return frozenset(fact.id for fact in ranked[first:])
+
+
+def likeness_of(shared: Mapping[str, Set[str]]) -> dict[str, float]:
+    """Return for each text the summed weight of the words that it shares with a question.
+
+    shared: these words, by the text's id. A word weighs more the fewer texts have it.
+    """
+    having = Counter(chain.from_iterable(shared.values()))
+    weights = {}
+    for word, count in having.items():
+        weights[word] = math.log(1 + len(shared) / count)
+    likeness = {}
+    for name, words in shared.items():
         # fsum, because a plain sum of floats depends on their order
-        likeness = math.fsum(weights[word] for word in overlaps[name])
-        return -len(support), -likeness, fact.key
-
-    room = max(0, max_facts - (len(facts) - len(loose)))
-    return frozenset(sorted(loose, key=rank)[room:])
+        likeness[name] = math.fsum(map(weights.__getitem__, words))
+    return likeness
 
 
 # ---- as JSON
@@ -288,7 +311,8 @@ def dump_fact(
     if fact.attributes:
         data["attributes"] = dict(fact.attributes)
     if len(readings) > 1:
-        place = {source: index for index, source in enumerate(fact.sources)}
+        numbers = range(len(fact.sources))
+        place = dict(zip(fact.sources, numbers, strict=True))
         data["readings"] = []
         for reading in readings:
             sources_read = [place[source] for source in reading.sources]

@@ -8,14 +8,17 @@ state the same fact; everything shown about a fact (its words, sources, attribut
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from ras_agent.records import Source, Triple, attributes_text
 from ras_agent.text.canonical import canonical_key
 
 _Place = tuple[int | str, ...]  # hop, passage, start, end; empty without a source
+_Order = tuple[_Place, tuple[str, ...]]
+_Preference = tuple[int, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +70,9 @@ def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]
 
     A fact is shown in the form that most of its sources have; ties go to the longest form, then to alphabetical order.
     """
-    facts: dict[str, tuple[Triple, tuple[Triple, ...]]] = {
-        reading.id: (reading, (reading,)) for reading in readings
-    }
+    facts: dict[str, tuple[Triple, tuple[Triple, ...]]] = {}
+    for reading in readings:
+        facts[reading.id] = (reading, (reading,))
     if len(facts) == len(readings):
         return facts
     grouped: dict[str, list[Triple]] = {}
@@ -77,9 +80,16 @@ def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]
         grouped.setdefault(reading.id, []).append(reading)
     for name, alike in grouped.items():
         if len(alike) > 1:
-            facts[name] = (_combine(alike), tuple(alike))
+            fact = _combine(alike)
+            facts[name] = (fact, tuple(alike))
     # the form that was read first is not always the form that is shown
-    return dict(sorted(facts.items(), key=lambda item: _order(item[1][0])))
+    entries = sorted(facts.values(), key=_order_of_entry)
+    return {fact.id: (fact, forms) for fact, forms in entries}
+
+
+def _order_of_entry(entry: tuple[Triple, tuple[Triple, ...]]) -> _Order:
+    fact, _ = entry
+    return _order(fact)
 
 
 def entities_of(
@@ -93,20 +103,25 @@ def entities_of(
     others: dict[str, set[str]] = {}
     for fact, readings in facts.values():
         for surface in (fact.subject, fact.object):
-            labels.setdefault(canonical_key(surface), Counter())[surface] += 1
+            key = canonical_key(surface)
+            counts = labels.setdefault(key, Counter())
+            counts[surface] += 1
         if len(readings) == 1:
             continue
         for reading in readings:
             for surface in (reading.subject, reading.object):
-                others.setdefault(canonical_key(surface), set()).add(surface)
-    return {
-        key: _entity(key, counts, others.get(key, ())) for key, counts in labels.items()
-    }
+                key = canonical_key(surface)
+                forms = others.setdefault(key, set())
+                forms.add(surface)
+    entities = {}
+    for key, counts in labels.items():
+        entities[key] = _entity(key, counts, others.get(key, ()))
+    return entities
 
 
 def first_hop(fact: Triple) -> int:
     """Return the hop that first read the fact; 0 for a fact that the caller supplied."""
-    hops = [source.hop for source in fact.sources]
+    hops = map(attrgetter("hop"), fact.sources)
     return min(hops, default=0)
 
 
@@ -114,18 +129,21 @@ def _entity(key: str, label_counts: Mapping[str, int], others: Iterable[str]) ->
     if len(label_counts) == 1 and not others:
         (label,) = label_counts
         return Entity(key, label, (label,))
-    label = min(
-        label_counts,
-        key=lambda surface: (-label_counts[surface], *_preference((surface,))),
-    )
-    return Entity(key, label, tuple(sorted({*label_counts, *others})))
+
+    def preference(surface: str) -> tuple[int, _Preference]:
+        return -label_counts[surface], _preference(surface)
+
+    label = min(label_counts, key=preference)
+    forms = sorted({*label_counts, *others})
+    return Entity(key, label, tuple(forms))
 
 
 def _combine(alike: Sequence[Triple]) -> Triple:
-    best = min(
-        alike,
-        key=lambda reading: (-len(reading.sources), *_preference(_form(reading)[:3])),
-    )
+    def preference(reading: Triple) -> tuple[int, _Preference]:
+        words = (reading.subject, reading.predicate, reading.object)
+        return -len(reading.sources), _preference(*words)
+
+    best = min(alike, key=preference)
     sources: list[Source] = []
     for reading in alike:
         sources += reading.sources
@@ -154,8 +172,9 @@ def _form(triple: Triple) -> tuple[str, str, str, str]:
     return triple.subject, triple.predicate, triple.object, attributes
 
 
-def _preference(form: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
-    return -sum(map(len, form)), form
+def _preference(*form: str) -> _Preference:
+    length = sum(map(len, form))
+    return -length, form
 
 
 def _place(reading: Triple) -> _Place:
@@ -166,11 +185,10 @@ def _place(reading: Triple) -> _Place:
     return min(map(_place_of, reading.sources), default=())
 
 
-def _place_of(source: Source) -> _Place:
-    return source.hop, source.passage_id, source.start, source.end
+_place_of: Callable[[Source], _Place] = attrgetter("hop", "passage_id", "start", "end")
 
 
-def _order(reading: Triple) -> tuple[_Place, tuple[str, ...]]:
+def _order(reading: Triple) -> _Order:
     """Return where a reading stands among all: by its place, then by its form."""
     return _place(reading), _form(reading)
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from ras_agent.records import Citation, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name, name_spans, names_in
-from ras_agent.text.titles import bare_title
 
 _MOST = 12  # citations among which a way is looked for
 _TRIED = 20_000  # steps of the search; names that are in all of twelve sentences allow millions of ways
@@ -65,14 +64,19 @@ def proof_of(
     of the facts that were read in it, so that "He was born in Ulm" bears the name of the person.
     """
     answer_key = canonical_key(answer)
-    if answer_key in _UNSTATED or f" {answer_key} " in f" {canonical_key(question)} ":
+    asked_key = canonical_key(question)
+    if answer_key in _UNSTATED or f" {answer_key} " in f" {asked_key} ":
         return ()
-    cited = [one for one in citations if one.quote and one.supported is not False][
-        :_MOST
-    ]
-    read = {citation.number: list(_facts_in(citation, facts)) for citation in cited}
+    usable = [one for one in citations if one.quote and one.supported is not False]
+    cited = usable[:_MOST]
+    read = {}
+    for citation in cited:
+        read[citation.number] = list(_facts_in(citation, facts))
     known = _known_names(question, cited, read)
-    asked = {key for key, label in known.items() if _names_in_question(label, question)}
+    asked = set()
+    for key, label in known.items():
+        if _names_in_question(label, question):
+            asked.add(key)
     sentences = []
     wanted = {}
     borne = {}
@@ -86,7 +90,9 @@ def proof_of(
         all_borne |= borne[number]
     best: tuple[ProofStep, ...] = ()
     for way in _ways(sentences, asked, wanted):
-        bears = set[str]().union(*[borne[step.citation] for step in way])
+        bears: set[str] = set()
+        for step in way:
+            bears |= borne[step.citation]
         if bears == all_borne and _rank(way) > _rank(best):
             best = way
     return best
@@ -94,7 +100,8 @@ def proof_of(
 
 def _rank(way: tuple[ProofStep, ...]) -> tuple[int, list[int]]:
     """Return the key by which ways compare: more sentences first, then the order of the citations."""
-    return len(way), [-step.citation for step in way]
+    numbers = [-step.citation for step in way]
+    return len(way), numbers
 
 
 def _known_names(
@@ -108,7 +115,7 @@ def _known_names(
     ends = []
     quoted = []
     for citation in cited:
-        labels.append(_title(citation))
+        labels.append(citation.bare_title)
         quoted += names_in(citation.quote)
         for fact in read[citation.number]:
             ends += [fact.subject, fact.object]
@@ -143,12 +150,8 @@ def _ways(
                 continue
             answer_key, answer = wanted[one.number]
             if answer_key and answer_key != key:
-                yield (
-                    *way,
-                    ProofStep(
-                        label, answer, one.number, _between(one, key, answer_key)
-                    ),
-                )
+                facts = _between(one, key, answer_key)
+                yield (*way, ProofStep(label, answer, one.number, facts))
             for name, text in one.names.items():
                 if name not in seen and name != answer_key:
                     facts = _between(one, key, name)
@@ -165,32 +168,35 @@ def _between(sentence: _Sentence, start: str, end: str) -> tuple[str, ...]:
     """Return the facts of a sentence that have both names; "river Dorve" has "Dorve"."""
     between = []
     for name, sides in sentence.facts.items():
-        subject, target = (f" {side} " for side in sides)
-        forwards = f" {start} " in subject and f" {end} " in target
-        backwards = f" {end} " in subject and f" {start} " in target
+        subject, target = map(_spaced, sides)
+        forwards = _spaced(start) in subject and _spaced(end) in target
+        backwards = _spaced(end) in subject and _spaced(start) in target
         if forwards or backwards:
             between.append(name)
     return tuple(between)
 
 
+def _spaced(key: str) -> str:
+    return f" {key} "
+
+
 def _sentence(
     citation: Citation, facts: Iterable[Triple], known: Mapping[str, str]
 ) -> _Sentence:
-    title = _title(citation)
+    title = citation.bare_title
     quote_spans = name_spans(citation.quote)
     title_spans = name_spans(title)
     names = {}
     for key, label in known.items():
-        if _holds(citation.quote, label, quote_spans) or _holds(
-            title, label, title_spans
-        ):
+        is_quoted = _holds(citation.quote, label, quote_spans)
+        if is_quoted or _holds(title, label, title_spans):
             names[key] = label
     sides = {}
     further = [canonical_key(title)]
     for fact in facts:
-        ends = (canonical_key(fact.subject), canonical_key(fact.object))
-        sides[fact.id] = ends
-        further += ends
+        subject, _, target = fact.key
+        sides[fact.id] = (subject, target)
+        further += [subject, target]
     for key in further:
         if key in known:
             names.setdefault(key, known[key])
@@ -204,9 +210,13 @@ def _holds(text: str, label: str, spans: Sequence[tuple[int, int]]) -> bool:
     so that a page called "River" is not in every text of rivers.
     """
     bare = re.sub(r"^(?:the|a|an)\s+", "", label, flags=re.IGNORECASE)
-    ignore = re.IGNORECASE if " " in bare else re.NOFLAG
-    for match in re.finditer(rf"(?<!\w){re.escape(bare)}(?!\w)", text, ignore):
-        if not any(_is_part(match.span(), span, text) for span in spans):
+    flags = re.NOFLAG
+    if " " in bare:
+        flags = re.IGNORECASE
+    mention = rf"(?<!\w){re.escape(bare)}(?!\w)"
+    for match in re.finditer(mention, text, flags):
+        place = match.span()
+        if not any(_is_part(place, span, text) for span in spans):
             return True
     return False
 
@@ -233,10 +243,8 @@ def _names_in_question(label: str, question: str) -> bool:
     word = rf"(?<!\w){re.escape(label)}(?!\w)"
     if not re.search(word, question, re.IGNORECASE):
         return False
-    kind = re.search(
-        rf"{_KIND_BEFORE}{word}|{word}{_KIND_AFTER}", question, re.IGNORECASE
-    )
-    return kind is None
+    kind = rf"{_KIND_BEFORE}{word}|{word}{_KIND_AFTER}"
+    return not re.search(kind, question, re.IGNORECASE)
 
 
 def _answer_in(
@@ -248,7 +256,7 @@ def _answer_in(
     """
     key = canonical_key(answer)
     quoted = f" {canonical_key(citation.quote)} "
-    if f" {key} " in quoted or key == canonical_key(_title(citation)):
+    if f" {key} " in quoted or key == canonical_key(citation.bare_title):
         return key, answer
     spans = name_spans(citation.quote)
     for name in names_in(answer):
@@ -265,8 +273,3 @@ def _facts_in(citation: Citation, facts: Mapping[str, Triple]) -> Iterator[Tripl
         fact = facts.get(name)
         if fact and (not fact.sources or fact.was_read_in(place)):
             yield fact
-
-
-def _title(citation: Citation) -> str:
-    """Return a passage's title without the note that tells namesakes apart; blank where it only names a file."""
-    return "" if citation.is_named_by_file else bare_title(citation.title)

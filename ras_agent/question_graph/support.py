@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import compress
+from itertools import compress, filterfalse
 
 from ras_agent.marks import NUMBER
 from ras_agent.records import Answer, Citation, Passage, Source, Triple, Verdict
@@ -29,7 +29,7 @@ from ras_agent.text.overlap import Sentence, holds, sentences_of
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.standing import Standing, Words, Writing, fact_text
 from ras_agent.text.terms import Term, terms_of
-from ras_agent.text.titles import bare_title, with_title
+from ras_agent.text.titles import with_title
 
 _NUMBERS = re.compile(rf"\s*(?:{NUMBER.live})")
 _LEADING = re.compile(rf"(?:\s*(?:{NUMBER.live}))+")
@@ -76,11 +76,15 @@ def with_support(
     """
     if not answer.citations:
         return answer
-    evidence = {one.number: _evidence(one, passages, facts) for one in answer.citations}
+    evidence = {}
+    support: dict[int, list[bool | None]] = {}
+    for one in answer.citations:
+        evidence[one.number] = _evidence(one, passages, facts)
+        support[one.number] = []
     judged = {}
     if verdicts:
-        judged = dict(zip((*evidence, _TOGETHER), verdicts, strict=True))
-    support: dict[int, list[bool | None]] = {one.number: [] for one in answer.citations}
+        numbers = (*evidence, _TOGETHER)
+        judged = dict(zip(numbers, verdicts, strict=True))
     for claim in _claims_of(question, answer):
         if said := _VERDICT.match(claim.text):
             affirms = said[1].lower() in _AFFIRMS
@@ -89,9 +93,10 @@ def with_support(
             found = _worded(question, claim, evidence)
         for number, supported in found.items():
             support[number].append(supported)
-    citations = [
-        replace(one, supported=_any(support[one.number])) for one in answer.citations
-    ]
+    citations = []
+    for one in answer.citations:
+        supported = _any(support[one.number])
+        citations.append(replace(one, supported=supported))
     return replace(answer, citations=tuple(citations))
 
 
@@ -134,9 +139,9 @@ def best_bearing(question: str, answer: str, passage: Passage) -> Sentence | Non
 
 def is_grounded(answer: Answer) -> bool:
     """Return whether an answer rests on its citations: it does not abstain, and a citation supports it, or may."""
-    return not answer.abstained and any(
-        one.supported is not False for one in answer.citations
-    )
+    if answer.abstained:
+        return False
+    return any(one.supported is not False for one in answer.citations)
 
 
 def what_is_not_borne(answer: Answer) -> str:
@@ -163,11 +168,12 @@ def _claims_of(question: str, answer: Answer) -> list[_Claim]:
     claims: list[_Claim] = []
     for sentence in _numbered_sentences(text):
         runs = " ".join(_NUMBERS.findall(sentence))
-        numbers = set(map(int, re.findall(r"\d+", runs)))
-        cited = tuple([one for one in answer.citations if one.number in numbers])
+        digits = re.findall(r"\d+", runs)
+        numbers = set(map(int, digits))
+        cited = [one for one in answer.citations if one.number in numbers]
         bare = _NUMBERS.sub("", sentence).strip()
         if bare:
-            claims.append(_Claim(bare, cited or answer.citations))
+            claims.append(_Claim(bare, tuple(cited) or answer.citations))
     return claims
 
 
@@ -195,14 +201,13 @@ def _evidence(
     citation: Citation, passages: Mapping[str, Passage], facts: Mapping[str, Triple]
 ) -> _Evidence:
     passage = passages[citation.passage_id]
-    title = "" if citation.is_named_by_file else bare_title(citation.title)
+    title = citation.bare_title
     whole = fact_text(passage.text, title)
     quote = passage.text[citation.start : citation.end] or passage.text
-    ends = [
-        end
-        for end in _ends(citation, facts)
-        if whole.words.standing(end) is Standing.STANDS
-    ]
+    ends = []
+    for end in _ends(citation, facts):
+        if whole.words.standing(end) is Standing.STANDS:
+            ends.append(end)
     ends += _said_by_a_person(citation, facts)
     sentence = with_title(title, " ".join([quote, *ends]))
     names = [title, *ends, *names_in(quote)]
@@ -223,7 +228,8 @@ def _said_by_a_person(citation: Citation, facts: Mapping[str, Triple]) -> list[s
 
 
 def _cited_facts(citation: Citation, facts: Mapping[str, Triple]) -> list[Triple]:
-    return [facts[name] for name in citation.triple_ids if name in facts]
+    known = map(facts.get, citation.triple_ids)
+    return list(filter(None, known))
 
 
 def _ends(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
@@ -240,17 +246,19 @@ def _worded(
     question: str, claim: _Claim, evidence: Mapping[int, _Evidence]
 ) -> dict[int, bool | None]:
     """Return by number which citations support a claim, by its words."""
-    cited = {one.number: evidence[one.number] for one in claim.citations}
-    writing = next(iter(cited.values())).sentence.writing
-    terms = _own_terms(question, claim.text, writing)
+    first = evidence[claim.citations[0].number]
+    terms = _own_terms(question, claim.text, first.sentence.writing)
+    cited = {}
     held = {}
-    for number, one in cited.items():
-        held[number] = list(map(one.sentence.has, terms))
-    together = list(map(_any, zip(*held.values(), strict=True)))
-    borne = _is_borne(claim.text, dict(zip(terms, together, strict=True)))
-    if borne is False and _may_be_said_otherwise(
-        question, terms, together, cited.values()
-    ):
+    for citation in claim.citations:
+        one = evidence[citation.number]
+        cited[citation.number] = one
+        held[citation.number] = list(map(one.sentence.has, terms))
+    by_term = zip(*held.values(), strict=True)
+    together = list(map(_any, by_term))
+    has = dict(zip(terms, together, strict=True))
+    borne = _is_borne(claim.text, has)
+    if borne is False and _may_be_said_otherwise(question, has, cited.values()):
         borne = None
     if not borne:
         return dict.fromkeys(cited, borne)
@@ -259,7 +267,8 @@ def _worded(
     asked = _keys_asked(question)
     support: dict[int, bool | None] = {}
     for number, one in cited.items():
-        support[number] = None if one.names & asked else False
+        is_open = bool(one.names & asked)
+        support[number] = None if is_open else False
     return support
 
 
@@ -287,36 +296,34 @@ def _keys(names: Iterable[str]) -> frozenset[str]:
 
 def _is_chosen(question: str, claim: str) -> bool:
     """Return whether a claim chooses one of the things that a question names, which any sentence about it names too."""
-    return any(holds(claim, name) for name in _choices(question))
+    choices = _choices(question)
+    return any(holds(claim, name) for name in choices)
 
 
 def _own_terms(question: str, claim: str, writing: Writing) -> list[Term]:
     """Return the words and figures of a claim that the question does not have; all of them where it has them all."""
-    terms = dict.fromkeys(Words("", writing).content(claim))
+    content = Words("", writing).content(claim)
+    terms = list(dict.fromkeys(content))
     asked = _words_asked(question, writing)
-    own = [term for term in terms if not asked.has(term)]
-    return own or list(terms)
+    return list(filterfalse(asked.has, terms)) or terms
 
 
 def _may_be_said_otherwise(
-    question: str,
-    terms: Sequence[Term],
-    held: Sequence[bool | None],
-    evidence: Iterable[_Evidence],
+    question: str, held: Mapping[Term, bool | None], evidence: Iterable[_Evidence]
 ) -> bool:
     """Return whether sentences that lack a claim's words may bear it in words of another language, or inflected.
 
     A figure that is not there is not there in any language.
     """
-    if any(
-        term.is_figure and has is False for term, has in zip(terms, held, strict=True)
-    ):
-        return False
+    for term, has in held.items():
+        if term.is_figure and has is False:
+            return False
+    holds_some = True in held.values()
     asked_in = foreign_language(question)
     for one in evidence:
         is_foreign = one.language != "" or not one.sentence.text.isascii()
         is_inflected = is_foreign and one.sentence.writing is Writing.LETTERS
-        if one.language != asked_in or (is_inflected and True in held):
+        if one.language != asked_in or (is_inflected and holds_some):
             return True
     return False
 
@@ -333,7 +340,8 @@ def _is_borne(claim: str, held: Mapping[Term, bool | None]) -> bool | None:
     named: set[Term] = set()
     for name in names_in(claim):
         words = known.keys() & terms_of(name)
-        if words and _share([known[term] for term in words]) < _SHARE_OF_NAME:
+        has_words = [known[term] for term in words]
+        if words and _share(has_words) < _SHARE_OF_NAME:
             return False
         named |= words
     others = []
@@ -365,26 +373,27 @@ def _supporting(
 
     Those do that have parts of it which no other one has together with more, and those that lead to them.
     """
-    parts = {
-        number: frozenset(compress(range(len(has)), has))
-        for number, has in held.items()
-    }
+    parts = {}
+    for number, has in held.items():
+        places = compress(range(len(has)), has)
+        parts[number] = frozenset(places)
     support: dict[int, bool | None] = {}
     for number, own in parts.items():
-        if own and not any(own < other for other in parts.values()):
+        if own and not any(map(own.__lt__, parts.values())):
             support[number] = True
     asked = _keys_asked(question)
     reached = set(support)
     while reached:
-        bridges = (
-            frozenset[str]().union(*[evidence[number].names for number in reached])
-            - asked
-        )
+        bridges: set[str] = set()
+        for number in reached:
+            bridges |= evidence[number].names
+        bridges -= asked
         left = parts.keys() - support.keys()
         reached = {number for number in left if evidence[number].names & bridges}
         support |= dict.fromkeys(reached, True)
     for number in parts:
-        support.setdefault(number, False if evidence[number].names else None)
+        is_open = not evidence[number].names
+        support.setdefault(number, None if is_open else False)
     return support
 
 
@@ -392,11 +401,13 @@ def _judged(
     affirms: bool, citations: Sequence[Citation], verdicts: Mapping[int, Verdict]
 ) -> dict[int, bool | None]:
     """Return by number which citations support yes, or no: those that say so, or all where they say so together."""
-    support: dict[int, bool | None] = dict.fromkeys(one.number for one in citations)
+    support: dict[int, bool | None] = {}
+    for one in citations:
+        support[one.number] = None
+        if verdicts:
+            support[one.number] = _agrees(affirms, verdicts[one.number])
     if not verdicts:
         return support
-    for number in support:
-        support[number] = _agrees(affirms, verdicts[number])
     # one that says otherwise by itself may be a part of it: one of two that are compared
     if True in support.values():
         return {number: supported or None for number, supported in support.items()}

@@ -6,11 +6,11 @@ Nobody asks a model for this order, and no score of a retriever enters it: it co
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from ras_agent.question_graph.graph import QuestionGraph
+from ras_agent.question_graph.graph import QuestionGraph, likeness_of
 from ras_agent.records import Passage, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.words import FUNCTION_WORDS
@@ -27,8 +27,11 @@ def evidence_by_use(
     steps: Sequence[Step],
 ) -> tuple[tuple[Triple, ...], tuple[Passage, ...]]:
     """Return the facts and the passages of a run, each the most useful first."""
-    questions = (question, *(step.subquery for step in steps))
-    newest = steps[-1].triple_ids if steps else ()
+    questions = [question]
+    newest: tuple[str, ...] = ()
+    for step in steps:
+        questions.append(step.subquery)
+        newest = step.triple_ids
     facts = facts_by_use(graph, questions, newest)
     return facts, passages_by_use(passages, graph, questions, steps)
 
@@ -47,19 +50,15 @@ def facts_by_use(
     questions, then those that more passages state. The order depends on the facts as a set.
     """
     classes = _classes(graph, questions, newest)
-    likeness = _likeness(
-        {fact.id: " ".join(fact.key) for fact in graph.facts}, questions
-    )
+    texts = {}
+    for fact in graph.facts:
+        texts[fact.id] = " ".join(fact.key)
+    likeness = _likeness(texts, questions)
 
     def rank(fact: Triple) -> tuple[float, bool, float, int, tuple[str, str, str]]:
-        support = len({source.passage_id for source in fact.sources})
-        return (
-            classes[fact.id],
-            fact.id not in newest,
-            -likeness[fact.id],
-            -support,
-            fact.key,
-        )
+        name = fact.id
+        support = len(fact.passage_ids)
+        return classes[name], name not in newest, -likeness[name], -support, fact.key
 
     return tuple(sorted(graph.facts, key=rank))
 
@@ -97,15 +96,16 @@ def passages_by_use(
     for step in steps:
         for place, hit in enumerate(step.hits):
             places[hit.passage.id] = min(places.get(hit.passage.id, place), place)
-    likeness = _likeness(
-        {passage.id: f"{passage.title} {passage.text}" for passage in passages},
-        questions,
-    )
+    contents = {}
+    for passage in passages:
+        contents[passage.id] = f"{passage.title} {passage.text}"
+    likeness = _likeness(contents, questions)
 
     def rank(passage: Passage) -> tuple[float, bool, float, int, str]:
         name = passage.id
+        is_old = name not in newest
         place = places.get(name, len(passages))
-        return best[name], name not in newest, -likeness[name], place, name
+        return best[name], is_old, -likeness[name], place, name
 
     return tuple(sorted(passages, key=rank))
 
@@ -115,13 +115,11 @@ def _classes(
 ) -> dict[str, float]:
     """Map each fact's id to the number of its class, lower for more useful (see `facts_by_use`)."""
     texts = _keys(questions)
-    distance = _distances(
-        graph, [key for key in graph.entities if _is_named(key, texts)]
-    )
+    named = [key for key in graph.entities if _is_named(key, texts)]
+    distance = _distances(graph, named)
     classes: dict[str, float] = {}
     for fact in graph.facts:
-        subject = canonical_key(fact.subject)
-        target = canonical_key(fact.object)
+        subject, _, target = fact.key
         of_subject = distance.get(subject, _APART)
         of_target = distance.get(target, _APART)
         nearest = min(of_subject, of_target)
@@ -142,7 +140,8 @@ def _distances(graph: QuestionGraph, starts: Iterable[str]) -> dict[str, float]:
     reached = list(distance)
     for key in reached:  # grows while it is read
         for fact in graph.touching(key):
-            for other in (canonical_key(fact.subject), canonical_key(fact.object)):
+            subject, _, target = fact.key
+            for other in (subject, target):
                 if other not in distance:
                     distance[other] = distance[key] + 1
                     reached.append(other)
@@ -150,7 +149,8 @@ def _distances(graph: QuestionGraph, starts: Iterable[str]) -> dict[str, float]:
 
 
 def _keys(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(f" {canonical_key(text)} " for text in texts)
+    keys = map(canonical_key, texts)
+    return tuple(f" {key} " for key in keys)
 
 
 def _is_named(key: str, texts: Sequence[str]) -> bool:
@@ -158,28 +158,19 @@ def _is_named(key: str, texts: Sequence[str]) -> bool:
     if FUNCTION_WORDS.issuperset(key.split()):  # also for no word at all
         return False
     # scripts without spaces between words have one "word" a sentence: look for the name inside it
-    return any(
-        f" {key} " in text or (not key.isascii() and key in text) for text in texts
-    )
+    mention = key
+    if key.isascii():
+        mention = f" {key} "
+    return any(mention in text for text in texts)
 
 
 def _likeness(texts: Mapping[str, str], questions: Sequence[str]) -> dict[str, float]:
     """Return for each text the summed weight of the words that it shares with `questions`; rare words weigh more."""
     question_words = _words(" ".join(questions))
-    overlaps = {}
-    holding = Counter[str]()
+    shared = {}
     for name, text in texts.items():
-        shared = question_words & _words(text)
-        overlaps[name] = shared
-        holding.update(shared)
-    weights = {
-        word: math.log(1 + len(texts) / count) for word, count in holding.items()
-    }
-    likeness = {}
-    for name, shared in overlaps.items():
-        # fsum, because a plain sum of floats depends on their order
-        likeness[name] = math.fsum(weights[word] for word in shared)
-    return likeness
+        shared[name] = question_words & _words(text)
+    return likeness_of(shared)
 
 
 def _words(text: str) -> frozenset[str]:

@@ -47,8 +47,9 @@ class Composition:
     @property
     def scorers(self) -> tuple[str, ...]:
         """List the scorers it needs, each once."""
-        parts = dict.fromkeys((self.pruning, self.guide, self.refinement))
-        return tuple(name for name in parts if name in SCORERS)
+        parts = (self.pruning, self.guide, self.refinement)
+        distinct = dict.fromkeys(parts)
+        return tuple(name for name in distinct if name in SCORERS)
 
 
 def parse_composition(text: str | int) -> Composition:

@@ -58,9 +58,8 @@ def ppr(
         return Subgraph.induced(graph, ())
     seeds = np.zeros(len(graph.nodes))
     seeds[list(starts)] = 1
-    scores = PageRank(
-        graph.adjacency, damping=how.damping, tolerance=_TOLERANCE
-    ).scores(seeds)
+    walk = PageRank(graph.adjacency, damping=how.damping, tolerance=_TOLERANCE)
+    scores = walk.scores(seeds)
     best = best_places(scores, how.max_ent, relative=True)
     reached = best[scores[best] > 0]
     return _around(graph, starts, reached.tolist(), how)
@@ -127,5 +126,6 @@ def _around(
     graph: Graph, starts: Sequence[int], ranked: Sequence[int], how: Extraction
 ) -> Subgraph:
     """Return the subgraph of the starts and the first nodes of `ranked`, at most `how.max_ent` nodes in all."""
-    nodes = dict.fromkeys([*sorted(set(starts)), *ranked])
-    return Subgraph.induced(graph, list(nodes)[: how.max_ent])
+    first = sorted(set(starts))
+    nodes = list(dict.fromkeys([*first, *ranked]))
+    return Subgraph.induced(graph, nodes[: how.max_ent])

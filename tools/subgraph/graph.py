@@ -63,13 +63,14 @@ class Graph:
         edges: dict[tuple[int, int, int], Triple] = {}
 
         def number(table: dict[str, tuple[int, str]], name: str) -> int:
-            entry = table.setdefault(canonical_key(name), (len(table), name))
+            key = canonical_key(name)
+            entry = table.setdefault(key, (len(table), name))
             return entry[0]
 
-        for fact in triples:
-            triple = (
-                fact if isinstance(fact, Triple) else Triple(fact[0], fact[1], fact[2])
-            )
+        for triple in triples:
+            if not isinstance(triple, Triple):
+                subject, predicate, target = triple[:3]
+                triple = Triple(subject, predicate, target)
             head = number(nodes, triple.subject)
             tail = number(nodes, triple.object)
             key = (head, number(relations, triple.predicate), tail)
@@ -79,7 +80,7 @@ class Graph:
         return cls(
             [name for _, name in nodes.values()],
             [name for _, name in relations.values()],
-            np.array(list(edges), np.int32).reshape(-1, 3),
+            _edge_rows(edges),
             facts=tuple(edges.values()),
         )
 
@@ -96,9 +97,7 @@ class Graph:
         for source, text, target in edges:
             number = relations.setdefault(text, len(relations))
             rows.append((source, number, target))
-        return cls(
-            list(nodes), list(relations), np.array(rows, np.int32).reshape(-1, 3)
-        )
+        return cls(list(nodes), list(relations), _edge_rows(rows))
 
     @classmethod
     def from_question_graph(cls, graph: QuestionGraph) -> Self:
@@ -108,7 +107,12 @@ class Graph:
     @classmethod
     def from_index(cls, index: KGIndex) -> Self:
         """Make the graph of a corpus, with equivalences among its edges. Nothing is copied."""
-        return cls(index.entities, index.relations, index.edges, index)
+        return cls(
+            nodes=index.entities,
+            relations=index.relations,
+            edges=index.edges,
+            origin=index,
+        )
 
     def find(self, name: str) -> int | None:
         """Return the node with the canonical key of `name`, or None."""
@@ -125,8 +129,12 @@ class Graph:
         return Triple(*self._names(edge))
 
     def _names(self, edge: int) -> tuple[str, str, str]:
-        head, relation, tail = map(int, self.edges[edge])
-        return self.nodes[head], self.relations[relation], self.nodes[tail]
+        head, relation, tail = self.edges[edge].tolist()
+        return (
+            self.nodes[head],
+            self.relations[relation],
+            self.nodes[tail],
+        )
 
     def edge_text(self, edge: int, wording: Wording = "facts") -> str:
         """Return an edge as scorers read it: "frederica spouse ernest", or "spouse" where they read only relations."""
@@ -143,18 +151,18 @@ class Graph:
         numbers = np.arange(len(self.edges))
         other = heads != tails
         rows = np.concatenate([heads, tails[other]])
-        return SparseRows.counted(
-            rows,
-            np.concatenate([numbers, numbers[other]]),
-            (len(self.nodes), len(self.edges)),
-        )
+        columns = np.concatenate([numbers, numbers[other]])
+        shape = (len(self.nodes), len(self.edges))
+        return SparseRows.counted(rows, columns, shape)
 
     def neighbours(self, node: int) -> list[int]:
         """Return the other end of each edge at `node`, in the order of the edges; loops are left out."""
-        edges = self.edges[self.incident.row(node)]
+        numbers = self.incident.row(node)
+        edges = self.edges[numbers]
         others = edges[:, 0] + edges[:, 2] - node
-        neighbours: list[int] = others[others != node].tolist()
-        return neighbours
+        neighbours = others[others != node]
+        listed: list[int] = neighbours.tolist()
+        return listed
 
     @cached_property
     def adjacency(self) -> csr_matrix:
@@ -162,11 +170,20 @@ class Graph:
 
         Raises MissingExtra without scipy.
         """
-        return adjacency_of(self.edges[:, [0, 2]], len(self.nodes))
+        ends = self.edges[:, ::2]
+        return adjacency_of(ends, len(self.nodes))
 
     @cached_property
     def _by_key(self) -> dict[str, int]:
-        return {canonical_key(name): number for number, name in enumerate(self.nodes)}
+        numbers = {}
+        for number, name in enumerate(self.nodes):
+            numbers[canonical_key(name)] = number
+        return numbers
+
+
+def _edge_rows(edges: Iterable[tuple[int, int, int]]) -> npt.NDArray[np.int32]:
+    rows = np.array(list(edges), np.int32)
+    return rows.reshape(-1, 3)
 
 
 @dataclass(frozen=True)
@@ -179,17 +196,20 @@ class Subgraph:
 
     @classmethod
     def full(cls, graph: Graph) -> Self:
-        return cls(graph, np.arange(len(graph.nodes)), np.arange(len(graph.edges)))
+        nodes = np.arange(len(graph.nodes))
+        edges = np.arange(len(graph.edges))
+        return cls(graph, nodes, edges)
 
     @classmethod
     def induced(cls, graph: Graph, nodes: Iterable[int]) -> Self:
         """Make the subgraph of `nodes` and every edge between them."""
         inside_nodes = np.unique(np.fromiter(nodes, np.int64))
-        cells = [graph.incident.row(node) for node in inside_nodes.tolist()]
-        edges = np.unique(np.concatenate([*cells, np.empty(0, np.int64)])).astype(
-            np.int64
-        )
-        ends = graph.edges[edges][:, [0, 2]]
+        cells: list[Ints] = [np.empty(0, np.int64)]
+        for node in inside_nodes.tolist():
+            cells.append(graph.incident.row(node).astype(np.int64))
+        touching = np.concatenate(cells)
+        edges = np.unique(touching)
+        ends = graph.edges[edges, ::2]
         inside = np.isin(ends, inside_nodes).all(axis=1)
         return cls(graph, inside_nodes, edges[inside])
 
@@ -200,35 +220,44 @@ class Subgraph:
         """Make the subgraph of `edges`, their ends, and `nodes`."""
         numbers = np.unique(np.fromiter(edges, np.int64))
         others = np.fromiter(nodes, np.int64)
-        ends = graph.edges[numbers][:, [0, 2]].ravel()
-        return cls(graph, np.union1d(ends, others).astype(np.int64), numbers)
+        ends = graph.edges[numbers, ::2].ravel()
+        inside = np.union1d(ends, others)
+        return cls(graph, inside.astype(np.int64), numbers)
 
     @property
     def triples(self) -> tuple[Triple, ...]:
-        return tuple(map(self.graph.triple, self.edges.tolist()))
+        edges = self.edges.tolist()
+        return tuple(map(self.graph.triple, edges))
 
     def texts(self) -> tuple[tuple[str, ...], tuple[tuple[int, str, int], ...]]:
         """Return the nodes' texts, and the edges as (source's place, text, target's place) among them."""
-        nodes: list[int] = self.nodes.tolist()
-        places = {node: place for place, node in enumerate(nodes)}
+        places = {}
+        names = []
+        for place, node in enumerate(self.nodes.tolist()):
+            places[node] = place
+            names.append(self.graph.nodes[node])
         edges = []
         for head, relation, tail in self.graph.edges[self.edges].tolist():
+            source = places[head]
             text = self.graph.relations[relation]
-            edges.append((places[head], text, places[tail]))
-        names = [self.graph.nodes[node] for node in nodes]
+            target = places[tail]
+            edges.append((source, text, target))
         return tuple(names), tuple(edges)
 
     @cached_property
-    def steps(self) -> dict[int, tuple[Step, ...]]:
+    def steps(self) -> dict[int, list[Step]]:
         """Return the steps that leave each node, in the order of the edges; loops are left out."""
         by_node: dict[int, list[Step]] = {}
+        numbers = self.edges.tolist()
         rows = self.graph.edges[self.edges].tolist()
-        for edge, (head, _, tail) in zip(self.edges.tolist(), rows, strict=True):
+        for edge, (head, _, tail) in zip(numbers, rows, strict=True):
             if head == tail:
                 continue
-            by_node.setdefault(head, []).append(Step(edge, tail, True))
-            by_node.setdefault(tail, []).append(Step(edge, head, False))
-        return {node: tuple(steps) for node, steps in by_node.items()}
+            forwards = Step(edge, tail, forward=True)
+            backwards = Step(edge, head, forward=False)
+            by_node.setdefault(head, []).append(forwards)
+            by_node.setdefault(tail, []).append(backwards)
+        return by_node
 
 
 def textualise(subgraph: Subgraph) -> str:
@@ -237,13 +266,15 @@ def textualise(subgraph: Subgraph) -> str:
     Nodes are numbered from 0 in their order; names with commas, quotes or line ends are quoted.
     """
     names, edges = subgraph.texts()
-    nodes = _csv([("node_id", "node_attr"), *enumerate(names)])
-    return "\n".join([nodes, _csv([("src", "edge_attr", "dst"), *edges])])
+    nodes = _csv("node_id", "node_attr", rows=enumerate(names))
+    return nodes + "\n" + _csv("src", "edge_attr", "dst", rows=edges)
 
 
-def _csv(rows: Iterable[Sequence[object]]) -> str:
+def _csv(*header: str, rows: Iterable[Sequence[object]]) -> str:
     written = StringIO()
-    csv.writer(written, lineterminator="\n").writerows(rows)
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
     return written.getvalue()
 
 
@@ -253,8 +284,9 @@ def plain_name(name: str) -> str:
     >>> plain_name("people.person.place_of_birth"), plain_name("J. S. Bach")
     ('place of birth', 'J. S. Bach')
     """
-    if " " not in name and not name.startswith(".") and not name.endswith("."):
-        name = name.rpartition(".")[2]
+    is_sentence = " " in name or name.startswith(".") or name.endswith(".")
+    if not is_sentence:
+        _, _, name = name.rpartition(".")
     return name.replace("_", " ")
 
 
@@ -268,7 +300,7 @@ def adjacency_of(ends: npt.NDArray[Any], count: int) -> csr_matrix:
     except ImportError as error:
         raise MissingExtra("subgraphs and paths", "graph") from error
     # adds up repeated edges
-    one_way = csr_matrix(
-        (np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count)
-    )
-    return (one_way + one_way.T).tocsr()
+    cells = (np.ones(len(ends)), (ends[:, 0], ends[:, 1]))
+    one_way = csr_matrix(cells, shape=(count, count))
+    both_ways = one_way + one_way.T
+    return both_ways.tocsr()

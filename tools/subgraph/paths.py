@@ -50,18 +50,23 @@ class Path:
         return len(self.edges)
 
     def extended(self, step: Step) -> Path:
-        return Path((*self.nodes, step.node), (*self.edges, step.edge))
+        nodes = (*self.nodes, step.node)
+        edges = (*self.edges, step.edge)
+        return Path(nodes, edges)
 
     def triples(self, graph: Graph) -> tuple[Triple, ...]:
-        return tuple(map(graph.triple, self.edges))
+        facts = map(graph.triple, self.edges)
+        return tuple(facts)
 
     def text(self, graph: Graph, label: Callable[[str], str] = str) -> str:
         """Draw the path for readers: "frederica → spouse → ernest ← parents ← george". label: the form of a name."""
-        return " ".join(self._words(graph, label))
+        words = self._words(graph, label)
+        return " ".join(words)
 
     def scored_text(self, graph: Graph, wording: Wording = "facts") -> str:
         """Draw the path for scorers, with plain names; or only its relations, "→ spouse ← parents"."""
-        words = self._words(graph, plain_name, names=wording != "relations")
+        has_names = wording != "relations"
+        words = self._words(graph, plain_name, has_names)
         return " ".join(words)
 
     def _words(
@@ -70,14 +75,16 @@ class Path:
         words = []
         if names:
             words.append(label(graph.nodes[self.start]))
-        for before, after, edge in zip(
-            self.nodes, self.nodes[1:], self.edges, strict=False
-        ):
-            head, relation, _ = map(int, graph.edges[edge])
-            arrow = "→" if head == before else "←"
+        before = self.start
+        for after, edge in zip(self.nodes[1:], self.edges, strict=True):
+            head, relation, _ = graph.edges[edge].tolist()
+            arrow = "←"
+            if head == before:
+                arrow = "→"
             words += [arrow, label(graph.relations[relation])]
             if names:
                 words += [arrow, label(graph.nodes[after])]
+            before = after
         return words
 
 
@@ -118,23 +125,25 @@ def shortest(
     Directions do not count. scipy measures the distances; paths are then read off edge by edge. Raises MissingExtra
     without scipy.
     """
-    inside = {int(node): place for place, node in enumerate(subgraph.nodes)}
+    nodes = subgraph.nodes.tolist()
     edges = subgraph.graph.edges[subgraph.edges]
     ends = np.searchsorted(subgraph.nodes, edges[:, [0, 2]])
-    adjacency = adjacency_of(ends, len(inside))
+    adjacency = adjacency_of(ends, len(nodes))
     from scipy.sparse.csgraph import dijkstra
 
-    sources = [start for start in dict.fromkeys(starts) if start in inside]
-    away = []
-    for start in sources:
-        # infinite where no path leads
-        row = dijkstra(adjacency, unweighted=True, indices=inside[start])
-        away.append(dict(zip(inside, row.tolist(), strict=True)))
     # level by level and not start by start, so that the limit cuts the longest
-    levels = [[Path((start,))] for start in sources]
-    paths = _by_level(
-        subgraph, levels, limits, lambda turn, node: away[turn].get(node, inf)
-    )
+    levels = _begin_at(starts, subgraph)
+    away: list[dict[int, float]] = []
+    for (begun,) in levels:
+        place = np.searchsorted(subgraph.nodes, begun.start)
+        # infinite where no path leads
+        row = dijkstra(adjacency, unweighted=True, indices=place)
+        away.append(dict(zip(nodes, row.tolist(), strict=True)))
+
+    def distance(turn: int, node: int) -> float:
+        return away[turn].get(node, inf)
+
+    paths = _by_level(subgraph, levels, limits, distance)
     return _take_first(paths, limits)
 
 
@@ -144,10 +153,19 @@ def complete(
     """Find every path from each start that meets no node twice, detours included; the shortest first."""
     if not limits.longest:
         raise ValueError("complete paths need a length cap: give `longest`")
-    inside = set(subgraph.nodes.tolist())
-    levels = [[Path((start,))] for start in dict.fromkeys(starts) if start in inside]
+    levels = _begin_at(starts, subgraph)
     paths = _by_level(subgraph, levels, limits, None)
     return _take_first(paths, limits)
+
+
+def _begin_at(starts: Sequence[int], subgraph: Subgraph) -> list[list[Path]]:
+    """Return a path of no edge for each start that is in the subgraph, each in a list."""
+    inside = set(subgraph.nodes.tolist())
+    begun = []
+    for start in dict.fromkeys(starts):
+        if start in inside:
+            begun.append([Path((start,))])
+    return begun
 
 
 def beam(
@@ -171,9 +189,10 @@ def beam(
         front = [(0.0, Path((start,)))]  # with the sum of its edges' scores
         while front and (not limits.longest or len(front[0][1]) < limits.longest):
             longer = _longer(subgraph, front)
-            texts = [
-                subgraph.graph.edge_text(path.edges[-1], wording) for _, path in longer
-            ]
+            texts = []
+            for _, path in longer:
+                text = subgraph.graph.edge_text(path.edges[-1], wording)
+                texts.append(text)
             if isinstance(scorer, RelativeScorer):
                 values.clear()
             fresh = [text for text in dict.fromkeys(texts) if text not in values]
@@ -182,18 +201,22 @@ def beam(
                 values.update(zip(fresh, scored.values.tolist(), strict=True))
                 failures += scored.failures
             grown = []
+            means = []
             for (total, path), text in zip(longer, texts, strict=True):
-                grown.append((total + values[text], path))
-            means = np.array(
-                [total / len(path) for total, path in grown], dtype=np.float32
-            )
-            front = [grown[place] for place in best(means, limits.width)]
-            candidates += [(total / len(path), path) for total, path in front]
+                total += values[text]
+                grown.append((total, path))
+                means.append(total / len(path))
+            scores = np.array(means, dtype=np.float32)
+            chosen = best(scores, limits.width)
+            front = [grown[place] for place in chosen]
+            candidates += [(means[place], grown[place][1]) for place in chosen]
     # stable: the shorter first among equals
     candidates.sort(key=lambda candidate: -candidate[0])
     paths = [path for _, path in candidates[: limits.most]]
     return Filtered(
-        tuple(paths), truncated=len(candidates) > limits.most, failures=tuple(failures)
+        paths=tuple(paths),
+        truncated=len(candidates) > limits.most,
+        failures=tuple(failures),
     )
 
 
@@ -238,9 +261,10 @@ def _by_level(
 
 
 def _take_first(paths: Iterator[Path], limits: PathLimits) -> Filtered:
-    first = tuple(islice(paths, limits.most))
+    first = islice(paths, limits.most)
+    kept = tuple(first)
     truncated = next(paths, None) is not None
-    return Filtered(first, truncated)
+    return Filtered(kept, truncated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,19 +299,23 @@ def prune(
     edges = subgraph.edges.tolist()
     texts = [subgraph.graph.edge_text(edge, wording) for edge in edges]
     scored = score_distinct(scorer, question, texts)
-    best_edges = subgraph.edges[best(scored.values, window)]
+    places = best(scored.values, window)
+    best_edges = subgraph.edges[places]
     nodes = set(subgraph.nodes.tolist())
     inside = [start for start in starts if start in nodes]
-    return Pruned(
-        Subgraph.of_edges(subgraph.graph, best_edges, inside), scored.failures
-    )
+    kept = Subgraph.of_edges(subgraph.graph, best_edges, inside)
+    return Pruned(kept, scored.failures)
 
 
 def at_random(paths: Sequence[Path], top_k: int, seed: int = 0) -> Refined:
     """Take `top_k` of the paths at random, in their order; the same seed takes the same ones."""
     count = min(top_k, len(paths))
-    places = sorted(Random(seed).sample(range(len(paths)), count))
-    return Refined(tuple(RankedPath(paths[place], 0.0) for place in places))
+    places = Random(seed).sample(range(len(paths)), count)
+    chosen = []
+    for place in sorted(places):
+        ranked = RankedPath(paths[place], score=0.0)
+        chosen.append(ranked)
+    return Refined(tuple(chosen))
 
 
 def by_score(
@@ -303,5 +331,6 @@ def by_score(
     scored = score_distinct(scorer, question, texts)
     ranked = []
     for place in best(scored.values, top_k):
-        ranked.append(RankedPath(paths[place], float(scored.values[place])))
+        score = float(scored.values[place])
+        ranked.append(RankedPath(paths[place], score))
     return Refined(tuple(ranked), scored.failures)

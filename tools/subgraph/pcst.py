@@ -85,17 +85,17 @@ def prizes_of(
     if published:
         return _published_prizes(node_scores, edge_scores, nodes, edges, cost)
     node_prizes = np.zeros(len(node_scores))
-    top = [
-        place
-        for place in best(np.asarray(node_scores), nodes)
-        if node_scores[place] > 0
-    ]
-    node_prizes[top] = nodes - np.arange(len(top))
+    top = best(np.asarray(node_scores), nodes)
+    for rank, place in enumerate(top):
+        if node_scores[place] > 0:
+            node_prizes[place] = nodes - rank
     edge_prizes = np.zeros(len(edge_scores))
-    values = np.unique(edge_scores[edge_scores > 0])[::-1]
+    positive = edge_scores[edge_scores > 0]
+    values = np.unique(positive)[::-1]
     for rank, score in enumerate(values[:edges]):
         equal = np.flatnonzero(edge_scores == score)
-        edge_prizes[equal] = (edges - rank) / len(equal)
+        prize = edges - rank
+        edge_prizes[equal] = prize / len(equal)
     return Prizes(node_prizes, edge_prizes, cost)
 
 
@@ -108,9 +108,11 @@ def _published_prizes(
 ) -> Prizes:
     node_prizes = np.zeros(len(node_scores))
     top = best(np.asarray(node_scores), min(nodes, len(node_scores)))
-    node_prizes[top] = len(top) - np.arange(len(top))
+    for rank, place in enumerate(top):
+        node_prizes[place] = len(top) - rank
     edge_prizes = np.zeros(len(edge_scores))
-    values = np.unique(edge_scores)[::-1][:edges]
+    descending = np.unique(edge_scores)[::-1]
+    values = descending[:edges]
     most = float(len(values))
     for rank, score in enumerate(values):
         equal = np.flatnonzero(edge_scores == score)
@@ -127,19 +129,24 @@ def _published_prizes(
 def instance_of(ends: Ints, prizes: Prizes) -> Instance:
     """Return the problem with only node prizes that has the same best value; `ends` (m, 2) number nodes from 0."""
     dear = prizes.edges > prizes.cost
-    loops = ends[:, 0] == ends[:, 1]  # one that is not worth its cost is never taken
+    loops = ends[:, 0] == ends[:, 1]
+    # a loop that is not worth its cost is never taken
     plain = np.flatnonzero(~dear & ~loops)
+    plain_ends = ends[plain].reshape(-1, 2)
+    plain_costs = prizes.cost - prizes.edges[plain]
     virtual = np.flatnonzero(dear)
+    virtual_prizes = prizes.edges[virtual] - prizes.cost
     stand_ins = len(prizes.nodes) + np.arange(len(virtual))
     # from one end to the virtual node and on to the other, edge after edge: pcst_fast breaks ties by this order
     sources, targets = ends[virtual].T
     reached = np.stack([sources, stand_ins, stand_ins, targets], axis=1)
-    all_ends = np.concatenate([ends[plain].reshape(-1, 2), reached.reshape(-1, 2)])
-    costs = prizes.cost - prizes.edges[plain]
+    virtual_ends = reached.reshape(-1, 2)
+    all_ends = np.concatenate([plain_ends, virtual_ends])
+    no_costs = np.zeros(len(virtual_ends))
     return Instance(
         ends=all_ends.astype(np.int64),
-        prizes=np.concatenate([prizes.nodes, prizes.edges[virtual] - prizes.cost]),
-        costs=np.concatenate([costs, np.zeros(2 * len(virtual))]),
+        prizes=np.concatenate([prizes.nodes, virtual_prizes]),
+        costs=np.concatenate([plain_costs, no_costs]),
         plain=plain,
         virtual=virtual,
     )
@@ -161,20 +168,24 @@ def steiner_tree(
         return Subgraph.of_edges(graph, ())
     # "strong" pruning is at least as good as the published code's "gw"
     pruning = "gw" if published else "strong"
-    picks, rows = _pcst_fast()(
+    solve = _pcst_fast()
+    picks, rows = solve(
         problem.ends, problem.prizes, problem.costs, -1, trees, pruning, 0
     )
     picks = np.asarray(picks, dtype=np.int64)
     rows = np.asarray(rows, dtype=np.int64)
     count = len(prizes.nodes)
-    bought = problem.virtual[picks[picks >= count] - count]
-    edges = np.union1d(problem.plain[rows[rows < len(problem.plain)]], bought)
+    picked_virtual = picks[picks >= count] - count
+    picked_plain = rows[rows < len(problem.plain)]
+    edges = np.union1d(problem.plain[picked_plain], problem.virtual[picked_virtual])
     # an edge with a virtual node that hangs on one end brings the other end with it, at no cost
-    nodes = np.union1d(picks[picks < count], ends[edges].ravel())
+    picked_nodes = picks[picks < count]
+    nodes = np.union1d(picked_nodes, ends[edges].ravel())
     # prizes of edges inside that the tree went round: a subgraph may have cycles, and these are worth their cost
     if not published:
-        inside = np.isin(ends, nodes).all(axis=1) & (prizes.edges > prizes.cost)
-        edges = np.union1d(edges, np.flatnonzero(inside))
+        inside = np.isin(ends, nodes).all(axis=1)
+        worth = prizes.edges > prizes.cost
+        edges = np.union1d(edges, np.flatnonzero(inside & worth))
     return Subgraph.of_edges(graph, subgraph.edges[edges], subgraph.nodes[nodes])
 
 
@@ -315,15 +326,12 @@ class PCSTFinder:
             nodes, relations = (judge(question) for judge in self._judges)
             failures += nodes.failures + relations.failures
             return nodes.values, relations.values
-        embedder: Any = self._embedder or (
-            origin.embedder if origin is not None else None
-        )
+        assert origin is not None  # else there is a scorer
+        embedder: Any = self._embedder or origin.embedder
         vector = query_vector(embedder, question)
         node_scores, relation_scores = (part @ vector for part in self._vectors)
-        if origin is not None:
-            relation_scores[origin.equivalence_relation] = (
-                0  # that two names mean one thing answers no question
-            )
+        # that two names mean one thing answers no question
+        relation_scores[origin.equivalence_relation] = 0
         return node_scores, relation_scores
 
     @cached_property
@@ -343,6 +351,7 @@ class PCSTFinder:
     def _vectors(self) -> tuple[Floats, Floats]:
         """Return the vectors (N, d) and (R, d) in single precision; on the disk they may be half."""
         origin: Any = self.graph.origin
-        nodes = np.asarray(origin.entity_vectors, np.float32)
-        relations = np.asarray(origin.relation_vectors, np.float32)
-        return nodes, relations
+        return (
+            np.asarray(origin.entity_vectors, np.float32),
+            np.asarray(origin.relation_vectors, np.float32),
+        )

@@ -68,9 +68,9 @@ class FoundPaths:
     @property
     def triples(self) -> tuple[Triple, ...]:
         """Return the facts of `paths`, each once, in their order, with their sources: evidence for an answerer."""
-        edges = dict.fromkeys(
-            edge for ranked in self.paths for edge in ranked.path.edges
-        )
+        edges: dict[int, None] = {}
+        for ranked in self.paths:
+            edges |= dict.fromkeys(ranked.path.edges)
         return tuple(map(self.graph.triple, edges))
 
 
@@ -81,8 +81,10 @@ def without_names(question: str, names: Sequence[str]) -> str:
     "who is someone 's husband ?"
     """
     question = plain_name(question)
-    for name in sorted(map(plain_name, names), key=len, reverse=True):
-        question = re.sub(re.escape(name), "someone", question, flags=re.IGNORECASE)
+    plain_names = map(plain_name, names)
+    for name in sorted(plain_names, key=len, reverse=True):
+        mention = re.compile(re.escape(name), re.IGNORECASE)
+        question = mention.sub("someone", question)
     return question
 
 

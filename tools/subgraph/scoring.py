@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+import numpy as np
+
 from ras_agent.arrays import Floats
 from ras_agent.records import Failure
 from ras_agent.tools.index.ties import best_places
@@ -27,6 +29,10 @@ class Scored:
 
     values: Floats
     failures: tuple[Failure, ...] = ()
+
+
+NO_SCORES = Scored(np.empty(0, dtype=np.float32))
+"""The scores of no texts."""
 
 
 @runtime_checkable
@@ -52,14 +58,18 @@ class RelativeScorer(Scorer, Protocol):
 
 def score_distinct(scorer: Scorer, question: str, texts: Sequence[str]) -> Scored:
     """Score texts, reading equal ones once."""
-    distinct = list(dict.fromkeys(texts))
-    scored = scorer.score(question, distinct)
-    place_of = {text: place for place, text in enumerate(distinct)}
-    places = [place_of[text] for text in texts]
-    return Scored(scored.values[places], scored.failures)
+    place_of: dict[str, int] = {}
+    places = []
+    for text in texts:
+        place = place_of.setdefault(text, len(place_of))
+        places.append(place)
+    scored = scorer.score(question, list(place_of))
+    values = scored.values[places]
+    return Scored(values, scored.failures)
 
 
 def best(values: Floats, k: int) -> list[int]:
     """Return the places of the `k` highest values, best first, ties in their order."""
-    places: list[int] = best_places(values, k, relative=True).tolist()
+    ranked = best_places(values, k, relative=True)
+    places: list[int] = ranked.tolist()
     return places

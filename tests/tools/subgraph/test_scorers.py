@@ -269,7 +269,7 @@ def test_a_missing_or_damaged_head_says_what_to_do(
         PathHead.load(tmp_path)
     (tmp_path / "path_encoder.json").write_text(json.dumps(about))
     (tmp_path / "path_encoder.safetensors").write_bytes(b"no weights")
-    with pytest.raises(WeightsError, match="train it anew"):
+    with pytest.raises(WeightsError, match="train it again"):
         PathHead.load(tmp_path)
     with pytest.raises(WeightsError, match="trained over 'other'"):
         EncoderScorer(hash_embedder, head(embedder="other"))

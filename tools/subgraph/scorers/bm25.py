@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from ras_agent.tools.index.bm25_matrix import build_matrix
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.subgraph.graph import plain_name
-from ras_agent.tools.subgraph.scoring import Scored
+from ras_agent.tools.subgraph.scoring import NO_SCORES, Scored
 
 
 class BM25Scorer:
@@ -26,8 +24,11 @@ class BM25Scorer:
     def over(self, texts: Sequence[str]) -> Callable[[str], Scored]:
         """Return `score` for these texts; their words are counted now."""
         if not texts:
-            return lambda question: Scored(np.empty(0, dtype=np.float32))
+            return lambda question: NO_SCORES
         matrix = build_matrix(texts, self._tokeniser)
-        return lambda question: Scored(
-            matrix.scores(self._tokeniser.terms(plain_name(question)))
-        )
+
+        def score(question: str) -> Scored:
+            terms = self._tokeniser.terms(plain_name(question))
+            return Scored(matrix.scores(terms))
+
+        return score

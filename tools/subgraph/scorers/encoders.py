@@ -19,7 +19,7 @@ from ras_agent.text.normal_form import encodable
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.subgraph.graph import plain_name
-from ras_agent.tools.subgraph.scoring import Scored
+from ras_agent.tools.subgraph.scoring import NO_SCORES, Scored
 
 
 class EncoderScorer:
@@ -46,19 +46,19 @@ class EncoderScorer:
 
     @property
     def name(self) -> str:
-        return f"{self._embedder.name}{'+path head' if self._head else ''}"
+        if self._head:
+            return f"{self._embedder.name}+path head"
+        return self._embedder.name
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
         if not texts:
-            return Scored(np.empty(0, dtype=np.float32))
+            return NO_SCORES
         vector = self._question(plain_name(question))
         if self._head is not None:
-            vector = self._head.question(vector[None])[0]
-        return Scored((self._vectors(texts) @ vector).astype(np.float32))
-
-    def _vectors(self, texts: Sequence[str]) -> Floats:
-        """Return unit vectors (len(texts), d)."""
-        return np.stack(self._cache.of(texts, self._embedded))
+            (vector,) = self._head.question(vector[None])
+        vectors = self._cache.of(texts, self._embedded)
+        cosines = np.stack(vectors) @ vector
+        return Scored(cosines.astype(np.float32))
 
     def _embedded(self, texts: Sequence[str]) -> Floats:
         vectors = self._embedder.embed(texts)
@@ -91,20 +91,20 @@ class PathHead:
 
     def question(self, vectors: Floats) -> Floats:
         """Map the encoder's vectors of questions to unit vectors (n, d)."""
-        return _map_vectors(vectors, self.question_down, self.question_up)
+        down = self.question_down
+        return _map_vectors(vectors, down, self.question_up)
 
     def text(self, vectors: Floats) -> Floats:
         """Map the encoder's vectors of facts and paths to unit vectors (n, d)."""
-        return _map_vectors(vectors, self.text_down, self.text_up)
+        down = self.text_down
+        return _map_vectors(vectors, down, self.text_up)
 
     def check(self, embedder: Embedder) -> None:
         """Raise WeightsError for an encoder that the head was not trained over."""
-        if (embedder.name, embedder.dimension) != (
-            self.embedder,
-            len(self.question_down),
-        ):
+        width = len(self.question_down)
+        if embedder.name != self.embedder or embedder.dimension != width:
             raise WeightsError(
-                f"the path encoder was trained over {self.embedder!r} ({len(self.question_down)} wide), not over "
+                f"the path encoder was trained over {self.embedder!r} ({width} wide), not over "
                 f"{embedder.name!r} ({embedder.dimension} wide): take that encoder, or train it with "
                 "`python -m ras_agent.train.paths.train`"
             )
@@ -115,19 +115,18 @@ class PathHead:
 
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        save_file(
-            {part: np.ascontiguousarray(getattr(self, part)) for part in PARTS},
-            folder / _WEIGHTS,
-        )
+        weights = {}
+        for part in PARTS:
+            weights[part] = np.ascontiguousarray(getattr(self, part))
+        save_file(weights, folder / _WEIGHTS)
         about = {
             "format": FORMAT,
             "version": VERSION,
             "embedder": self.embedder,
             "about": self.about,
         }
-        (folder / _ABOUT).write_text(
-            json.dumps(about, indent=2, ensure_ascii=False) + "\n", "utf-8"
-        )
+        text = json.dumps(about, indent=2, ensure_ascii=False)
+        (folder / _ABOUT).write_text(f"{text}\n", "utf-8")
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -148,44 +147,39 @@ class PathHead:
             ) from error
         except (SafetensorError, ValueError, OSError) as error:
             raise WeightsError(
-                f"{folder} holds no readable path encoder ({error}): train it anew"
+                f"{folder} holds no readable path encoder ({error}): train it again"
             ) from error
-        if not isinstance(about, dict) or (
-            about.get("format"),
-            about.get("version"),
-        ) != (FORMAT, VERSION):
+        known = isinstance(about, dict) and about.get("format") == FORMAT
+        if not known or about.get("version") != VERSION:
             raise WeightsError(
-                f"{folder / _ABOUT}: expected '{FORMAT}' version {VERSION}: train it anew"
+                f"{folder / _ABOUT}: expected '{FORMAT}' version {VERSION}: train it again"
             )
-        if set(weights) != set(PARTS) or not _fits(weights):
+        if set(weights) != set(PARTS) or not _fits(**weights):
             raise WeightsError(
-                f"{folder / _WEIGHTS}: its weights do not fit together: train it anew"
+                f"{folder / _WEIGHTS}: its weights do not fit together: train it again"
             )
         return cls(
-            str(about["embedder"]), **weights, about=dict(about.get("about") or {})
+            embedder=str(about["embedder"]),
+            about=dict(about.get("about") or {}),
+            **weights,
         )
 
 
 def _map_vectors(vectors: Floats, down: Floats, up: Floats) -> Floats:
     moved = vectors + (vectors @ down) @ up
     lengths = np.linalg.norm(moved, axis=1, keepdims=True)
-    result: Floats = (moved / np.maximum(lengths, 1e-12)).astype(np.float32)
+    unit = moved / np.maximum(lengths, 1e-12)
+    result: Floats = unit.astype(np.float32)
     return result
 
 
-def _fits(weights: dict[str, Any]) -> bool:
-    downs = (weights[PARTS[0]], weights[PARTS[2]])
-    ups = (weights[PARTS[1]], weights[PARTS[3]])
-    fits = all(
-        array.ndim == 2 and array.dtype == np.float32 for array in (*downs, *ups)
-    )
-    return (
-        fits
-        and downs[0].shape[0] == downs[1].shape[0]
-        and all(
-            down.shape == up.shape[::-1] for down, up in zip(downs, ups, strict=True)
-        )
-    )
+def _fits(question_down: Any, question_up: Any, text_down: Any, text_up: Any) -> bool:
+    for down, up in ((question_down, question_up), (text_down, text_up)):
+        if down.dtype != np.float32 or up.dtype != np.float32:
+            return False
+        if down.ndim != 2 or down.shape != up.shape[::-1]:
+            return False
+    return len(question_down) == len(text_down)
 
 
 class CrossEncoderScorer:
@@ -196,10 +190,14 @@ class CrossEncoderScorer:
 
     def __init__(self, model: str | Path | Any, *, batch_size: int = 64) -> None:
         """Take a model: a CrossEncoder, or its name or folder, which is loaded at the first text."""
-        is_name = isinstance(model, str | Path)
-        self._path = str(model) if is_name else ""
-        self._model: Any = None if is_name else model
-        self._batch_size = batch_size  # its tokeniser serves one thread at a time
+        self._path = ""
+        self._model: Any = None
+        if isinstance(model, str | Path):
+            self._path = str(model)
+        else:
+            self._model = model
+        self._batch_size = batch_size
+        # its tokeniser serves one thread at a time
         self._lock = Lock()
 
     @property
@@ -211,17 +209,17 @@ class CrossEncoderScorer:
     def score(self, question: str, texts: Sequence[str]) -> Scored:
         """Score texts. Raises MissingExtra without sentence-transformers, WeightsError for a model that cannot load."""
         if not texts:
-            return Scored(np.empty(0, dtype=np.float32))
+            return NO_SCORES
+        query = encodable(plain_name(question))
+        pairs = [(query, encodable(text)) for text in texts]
         with self._lock:
             if self._model is None:
                 self._model = _load_model(self._path)
-            pairs = [
-                (encodable(plain_name(question)), encodable(text)) for text in texts
-            ]
-            values = self._model.predict(
+            predicted = self._model.predict(
                 pairs, batch_size=self._batch_size, show_progress_bar=False
             )
-        return Scored(np.asarray(values, dtype=np.float32).reshape(len(texts)))
+        values = np.asarray(predicted, dtype=np.float32)
+        return Scored(values.reshape(len(texts)))
 
 
 def _load_model(path: str) -> Any:

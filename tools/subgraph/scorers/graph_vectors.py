@@ -13,7 +13,7 @@ from ras_agent.errors import SettingsError
 from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.subgraph.graph import Graph, plain_name
-from ras_agent.tools.subgraph.scoring import Scored
+from ras_agent.tools.subgraph.scoring import NO_SCORES, Scored
 
 _ARROWS = re.compile(r" ?[→←] ?")
 
@@ -55,19 +55,19 @@ class GraphVectorScorer:
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
         if not texts:
-            return Scored(np.empty(0, dtype=np.float32))
+            return NO_SCORES
         vector = self._question(plain_name(question))
-        means = np.stack([self._vector(text) for text in texts])
-        return Scored((means @ vector).astype(np.float32))
+        means = list(map(self._vector, texts))
+        cosines = np.stack(means) @ vector
+        return Scored(cosines.astype(np.float32))
 
     def _vector(self, text: str) -> Floats:
         """Return the vector (d,) of a fact or path of the graph; zeros for any other text."""
         edge = self._facts.get(text)
         if edge is not None:
             head, relation, tail = self._graph.edges[edge].tolist()
-            summed = (
-                self._entities[head] + self._relations[relation] + self._entities[tail]
-            )
+            summed = self._entities[head] + self._relations[relation]
+            summed = summed + self._entities[tail]
         else:
             summed = self._sum_of_names(_ARROWS.split(text))
         length = float(np.linalg.norm(summed))
@@ -77,16 +77,13 @@ class GraphVectorScorer:
 
     def _sum_of_names(self, names: Sequence[str]) -> Floats:
         """Return the sum (d,) of the vectors of a path's names, of those that the graph knows."""
+        entities = names[::2]
+        relations = names[1::2]
+        is_relation = len(names) == 1 and names[0] in self._relation_numbers
         # only relations: "→ spouse → parents", "spouse"
-        only_relations = not names[0] or (
-            len(names) == 1 and names[0] in self._relation_numbers
-        )
-        if only_relations:
-            entities: Sequence[str] = ()
-            relations: Sequence[str] = [name for name in names if name]
-        else:
-            entities = names[::2]
-            relations = names[1::2]
+        if is_relation or not names[0]:
+            entities = ()
+            relations = names
         summed: Floats = np.zeros(self._entities.shape[1], dtype=np.float32)
         for name in entities:
             if name in self._nodes:
@@ -98,19 +95,20 @@ class GraphVectorScorer:
 
     @cached_property
     def _facts(self) -> dict[str, int]:
-        return {
-            self._graph.edge_text(edge): edge for edge in range(len(self._graph.edges))
-        }
+        edges = range(len(self._graph.edges))
+        texts = map(self._graph.edge_text, edges)
+        return dict(zip(texts, edges, strict=True))
 
     @cached_property
     def _nodes(self) -> dict[str, int]:
-        return {
-            plain_name(name): number for number, name in enumerate(self._graph.nodes)
-        }
+        return _numbers(self._graph.nodes)
 
     @cached_property
     def _relation_numbers(self) -> dict[str, int]:
-        return {
-            plain_name(name): number
-            for number, name in enumerate(self._graph.relations)
-        }
+        return _numbers(self._graph.relations)
+
+
+def _numbers(names: Sequence[str]) -> dict[str, int]:
+    """Map each plain name to its place; of equal ones to the last."""
+    plain_names = map(plain_name, names)
+    return dict(zip(plain_names, range(len(names)), strict=True))

@@ -19,7 +19,7 @@ from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, converse, in_parts, repair
 from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
-from ras_agent.tools.subgraph.scoring import Scored, Scorer, best
+from ras_agent.tools.subgraph.scoring import NO_SCORES, Scored, Scorer, best
 
 PROMPT = "share-facts"
 """The prompt's name"""
@@ -80,16 +80,17 @@ class LLMScorer:
         sizes.
         """
         if not texts:
-            return Scored(np.empty(0, dtype=np.float32))
+            return NO_SCORES
         first = self._first.score(question, texts)
         ranked = best(first.values, len(texts))
+        ranks = np.arange(len(texts), dtype=np.float32)
         values = np.empty(len(texts), dtype=np.float32)
-        values[ranked] = -2 - np.arange(len(texts), dtype=np.float32) / len(texts)
+        values[ranked] = -2 - ranks / len(texts)
         places = sorted(ranked[: self._at_most])
         values[places] = -1
-        shares, failed = converse(
-            self._chat, self._dialogue(question, [texts[place] for place in places])
-        )
+        shown = [texts[place] for place in places]
+        dialogue = self._dialogue(question, shown)
+        shares, failed = converse(self._chat, dialogue)
         for number, share in shares.items():
             values[places[number - 1]] = share
         return Scored(values, (*first.failures, *failed))
@@ -102,9 +103,8 @@ class LLMScorer:
         failures: list[Failure] = []
 
         def render(part: range) -> Request:
-            turns = share_turns(
-                self._prompt, question, [texts[place] for place in part]
-            )
+            shown = texts[part.start : part.stop]
+            turns = share_turns(self._prompt, question, shown)
             return Request(turns, max_tokens=MOST_TOKENS)
 
         def read(part: range, request: Request, reply: Reply) -> Dialogue[None]:
@@ -116,12 +116,8 @@ class LLMScorer:
                     part_shares |= read_shares(reply.text, len(part))
             finally:
                 weight = len(part) / len(texts)
-                shares.update(
-                    {
-                        part[number - 1] + 1: weight * share
-                        for number, share in _normalise(part_shares).items()
-                    }
-                )
+                for number, share in _normalise(part_shares).items():
+                    shares[part.start + number] = weight * share
             if len(part_shares) < len(part):
                 missing = f"{len(part) - len(part_shares)} of {len(part)} facts have no score, even after a repair"
                 failures.append(
@@ -139,10 +135,10 @@ def share_turns(
     prompt: Prompt, question: str, candidates: Sequence[str]
 ) -> tuple[Turn, ...]:
     """Return the turns for a model that is to divide 1 among candidates, which are numbered from 1."""
-    lines = "\n".join(
-        f"{number}. {as_line(text)}" for number, text in enumerate(candidates, 1)
-    )
-    return prompt.fill(question=as_data(question), candidates=lines)
+    lines = []
+    for number, text in enumerate(candidates, 1):
+        lines.append(f"{number}. {as_line(text)}")
+    return prompt.fill(question=as_data(question), candidates="\n".join(lines))
 
 
 def _halves(part: range) -> tuple[range, ...]:
@@ -155,7 +151,9 @@ def _halves(part: range) -> tuple[range, ...]:
 def _normalise(shares: Shares) -> Shares:
     """Scale shares so that they add up to 1, whatever scale the model took; all 0 if all were."""
     total = sum(shares.values())
-    return {number: share / total if total else 0.0 for number, share in shares.items()}
+    if not total:
+        return shares
+    return {number: share / total for number, share in shares.items()}
 
 
 def read_shares(reply: str, count: int) -> Shares:
@@ -181,7 +179,6 @@ def read_shares(reply: str, count: int) -> Shares:
             else:
                 shares = {}
     if _WHOLE <= sum(shares.values()) <= 2 - _WHOLE:
-        shares |= {
-            number: 0.0 for number in range(1, count + 1) if number not in shares
-        }
+        for number in range(1, count + 1):
+            shares.setdefault(number, 0.0)
     return shares

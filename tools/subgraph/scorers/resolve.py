@@ -77,25 +77,30 @@ class Scorers:
 
 
 def _tuned_encoder(models: ScorerModels, _: Scorers) -> Scorer:
-    head = models.path_encoder or Path(str(files("ras_agent.data"))) / "path_encoder"
-    return EncoderScorer(
-        models.embedder, head if isinstance(head, PathHead) else PathHead.load(head)
-    )
+    head = models.path_encoder
+    if not head:
+        packaged = str(files("ras_agent.data"))
+        head = Path(packaged) / "path_encoder"
+    if not isinstance(head, PathHead):
+        head = PathHead.load(head)
+    return EncoderScorer(models.embedder, head)
 
 
 def _graph_vectors(models: ScorerModels, _: Scorers) -> Scorer:
     graph = _require("kg", models.graph, "graph", "a graph made from a KGIndex")
-    return GraphVectorScorer(
-        graph, models.embedder if isinstance(models.embedder, Embedder) else None
-    )
+    if isinstance(models.embedder, Embedder):
+        return GraphVectorScorer(graph, models.embedder)
+    return GraphVectorScorer(graph)
 
 
 def _reranker(models: ScorerModels, _: Scorers) -> Scorer:
-    return CrossEncoderScorer(
-        _require(
-            "rerank", models.reranker, "reranker", "a cross-encoder's name or folder"
-        )
+    model = _require(
+        "rerank",
+        models.reranker,
+        "reranker",
+        "a cross-encoder's name or folder",
     )
+    return CrossEncoderScorer(model)
 
 
 def _chat(name: str, option: str) -> Callable[[ScorerModels, Scorers], Scorer]:

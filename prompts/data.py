@@ -6,7 +6,6 @@ Everything in them goes through `as_data`, so a model reads about it but never o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
 from operator import attrgetter
 
 from ras_agent.marks import (
@@ -105,8 +104,13 @@ def history_block(
         rest = len(ids) - len(facts)
         return _with_rest(block, rest, "fact") or nothing
 
-    of_a_hop = set(chain.from_iterable(map(ids_of, steps)))
-    without_hop = [fact for fact in graph.facts if fact.id not in of_a_hop]
+    of_a_hop: set[str] = set()
+    for step in steps:
+        of_a_hop.update(ids_of(step))
+    without_hop = []
+    for fact in graph.facts:
+        if fact.id not in of_a_hop:
+            without_hop.append(fact)
     given = _numbered(without_hop, numbers)
     if given:
         given = f"{GIVEN}\n{given}"
@@ -177,9 +181,11 @@ def _with_rest(block: str, count: int, of: str) -> str:
 def _numbered(facts: Iterable[Triple], numbers: Mapping[str, int] | None) -> str:
     if numbers is None:
         return fact_block(facts)
-    known = list(facts)
-    chosen = [numbers[fact.id] for fact in known]
-    return _fact_lines(zip(chosen, known, strict=True))
+    numbered = []
+    for fact in facts:
+        number = numbers[fact.id]
+        numbered.append((number, fact))
+    return _fact_lines(numbered)
 
 
 def _fact_lines(numbered: Iterable[tuple[int, Triple]]) -> str:

@@ -86,11 +86,13 @@ def fit(
     fences = _FENCE * (len(steps) + bool(facts))
     room = min(room, most) - fences
     everything = Evidence(tuple(facts), tuple(passages))
-    texts: dict[int, tuple[str, int]] = {}
+    texts = {}
     for fact in facts:
-        texts[id(fact)] = (fact_line(fact), times[fact.id])
+        line = fact_line(fact)
+        texts[id(fact)] = (line, times[fact.id])
     for passage in passages:
-        texts[id(passage)] = (passage_block([passage]), times[passage.id])
+        block = passage_block([passage])
+        texts[id(passage)] = (block, times[passage.id])
     longest = _costs(texts, most_tokens)
     if sum(longest.values()) <= room:
         return everything
@@ -132,17 +134,21 @@ def fit(
     others.sort(key=lambda fact: id(fact) not in repeats or is_repeated(fact))
     more = _first_that_fit(others, costs, room)
     kept.update(map(id, more))
-    repeated = sum(map(is_repeated, others[len(more) :]))
+    rest = others[len(more) :]
+    repeated = sum(map(is_repeated, rest))
     left_out = _in_words(
-        len(others) - len(more) - repeated,
+        len(rest) - repeated,
         len(facts),
         len(passages) - len(whole),
         len(passages),
         cut=bool(shown) and not whole,
     )
+    passages_shown = []
+    for passage in _among(passages, shown):
+        passages_shown.append(shown[id(passage)])
     return Evidence(
         facts=tuple(_among(facts, kept)),
-        passages=tuple(shown[id(passage)] for passage in _among(passages, shown)),
+        passages=tuple(passages_shown),
         left_out=left_out,
         most=budget,
     )
@@ -179,7 +185,12 @@ def _among(
     items: Iterable[_Item], names: Container[int], *, wanted: bool = True
 ) -> list[_Item]:
     """Return the items with an identity that is among `names`, or without `wanted` those that have another."""
-    return [item for item in items if (id(item) in names) is wanted]
+    chosen = []
+    for item in items:
+        is_named = id(item) in names
+        if is_named is wanted:
+            chosen.append(item)
+    return chosen
 
 
 def _total(costs: Mapping[int, int], items: Iterable[object]) -> int:

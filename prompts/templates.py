@@ -238,7 +238,8 @@ def _check_own(folder: Path) -> None:
     for path in sorted(folder.glob("*.txt")):
         text = path.read_text(encoding="utf-8")
         files[path] = text
-        bases.update(header[2] for header in _HEADER.finditer(text))
+        for header in _HEADER.finditer(text):
+            bases.add(header[2])
     for path, text in files.items():
         name = path.stem.removesuffix(_FEW_SHOT)
         if name in packaged:

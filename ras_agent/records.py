@@ -355,13 +355,15 @@ class Triple(Record):
     @property
     def key(self) -> tuple[str, str, str]:
         """Return the canonical keys of subject, predicate and object."""
-        key, _ = _names[self.subject, self.predicate, self.object]
+        words = (self.subject, self.predicate, self.object)
+        key, _ = _names[words]
         return key
 
     @property
     def id(self) -> str:
         """Return a hash of the key; it is the same in every run."""
-        _, name = _names[self.subject, self.predicate, self.object]
+        words = (self.subject, self.predicate, self.object)
+        _, name = _names[words]
         return name
 
     @property

@@ -134,7 +134,8 @@ def _data(element: ET.Element, **values: str | int | float | bool) -> None:
         else:
             text = NOT_XML.sub("\ufffd", str(value))
         key = f"{element.tag}-{name}"
-        ET.SubElement(element, "data", {"key": key}).text = text
+        data = ET.SubElement(element, "data", {"key": key})
+        data.text = text
 
 
 def _json(value: object) -> str:

@@ -58,8 +58,9 @@ class QuestionGraph:
         # most of a hop's facts are new, and then no known fact changes its words, sources or place
         grown = type(self)(Readings(readings), hidden_facts)
         grown.__dict__["_all_facts"] = self._all_facts | new
-        valued = valued_facts(fact for fact, _ in new.values())
-        grown.__dict__["_valued_facts"] = self._valued_facts + valued
+        facts = [fact for fact, _ in new.values()]
+        valued = self._valued_facts + valued_facts(facts)
+        grown.__dict__["_valued_facts"] = valued
         return grown
 
     @cached_property
@@ -150,7 +151,8 @@ class QuestionGraph:
             groups.append(self.with_ids(step.triple_ids))
             for name in step.triple_ids:
                 without_hop.pop(name, None)
-        groups.insert(0, tuple(without_hop.values()))
+        rest = tuple(without_hop.values())
+        groups.insert(0, rest)
         return tuple(filter(None, groups))
 
     def bounded(
@@ -169,8 +171,10 @@ class QuestionGraph:
             kept = set(keep)
             for group in conflicts_of(self._valued_facts):
                 kept.update(fact.id for fact in group)
-            entries = self._all_facts.values()
-            loose = [fact for fact, _ in entries if fact.id not in kept]
+            loose = []
+            for name, (fact, _) in self._all_facts.items():
+                if name not in kept:
+                    loose.append(fact)
             hidden_facts = _least_useful(loose, spare, question)
         if hidden_facts == self.hidden_facts:
             return self
@@ -225,7 +229,8 @@ class QuestionGraph:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the graph that `to_dict` wrote. Only `facts` is needed; conflicts are computed again."""
-        hidden = list(map(Triple.from_dict, data.get("shelf", ())))
+        shelf = data.get("shelf", ())
+        hidden = list(map(Triple.from_dict, shelf))
         readings: list[Triple] = []
         for fact in data["facts"]:
             readings += _load_fact(fact)
@@ -244,15 +249,17 @@ def _least_useful(facts: Sequence[Triple], count: int, question: str) -> frozens
     for fact in facts:
         words = " ".join(fact.key).split()
         shared[fact.id] = question_words.intersection(words)
-    likeness = likeness_of(shared)
+    likenesses = likeness_of(shared)
 
-    def use(fact: Triple) -> tuple[int, float, tuple[str, str, str]]:
+    def rank(fact: Triple) -> tuple[int, float, tuple[str, str, str]]:
         support = len(fact.passage_ids)
-        return -support, -likeness[fact.id], fact.key
+        likeness = likenesses[fact.id]
+        return -support, -likeness, fact.key
 
-    ranked = sorted(facts, key=use)
+    ranked = sorted(facts, key=rank)
     first = max(0, len(facts) - count)
-    return frozenset(fact.id for fact in ranked[first:])
+    hidden = ranked[first:]
+    return frozenset(fact.id for fact in hidden)
 
 
 def likeness_of(shared: Mapping[str, Set[str]]) -> dict[str, float]:
@@ -260,14 +267,18 @@ def likeness_of(shared: Mapping[str, Set[str]]) -> dict[str, float]:
 
     shared: these words, by the text's id. A word weighs more the fewer texts have it.
     """
-    having = Counter(chain.from_iterable(shared.values()))
+    texts_with = Counter[str]()
+    for words in shared.values():
+        texts_with.update(words)
     weights = {}
-    for word, count in having.items():
-        weights[word] = math.log(1 + len(shared) / count)
+    for word, count in texts_with.items():
+        rareness = len(shared) / count
+        weights[word] = math.log(1 + rareness)
     likeness = {}
     for name, words in shared.items():
         # fsum, because a plain sum of floats depends on their order
-        likeness[name] = math.fsum(map(weights.__getitem__, words))
+        shared_weights = [weights[word] for word in words]
+        likeness[name] = math.fsum(shared_weights)
     return likeness
 
 

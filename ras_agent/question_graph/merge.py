@@ -115,7 +115,8 @@ def entities_of(
                 forms.add(surface)
     entities = {}
     for key, counts in labels.items():
-        entities[key] = _entity(key, counts, others.get(key, ()))
+        further = others.get(key, ())
+        entities[key] = _entity(key, counts, further)
     return entities
 
 
@@ -140,8 +141,9 @@ def _entity(key: str, label_counts: Mapping[str, int], others: Iterable[str]) ->
 
 def _combine(alike: Sequence[Triple]) -> Triple:
     def preference(reading: Triple) -> tuple[int, _Preference]:
+        support = len(reading.sources)
         words = (reading.subject, reading.predicate, reading.object)
-        return -len(reading.sources), _preference(*words)
+        return -support, _preference(*words)
 
     best = min(alike, key=preference)
     sources: list[Source] = []

@@ -67,11 +67,15 @@ def proof_of(
     asked_key = canonical_key(question)
     if answer_key in _UNSTATED or f" {answer_key} " in f" {asked_key} ":
         return ()
-    usable = [one for one in citations if one.quote and one.supported is not False]
+    usable = []
+    for citation in citations:
+        if citation.quote and citation.supported is not False:
+            usable.append(citation)
     cited = usable[:_MOST]
     read = {}
     for citation in cited:
-        read[citation.number] = list(_facts_in(citation, facts))
+        facts_read = _facts_in(citation, facts)
+        read[citation.number] = list(facts_read)
     known = _known_names(question, cited, read)
     asked = set()
     for key, label in known.items():
@@ -151,7 +155,8 @@ def _ways(
             answer_key, answer = wanted[one.number]
             if answer_key and answer_key != key:
                 facts = _between(one, key, answer_key)
-                yield (*way, ProofStep(label, answer, one.number, facts))
+                step = ProofStep(label, answer, one.number, facts)
+                yield (*way, step)
             for name, text in one.names.items():
                 if name not in seen and name != answer_key:
                     facts = _between(one, key, name)
@@ -166,18 +171,16 @@ def _ways(
 
 def _between(sentence: _Sentence, start: str, end: str) -> tuple[str, ...]:
     """Return the facts of a sentence that have both names; "river Dorve" has "Dorve"."""
+    first = f" {start} "
+    last = f" {end} "
     between = []
     for name, sides in sentence.facts.items():
-        subject, target = map(_spaced, sides)
-        forwards = _spaced(start) in subject and _spaced(end) in target
-        backwards = _spaced(end) in subject and _spaced(start) in target
+        subject, target = (f" {side} " for side in sides)
+        forwards = first in subject and last in target
+        backwards = last in subject and first in target
         if forwards or backwards:
             between.append(name)
     return tuple(between)
-
-
-def _spaced(key: str) -> str:
-    return f" {key} "
 
 
 def _sentence(

@@ -247,19 +247,23 @@ def _worded(
 ) -> dict[int, bool | None]:
     """Return by number which citations support a claim, by its words."""
     first = evidence[claim.citations[0].number]
-    terms = _own_terms(question, claim.text, first.sentence.writing)
+    writing = first.sentence.writing
+    terms = _own_terms(question, claim.text, writing)
     cited = {}
     held = {}
     for citation in claim.citations:
-        one = evidence[citation.number]
-        cited[citation.number] = one
-        held[citation.number] = list(map(one.sentence.has, terms))
+        number = citation.number
+        one = evidence[number]
+        cited[number] = one
+        held[number] = list(map(one.sentence.has, terms))
     by_term = zip(*held.values(), strict=True)
     together = list(map(_any, by_term))
     has = dict(zip(terms, together, strict=True))
     borne = _is_borne(claim.text, has)
-    if borne is False and _may_be_said_otherwise(question, has, cited.values()):
-        borne = None
+    if borne is False:
+        sentences = cited.values()
+        if _may_be_said_otherwise(question, has, sentences):
+            borne = None
     if not borne:
         return dict.fromkeys(cited, borne)
     if not _is_chosen(question, claim.text):
@@ -379,7 +383,8 @@ def _supporting(
         parts[number] = frozenset(places)
     support: dict[int, bool | None] = {}
     for number, own in parts.items():
-        if own and not any(map(own.__lt__, parts.values())):
+        is_within_another = any(map(own.__lt__, parts.values()))
+        if own and not is_within_another:
             support[number] = True
     asked = _keys_asked(question)
     reached = set(support)
@@ -404,10 +409,11 @@ def _judged(
     support: dict[int, bool | None] = {}
     for one in citations:
         support[one.number] = None
-        if verdicts:
-            support[one.number] = _agrees(affirms, verdicts[one.number])
     if not verdicts:
         return support
+    for number in support:
+        verdict = verdicts[number]
+        support[number] = _agrees(affirms, verdict)
     # one that says otherwise by itself may be a part of it: one of two that are compared
     if True in support.values():
         return {number: supported or None for number, supported in support.items()}

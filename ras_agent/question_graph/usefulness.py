@@ -56,9 +56,14 @@ def facts_by_use(
     likeness = _likeness(texts, questions)
 
     def rank(fact: Triple) -> tuple[float, bool, float, int, tuple[str, str, str]]:
-        name = fact.id
         support = len(fact.passage_ids)
-        return classes[name], name not in newest, -likeness[name], -support, fact.key
+        return (
+            classes[fact.id],
+            fact.id not in newest,
+            -likeness[fact.id],
+            -support,
+            fact.key,
+        )
 
     return tuple(sorted(graph.facts, key=rank))
 
@@ -103,9 +108,14 @@ def passages_by_use(
 
     def rank(passage: Passage) -> tuple[float, bool, float, int, str]:
         name = passage.id
-        is_old = name not in newest
         place = places.get(name, len(passages))
-        return best[name], is_old, -likeness[name], place, name
+        return (
+            best[name],
+            name not in newest,
+            -likeness[name],
+            place,
+            name,
+        )
 
     return tuple(sorted(passages, key=rank))
 
@@ -115,7 +125,10 @@ def _classes(
 ) -> dict[str, float]:
     """Map each fact's id to the number of its class, lower for more useful (see `facts_by_use`)."""
     texts = _keys(questions)
-    named = [key for key in graph.entities if _is_named(key, texts)]
+    named = []
+    for key in graph.entities:
+        if _is_named(key, texts):
+            named.append(key)
     distance = _distances(graph, named)
     classes: dict[str, float] = {}
     for fact in graph.facts:

@@ -58,7 +58,11 @@ def ppr(
         return Subgraph.induced(graph, ())
     seeds = np.zeros(len(graph.nodes))
     seeds[list(starts)] = 1
-    walk = PageRank(graph.adjacency, damping=how.damping, tolerance=_TOLERANCE)
+    walk = PageRank(
+        graph.adjacency,
+        damping=how.damping,
+        tolerance=_TOLERANCE,
+    )
     scores = walk.scores(seeds)
     best = best_places(scores, how.max_ent, relative=True)
     reached = best[scores[best] > 0]

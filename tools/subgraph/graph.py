@@ -204,9 +204,11 @@ class Subgraph:
     def induced(cls, graph: Graph, nodes: Iterable[int]) -> Self:
         """Make the subgraph of `nodes` and every edge between them."""
         inside_nodes = np.unique(np.fromiter(nodes, np.int64))
-        cells: list[Ints] = [np.empty(0, np.int64)]
+        none_yet = np.empty(0, np.int64)
+        cells: list[Ints] = [none_yet]
         for node in inside_nodes.tolist():
-            cells.append(graph.incident.row(node).astype(np.int64))
+            numbers = graph.incident.row(node)
+            cells.append(numbers.astype(np.int64))
         touching = np.concatenate(cells)
         edges = np.unique(touching)
         ends = graph.edges[edges, ::2]
@@ -250,13 +252,14 @@ class Subgraph:
         by_node: dict[int, list[Step]] = {}
         numbers = self.edges.tolist()
         rows = self.graph.edges[self.edges].tolist()
-        for edge, (head, _, tail) in zip(numbers, rows, strict=True):
+        for edge, row in zip(numbers, rows, strict=True):
+            head, _, tail = row
             if head == tail:
                 continue
-            forwards = Step(edge, tail, forward=True)
-            backwards = Step(edge, head, forward=False)
-            by_node.setdefault(head, []).append(forwards)
-            by_node.setdefault(tail, []).append(backwards)
+            steps_of_head = by_node.setdefault(head, [])
+            steps_of_head.append(Step(edge, tail, forward=True))
+            steps_of_tail = by_node.setdefault(tail, [])
+            steps_of_tail.append(Step(edge, head, forward=False))
         return by_node
 
 
@@ -266,8 +269,10 @@ def textualise(subgraph: Subgraph) -> str:
     Nodes are numbered from 0 in their order; names with commas, quotes or line ends are quoted.
     """
     names, edges = subgraph.texts()
-    nodes = _csv("node_id", "node_attr", rows=enumerate(names))
-    return nodes + "\n" + _csv("src", "edge_attr", "dst", rows=edges)
+    node_rows = enumerate(names)
+    node_block = _csv("node_id", "node_attr", rows=node_rows)
+    edge_block = _csv("src", "edge_attr", "dst", rows=edges)
+    return f"{node_block}\n{edge_block}"
 
 
 def _csv(*header: str, rows: Iterable[Sequence[object]]) -> str:
@@ -300,7 +305,9 @@ def adjacency_of(ends: npt.NDArray[Any], count: int) -> csr_matrix:
     except ImportError as error:
         raise MissingExtra("subgraphs and paths", "graph") from error
     # adds up repeated edges
-    cells = (np.ones(len(ends)), (ends[:, 0], ends[:, 1]))
+    ones = np.ones(len(ends))
+    sources, targets = ends.T
+    cells = (ones, (sources, targets))
     one_way = csr_matrix(cells, shape=(count, count))
     both_ways = one_way + one_way.T
     return both_ways.tocsr()

@@ -76,7 +76,8 @@ class Path:
         if names:
             words.append(label(graph.nodes[self.start]))
         before = self.start
-        for after, edge in zip(self.nodes[1:], self.edges, strict=True):
+        further = self.nodes[1:]
+        for after, edge in zip(further, self.edges, strict=True):
             head, relation, _ = graph.edges[edge].tolist()
             arrow = "←"
             if head == before:
@@ -138,7 +139,8 @@ def shortest(
         place = np.searchsorted(subgraph.nodes, begun.start)
         # infinite where no path leads
         row = dijkstra(adjacency, unweighted=True, indices=place)
-        away.append(dict(zip(nodes, row.tolist(), strict=True)))
+        distances = zip(nodes, row.tolist(), strict=True)
+        away.append(dict(distances))
 
     def distance(turn: int, node: int) -> float:
         return away[turn].get(node, inf)
@@ -207,9 +209,11 @@ def beam(
                 grown.append((total, path))
                 means.append(total / len(path))
             scores = np.array(means, dtype=np.float32)
-            chosen = best(scores, limits.width)
-            front = [grown[place] for place in chosen]
-            candidates += [(means[place], grown[place][1]) for place in chosen]
+            front = []
+            for place in best(scores, limits.width):
+                total, path = grown[place]
+                front.append((total, path))
+                candidates.append((means[place], path))
     # stable: the shorter first among equals
     candidates.sort(key=lambda candidate: -candidate[0])
     paths = [path for _, path in candidates[: limits.most]]
@@ -309,8 +313,9 @@ def prune(
 
 def at_random(paths: Sequence[Path], top_k: int, seed: int = 0) -> Refined:
     """Take `top_k` of the paths at random, in their order; the same seed takes the same ones."""
+    every = range(len(paths))
     count = min(top_k, len(paths))
-    places = Random(seed).sample(range(len(paths)), count)
+    places = Random(seed).sample(every, count)
     chosen = []
     for place in sorted(places):
         ranked = RankedPath(paths[place], score=0.0)

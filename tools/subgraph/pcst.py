@@ -176,8 +176,9 @@ def steiner_tree(
     rows = np.asarray(rows, dtype=np.int64)
     count = len(prizes.nodes)
     picked_virtual = picks[picks >= count] - count
+    bought = problem.virtual[picked_virtual]
     picked_plain = rows[rows < len(problem.plain)]
-    edges = np.union1d(problem.plain[picked_plain], problem.virtual[picked_virtual])
+    edges = np.union1d(problem.plain[picked_plain], bought)
     # an edge with a virtual node that hangs on one end brings the other end with it, at no cost
     picked_nodes = picks[picks < count]
     nodes = np.union1d(picked_nodes, ends[edges].ravel())
@@ -185,7 +186,8 @@ def steiner_tree(
     if not published:
         inside = np.isin(ends, nodes).all(axis=1)
         worth = prizes.edges > prizes.cost
-        edges = np.union1d(edges, np.flatnonzero(inside & worth))
+        gained = np.flatnonzero(inside & worth)
+        edges = np.union1d(edges, gained)
     return Subgraph.of_edges(graph, subgraph.edges[edges], subgraph.nodes[nodes])
 
 

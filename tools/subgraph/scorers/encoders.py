@@ -174,11 +174,14 @@ def _map_vectors(vectors: Floats, down: Floats, up: Floats) -> Floats:
 
 
 def _fits(question_down: Any, question_up: Any, text_down: Any, text_up: Any) -> bool:
-    for down, up in ((question_down, question_up), (text_down, text_up)):
-        if down.dtype != np.float32 or up.dtype != np.float32:
+    arrays = (question_down, question_up, text_down, text_up)
+    for array in arrays:
+        if array.dtype != np.float32 or array.ndim != 2:
             return False
-        if down.ndim != 2 or down.shape != up.shape[::-1]:
-            return False
+    if question_down.shape != question_up.T.shape:
+        return False
+    if text_down.shape != text_up.T.shape:
+        return False
     return len(question_down) == len(text_down)
 
 

@@ -110,5 +110,7 @@ class GraphVectorScorer:
 
 def _numbers(names: Sequence[str]) -> dict[str, int]:
     """Map each plain name to its place; of equal ones to the last."""
-    plain_names = map(plain_name, names)
-    return dict(zip(plain_names, range(len(names)), strict=True))
+    numbers = {}
+    for number, name in enumerate(names):
+        numbers[plain_name(name)] = number
+    return numbers

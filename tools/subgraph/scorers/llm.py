@@ -138,7 +138,10 @@ def share_turns(
     lines = []
     for number, text in enumerate(candidates, 1):
         lines.append(f"{number}. {as_line(text)}")
-    return prompt.fill(question=as_data(question), candidates="\n".join(lines))
+    return prompt.fill(
+        question=as_data(question),
+        candidates="\n".join(lines),
+    )
 
 
 def _halves(part: range) -> tuple[range, ...]:

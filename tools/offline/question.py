@@ -270,8 +270,12 @@ def fits(question: str, answer: str) -> bool:
     (False, False, False)
     >>> fits("How many boats are there?", "daily"), fits("How many months?", "1971"), fits("How many boats?", "a dozen")
     (False, False, True)
+    >>> fits("What was the mayor of Varn before?", "Rosa Klee"), fits("What was the mayor of Varn before?", "a nurse")
+    (False, True)
     """
     wanted, noun = expected_answer(question)
+    if wanted == "person" and _WHAT_SOMEBODY_WAS.match(question):
+        return not is_name(answer)
     figures = figures_in(answer)
     if wanted == "date" and (not noun or noun[-1] in POINTS_IN_TIME):
         return _is_date(answer, noun)
@@ -303,6 +307,7 @@ def _is_count(answer: str, noun: tuple[str, ...]) -> bool:
     return is_counted and not (is_year and not _TIMES.isdisjoint(noun))
 
 
+_WHAT_SOMEBODY_WAS = re.compile(r"(?i)what (?:was|were) .*\b(?:before|by trade)\W*\Z")
 _IN_DIGITS = word_set("year date")
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
 _YEAR = re.compile(r"\d{4}")

@@ -221,7 +221,7 @@ class OfflineAnswerer:
                 return None
             lead = leading_to(end, question, passages)
         text, listed = all_of_list(question, end.text, end.sentence)
-        grounds = tuple(dict.fromkeys([*lead, *_named(listed)]))
+        grounds = _with_figures(question, [*lead, *_named(listed)])
         worths = [end.worth]
         is_chained = chain.answered is not None
         if is_chained:
@@ -367,6 +367,25 @@ def _named(sentences: Sequence[Sentence]) -> Iterator[Sentence]:
         if not sentence.passage.topic:
             yield sentence.naming
         yield sentence
+
+
+def _with_figures(
+    question: str, sentences: Sequence[Sentence]
+) -> tuple[Sentence, ...]:
+    """Return sentences, and before one the first of its titled passage where only that has a figure of the question."""
+    text = _text_of(sentences)
+    lacking: list[str] = []
+    for token in tokens_of(question):
+        has_digits = any(map(str.isdigit, token.word))
+        if has_digits and not holds(text, token.word):
+            lacking.append(token.word)
+    grounds: list[Sentence] = []
+    for sentence in sentences:
+        first = sentence.passage.sentences[0]
+        if sentence.passage.topic and any(holds(first.text, one) for one in lacking):
+            grounds.append(first)
+        grounds.append(sentence)
+    return tuple(dict.fromkeys(grounds))
 
 
 def _text_of(grounds: Sequence[Sentence]) -> str:

@@ -22,7 +22,11 @@ from ras_agent.tools.offline.reading import Token, tokens_of
 
 UNKNOWN = 0.7
 """Of a question whose words are not looked at, since all are names or MiniLM is not installed."""
-_GENERIC = stem_set("man woman person people somebody place thing")
+_GENERIC = stem_set(
+    "man woman person people somebody place thing nationality ethnicity citizenship"
+    " known called named considered located situated"
+)
+"""Of nouns that a text need not say of its answer, and of verbs that say no more than "is"."""
 _REMEMBERED = 256  # texts; planner and answerer compare the same ones
 
 

@@ -6,6 +6,7 @@ Who is the mayor of Brennhaven?   "The mayor of Dunmere visited Brennhaven."    
 Who was the last mayor of Varn?   "The first mayor of Varn was Ada Crane."           the opposite
 Who attended the fair?            "Ada Crane did not attend the fair."               a denial
 Who invented the steam harp?      "The wind harp was invented by Ada Crane."         another of its sort
+Who was mayor of Varn before?     "Ada Crane is the mayor of Varn."                  another time
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ _DENIAL = re.compile(
 )
 _DENIAL_REACHES = 2  # words behind it
 _FEWEST_LISTED = 2  # names of a list
+_EARLIER = english.words("statements")["earlier"]
+_ASKS_FOR_EARLIER = re.compile(
+    r"(?i)\b(?:before|previously|formerly)\W*\Z|\bthe (?:previous|former)\b"
+)
+_ASKS_FOR_NOW = re.compile(r"(?i)(?:who|what|which \w+) (?:is|are)\b")
 _NOTE = re.compile(r"\([^()]{0,60}\)")
 _SORT_OF = re.compile(
     r"\b(?:[Tt]he|[Aa]n?) (?P<sort>[a-z][a-z-]+) (?P<noun>[a-z][a-z-]+)\b"
@@ -56,6 +62,8 @@ def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:
     if _says_the_opposite(question, text) or _denies_otherwise(question, text):
         return True
     if _is_another_of_its_sort(question, text):
+        return True
+    if _is_of_another_time(question, grounds):
         return True
     return _is_role_of_another(question, text)
 
@@ -89,6 +97,19 @@ def _denies_otherwise(question: str, text: str) -> bool:
         else:
             affirmed.add(token.stem)
     return not denied <= affirmed
+
+
+def _is_of_another_time(question: str, grounds: Sequence[Sentence]) -> bool:
+    """Tell whether a question asks for an earlier time and no sentence tells of one, or the other way round.
+
+    Who "is" something is not told by a sentence that begins with "before" or "previously".
+    """
+    if _ASKS_FOR_EARLIER.search(question):
+        words = {token.word for one in grounds for token in one.tokens}
+        return words.isdisjoint(_EARLIER)
+    if _ASKS_FOR_NOW.match(question) is None or not grounds:
+        return False
+    return grounds[-1].begins_with(_EARLIER)
 
 
 def _is_another_of_its_sort(question: str, text: str) -> bool:
@@ -180,6 +201,8 @@ def _names(text: str) -> list[str]:
 def _is_role_of_another(question: str, text: str) -> bool:
     """Tell whether the text has "mayor of Dunmere" where the question has "mayor of Brennhaven", and not that."""
     for asked in _ROLE_OF.finditer(question):
+        if asked["role"] in english.CLOSED:
+            continue  # "one of"
         of_same_role: list[str] = []
         for told in _ROLE_OF.finditer(text):
             if told["role"] == asked["role"]:

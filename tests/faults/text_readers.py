@@ -268,8 +268,8 @@ def _examples(text: str) -> None:
 
 OFFLINE = """tools.offline.question tools.offline.planner tools.offline.reading
 tools.offline.answerer.compare"""
-EXTRACTOR = """tools.offline.extractor.clauses tools.offline.extractor.extract tools.offline.extractor.topics
-tools.offline.extractor.words"""
+EXTRACTOR = """tools.offline.extractor.clauses tools.offline.extractor.extract tools.offline.extractor.lines
+tools.offline.extractor.things tools.offline.extractor.topics tools.offline.extractor.words"""
 READERS = {
     # messages of failures
     "without_places": TextReader(without_places, "app.serve.errors"),

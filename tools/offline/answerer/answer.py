@@ -369,20 +369,20 @@ def _named(sentences: Sequence[Sentence]) -> Iterator[Sentence]:
         yield sentence
 
 
-def _with_figures(
-    question: str, sentences: Sequence[Sentence]
-) -> tuple[Sentence, ...]:
+def _with_figures(question: str, sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
     """Return sentences, and before one the first of its titled passage where only that has a figure of the question."""
     text = _text_of(sentences)
     lacking: list[str] = []
-    for token in tokens_of(question):
-        has_digits = any(map(str.isdigit, token.word))
-        if has_digits and not holds(text, token.word):
-            lacking.append(token.word)
+    for word in question.split():
+        has_digits = any(map(str.isdigit, word))
+        if has_digits and not holds(text, word):
+            lacking.append(word)
     grounds: list[Sentence] = []
     for sentence in sentences:
         first = sentence.passage.sentences[0]
-        if sentence.passage.topic and any(holds(first.text, one) for one in lacking):
+        is_titled = sentence.passage.topic != ""
+        has_figure = any(holds(first.text, one) for one in lacking)
+        if is_titled and has_figure:
             grounds.append(first)
         grounds.append(sentence)
     return tuple(dict.fromkeys(grounds))

@@ -26,12 +26,14 @@ _PLACING = frozenset(
 )
 _GENERIC = frozenset({"the", "this", "that", "these"})
 _TOPICAL = frozenset({"his", "her", "its", "their"})
+_SPEAKERS = frozenset({"i", "we", "you"})
 _COPULAS = frozenset({"is", "are", "was", "were"})
 _YEAR = re.compile(r"(?P<year>(?:1\d|20)\d{2})\s+(?P<rest>.+)")
 # "English club", not "north-western"
 _NOUN = re.compile(
     r"(?:^| )(?![\w]*(?:al|ive|ous|ic|ful|less|able|ible|ish|ary|ern|ed|ing|est)$)[^\W\d_]{4,}$"
 )
+_CLASS = re.compile(r"(?:s|or|er|ist|ian|man)$")  # "author", "boats"
 _LONGEST_PREFIX = 6
 _LONGEST_PREDICATE = 10
 
@@ -451,6 +453,8 @@ def _segments(chunks: Sequence[Chunk], start: int, verb: int) -> list[tuple[int,
 def _head(phrase: NounPhrase, topic: Topic) -> tuple[str, str, tuple[Fact, ...]]:
     """Return the node that a subject's first phrase names, the words it leaves for the predicate, and its own facts."""
     own = topic.label or phrase.text
+    if phrase.tag == "o" and phrase.text.lower() in _SPEAKERS:
+        return "", "", ()  # nobody knows who writes
     if phrase.tag == "o" or topic.same(phrase.text):
         return own, "", ()
     if phrase.owner or (phrase.opener in _TOPICAL and topic.label):
@@ -485,6 +489,8 @@ def facts_about(
     """Yield the facts that `subject predicate phrase` holds, the plainest first."""
     if phrase.owner:
         yield from _owned(subject, predicate, phrase, topic)
+    elif predicate in _COPULAS and _is_attribute(phrase):
+        return
     elif phrase.name and phrase.description:
         yield subject, f"{predicate} {phrase.description}", phrase.name
         if phrase.tag in "EQ" and _NOUN.search(phrase.description):
@@ -511,6 +517,14 @@ def facts_about(
                     f"{predicate} {' '.join(phrase.text.replace(name, ' ', 1).split())} of",
                     name,
                 )
+
+
+def _is_attribute(phrase: NounPhrase) -> bool:
+    """Tell whether a phrase says how something is, and names no thing: "full", but "a boat", "boats" and "Greek"."""
+    if phrase.words > 1 or phrase.opener:
+        return False
+    is_class = _CLASS.search(phrase.text)
+    return phrase.text.islower() and is_class is None
 
 
 def _owned(

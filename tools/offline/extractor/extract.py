@@ -7,17 +7,20 @@ from collections.abc import Iterator, Sequence
 
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
-from ras_agent.text.names import is_name
+from ras_agent.text.names import JOINTS, is_name
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.titles import bare_title
+from ras_agent.text.values import figures_in
 from ras_agent.text.words import word_set
-from ras_agent.tools.offline.english import EnglishOnly
+from ras_agent.tools.offline.english import CLOSED, VERBS, EnglishOnly
 from ras_agent.tools.offline.extractor.clauses import (
     Fact,
     finite_verbs,
     read_clauses,
     subject_of,
 )
+from ras_agent.tools.offline.extractor.lines import Line, lines_of
+from ras_agent.tools.offline.extractor.things import may_be_thing
 from ras_agent.tools.offline.extractor.topics import (
     ALIAS,
     Topic,
@@ -26,16 +29,13 @@ from ras_agent.tools.offline.extractor.topics import (
     topic_of,
     without_asides,
 )
-from ras_agent.tools.offline.extractor.words import chunked
+from ras_agent.tools.offline.extractor.words import Chunk, chunked
 from ras_agent.tools.offline.reading import MOST_READ
 
 _OPENING = 3  # sentences: two headings, say, and the first that has a verb
 _LONGEST_HEADING = 80
+_SENTENCE = 4  # chunks of a line that is a sentence though no verb of it is known
 _POINTING = word_set("this that these those my our your his her its their")
-_NO_THINGS = word_set(
-    "next yes no ok okay hello thanks regards sincerely subject re dear please note"
-)
-_SHORTEST_NUMBER = 3  # digits
 _PRONOUNS = word_set(
     "he she it they him her them his its their this that these those i we you"
 )
@@ -92,29 +92,18 @@ def _triples(passage: Passage, titles: re.Pattern[str] | None) -> Iterator[Tripl
     topic = topic_of(name, passage.text)
     for number, (start, end) in enumerate(spans):
         source = (Source(passage.id, start, end, extractor="offline"),)
-        facts = dict.fromkeys(
-            _facts(passage.text[start:end], topic, titles, first=number == 0)
-        )
-        for subject, predicate, object_ in facts:
+        facts: list[Fact] = []
+        for line in lines_of(passage.text[start:end]):
+            facts += _facts(line, topic, titles, first=number == 0)
+        for subject, predicate, object_ in dict.fromkeys(facts):
             if not topic.label and subject.lower() in _PRONOUNS:
                 continue  # nobody knows whom they stand for
-            if not _is_thing(subject) or _is_letter(object_):
+            is_named = subject == topic.label or may_be_thing(subject)
+            if not is_named or not may_be_thing(object_):
                 continue
             yield Triple(subject, predicate, object_, source)
             if subject == topic.label and predicate == ALIAS:
                 topic = topic.called(object_)
-
-
-def _is_thing(subject: str) -> bool:
-    """Tell whether a subject may be one: a lone letter, as of "18 °C", a clock's minutes and "Next" are not."""
-    if _is_letter(subject) or subject.lower() in _NO_THINGS:
-        return False
-    return not (subject.isdigit() and len(subject) < _SHORTEST_NUMBER)
-
-
-def _is_letter(text: str) -> bool:
-    letters = [char for char in text if char.isalnum()]
-    return len(letters) == 1 and letters[0].isalpha()
 
 
 def _first_subject(sentences: Sequence[str], titles: re.Pattern[str] | None) -> str:
@@ -122,8 +111,11 @@ def _first_subject(sentences: Sequence[str], titles: re.Pattern[str] | None) -> 
 
     Without a title, "it" stands for that subject later on.
     """
+    lines: list[Line] = []
     for sentence in sentences:
-        bare, _ = without_asides(sentence)
+        lines += lines_of(sentence)
+    for line in lines[:_OPENING]:
+        bare, _ = without_asides(line.text)
         chunks = chunked(bare, titles)
         verbs = finite_verbs(chunks)
         subject = subject_of(chunks, verbs, 0, Topic("", (), person=False))
@@ -136,17 +128,32 @@ def _first_subject(sentences: Sequence[str], titles: re.Pattern[str] | None) -> 
                 or subject.prefix != ""
             )
             return "" if unknown else subject.label
-        heading = bare.strip().lstrip("# ")
+        heading = bare.strip()
         if verbs or len(heading) > _LONGEST_HEADING:
             return ""
-        if is_name(heading):
+        if not line.label and _is_title(heading):
             return heading
     return ""
 
 
+def _is_title(heading: str) -> bool:
+    """Tell whether a heading is the name of something: not "FOR RELEASE", nor "By Ann Lee on 5 January"."""
+    first, _, rest = heading.lower().partition(" ")
+    if rest and heading.isupper():
+        return False
+    if first in JOINTS and first != "the":
+        return False
+    figures = figures_in(heading)
+    is_dated = any(figure.is_date for figure in figures)
+    return is_name(heading) and not is_dated
+
+
 def _facts(
-    sentence: str, topic: Topic, titles: re.Pattern[str] | None, first: bool
+    line: Line, topic: Topic, titles: re.Pattern[str] | None, first: bool
 ) -> Iterator[Fact]:
+    sentence = line.text
+    if line.label and topic.label.startswith(line.label):
+        sentence = f"{line.label}: {sentence}"
     bare, asides = without_asides(sentence)
     named = defined_name(bare, topic) if first else 0
     chunks = chunked(bare, titles, named)
@@ -155,18 +162,50 @@ def _facts(
         if canonical_key(name) != canonical_key(topic.label):
             yield topic.label, ALIAS, name
         topic = topic.called(bare[:named])
-    yield from read_clauses(chunks, topic)
-    verb = (
-        next((chunk.start for chunk in chunks if chunk.kind == "vg"), 0) if named else 0
-    )
+    verbs = [chunk.start for chunk in chunks if chunk.kind == "vg"]
+    if verbs or _is_sentence(line, chunks, topic):
+        yield from read_clauses(chunks, topic)
+    elif line.label and topic.label and may_be_thing(line.label):
+        yield from _labelled(line.label, chunks, topic)
+    verb = verbs[0] if verbs and named else 0
     for start, aside in asides:
-        before = [
-            chunk.np.name or chunk.np.text
-            for chunk in chunks
-            if chunk.np is not None and chunk.end <= start
-        ]
-        subject = (
-            topic.label if start < verb or not before else topic.resolved(before[-1])
-        )
-        if subject and (before or start < verb):
-            yield from facts_in(aside, subject, topic.person or subject != topic.label)
+        before = _named_before(start, chunks)
+        subject = topic.resolved(before)
+        if start < verb:
+            subject = topic.label
+        if subject:
+            is_person = topic.person or subject != topic.label
+            yield from facts_in(aside, subject, is_person)
+
+
+def _named_before(place: int, chunks: Sequence[Chunk]) -> str:
+    """Return the name, or the noun phrase, nearest before a place in a sentence; "" without one."""
+    named = ""
+    for chunk in chunks:
+        if chunk.np is not None and chunk.end <= place:
+            named = chunk.np.name or chunk.np.text
+    return named
+
+
+def _is_sentence(line: Line, chunks: Sequence[Chunk], topic: Topic) -> bool:
+    """Tell whether a line without a known verb says something: no label, and no order as in a recipe ("Mix flour.")."""
+    words = line.text.split()
+    is_short = len(chunks) < _SENTENCE or len(words) < 2
+    if line.label or is_short or not line.text.endswith("."):
+        return False
+    first = words[0].lower()
+    if first in CLOSED or first in topic.words:
+        return True
+    return first not in VERBS and not words[1].islower()
+
+
+def _labelled(label: str, chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
+    """Yield the names, dates and figures behind a label, of the topic: "Captain: Jon Reed"."""
+    for chunk in chunks:
+        phrase = chunk.np
+        if phrase is None:
+            continue
+        if phrase.name:
+            yield topic.label, label, phrase.name
+        elif phrase.tag in "DF":
+            yield topic.label, label, phrase.text

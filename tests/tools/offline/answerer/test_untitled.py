@@ -194,6 +194,21 @@ def test_nothing_is_sure_where_one_of_two_things_is_not_told(
             "Who is the captain of the Little Auk?",
             "Who is the captain of the Northern Gull?",
         ),
+        (
+            "Ada Crane has been the mayor of Varn since 2019.",
+            "Who is the mayor of Varn?",
+            "Who was the mayor of Varn before?",
+        ),
+        (
+            "Before that, Bo Dell was the mayor of Varn.",
+            "Who was the previous mayor of Varn?",
+            "Who is the mayor of Varn?",
+        ),
+        (
+            "One of the AL's first clubs was founded by Ada Crane of Varn.",
+            "Who founded one of the American League's clubs, Ada Crane?",
+            "Who founded one of the first clubs of Korl?",
+        ),
     ],
 )
 def test_a_proof_has_the_figures_names_and_roles_of_the_question(

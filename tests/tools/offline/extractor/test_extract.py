@@ -203,6 +203,37 @@ def test_words_that_open_lines_lone_letters_and_minutes_are_no_things(
 
 
 @pytest.mark.parametrize(
+    ("text", "things"),
+    [
+        ("Dunmere, 9 November 2022. The mill closed.", {"mill"}),
+        ("Can I bring my dog? Dogs stay on deck.", {"Dogs", "deck"}),
+        ("Dear Mr Penn, the mill needs oil.\nKind regards,\nJon", {"mill", "oil"}),
+        ("[08:03] Jon: Ada Crane has the key.", {"Ada Crane", "key"}),
+        (
+            "2022-11-09 09:06:00 ERROR Mailbridge crashed at night",
+            {"Mailbridge", "night"},
+        ),
+        ("We arrived in Varn.", set()),
+        ("1. Halve the plums.\n2. Mix flour and eggs in the bowl.", set()),
+        ("Present: Jon Reed, Ada Crane", set()),
+        ("HALLIN, 3 May 2021 - Velin opened a plant.", {"Velin", "plant"}),
+    ],
+)
+def test_lines_of_everyday_papers_name_only_things(text: str, things: set[str]) -> None:
+    triples = OfflineExtractor().extract([Passage("1", text)]).triples
+    found = {triple.subject for triple in triples}
+    found |= {triple.object for triple in triples}
+    assert found <= things
+
+
+def test_a_label_says_of_the_title_which_names_and_dates_are_behind_it() -> None:
+    assert read("Captain: Jon Reed\nBuilt: 1987\nHow often: daily", "Little Auk") == [
+        ("Little Auk", "Captain", "Jon Reed"),
+        ("Little Auk", "Built", "1987"),
+    ]
+
+
+@pytest.mark.parametrize(
     "text",
     ["", "   ", "!!! ??? ...", "东京是日本的首都。", "Ма́сква — столица.", "((((", '"'],
 )

@@ -1,0 +1,87 @@
+"""The lines of a sentence in everyday papers, without bullets, numbers and times, and the label that one begins with.
+
+- [08:03] Arne: he is on the ferry      "he is on the ferry", of the label "Arne"
+Dunmere, 9 November 2022.               nothing
+§ 3 The Tenant keeps quiet hours        "The Tenant keeps quiet hours"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ras_agent.text.sentences import ITEM
+from ras_agent.tools.offline.extractor.words import DATE
+
+_WRAPPED = 50  # characters of a line from which the next one goes on with it
+_STAMP = r"\[?(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?Z?)?\]?"
+_LEVEL = r"(?:INFO|WARN|WARNING|ERROR|DEBUG|FATAL|TRACE|NOTICE)\b:?"
+_ORDER = re.compile(
+    rf"\s*(?:{ITEM}\s*|§+\s?\d+\s+|[★☆>#]+\s*|{_STAMP}\s+|{_LEVEL}\s+|\*\*(?=\w))"
+)
+_GREETING = re.compile(
+    r"(?:Dear|Hi|Hello|Hey) [^,.!?\n]{1,40}[,!]\s*"
+    r"|(?:(?:Kind|Best|Warm|With kind) regards|Yours (?:faithfully|sincerely|truly)|Sincerely|Regards|Cheers)\b.*",
+    re.DOTALL,
+)
+_MOST_ORDERS = 4
+_PLACE = r"[A-Z][\w.'’-]{1,30}(?: [A-Z][\w.'’-]{1,30}){0,3}"
+_DATELINE = re.compile(
+    rf"{_PLACE}, (?:{DATE})(?:\s*\([^()\n]{{0,60}}\))?\s*(?:[.:–—-]+\s*|$)"
+    rf"|(?:{_PLACE}, {_PLACE}|[A-Z]{{3,30}})(?: \([^()\n]{{0,60}}\))? [–—-] "
+)
+_LABEL = re.compile(
+    r"\**(?P<label>[A-Z][\w/'’-]{0,30}(?: [\w/'’-]{1,30}){0,3}):\**\s+(?P<rest>\S.*)",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a sentence; label: the words before a colon that it begins with, "" without any."""
+
+    text: str
+    label: str = ""
+
+
+def lines_of(sentence: str) -> Iterator[Line]:
+    """Yield the lines of a sentence that state something: not a question, not the place and the date of a letter."""
+    for whole in _unwrapped(sentence):
+        text = _bare(whole)
+        labelled = _LABEL.match(text)
+        label = ""
+        if labelled:
+            label = labelled["label"]
+            text = _bare(labelled["rest"])
+        is_question = text.rstrip("*_) ").endswith("?")
+        if text and not is_question:
+            yield Line(text, label)
+
+
+def _unwrapped(sentence: str) -> list[str]:
+    """Return the lines of a sentence, each with those behind it that go on with it."""
+    lines: list[str] = []
+    for line in sentence.split("\n"):
+        is_small = line.strip()[:1].islower()
+        begins = _ORDER.match(line) or _LABEL.match(line)
+        is_behind_long = bool(lines) and len(lines[-1]) >= _WRAPPED
+        if lines and (is_small or (is_behind_long and not begins)):
+            lines[-1] = f"{lines[-1]} {line}"
+        else:
+            lines.append(line)
+    return lines
+
+
+def _bare(line: str) -> str:
+    """Return a line without its bullet, its number, the time of a log, and the dateline of a letter or a report."""
+    for _ in range(_MOST_ORDERS):
+        order = _ORDER.match(line)
+        if order is None:
+            break
+        line = line[order.end() :]
+    for lead in (_GREETING, _DATELINE):
+        found = lead.match(line)
+        if found:
+            line = line[found.end() :]
+    return line.strip()

@@ -1,0 +1,36 @@
+"""Which words of a text may be a thing in a graph: no clock time, greeting, question or lone letter is one."""
+
+from __future__ import annotations
+
+import re
+
+from ras_agent.tools.offline import english
+
+_WORD = re.compile(r"\w+")
+_EMPTY = english.words("things")["never"] | english.CLOSED.keys()
+_NUMBERS = re.compile(r"[\W\d_]*")
+_MEASURED = re.compile(r"[%$]|\d[.,]\d")
+_SHORTEST_NUMBER = 3  # digits
+_MOST_WORDS = 12
+
+
+def may_be_thing(text: str) -> bool:
+    """Tell whether a phrase may be a subject or an object of a fact.
+
+    >>> may_be_thing("Mill Lane 4"), may_be_thing("1902"), may_be_thing("41 %")
+    (True, True, True)
+    >>> may_be_thing("Can I"), may_be_thing("00"), may_be_thing("Next"), may_be_thing("18:30"), may_be_thing("C")
+    (False, False, False, False, False)
+    """
+    words = _WORD.findall(text.lower())
+    if not words or len(words) > _MOST_WORDS:
+        return False
+    if _EMPTY.issuperset(words):
+        return False
+    bare = text.strip(" .,;:")
+    if len(bare) == 1:
+        return False
+    if _NUMBERS.fullmatch(text) is None or _MEASURED.search(text):
+        return True
+    longest = max(words, key=len)
+    return len(longest) >= _SHORTEST_NUMBER

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, ClassVar, cast
 
@@ -46,7 +46,11 @@ from ras_agent.tools.chat.http import (
     run_iterator,
 )
 from ras_agent.tools.chat.secrets import printable
-from ras_agent.tools.chat.tool_calls import calls_in_message
+from ras_agent.tools.chat.tool_calls import (
+    calls_in_message,
+    name_and_arguments,
+    raw_calls,
+)
 
 _PATH = "/chat/completions"
 _NO_REPLY = "the reply does not have the form of one"
@@ -209,24 +213,37 @@ class OpenAIChat(BaseChatModel):
         body = self._body(messages, stop, kwargs) | {"stream": True}
         if self.stream_usage:
             body["stream_options"] = {"include_usage": True}
+        async for piece in self._pieces(body):
+            yield ChatGenerationChunk(message=piece)
+
+    async def _pieces(self, body: dict[str, Any]) -> AsyncGenerator[AIMessageChunk]:
+        """Yield the pieces of a reply, of which a whole one has two; the last has the usage."""
         reading = _Reading()
         async for event in self._endpoint.events(_PATH, body, self.timeout):
-            for piece in reading.pieces([event]):
-                yield ChatGenerationChunk(message=piece)
-        yield ChatGenerationChunk(message=reading.last())
+            piece = reading.piece_in(event)
+            if piece is not None:
+                yield piece
+        yield reading.last()
 
     async def _whole(self, body: dict[str, Any]) -> AIMessage:
         """Return the reply to a request for a whole one, which some servers stream all the same."""
-        events = [
-            event async for event in self._endpoint.events(_PATH, body, self.timeout)
-        ]
-        if len(events) == 1:
-            return _message(events[0])
-        reading = _Reading()
-        gathered = AIMessageChunk(content="")
-        for piece in reading.pieces(events):
-            gathered += piece
-        return cast(AIMessage, message_chunk_to_message(gathered + reading.last()))
+        first, *others = [piece async for piece in self._pieces(body)]
+        gathered = first.__add__(others)
+        message = cast(AIMessage, message_chunk_to_message(gathered))
+        if gathered.tool_call_chunks:
+            # LangChain takes the beginning of arguments for the whole
+            calls, unread = calls_in_message({"tool_calls": gathered.tool_call_chunks})
+            message.tool_calls = [
+                tool_call(name=call.name, args=call.arguments, id=call.id)
+                for call in calls
+            ]
+            message.invalid_tool_calls = [
+                invalid_tool_call(
+                    name=call.name, args=call.arguments["raw"], id=call.id, error=None
+                )
+                for call in unread
+            ]
+        return message
 
     def _body(
         self,
@@ -275,142 +292,78 @@ def _as_sent(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
 # ---- replies
 
 
-def _message(reply: Any) -> AIMessage:
-    """Return the message of a whole reply.
-
-    Raises BrokenReply for one of another form, RefusedReply where an account is used up.
-    """
-    if isinstance(reply, list) and len(reply) == 1:
-        reply = reply[0]
-    if not isinstance(reply, dict):
-        raise BrokenReply(f"{_NO_REPLY}: it is {type(reply).__name__}")
-    _check_error(reply)
-    choices = choices_in(reply)
-    if not choices:
-        raise BrokenReply(f"{_NO_REPLY}: it has no choices")
-    choice = choices[0]
-    try:
-        said = next(
-            choice[name]
-            for name in ("message", "delta", "text")
-            if choice.get(name) is not None
-        )
-        calls, unread = calls_in_message(said) if isinstance(said, dict) else ([], [])
-        return AIMessage(
-            content=_text_in(said),
-            tool_calls=[
-                tool_call(name=call.name, args=call.arguments, id=call.id)
-                for call in calls
-            ],
-            invalid_tool_calls=[
-                invalid_tool_call(
-                    name=call.name,
-                    args=call.arguments["raw"],
-                    id=call.id,
-                    error="no JSON object",
-                )
-                for call in unread
-            ],
-            usage_metadata=_usage(reply.get("usage")),
-            response_metadata=_metadata(reply, choice),
-            additional_kwargs=_beside_text(said),
-        )
-    except (LookupError, TypeError, ValueError, AttributeError, StopIteration) as error:
-        raise BrokenReply(f"{_NO_REPLY}: {error or 'it has no message'}") from error
-
-
 class _Reading:
-    """Reads the events of a streamed reply. Raises as `_message` does.
+    """Reads the events of a reply: pieces of one that is streamed, or the whole as one event.
 
     Events without a piece of the first choice are passed over, and so are errors after the reply's end. Usage is given
-    once: if several events have one, each of them counts from the beginning.
+    once: if several events have one, each of them counts from the beginning. Raises BrokenReply for a reply of another
+    form, RefusedReply where an account is used up.
     """
 
     def __init__(self) -> None:
-        self.begun = self.ended = False
-        self.usage: UsageMetadata | None = None
+        self._begun = self._ended = False
+        self._usage: UsageMetadata | None = None
         self._text = ""
         # number of the choice that is read; a server may send others
         self._first: Any = None
 
-    def pieces(self, events: Iterable[Any]) -> Iterator[AIMessageChunk]:
-        """Yield the pieces that events add to the reply."""
-        for event in events:
-            piece = self._piece_in(event)
-            if piece is not None:
-                yield piece
-
-    def last(self) -> AIMessageChunk:
-        """Return the piece behind the last event, which has the usage."""
-        if not self.begun:
-            raise BrokenReply(f"{_NO_REPLY}: it has no choices")
-        return AIMessageChunk(content="", usage_metadata=self.usage)
-
-    def _piece_in(self, event: Any) -> AIMessageChunk | None:
+    def piece_in(self, event: Any) -> AIMessageChunk | None:
+        """Return the piece that an event adds to the reply, if any."""
+        if isinstance(event, list) and len(event) == 1:
+            event = event[0]
         if not isinstance(event, dict):
             return None
-        if not self.ended:
+        if not self._ended:
             _check_error(event)
-        self.usage = _usage(event.get("usage")) or self.usage
-        choice = self._choice_in(event)
-        if choice is None:
-            return None
-        try:
-            return self._piece_of(event, choice)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise BrokenReply(f"{_NO_REPLY}: {error}") from error
-
-    def _choice_in(self, event: dict[str, Any]) -> dict[str, Any] | None:
+        self._usage = _usage(event.get("usage")) or self._usage
         for choice in choices_in(event):
             index = choice.get("index")
             if index is None or self._first in (None, index):
-                return choice
+                return self._piece_of(event, choice)
         return None
+
+    def last(self) -> AIMessageChunk:
+        """Return the piece behind the last event, which has the usage."""
+        if not self._begun:
+            raise BrokenReply(f"{_NO_REPLY}: it has no choices with a message")
+        return AIMessageChunk(content="", usage_metadata=self._usage)
 
     def _piece_of(
         self, event: dict[str, Any], choice: dict[str, Any]
     ) -> AIMessageChunk | None:
-        ends_now = ends(choice) and not self.ended
-        self.ended |= ends_now
-        if choice.get("message") and not choice.get("delta"):
-            message: AIMessageChunk | None = self._rest_of(_message(event))
-        else:
-            message = self._delta_of(choice)
-        if message is None and not ends_now:
+        said = choice.get("delta") or choice.get("message") or choice.get("text")
+        ends_now = ends(choice) and not self._ended
+        if said is None and not ends_now:
             return None
-        message = message or AIMessageChunk(content="")
+        try:
+            text = self._new_text(_text_in(said), choice)
+            piece = AIMessageChunk(
+                content=text,
+                tool_call_chunks=list(_call_pieces(said)),
+                additional_kwargs=_beside_text(said),
+            )
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise BrokenReply(f"{_NO_REPLY}: {error}") from error
         if ends_now:
-            message.response_metadata = _metadata(event, choice)
+            piece.response_metadata = _metadata(event, choice)
         if choice.get("logprobs"):
-            message.response_metadata["logprobs"] = choice["logprobs"]
-        if not self.begun:
+            piece.response_metadata["logprobs"] = choice["logprobs"]
+        if said is not None and not self._begun:
+            self._begun = True
             self._first = choice.get("index")
-        self.begun = True
-        self._text += message.text
-        return message
+        self._ended |= ends_now
+        self._text += text
+        return piece
 
-    def _rest_of(self, whole: AIMessage) -> AIMessageChunk:
-        """Return the rest of a whole message that repeats the pieces before it."""
-        whole.usage_metadata = None
-        if not self.begun:
-            return AIMessageChunk(**whole.model_dump(exclude={"type"}))
-        text = whole.text
-        return AIMessageChunk(
-            content=text[len(self._text) :] if text.startswith(self._text) else ""
-        )
-
-    def _delta_of(self, choice: dict[str, Any]) -> AIMessageChunk | None:
-        """Return the piece in a choice, if any."""
-        said = choice.get("delta") or choice.get("text")
-        if said is None:
-            return None
-        text = _text_in(said)
-        repeats = self.ended and len(text) >= _LONG_PIECE and text == self._text
-        return AIMessageChunk(
-            content="" if repeats else text,
-            tool_call_chunks=list(_call_pieces(said)),
-            additional_kwargs=_beside_text(said),
-        )
+    def _new_text(self, text: str, choice: Mapping[str, Any]) -> str:
+        """Return the text of a piece without the repeated text so far: of a whole message at the end, or of a long piece."""
+        if not self._begun:
+            return text
+        if choice.get("message") and not choice.get("delta"):
+            return text[len(self._text) :] if text.startswith(self._text) else ""
+        is_last = self._ended or ends(choice)
+        repeats = is_last and len(text) >= _LONG_PIECE and text == self._text
+        return "" if repeats else text
 
 
 def _check_error(reply: dict[str, Any]) -> None:
@@ -462,20 +415,14 @@ def _beside_text(said: Any) -> dict[str, str]:
 
 
 def _call_pieces(said: Any) -> Iterator[ToolCallChunk]:
-    """Yield the pieces of calls in a streamed part of a message."""
-    if not isinstance(said, dict):
-        return
-    raw_calls = said.get("tool_calls") or said.get("function_call") or ()
-    if isinstance(raw_calls, Mapping):
-        raw_calls = [raw_calls]
-    for place, raw in enumerate(filter(None, raw_calls)):
-        function = raw.get("function") or raw
-        arguments = function.get("arguments")
+    """Yield the pieces of calls in a message or a streamed part of one."""
+    for place, raw in enumerate(raw_calls(said)):
+        name, arguments = name_and_arguments(raw)
         if arguments is not None and not isinstance(arguments, str):
             arguments = json.dumps(arguments)
         identity = raw.get("id")
         yield tool_call_chunk(
-            name=function.get("name"),
+            name=name or None,
             args=arguments,
             id=None if identity is None else str(identity),
             index=raw.get("index", place),
@@ -512,8 +459,6 @@ def _metadata(reply: Mapping[str, Any], choice: Mapping[str, Any]) -> dict[str, 
         "model_name": reply.get("model"),
         "id": reply.get("id"),
     }
-    if choice.get("logprobs"):
-        about["logprobs"] = choice["logprobs"]
     return {"model_provider": "openai"} | {
         name: value for name, value in about.items() if value is not None
     }

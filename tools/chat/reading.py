@@ -94,12 +94,15 @@ def _masked(reply: Reply, secrets: HeldSecrets) -> Reply:
 def _calls_of(message: Any) -> tuple[list[ToolCall], list[ToolCall]]:
     """Return the calls of tools in a message, and those with unreadable arguments.
 
-    Calls that LangChain could not read are read once more, as is the call of OpenAI's first form, which it leaves out.
+    Calls that LangChain could not read are read once more, as are those of a stream, of which it reads half a call, and
+    the call of OpenAI's first form, which it leaves out.
     """
-    read = getattr(message, "tool_calls", None) or ()
-    unread = getattr(message, "invalid_tool_calls", None) or ()
+    calls = getattr(message, "tool_call_chunks", None)
+    if not calls:
+        read = getattr(message, "tool_calls", None) or ()
+        calls = [*read, *(getattr(message, "invalid_tool_calls", None) or ())]
     more = getattr(message, "additional_kwargs", None) or {}
-    said = {"tool_calls": [*read, *unread], "function_call": more.get("function_call")}
+    said = {"tool_calls": calls, "function_call": more.get("function_call")}
     return calls_in_message(said)
 
 

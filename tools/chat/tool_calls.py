@@ -115,18 +115,25 @@ def _unwrapped(arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
+def raw_calls(said: Any) -> list[Mapping[str, Any]]:
+    """Return the calls in a message as they came, also the one call of OpenAI's first form."""
+    if not isinstance(said, Mapping):
+        return []
+    listed = said.get("tool_calls") or said.get("function_call") or ()
+    if isinstance(listed, Mapping):
+        return [listed]
+    return [raw for raw in listed if raw]
+
+
 def calls_in_message(said: Mapping[str, Any]) -> tuple[list[ToolCall], list[ToolCall]]:
     """Return the calls in a message of OpenAI's form, and those with unreadable arguments.
 
     Unreadable arguments are kept as the argument `raw`.
     """
-    raw_calls = said.get("tool_calls") or said.get("function_call") or ()
-    if isinstance(raw_calls, Mapping):
-        raw_calls = [raw_calls]
     calls: list[ToolCall] = []
     unread: list[ToolCall] = []
-    for raw in filter(None, raw_calls):
-        name, held = _name_and_arguments(raw)
+    for raw in raw_calls(said):
+        name, held = name_and_arguments(raw)
         identity = str(raw.get("id") or "")
         try:
             several = arguments_in(held)
@@ -195,7 +202,7 @@ def _listed_call(item: Mapping[str, Any], names: Sequence[str]) -> ToolCall | No
 
 
 def _call_of(item: Mapping[str, Any], names: Sequence[str]) -> ToolCall | None:
-    stated, held = _name_and_arguments(item)
+    stated, held = name_and_arguments(item)
     name = tool_named(stated, names)
     if held is None and "name" not in item:  # {"tool": "search", "query": "..."}
         rest = dict(item)
@@ -242,7 +249,7 @@ def named_call(text: str) -> tuple[str, object]:
     """Return the name in a call, of whichever tool, and its arguments as they are; "" and {} for a text without one."""
     items = _objects(text, _DEPTH)
     for item in items:
-        name, held = _name_and_arguments(item)
+        name, held = name_and_arguments(item)
         if name:
             return name, held
     # of an object that is broken off, or has a comma too many
@@ -252,12 +259,12 @@ def named_call(text: str) -> tuple[str, object]:
     return name, inner
 
 
-def _name_and_arguments(item: Mapping[str, Any]) -> tuple[str, object]:
+def name_and_arguments(item: Mapping[str, Any]) -> tuple[str, object]:
     """Return the name in an object that calls a tool, and its arguments as they are; "" and None for missing ones."""
     for key in _INNER_KEYS:
         inner = item.get(key)
         if isinstance(inner, Mapping):
-            return _name_and_arguments(inner)
+            return name_and_arguments(inner)
     name = ""
     for key in _NAME_KEYS:
         stated = item.get(key)

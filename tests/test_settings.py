@@ -414,7 +414,6 @@ def test_a_model_of_an_address_shows_neither_password_nor_header() -> None:
         model="m", base_url=LOGIN, default_headers={"X-Key": "hunter2hunter2"}
     )
     assert "hunter2" not in repr(model) + str(model)
-    assert "X-Key" in repr(model)
     with pytest.raises(SettingsError) as error:
         build_chat_model("vllm:bob:hunter2hunter2@host/v1#m")
     assert "hunter2" not in str(error.value)

@@ -41,7 +41,7 @@ from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.answer.llm import LLMAnswerer
 from ras_agent.tools.chat.client import ChatSettings
-from ras_agent.tools.chat.rates import Rates
+from ras_agent.tools.chat.limits import Rates
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.plan.llm import LLMPlanner
 from ras_agent.tools.structure.llm import LLMExtractor

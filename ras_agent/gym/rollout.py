@@ -25,8 +25,8 @@ from ras_agent.graphs.resolve import create_agent
 from ras_agent.gym.rewards import Episode, Rewards, ended_well, parts_of
 from ras_agent.records import JSON, Passage
 from ras_agent.settings import Settings
-from ras_agent.tools.chat.addresses import openai_url
 from ras_agent.tools.chat.http import Endpoint
+from ras_agent.tools.chat.models import openai_url
 from ras_agent.tools.chat.names import endpoint_of
 from ras_agent.tools.chat.refusals import KEEPS_STOP
 from ras_agent.tools.chat.runnables import chat_models_in, is_chat_model

@@ -14,8 +14,8 @@ from ras_agent.records import Passage
 
 HTTP = [
     "ras_agent.tools.chat.client",
-    "ras_agent.tools.chat.metered",
-    "ras_agent.tools.chat.tries",
+    "ras_agent.tools.chat.counting",
+    "ras_agent.tools.chat.retry",
     "ras_agent.tools.chat.limits",
     "ras_agent.tools.chat.accepted",
     "ras_agent.tools.chat.asking",

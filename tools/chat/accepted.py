@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ras_agent.budget import current_ledger
-from ras_agent.tools.chat.asking import ask
+from ras_agent.tools.chat.asking import ask, reply_in
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.counting import uncounted
 from ras_agent.tools.chat.deadline import Deadline
 from ras_agent.tools.chat.form import FIELDS as FORM_FIELDS
 from ras_agent.tools.chat.form import KEEP_PATTERNS, TOOL_CHOICE, ReplyForm
 from ras_agent.tools.chat.models import with_options, with_tools
-from ras_agent.tools.chat.reading import reply_in
 from ras_agent.tools.chat.refusals import (
     MOST,
     ROLES,
@@ -31,8 +30,8 @@ from ras_agent.tools.chat.refusals import (
 )
 from ras_agent.tools.chat.reply_limits import capped, longest_reply
 from ras_agent.tools.chat.runnables import chat_models_in, our_model
-from ras_agent.tools.chat.sizes import Sizes
 from ras_agent.tools.chat.window import (
+    Sizes,
     estimate_turns,
     is_overflow,
     smaller_window,

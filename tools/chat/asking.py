@@ -1,4 +1,7 @@
-"""The call itself: turns go to a model of LangChain's, and its message comes back, whole or gathered from pieces."""
+"""The call itself: turns go to a model of LangChain's, and its message comes back, whole or gathered from pieces.
+
+The message is read as a Reply: its text, its ending, its calls of tools, and its cost, without secrets.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,27 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ras_agent.calling import in_thread
-from ras_agent.prompts import Turn
+from ras_agent.prompts import ToolCall, Turn
 from ras_agent.prompts.templates import THOUGHTS_KEY
 from ras_agent.text.normal_form import encodable
-from ras_agent.text.repeats import Repeats
-from ras_agent.tools.chat.call import Request
-from ras_agent.tools.chat.endings import reason_in
+from ras_agent.text.repeats import Repeats, repeated_at
+from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.endings import (
+    LENGTH,
+    REFUSAL,
+    REPEATED,
+    kind_of,
+    reason_in,
+    refusal_in,
+    shortfall,
+)
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply, in_shared_loop
-from ras_agent.tools.chat.reading import bounded, text_of
-from ras_agent.tools.chat.retry import causes
+from ras_agent.tools.chat.names import answering_model
 from ras_agent.tools.chat.runnables import (
     chat_models_in,
     class_names,
@@ -27,6 +38,8 @@ from ras_agent.tools.chat.runnables import (
     plays_a_model,
 )
 from ras_agent.tools.chat.secrets import HeldSecrets, secrets_of
+from ras_agent.tools.chat.tool_calls import calls_in_message
+from ras_agent.tools.chat.waits import causes
 
 _LOOP_IS_OVER = "Event loop is closed"
 # the words of LangChain where a server replies as a whole though it was asked for a stream
@@ -51,8 +64,7 @@ async def ask(model: Any, request: Request, *, streamed: bool) -> Any:
 
 
 def _is_of_an_ended_loop(error: Exception) -> bool:
-    reasons = [str(cause) for cause in causes(error) if isinstance(cause, RuntimeError)]
-    return any(_LOOP_IS_OVER in reason for reason in reasons)
+    return any(_LOOP_IS_OVER in str(cause) for cause in causes(error))
 
 
 async def _ask(model: Any, asked: Any, request: Request, streamed: bool) -> Any:
@@ -224,3 +236,110 @@ def _message(turn: Turn) -> Any:
     ]
     thoughts = {THOUGHTS_KEY: turn.thoughts} if turn.thoughts else {}
     return AIMessage(text, tool_calls=calls, additional_kwargs=thoughts)
+
+
+MOST_CHARACTERS = 1_000_000
+"""The longest text of a reply that is read."""
+
+
+def reply_in(message: Any, seconds: float, model: Any) -> Reply:
+    """Return the text of a model's message and its cost. A chain may end in a parser, and return only the text.
+
+    The secrets that its server was sent are masked. Raises BrokenReply for a reply that its server broke off, which may
+    come whole when it is asked for again.
+    """
+    text = bounded(text_of(message))
+    refusal = refusal_in(message)
+    ending = reason_in(message)
+    if refusal and kind_of(ending) == "whole":
+        ending = REFUSAL
+    kind = kind_of(ending)
+    if kind == "broken off":
+        raise BrokenReply(shortfall(ending))
+    if kind == "replaced":
+        refusal = refusal or text
+        text = ""
+    if kind == "whole":
+        ending = ""
+    elif kind == "cut off":
+        ending = LENGTH
+    repeated = repeated_at(text)
+    if repeated is not None:
+        text = text[:repeated]
+        ending = REPEATED
+    calls, unread = _calls_of(message)
+    read, written, cached = usage_in(message)
+    more = getattr(message, "additional_kwargs", None) or {}
+    thoughts = bounded(str(more.get(THOUGHTS_KEY) or ""))
+    secrets = secrets_of(model)
+    return Reply(
+        text=secrets.masked(text),
+        ending=ending,
+        refusal=secrets.masked(refusal),
+        model=answering_model(model, message),
+        input_tokens=read,
+        output_tokens=written,
+        cached_tokens=cached,
+        seconds=seconds,
+        calls=_masked(calls, secrets),
+        unread=_masked(unread, secrets),
+        thoughts=secrets.masked(thoughts),
+    )
+
+
+def _masked(calls: list[ToolCall], secrets: HeldSecrets) -> tuple[ToolCall, ...]:
+    masked = []
+    for call in calls:
+        arguments = secrets.masked_in(call.arguments)
+        masked.append(replace(call, arguments=arguments))
+    return tuple(masked)
+
+
+def usage_in(message: Any) -> tuple[int, int, int]:
+    """Return the tokens that were read, written and read from a cache; 0 for other values, which servers have there, too."""
+    usage = getattr(message, "usage_metadata", None) or {}
+    details = usage.get("input_token_details") or {}
+    return (
+        _count(usage.get("input_tokens")),
+        _count(usage.get("output_tokens")),
+        _count(details.get("cache_read")),
+    )
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _calls_of(message: Any) -> tuple[list[ToolCall], list[ToolCall]]:
+    """Return the calls of tools in a message, and those with unreadable arguments.
+
+    Calls that LangChain could not read are read once more, as are those of a stream, of which it reads half a call, and
+    the call of OpenAI's first form, which it leaves out.
+    """
+    calls = getattr(message, "tool_call_chunks", None)
+    if not calls:
+        read = getattr(message, "tool_calls", None) or ()
+        calls = [*read, *(getattr(message, "invalid_tool_calls", None) or ())]
+    more = getattr(message, "additional_kwargs", None) or {}
+    said = {"tool_calls": calls, "function_call": more.get("function_call")}
+    return calls_in_message(said)
+
+
+def text_of(message: Any) -> str:
+    """Return the text of a message or of a piece of one. Raises RefusedReply for another object."""
+    if isinstance(message, str):
+        return message
+    if hasattr(message, "text"):
+        return str(message.text)
+    raise RefusedReply(
+        f"a model has to reply with a message or a text, and this one did with {type(message).__name__}"
+    )
+
+
+def bounded(text: str) -> str:
+    """Return a reply's text. Raises RefusedReply for one that is too long."""
+    if len(text) > MOST_CHARACTERS:
+        raise RefusedReply(
+            f"the reply has more than {MOST_CHARACTERS:,} characters, which is the most that is read"
+        )
+    return text

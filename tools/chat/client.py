@@ -11,23 +11,20 @@ from ras_agent.address import Address
 from ras_agent.budget import current_ledger
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.accepted import Accepted
-from ras_agent.tools.chat.cached import Cached
+from ras_agent.tools.chat.cached import Cached, check_recorded
 from ras_agent.tools.chat.call import Model, Reply, Request
+from ras_agent.tools.chat.counting import Metered
 from ras_agent.tools.chat.deadline import Clock, Deadline
 from ras_agent.tools.chat.fields import NO_FIELDS, RequestFields
 from ras_agent.tools.chat.form import ReplyForm
 from ras_agent.tools.chat.http import run
-from ras_agent.tools.chat.limits import Limiter, Slotted, shared_limiter
-from ras_agent.tools.chat.metered import Metered
+from ras_agent.tools.chat.limits import Limiter, Rates, Slotted, shared_limiter
 from ras_agent.tools.chat.models import build_chat_model
 from ras_agent.tools.chat.names import endpoint_of, model_name
-from ras_agent.tools.chat.rates import Rates
-from ras_agent.tools.chat.replay import check_recorded
-from ras_agent.tools.chat.retry import RetryPolicy
+from ras_agent.tools.chat.retry import RetryPolicy, Tried
 from ras_agent.tools.chat.runnables import is_chat_model, our_model, retries_itself
 from ras_agent.tools.chat.secrets import printable
-from ras_agent.tools.chat.sizes import Sizes
-from ras_agent.tools.chat.tries import Tried
+from ras_agent.tools.chat.window import Sizes
 
 TIMEOUT = 60.0
 """Seconds that one try of a call may take, of a model built from a string, unless settings say otherwise."""
@@ -124,7 +121,7 @@ class Chat:
         self.policy = settings.retry or usual
         self.a_try = settings.timeout or inf
         self._accepted = Accepted(model, self.name, self.sizes, settings.request.body)
-        self._asked = Metered(self._kept(self._tried()), self.sizes, self.name)
+        self._asked = Metered(self._kept(self._tried()), self.sizes)
 
     def __repr__(self) -> str:
         return f"Chat({self.name!r})"

@@ -1,4 +1,4 @@
-"""Counts the model calls that a role of the user's own makes through LangChain, like those of our roles.
+"""Enters model calls in the running node's ledger: those of `Chat`, and those that a role of the user's own makes.
 
 LangChain hands a callback handler to every model that is called inside `counting`, however deep: in a chain, a tool or
 an agent of the role's. The calls of `Chat`, which counts them itself, are left out.
@@ -7,8 +7,10 @@ an agent of the role's. The calls of `Chat`, which counts them itself, are left 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
 from typing import Any
@@ -18,7 +20,75 @@ from ras_agent.budget import Ledger, current_ledger
 from ras_agent.records import Call
 from ras_agent.scoped_value import ScopedValue
 from ras_agent.text.tokens import estimate_tokens
-from ras_agent.tools.chat.window import TOKENS_PER_TURN, USUAL_REPLY
+from ras_agent.tools.chat.asking import usage_in
+from ras_agent.tools.chat.call import Model, Reply, Request
+from ras_agent.tools.chat.deadline import Deadline
+from ras_agent.tools.chat.window import (
+    TOKENS_PER_TURN,
+    USUAL_REPLY,
+    Sizes,
+    estimate_turns,
+)
+
+
+class Metered:
+    """Counts every call, those of cached replies with the tokens that they once cost.
+
+    So a replayed run meets its limits where the first run did, and takes the same path.
+    """
+
+    def __init__(self, model: Model, sizes: Sizes) -> None:
+        self._model = model
+        self._sizes = sizes
+
+    async def ask(self, request: Request, deadline: Deadline) -> Reply:
+        """Return the reply. Raises BudgetExceeded if the budget forbids the call or ends before it does."""
+        ledger = current_ledger()
+        with self._reserved(ledger, request) as (granted, reserved):
+            reply = await self._model.ask(granted, deadline)
+            if reply.replayed and request.on_text is not None:
+                request.on_text(reply.text)  # it was not streamed
+            ledger.record(self._entry(ledger, request, reply), reserved)
+            return reply
+
+    @contextmanager
+    def _reserved(
+        self, ledger: Ledger, request: Request
+    ) -> Iterator[tuple[Request, int]]:
+        """Reserve a call in the ledger; yield the request with its grant, and the tokens that are reserved."""
+        reserved = 0
+        if ledger.tokens_left() == inf:
+            ledger.admit()
+        else:
+            prompt = estimate_turns(request.turns)
+            limit = self._sizes.limit(request)
+            granted = ledger.admit(prompt, limit or USUAL_REPLY)
+            reserved = prompt + granted
+            if limit is not None:
+                most = min(granted, request.max_tokens or granted)
+                request = replace(request, max_tokens=most, granted=granted)
+        try:
+            yield request, reserved
+        except BaseException:
+            ledger.release(reserved)
+            raise
+
+    def _entry(self, ledger: Ledger, request: Request, reply: Reply) -> Call:
+        usage = (reply.input_tokens, reply.output_tokens, reply.cached_tokens)
+        estimated = not any(usage)
+        if estimated:
+            usage = (estimate_turns(request.turns), estimate_tokens(reply.text), 0)
+        return Call(
+            ledger.role,
+            ledger.hop,
+            reply.model or self._sizes.name,
+            *usage,
+            seconds=reply.seconds,
+            replayed=reply.replayed,
+            estimated=estimated,
+            key=reply.key,
+        )
+
 
 _counter: ContextVar[Any] = ContextVar("ras_agent_counter", default=None)
 
@@ -44,27 +114,30 @@ class _Open:
     reserved: int
     began: float
 
+    @classmethod
+    def begin(cls, texts: list[str], name: str) -> _Open:
+        """Reserve a call in the current ledger. Raises BudgetExceeded."""
+        ledger = current_ledger()
+        prompt = sum(estimate_tokens(text) + TOKENS_PER_TURN for text in texts)
+        if ledger.tokens_left() < inf:
+            reserved = prompt + ledger.admit(prompt, USUAL_REPLY)
+        else:
+            reserved = ledger.admit()
+        return cls(ledger, name, prompt, reserved, time.perf_counter())
+
     def end(self, response: Any) -> None:
         """Enter the call in its ledger."""
         replies = [reply for some in response.generations for reply in some]
-        usages = [usage for usage in map(_usage, replies) if usage]
-        usage = usages[0] if usages else {}
-        details = usage.get("input_token_details") or {}
-        read = usage.get("input_tokens") or 0
-        written = usage.get("output_tokens") or 0
-        cached = details.get("cache_read") or 0
-        if not (read or written or cached):
-            read = self.prompt
-            written = sum(estimate_tokens(str(reply.text)) for reply in replies)
+        usages = [usage_in(getattr(reply, "message", None)) for reply in replies]
+        usage = next(filter(any, usages), None)
+        written = sum(estimate_tokens(str(reply.text)) for reply in replies)
         call = Call(
             self.ledger.role,
             self.ledger.hop,
             self.name,
-            read,
-            written,
-            cached,
+            *(usage or (self.prompt, written, 0)),
             seconds=time.perf_counter() - self.began,
-            estimated=not usage,
+            estimated=usage is None,
         )
         self.ledger.record(call, self.reserved)
 
@@ -91,52 +164,28 @@ def _handler() -> Any:
         def on_chat_model_start(
             self, serialized: Any, messages: Any, *, run_id: UUID, **about: Any
         ) -> None:
-            self._begin(
-                [str(message.text) for turns in messages for message in turns],
-                run_id,
-                about,
-            )
+            texts = [str(message.text) for turns in messages for message in turns]
+            self.on_llm_start(serialized, texts, run_id=run_id, **about)
 
         def on_llm_start(
             self, serialized: Any, prompts: list[str], *, run_id: UUID, **about: Any
         ) -> None:
-            self._begin(prompts, run_id, about)
-
-        def _begin(self, texts: list[str], run_id: UUID, about: dict[str, Any]) -> None:
             # else this handler came down from a caller further up
             if _counter.get() is not None:
                 metadata = about.get("metadata") or {}
-                self._open[run_id] = _opened(
-                    texts, str(metadata.get("ls_model_name") or "unknown model")
-                )
+                name = str(metadata.get("ls_model_name") or "unknown model")
+                self._open[run_id] = _Open.begin(prompts, name)
 
         def on_llm_end(self, response: Any, *, run_id: UUID, **about: Any) -> None:
-            opened = self._open.pop(run_id, None)
-            if opened is not None:
-                opened.end(response)
+            if run_id in self._open:
+                self._open.pop(run_id).end(response)
 
         def on_llm_error(
             self, error: BaseException, *, run_id: UUID, **about: Any
         ) -> None:
-            opened = self._open.pop(run_id, None)
-            if opened is not None:
+            if run_id in self._open:
+                opened = self._open.pop(run_id)
                 opened.ledger.release(opened.reserved)
 
     register_configure_hook(_counter, inheritable=True)
     return Counter()
-
-
-def _opened(texts: list[str], name: str) -> _Open:
-    """Reserve a call in the current ledger. Raises BudgetExceeded."""
-    ledger = current_ledger()
-    prompt = sum(estimate_tokens(text) + TOKENS_PER_TURN for text in texts)
-    if ledger.tokens_left() < inf:
-        reserved = prompt + ledger.admit(prompt, USUAL_REPLY)
-    else:
-        reserved = ledger.admit()
-    return _Open(ledger, name, prompt, reserved, began=time.perf_counter())
-
-
-def _usage(generation: Any) -> Any:
-    message = getattr(generation, "message", None)
-    return getattr(message, "usage_metadata", None)

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import inf
 
 from ras_agent.budget import Ledger
@@ -20,10 +20,10 @@ from ras_agent.calling import noted
 from ras_agent.events import WaitingForModel, emit, streaming
 from ras_agent.tools.chat.call import Model, Reply, Request
 from ras_agent.tools.chat.deadline import Clock, Deadline, Turn
-from ras_agent.tools.chat.rates import Booking, LastMinute, Rates
 from ras_agent.tools.chat.runnables import class_names
 from ras_agent.tools.chat.window import USUAL_REPLY, estimate_turns
 
+_MINUTE = 60.0
 _SAY_EVERY = 2.0  # seconds that a call waits before a stream of the run says so, and between two such events
 _REPLIES_TO_WIDEN = 20
 _TOGETHER = 1.0  # seconds; a server may begin with any of the calls that it was sent within so short a time
@@ -31,6 +31,67 @@ _TOGETHER = 1.0  # seconds; a server may begin with any of the calls that it was
 _TIMEOUTS = frozenset(
     ("TimeoutError", "Timeout", "TimeoutException", "APITimeoutError")
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Limits requests and tokens (input plus output) in any sixty seconds, and simultaneous calls. None: no limit."""
+
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    in_flight: int | None = 128
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if value is not None and value < 1:
+                raise ValueError(
+                    f"Rates.{name} must be positive or None, got {value!r}"
+                )
+
+
+@dataclass(slots=True)
+class Booking:
+    """Records a call that may start at time `at`. The caller replaces the estimated `tokens` by those that it used."""
+
+    at: float
+    tokens: int
+
+
+class LastMinute:
+    """Books calls so that every window of sixty seconds stays within the rates. Not thread safe."""
+
+    def __init__(self) -> None:
+        self._booked: deque[Booking] = deque()
+        self._not_before = -inf
+
+    def pause(self, until: float) -> None:
+        """Book no call before a time."""
+        self._not_before = max(self._not_before, until)
+
+    def book(
+        self, tokens: int, rates: Rates, deadline: Deadline, now: float
+    ) -> Booking:
+        """Book the first time that the rates allow. A call of more tokens than a minute's waits for an empty window.
+
+        Raises BudgetExceeded, and books nothing, where that is after the deadline.
+        """
+        most_requests = rates.requests_per_minute or inf
+        most_tokens = rates.tokens_per_minute or inf
+        at = max(now, self._not_before)
+        booked = deque(one for one in self._booked if one.at + _MINUTE > at)
+        spent = sum(one.tokens for one in booked)
+        while booked and (len(booked) >= most_requests or spent + tokens > most_tokens):
+            oldest = booked.popleft()
+            spent -= oldest.tokens
+            at = max(at, oldest.at + _MINUTE)
+        if at - now > deadline.left():
+            deadline.ledger.refuse("max_seconds")
+        booking = Booking(at, tokens)
+        if min(most_requests, most_tokens) < inf:
+            booked.append(booking)
+            self._booked = booked
+            self._not_before = at
+        return booking
 
 
 class ServerSilent(Exception):

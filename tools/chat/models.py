@@ -7,17 +7,17 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from ras_agent.errors import MissingExtra, SettingsError, did_you_mean
 from ras_agent.records import JSON
-from ras_agent.tools.chat.addresses import openai_url, server_addresses, server_key
 from ras_agent.tools.chat.fields import NO_FIELDS, RequestFields
 from ras_agent.tools.chat.names import model_name
 from ras_agent.tools.chat.reply_limits import OPENAI_LIMITS, is_openai
 from ras_agent.tools.chat.runnables import changed, plays_a_model
-from ras_agent.tools.chat.secrets import printable, without_secrets
+from ras_agent.tools.chat.secrets import BETWEEN_URLS, printable, without_secrets
 
 _TURNS = 10  # calls that a call may wait for at a server, by the client's own limit of its time
 _FORMS = "provider:model, as openai:gpt-4o-mini, or vllm:http://host:port/v1#model"
@@ -38,7 +38,6 @@ def build_chat_model(
 
     spec: `provider:model` as init_chat_model takes it, or `vllm:http://host:port/v1#model` for any OpenAI-compatible
         server (its key, if it wants one, in VLLM_API_KEY), or for several with commas: `vllm:http://a/v1,http://b/v1#m`.
-    temperature: 0 is left out for models that LangChain knows to take no temperature, which reason and would refuse it.
     timeout: seconds after which a provider's own client gives a call up; ours leaves that to who asks.
     context_window: the window with which Ollama loads the model; no request changes that of other servers.
     key: for a model that is built where no key is set, since it is never asked, only its parameters are.
@@ -65,7 +64,7 @@ def build_chat_model(
         why = _reason(provider, without_secrets(str(error)))
         message = f"cannot set up the chat model {printable(spec)!r}: {why}"
         raise SettingsError(message) from None  # the provider's error may show the key
-    return _without_refused_zero(model)
+    return model
 
 
 def _given(**options: Any) -> dict[str, Any]:
@@ -236,15 +235,6 @@ def _profile(name: str) -> Any:
     return ChatOpenAI(model=name, api_key="none").profile  # type: ignore[arg-type]
 
 
-def _without_refused_zero(model: Any) -> Any:
-    """Return a model without its temperature 0 if LangChain knows that it would refuse any temperature."""
-    profile = getattr(model, "profile", None) or {}
-    is_zero = getattr(model, "temperature", None) == 0
-    if is_zero and profile.get("temperature") is False:
-        return model.model_copy(update={"temperature": None})
-    return model
-
-
 def with_options(model: Any, options: Mapping[str, Any]) -> Any:
     """Return a copy of a chat model that is called with further options; of a runnable around models, each is."""
     return changed(model, lambda one: one.bind(**options)) if options else model
@@ -282,3 +272,54 @@ class _MissingProvider(MissingExtra):
         )
         self.feature = provider
         self.extra = provider
+
+
+# ---- addresses in specs
+
+
+_OPENAI = "https://api.openai.com/v1"
+
+
+def openai_url() -> str:
+    """Return the address that `openai:NAME` is asked at."""
+    return (
+        os.environ.get("OPENAI_BASE_URL")
+        or os.environ.get("OPENAI_API_BASE")
+        or _OPENAI
+    )
+
+
+def server_key() -> str:
+    """Return the key of a user's own server; OPENAI_API_KEY is not for it."""
+    return os.environ.get("VLLM_API_KEY", "EMPTY")
+
+
+def server_address(address: str, form: str) -> tuple[str, str, str]:
+    """Return the URL and the model's name in `http://host:port/v1#model`, and the server's key, if it wants one.
+
+    form: how the whole spec is written, for the message. Raises SettingsError for another form.
+    """
+    urls, name = server_addresses(address, form)
+    if len(urls) != 1:
+        raise SettingsError(
+            f"{printable(f'{form}{address}')!r} has {len(urls)} addresses, and one is taken here"
+        )
+    return urls[0], name, server_key()
+
+
+def server_addresses(addresses: str, form: str) -> tuple[tuple[str, ...], str]:
+    """Return the URLs and the model's name in `http://a/v1,http://b/v1#model`.
+
+    form: how the whole spec is written, for the message. Raises SettingsError for another form.
+    """
+    before, _, name = addresses.partition("#")
+    urls = tuple(BETWEEN_URLS.split(before))
+    shown = repr(printable(f"{form}{addresses}"))
+    if not name or not all(url.startswith(("http://", "https://")) for url in urls):
+        raise SettingsError(f"expected '{form}http://host:port/v1#model', got {shown}")
+    for url in urls:
+        try:
+            urlsplit(url).port  # noqa: B018  (raises for an invalid port)
+        except ValueError as error:
+            raise SettingsError(f"{shown}: {error}; correct the address") from None
+    return urls, name

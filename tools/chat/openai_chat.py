@@ -9,11 +9,9 @@ from typing import Any, ClassVar, cast
 
 from langchain_core.callbacks import (
     AsyncCallbackManager,
-    AsyncCallbackManagerForLLMRun,
-    CallbackManagerForLLMRun,
 )
 from langchain_core.globals import get_llm_cache
-from langchain_core.language_models.base import LangSmithParams, LanguageModelInput
+from langchain_core.language_models.base import LanguageModelInput
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
@@ -45,7 +43,6 @@ from ras_agent.tools.chat.http import (
     run,
     run_iterator,
 )
-from ras_agent.tools.chat.secrets import printable
 from ras_agent.tools.chat.tool_calls import (
     calls_in_message,
     name_and_arguments,
@@ -59,9 +56,14 @@ _THOUGHTS = (
     "reasoning",
 )  # parts of a message that do not belong to its text
 _LONG_PIECE = 20  # characters; a shorter last piece may repeat the text so far
-# options that a caller may bind or give with a call, and that no server takes
+# options that a caller or LangChain may give with a call, and that no server takes
 _NOT_SENT = frozenset(
-    ("ls_structured_output_format", "structured_output_format", "strict_tools")
+    (
+        "ls_structured_output_format",
+        "structured_output_format",
+        "strict_tools",
+        "run_manager",
+    )
 )
 
 
@@ -79,7 +81,7 @@ class OpenAIChat(BaseChatModel):
     in_any_loop: ClassVar[bool] = True
 
     model_name: str = Field(alias="model")
-    base_url: str
+    base_url: str = Field(repr=False)  # and headers may hold secrets
     api_key: SecretStr = SecretStr("")
     temperature: float | None = None
     max_tokens: int | None = None
@@ -87,20 +89,10 @@ class OpenAIChat(BaseChatModel):
     timeout: float | None = None
     stream_usage: bool = True
     model_kwargs: dict[str, Any] = Field(default_factory=dict)
-    default_headers: dict[str, str] = Field(default_factory=dict)
+    default_headers: dict[str, str] = Field(default_factory=dict, repr=False)
     _endpoint: Endpoint = PrivateAttr()
 
     model_config = ConfigDict(populate_by_name=True, protected_namespaces=())
-
-    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """Yield what its text shows: of headers the names, and of its address no password."""
-        for name, value in super().__repr_args__():
-            if name == "base_url":
-                yield name, printable(value)
-            elif name == "default_headers":
-                yield name, list(value)
-            else:
-                yield name, value
 
     def model_post_init(self, context: Any, /) -> None:
         """Prepare for the server; nothing is asked."""
@@ -119,13 +111,6 @@ class OpenAIChat(BaseChatModel):
             "model_name": self.model_name,
             "base_url": self.base_url,
         } | self._sampling()
-
-    def _get_ls_params(
-        self, stop: list[str] | None = None, **kwargs: Any
-    ) -> LangSmithParams:
-        return LangSmithParams(
-            **{**super()._get_ls_params(stop, **kwargs), "ls_provider": "openai"}
-        )
 
     async def about(self) -> Mapping[str, Any]:
         """Return this model's entry in the server's list, such as its "owned_by"; {} without any. The server is asked once."""
@@ -158,56 +143,41 @@ class OpenAIChat(BaseChatModel):
         **kwargs: Any,
     ) -> AIMessage:
         """Return the reply. Where no callback listens, LangChain's bookkeeping for them is left out."""
-        config = ensure_config(config)
+        listening = AsyncCallbackManager.configure(
+            ensure_config(config).get("callbacks"), self.callbacks, self.verbose
+        )
         plain = (
             self.cache in (None, False)
             and get_llm_cache() is None
             and self.rate_limiter is None
+            and self.output_version != "v1"
         )
-        if not plain or self.output_version == "v1" or self._callbacks(config):
+        if listening.handlers or not plain:
             return await super().ainvoke(input, config, stop=stop, **kwargs)
         body = self._body(self._convert_input(input).to_messages(), stop, kwargs)
         return await self._whole(body)
 
-    def _callbacks(self, config: RunnableConfig) -> list[Any]:
-        """Return the handlers that a call would tell of itself: those of the caller, and those of the process."""
-        return AsyncCallbackManager.configure(
-            config.get("callbacks"), self.callbacks, self.verbose
-        ).handlers
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return run(self._agenerate(messages, stop, **kwargs))
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        return run(self._agenerate(*args, **kwargs))
 
     async def _agenerate(
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        *_: Any,
         **kwargs: Any,
     ) -> ChatResult:
         message = await self._whole(self._body(messages, stop, kwargs))
         return ChatResult(generations=[ChatGeneration(message=message)])
 
-    def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> Iterator[ChatGenerationChunk]:
-        yield from run_iterator(self._astream(messages, stop, **kwargs))
+    def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+        yield from run_iterator(self._astream(*args, **kwargs))
 
     async def _astream(
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        *_: Any,
         **kwargs: Any,
     ) -> AsyncGenerator[ChatGenerationChunk, None]:
         body = self._body(messages, stop, kwargs) | {"stream": True}

@@ -1,4 +1,4 @@
-"""How long a server asks to wait: in the headers of its reply, else in the words of its error."""
+"""Reads errors: their causes, and how long a server asks to wait, in its reply's headers or its error's words."""
 
 from __future__ import annotations
 
@@ -74,6 +74,15 @@ def status_of(error: BaseException) -> int | None:
         if isinstance(status, int):
             return status
     return None
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield the error and its causes, also where it was raised `from None`."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _in_retry_after(headers: Mapping[str, str]) -> float | None:

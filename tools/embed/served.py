@@ -28,9 +28,9 @@ from ras_agent.errors import (
     RasError,
     SettingsError,
 )
-from ras_agent.tools.chat.addresses import server_address
 from ras_agent.tools.chat.deadline import Clock
 from ras_agent.tools.chat.http import MOST_BYTES_OF_VECTORS, BrokenReply, Endpoint, run
+from ras_agent.tools.chat.models import server_address
 from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, unreachable
 from ras_agent.tools.chat.secrets import printable, without_secrets
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from ras_agent.tools.answer.llm import LLMAnswerer
-from ras_agent.tools.chat.addresses import server_address
 from ras_agent.tools.chat.client import Chat, ChatSettings
+from ras_agent.tools.chat.models import server_address
 from ras_agent.tools.graph_tokens.chat import GraphLLMChat
 from ras_agent.tools.plan.llm import LLMPlanner
 from ras_agent.tools.roles import RoleOptions

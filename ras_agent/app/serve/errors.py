@@ -14,8 +14,8 @@ from ras_agent import errors
 from ras_agent.app.serve.wire import ErrorBody, ErrorDetail
 from ras_agent.calling import StillRunning
 from ras_agent.records import JSON
-from ras_agent.tools.chat.retry import causes
 from ras_agent.tools.chat.secrets import without_secrets
+from ras_agent.tools.chat.waits import causes
 from ras_agent.trace import json_document
 
 _log = logging.getLogger(__name__)

@@ -19,8 +19,7 @@ from ras_agent.tools.chat.cache import SingleFlight
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.deadline import Clock, Deadline, TryTimedOut
-from ras_agent.tools.chat.limits import Limiter
-from ras_agent.tools.chat.rates import Rates
+from ras_agent.tools.chat.limits import Limiter, Rates
 
 REQUEST = Request((Turn("user", "Who?"),))
 BELL = [

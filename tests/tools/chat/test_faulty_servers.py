@@ -227,7 +227,7 @@ async def test_a_text_longer_than_the_limit_is_refused(
     complete: Complete,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ras_agent.tools.chat.reading.MOST_CHARACTERS", 10)
+    monkeypatch.setattr("ras_agent.tools.chat.asking.MOST_CHARACTERS", 10)
     scripted_llm.script({"reply": "Alexander Graham Bell."})
     with pytest.raises(
         ModelCallError, match=says("1 try", "RefusedReply", "more than 10 characters")

@@ -14,8 +14,13 @@ from ras_agent.budget import Ledger
 from ras_agent.events import WaitingForModel, emitting
 from ras_agent.tools.chat.deadline import Clock, Deadline, TryTimedOut
 from ras_agent.tools.chat.http import run
-from ras_agent.tools.chat.limits import Limiter, ServerSilent, shared_limiter
-from ras_agent.tools.chat.rates import LastMinute, Rates
+from ras_agent.tools.chat.limits import (
+    LastMinute,
+    Limiter,
+    Rates,
+    ServerSilent,
+    shared_limiter,
+)
 
 
 def limiter(time: Any, **rates: int) -> Limiter:

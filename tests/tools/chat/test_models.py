@@ -42,16 +42,6 @@ def test_a_provider_and_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
     assert endpoint_of(model) == "https://api.openai.com/v1#gpt-4o-mini"
 
 
-@pytest.mark.parametrize(("temperature", "kept"), [(0.0, None), (0.5, 0.5)])
-def test_a_model_that_takes_no_temperature_is_not_sent_zero(
-    monkeypatch: pytest.MonkeyPatch, temperature: float, kept: float | None
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    assert (
-        build_chat_model("openai:o4-mini", temperature=temperature).temperature == kept
-    )
-
-
 def test_an_openai_compatible_server() -> None:
     model = build_chat_model("vllm:http://localhost:8000/v1#org/model-7b")
     assert (model.base_url, model.model_name) == (

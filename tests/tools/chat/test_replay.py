@@ -17,9 +17,9 @@ from ras_agent.prompts import Turn
 from ras_agent.records import Passage
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.cache import ReplyCache
+from ras_agent.tools.chat.cached import first_difference, nearest_request
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
-from ras_agent.tools.chat.replay import first_difference, nearest_request
 from tests.messages import says
 
 TURNS = (Turn("system", "Be brief."), Turn("user", "Who invented the telephone?"))

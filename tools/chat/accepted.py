@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ras_agent.budget import current_ledger
+from ras_agent.records import JSON
 from ras_agent.tools.chat.asking import ask, reply_in
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.counting import uncounted
@@ -63,9 +63,7 @@ class Accepted:
     left out, so that a run is replayed whatever was learnt when.
     """
 
-    def __init__(
-        self, model: Any, name: str, sizes: Sizes, added: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, model: Any, name: str, sizes: Sizes, added: JSON) -> None:
         """Take the fields that a user added to each request; a refusal of one is noted in the run."""
         self._model = model
         self._name = name
@@ -119,7 +117,7 @@ class Accepted:
             and self._known.refused.isdisjoint(FORM_FIELDS)
         )
 
-    def _variation(self, request: Request) -> dict[str, Any]:
+    def _variation(self, request: Request) -> JSON:
         """Return the temperature of a request that has to vary, if the model's own is 0."""
         certain = any(
             getattr(one, "temperature", None) == 0
@@ -127,7 +125,7 @@ class Accepted:
         )
         return {"temperature": _VARIED} if request.varied and certain else {}
 
-    async def _continuation(self, request: Request) -> dict[str, Any]:
+    async def _continuation(self, request: Request) -> JSON:
         """Return the options by which the server goes on with the assistant's last turn.
 
         vLLM and SGLang begin a new turn without them. Other servers go on by themselves, or cannot.
@@ -138,7 +136,7 @@ class Accepted:
             return {}
         return {"continue_final_message": True, "add_generation_prompt": False}
 
-    async def _form(self, request: Request) -> dict[str, Any]:
+    async def _form(self, request: Request) -> JSON:
         """Return the options by which the server holds its reply to a form; {} where it has refused them.
 
         If the model may call tools and its server cannot hold a text to a form, a call is required.
@@ -147,12 +145,12 @@ class Accepted:
             return {}
         owner = await self._server.owner()
         if request.tools and owner not in KEEP_PATTERNS:
-            options: dict[str, Any] = {TOOL_CHOICE: "required"}
+            options: JSON = {TOOL_CHOICE: "required"}
         else:
             options = request.form.options(owner)
         return options if self._known.refused.isdisjoint(options) else {}
 
-    def _sent(self, request: Request, options: Mapping[str, Any]) -> _Sent:
+    def _sent(self, request: Request, options: JSON) -> _Sent:
         """Return a request without the parts that the server is known to refuse."""
         refused = self._known.refused
         ends_early = request.ends_early and self._server is not None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from math import inf
@@ -15,13 +14,13 @@ from typing import Any
 from pydantic import Field, SecretStr
 
 from ras_agent.budget import current_ledger
+from ras_agent.records import JSON
 from ras_agent.tools.chat.http import Endpoint, NoConnection
 from ras_agent.tools.chat.openai_chat import OpenAIChat
 from ras_agent.tools.chat.waits import retry_after, status_of
 
 _FIRST_PAUSE = 10.0  # seconds; doubled with each further failure
 _LONGEST_PAUSE = 300.0
-_REFUSES_ALL = frozenset((401, 403, 404))
 _REFUSES_NOW = frozenset((408, 425, 429))
 _REMEDIES = {
     401: "refuses its key",
@@ -73,12 +72,10 @@ class BalancedEndpoint(Endpoint):
 
     places: tuple[_Place, ...] = ()
     now: Callable[[], float] = time.monotonic
-    _lock: Any = field(default_factory=threading.Lock, repr=False, compare=False)
-    _calls: Iterator[int] = field(
-        default_factory=lambda: count(1), repr=False, compare=False
-    )
+    _lock: Any = field(default_factory=threading.Lock, repr=False)
+    _calls: Iterator[int] = field(default_factory=lambda: count(1), repr=False)
 
-    async def about(self, model: str) -> Mapping[str, Any]:
+    async def about(self, model: str) -> JSON:
         """Return the model's entry in the first list that has one; {} without any."""
         for place in self.places:
             about = await place.endpoint.about(model)
@@ -89,21 +86,32 @@ class BalancedEndpoint(Endpoint):
     async def events(
         self, path: str, body: Any, seconds: float | None = None
     ) -> AsyncIterator[Any]:
-        """Yield the events of the first place that begins a reply. Raises as an Endpoint does if every place fails."""
-        failed: dict[_Place, Exception] = {}
+        """Yield the events of the first place that begins a reply.
+
+        If every place fails, raises the error of the one that is asked again first: its waiting time is the shortest.
+        """
+        failed: list[tuple[_Place, Exception]] = []
         for place in self._in_turn():
             events = place.endpoint.events(path, body, seconds)
-            first: Any = None
-            with self._noting(place, failed):
+            try:
                 first = await anext(events, None)
-            if place in failed:
+            except asyncio.CancelledError:  # as where a try has had its time
+                self._set_aside(place, None)
+                raise
+            except Exception as error:
+                if not _is_of_the_place(error):
+                    raise
+                self._set_aside(place, error)
+                failed.append((place, error))
                 continue
+            place.failures = 0
+            place.aside_until = -inf
             if first is not None:
                 yield first
             async for event in events:
                 yield event
             return
-        raise _first_to_be_back(failed)
+        raise min(failed, key=lambda one: one[0].aside_until)[1]
 
     def _in_turn(self) -> Iterator[_Place]:
         """Yield the places to ask: of those that are not set aside, the one that has waited longest for a call first.
@@ -111,8 +119,9 @@ class BalancedEndpoint(Endpoint):
         Where all are set aside it is the one that is back first.
         """
         now = self.now()
-        ready = [place for place in self.places if place.aside_until <= now]
-        left = ready or [min(self.places, key=lambda place: place.aside_until)]
+        left = [place for place in self.places if place.aside_until <= now]
+        if not left:
+            left = [min(self.places, key=lambda place: place.aside_until)]
         while left:
             with self._lock:
                 place = min(left, key=lambda one: one.asked)
@@ -120,47 +129,25 @@ class BalancedEndpoint(Endpoint):
             left.remove(place)
             yield place
 
-    @contextmanager
-    def _noting(self, place: _Place, failed: dict[_Place, Exception]) -> Iterator[None]:
-        """Set a place aside if its call fails, and pass over an error that another place need not have."""
-        try:
-            yield
-        except asyncio.CancelledError:  # as where a try has had its time
-            self._set_aside(place, None)
-            raise
-        except Exception as error:
-            if not _is_of_the_place(error):
-                raise
-            self._set_aside(place, error)
-            failed[place] = error
-        else:
-            place.failures = 0
-            place.aside_until = -inf
-
     def _set_aside(self, place: _Place, error: Exception | None) -> None:
-        asked = None if error is None else retry_after(error)
         pause = min(_FIRST_PAUSE * 2.0**place.failures, _LONGEST_PAUSE)
-        status = None if error is None else status_of(error)
-        if status in _REFUSES_ALL:
-            pause = _LONGEST_PAUSE
-            current_ledger().note(
-                f"{place.endpoint.url} {_REMEDIES[status]} ({status}) and is not asked for {pause:g} seconds; correct "
-                "its key or address, or leave it out"
-            )
+        if error is not None:
+            asked = retry_after(error)
+            pause = pause if asked is None else asked
+            status = status_of(error)
+            if status in _REMEDIES:
+                pause = _LONGEST_PAUSE
+                current_ledger().note(
+                    f"{place.endpoint.url} {_REMEDIES[status]} ({status}) and is not asked for {pause:g} seconds; "
+                    "correct its key or address, or leave it out"
+                )
         place.failures = min(place.failures + 1, 10)
-        place.aside_until = self.now() + (pause if asked is None else asked)
-
-
-def _first_to_be_back(failed: Mapping[_Place, Exception]) -> Exception:
-    """Return the error of the place that is asked again first: a waiting time that it names is the shortest."""
-    return failed[min(failed, key=lambda place: place.aside_until)]
+        place.aside_until = self.now() + pause
 
 
 def _is_of_the_place(error: Exception) -> bool:
     """Return whether an error is that of an address or a key, and another one may reply."""
-    if isinstance(error, NoConnection):
+    status = status_of(error) or 0
+    if status >= 500 or status in _REMEDIES or status in _REFUSES_NOW:
         return True
-    status = status_of(error)
-    return status is not None and (
-        status >= 500 or status in _REFUSES_ALL | _REFUSES_NOW
-    )
+    return isinstance(error, NoConnection)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -44,24 +44,22 @@ class ReplyCache:
         """Create the cache if it does not exist. Raises SettingsError for a file of another format."""
         self._stored = open_cache(place, _KIND, _PATIENCE)
 
-    def get(
-        self, parameters: Mapping[str, Any], turns: Sequence[Turn]
-    ) -> dict[str, Any] | None:
+    def get(self, parameters: JSON, turns: Sequence[Turn]) -> JSON | None:
         """Return the cached reply to a request, or None."""
         return self.slot(parameters, turns).get(dict)
 
     def put(
         self,
-        parameters: Mapping[str, Any],
+        parameters: JSON,
         turns: Sequence[Turn],
-        reply: Mapping[str, Any],
+        reply: JSON,
     ) -> None:
         """Store a reply, a mapping of JSON values."""
         self.slot(parameters, turns).put(reply)
 
     def slot(
         self,
-        parameters: Mapping[str, Any],
+        parameters: JSON,
         turns: Sequence[Turn],
         role: str = "",
         hop: int = 0,
@@ -116,7 +114,7 @@ class RecordedCalls:
             )
         self._stored = StoredCache(place, _KIND, _PATIENCE)
 
-    def call(self, key: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    def call(self, key: str) -> tuple[JSON, JSON] | None:
         """Return a request, its parameters and messages, and the reply to it; None where it is not there."""
         entry = self._stored.entry(key)
         if not entry:
@@ -143,7 +141,7 @@ class ReplySlot:
         """Return whether `get` takes less time than handing it to a thread would."""
         return self.stored.is_local
 
-    def get(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
+    def get(self, parse: Callable[[JSON], T]) -> T | None:
         """Return the parsed reply; None if it is missing or cannot be read."""
         try:
             return read_value(
@@ -153,7 +151,7 @@ class ReplySlot:
             _warn(str(error))
             return None
 
-    def put(self, reply: Mapping[str, Any]) -> None:
+    def put(self, reply: JSON) -> None:
         """Store a reply, a mapping of JSON values."""
         try:
             self.stored.put(self.key, json.dumps(dict(reply)).encode(), self.request)

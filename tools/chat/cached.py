@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from itertools import zip_longest
 from os.path import commonprefix
@@ -48,7 +48,7 @@ class Cached:
         asked: Any,
         sizes: Sizes,
         place: str | Path | Address,
-        identity: Mapping[str, Any],
+        identity: JSON,
         *,
         replay: bool,
         believes_sizes: bool,
@@ -128,7 +128,7 @@ class Cached:
         return ModelCallError(failure) if failure else miss_of(slot, self._place)
 
     def _slot(self, request: Request) -> ReplySlot:
-        more: dict[str, Any] = dict(self._identity)
+        more: JSON = dict(self._identity)
         if request.max_tokens is not None:
             more["most"] = request.max_tokens
         given = graph_of(self._asked, request)
@@ -149,7 +149,7 @@ class Cached:
         )
 
 
-def _replayed(cached: dict[str, Any]) -> Reply | int:
+def _replayed(cached: JSON) -> Reply | int:
     """Return a cached reply, or the window that a refusal left. Raises TypeError for another form."""
     if _REFUSED in cached:
         return int(cached[_REFUSED])
@@ -166,7 +166,7 @@ def _replayed(cached: dict[str, Any]) -> Reply | int:
     return reply
 
 
-def _to_json(reply: Reply) -> dict[str, Any]:
+def _to_json(reply: Reply) -> JSON:
     """Return a reply as it is cached: without the time it took."""
     kept = {}
     for name, value in asdict(reply).items():

@@ -121,7 +121,15 @@ class Chat:
         self.policy = settings.retry or usual
         self.a_try = settings.timeout or inf
         self._accepted = Accepted(model, self.name, self.sizes, settings.request.body)
-        self._asked = Metered(self._kept(self._tried()), self.sizes)
+        tried = Tried(
+            Slotted(self._accepted, self.limiter),
+            self.policy,
+            self.limiter,
+            self.name,
+            self.endpoint,
+            model,
+        )
+        self._asked = Metered(self._kept(tried), self.sizes)
 
     def __repr__(self) -> str:
         return f"Chat({self.name!r})"
@@ -165,19 +173,6 @@ class Chat:
             self._server is not None
             and not self.settings.cache
             and self.sizes.wants_parameters
-        )
-
-    def _tried(self) -> Model:
-        slotted = Slotted(self._accepted, self.limiter)
-        pause = self.limiter.pause
-        return Tried(
-            slotted,
-            self.policy,
-            self.settings.clock,
-            pause,
-            self.name,
-            self.endpoint,
-            self.model,
         )
 
     def _kept(self, model: Model) -> Model:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ras_agent.errors import SettingsError
+from ras_agent.records import JSON
 from ras_agent.settings import Settings
 from ras_agent.settings.request_fields import FIELDS, described_headers, with_values
 
@@ -23,9 +23,9 @@ _OF_CLIENT = "client_kwargs"
 class RequestFields:
     """Holds the fields, headers and keys that a user adds to each request to a model."""
 
-    named: Mapping[str, Any] = field(default_factory=dict)
+    named: JSON = field(default_factory=dict)
     """Fields by their names in OpenAI's protocol, which other providers may know."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: JSON = field(default_factory=dict)
     """Further fields, sent as they are to servers that speak OpenAI's protocol."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers as the user wrote them: env:NAME stands for what a variable holds."""
@@ -43,12 +43,12 @@ class RequestFields:
         )
 
     @property
-    def body(self) -> dict[str, Any]:
+    def body(self) -> JSON:
         """Return all fields, as a request in OpenAI's protocol has them."""
         return {**self.named, **self.extra}
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> JSON:
         """Return the part of a cached reply's key that the model's own parameters do not show."""
         return {"headers": described_headers(self.headers)} if self.headers else {}
 
@@ -71,12 +71,10 @@ class RequestFields:
                 )
         return tuple(os.environ[name] for name in self.keys)
 
-    def options_of(
-        self, kind: type, *, asked: bool = True
-    ) -> tuple[dict[str, Any], list[str]]:
+    def options_of(self, kind: type, *, asked: bool = True) -> tuple[JSON, list[str]]:
         """Return the arguments by which a class of LangChain's takes these, and the names of those it does not take."""
-        fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
-        options: dict[str, Any] = {}
+        fields: JSON = getattr(kind, "model_fields", {})
+        options: JSON = {}
         left_out: list[str] = []
         body = dict(self.extra)
         for name, value in self.named.items():
@@ -103,7 +101,7 @@ class RequestFields:
         return options, left_out
 
 
-def _own_name(name: str, fields: Mapping[str, Any]) -> str:
+def _own_name(name: str, fields: JSON) -> str:
     """Return the name by which a class takes a field of a request; "" if it takes it by no name."""
     for own_name in _OTHER_NAMES.get(name, (name,)):
         if own_name in fields:
@@ -111,7 +109,7 @@ def _own_name(name: str, fields: Mapping[str, Any]) -> str:
     return ""
 
 
-def _place_of_headers(fields: Mapping[str, Any]) -> str:
+def _place_of_headers(fields: JSON) -> str:
     """Return the name by which a class takes headers, itself or for its client; "" if it takes no headers."""
     for place in (*_HEADERS, _OF_CLIENT):
         if place in fields:

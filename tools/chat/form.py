@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
+
+from ras_agent.records import JSON
 
 FormUse = Literal["auto", "on", "off"]
 """When replies are held to their form: once one could not be read, always, or never."""
@@ -29,10 +31,10 @@ class ReplyForm:
 
     pattern: str
     """a regular expression of literals, sets, groups, alternatives and counts that the whole reply matches"""
-    schema: dict[str, Any] = field(default_factory=dict, hash=False)
+    schema: JSON = field(default_factory=dict, hash=False)
     """a JSON Schema of the same content, for servers that keep no other form"""
 
-    def options(self, owner: str) -> dict[str, Any]:
+    def options(self, owner: str) -> JSON:
         """Return the fields of a request by which a server holds the reply to this form.
 
         owner: the value of "owned_by" in the server's list of models.

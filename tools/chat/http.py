@@ -28,6 +28,8 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
+from ras_agent.records import JSON
+
 if TYPE_CHECKING:
     import aiohttp
 
@@ -86,7 +88,7 @@ class ErrorStatus(Exception):
             told = None
         whole = told if isinstance(told, dict) else {}
         error = whole.get("error", told)
-        self.body: dict[str, Any] = error if isinstance(error, dict) else whole
+        self.body: JSON = error if isinstance(error, dict) else whole
         message = self.body.get("message") or (
             error if isinstance(error, str) else text
         )
@@ -98,7 +100,7 @@ class ErrorStatus(Exception):
         )
 
 
-_listed: dict[tuple[str, str], Mapping[str, Any]] = {}
+_listed: dict[tuple[str, str], JSON] = {}
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ class Endpoint:
             return cls(url, more)
         return cls(url, {"Authorization": f"Bearer {key}"} | more)
 
-    async def about(self, model: str) -> Mapping[str, Any]:
+    async def about(self, model: str) -> JSON:
         """Return the model's entry in the server's list, {} without any; the server is asked once in a process.
 
         A server of one model may answer to any name, as llama.cpp's does.
@@ -390,14 +392,14 @@ def _parsed(data: bytes) -> Any:
         raise BrokenReply(f"the reply is no JSON: {error}") from error
 
 
-def choices_in(event: Any) -> list[dict[str, Any]]:
+def choices_in(event: Any) -> list[JSON]:
     """Return the choices of a reply or of an event of one; some servers send one by itself, or null among them."""
     choices = event.get("choices") if isinstance(event, dict) else None
     listed = choices if isinstance(choices, list) else [choices]
     return [choice for choice in listed if isinstance(choice, dict)]
 
 
-def ends(choice: Mapping[str, Any]) -> bool:
+def ends(choice: JSON) -> bool:
     """Return whether a choice says that the reply has ended."""
     return choice.get("finish_reason") not in _NOT_ENDED
 

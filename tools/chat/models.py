@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -67,11 +67,11 @@ def build_chat_model(
     return model
 
 
-def _given(**options: Any) -> dict[str, Any]:
+def _given(**options: Any) -> JSON:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _client_options(provider: str, timeout: float) -> dict[str, Any]:
+def _client_options(provider: str, timeout: float) -> JSON:
     """Return the options by which each provider's class turns its own retries off and limits a call's time."""
     # it takes calls in turn, and a call's time begins with its turn
     if provider == "ollama":
@@ -81,9 +81,7 @@ def _client_options(provider: str, timeout: float) -> dict[str, Any]:
     return {"timeout": timeout, "max_retries": 0}
 
 
-def _providers_chat(
-    spec: str, options: dict[str, Any], key: str, request: RequestFields
-) -> Any:
+def _providers_chat(spec: str, options: JSON, key: str, request: RequestFields) -> Any:
     """Return a model of LangChain's, with the fields and headers of requests that its class takes."""
     keys = list(_key_options(spec, key, request))
     model = _first_built(spec, options, keys)
@@ -99,9 +97,7 @@ def _providers_chat(
     return _first_built(spec, options | more, keys)
 
 
-def _first_built(
-    spec: str, options: Mapping[str, Any], keys: Sequence[Mapping[str, Any]]
-) -> Any:
+def _first_built(spec: str, options: JSON, keys: Sequence[JSON]) -> Any:
     """Return the model by the first of the key's options that its class takes. Raises the first error."""
     from langchain.chat_models import init_chat_model
 
@@ -114,9 +110,7 @@ def _first_built(
     raise first_error or AssertionError("there is a way to give the key")
 
 
-def _key_options(
-    spec: str, key: str, request: RequestFields
-) -> Iterator[dict[str, Any]]:
+def _key_options(spec: str, key: str, request: RequestFields) -> Iterator[JSON]:
     """Yield the arguments for a model's key: its class takes it by one of two names, and may refuse the other.
 
     Raises SettingsError for several keys, which only our own client takes.
@@ -152,7 +146,7 @@ def _reason(provider: str, error: str) -> str:
 
 
 def _our_chat(
-    provider: str, name: str, options: dict[str, Any], key: str, request: RequestFields
+    provider: str, name: str, options: JSON, key: str, request: RequestFields
 ) -> Any:
     """Return the model of this package for an address that speaks OpenAI's protocol."""
     keys = request.sent_keys(asked=not key)
@@ -235,7 +229,7 @@ def _profile(name: str) -> Any:
     return ChatOpenAI(model=name, api_key="none").profile  # type: ignore[arg-type]
 
 
-def with_options(model: Any, options: Mapping[str, Any]) -> Any:
+def with_options(model: Any, options: JSON) -> Any:
     """Return a copy of a chat model that is called with further options; of a runnable around models, each is."""
     return changed(model, lambda one: one.bind(**options)) if options else model
 

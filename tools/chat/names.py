@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from ras_agent.records import JSON
 from ras_agent.tools.chat.runnables import (
     bound_arguments,
     chat_models_in,
@@ -92,12 +93,12 @@ def endpoint_of(model: Any) -> str:
     return f"{place}#{model_name(first)}"
 
 
-def sampling_parameters(model: Any, *, where: bool = True) -> dict[str, Any]:
+def sampling_parameters(model: Any, *, where: bool = True) -> JSON:
     """Return the parameters that decide a model's reply besides the messages: part of the key of a cached reply."""
     return described(model, partial(_sampling, where=where))
 
 
-def _sampling(model: Any, *, where: bool) -> dict[str, Any]:
+def _sampling(model: Any, *, where: bool) -> JSON:
     parameters = {
         "class": type(model).__name__,
         "endpoint": endpoint_of(model) if where else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from math import inf
 from typing import Any, ClassVar, cast
 
@@ -34,6 +34,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field, PrivateAttr, SecretStr
 
 from ras_agent.prompts.templates import THOUGHTS_KEY
+from ras_agent.records import JSON
 from ras_agent.tools.chat.http import (
     BrokenReply,
     Endpoint,
@@ -88,7 +89,7 @@ class OpenAIChat(BaseChatModel):
     limit_name: str = "max_tokens"
     timeout: float | None = None
     stream_usage: bool = True
-    model_kwargs: dict[str, Any] = Field(default_factory=dict)
+    model_kwargs: JSON = Field(default_factory=dict)
     default_headers: dict[str, str] = Field(default_factory=dict, repr=False)
     _endpoint: Endpoint = PrivateAttr()
 
@@ -106,13 +107,13 @@ class OpenAIChat(BaseChatModel):
         return "openai-chat"
 
     @property
-    def _identifying_params(self) -> dict[str, Any]:
+    def _identifying_params(self) -> JSON:
         return {
             "model_name": self.model_name,
             "base_url": self.base_url,
         } | self._sampling()
 
-    async def about(self) -> Mapping[str, Any]:
+    async def about(self) -> JSON:
         """Return this model's entry in the server's list, such as its "owned_by"; {} without any. The server is asked once."""
         return await self._endpoint.about(self.model_name)
 
@@ -124,7 +125,7 @@ class OpenAIChat(BaseChatModel):
         self,
         tools: Sequence[Any],
         *,
-        tool_choice: str | dict[str, Any] | bool | None = None,
+        tool_choice: str | JSON | bool | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Return the model with tools that it may call. tool_choice: "auto", "none", "any", or the name of one."""
@@ -186,7 +187,7 @@ class OpenAIChat(BaseChatModel):
         async for piece in self._pieces(body):
             yield ChatGenerationChunk(message=piece)
 
-    async def _pieces(self, body: dict[str, Any]) -> AsyncGenerator[AIMessageChunk]:
+    async def _pieces(self, body: JSON) -> AsyncGenerator[AIMessageChunk]:
         """Yield the pieces of a reply, of which a whole one has two; the last has the usage."""
         reading = _Reading()
         async for event in self._endpoint.events(_PATH, body, self.timeout):
@@ -195,7 +196,7 @@ class OpenAIChat(BaseChatModel):
                 yield piece
         yield reading.last()
 
-    async def _whole(self, body: dict[str, Any]) -> AIMessage:
+    async def _whole(self, body: JSON) -> AIMessage:
         """Return the reply to a request for a whole one, which some servers stream all the same."""
         first, *others = [piece async for piece in self._pieces(body)]
         gathered = first.__add__(others)
@@ -219,8 +220,8 @@ class OpenAIChat(BaseChatModel):
         self,
         messages: Sequence[BaseMessage],
         stop: list[str] | None,
-        options: Mapping[str, Any],
-    ) -> dict[str, Any]:
+        options: JSON,
+    ) -> JSON:
         """Return a request."""
         sent = {name: value for name, value in options.items() if name not in _NOT_SENT}
         if stop:
@@ -232,8 +233,8 @@ class OpenAIChat(BaseChatModel):
             **sent,
         }
 
-    def _sampling(self) -> dict[str, Any]:
-        given: dict[str, Any] = dict(self.model_kwargs)
+    def _sampling(self) -> JSON:
+        given: JSON = dict(self.model_kwargs)
         if self.temperature is not None:
             given["temperature"] = self.temperature
         if self.max_tokens is not None and self.limit_name:
@@ -241,7 +242,7 @@ class OpenAIChat(BaseChatModel):
         return given
 
 
-def _tool_choice(choice: str | dict[str, Any] | bool) -> str | dict[str, Any]:
+def _tool_choice(choice: str | JSON | bool) -> str | JSON:
     """Return which tool a request says to call."""
     if choice is True or choice == "any":
         return "required"
@@ -250,7 +251,7 @@ def _tool_choice(choice: str | dict[str, Any] | bool) -> str | dict[str, Any]:
     return choice if isinstance(choice, dict) else str(choice)
 
 
-def _as_sent(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
+def _as_sent(messages: Sequence[BaseMessage]) -> list[JSON]:
     """Return messages as OpenAI's protocol has them."""
     sent = convert_to_openai_messages(messages)
     for message, told in zip(messages, sent, strict=True):
@@ -298,9 +299,7 @@ class _Reading:
             raise BrokenReply(f"{_NO_REPLY}: it has no choices with a message")
         return AIMessageChunk(content="", usage_metadata=self._usage)
 
-    def _piece_of(
-        self, event: dict[str, Any], choice: dict[str, Any]
-    ) -> AIMessageChunk | None:
+    def _piece_of(self, event: JSON, choice: JSON) -> AIMessageChunk | None:
         said = choice.get("delta") or choice.get("message") or choice.get("text")
         ends_now = ends(choice) and not self._ended
         if said is None and not ends_now:
@@ -325,7 +324,7 @@ class _Reading:
         self._text += text
         return piece
 
-    def _new_text(self, text: str, choice: Mapping[str, Any]) -> str:
+    def _new_text(self, text: str, choice: JSON) -> str:
         """Return the text of a piece without the repeated text so far: of a whole message at the end, or of a long piece."""
         if not self._begun:
             return text
@@ -336,7 +335,7 @@ class _Reading:
         return "" if repeats else text
 
 
-def _check_error(reply: dict[str, Any]) -> None:
+def _check_error(reply: JSON) -> None:
     """Raise for an error under a good status; an object without any value is no error."""
     error = reply.get("error")
     if isinstance(error, dict):
@@ -423,7 +422,7 @@ def _number(usage: Any, name: str) -> int:
     return 0
 
 
-def _metadata(reply: Mapping[str, Any], choice: Mapping[str, Any]) -> dict[str, Any]:
+def _metadata(reply: JSON, choice: JSON) -> JSON:
     about = {
         "finish_reason": choice.get("finish_reason"),
         "model_name": reply.get("model"),

@@ -6,13 +6,14 @@ An endpoint's refusals are remembered (`Window.refused`), and later requests go 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from ras_agent.prompts import Turn
 from ras_agent.prompts.templates import THOUGHTS_KEY
+from ras_agent.records import JSON
 from ras_agent.tools.chat.reply_limits import OPENAI_LIMITS, limits_sent
 from ras_agent.tools.chat.runnables import bound_arguments, changed, chat_models_in
 
@@ -274,11 +275,11 @@ def accepted_turns(turns: Sequence[Turn], refused: Collection[str]) -> tuple[Tur
 def without_fields(model: Any, refused: Collection[str]) -> Any:
     """Return a copy of a model, or of a runnable around some, that sends no field that the server refuses."""
 
-    def accepted(fields: Mapping[str, Any]) -> dict[str, Any]:
+    def accepted(fields: JSON) -> JSON:
         return {name: value for name, value in fields.items() if name not in refused}
 
     def accepting(one: Any) -> Any:
-        update: dict[str, Any] = {}
+        update: JSON = {}
         for name in _OWN_FIELDS:
             if name in refused and hasattr(one, name):
                 update[name] = None

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+from ras_agent.records import JSON
 from ras_agent.tools.chat.runnables import changed, chat_models_in, class_names
 
 OPENAI_LIMITS = ("max_completion_tokens", "max_tokens")
@@ -32,7 +33,7 @@ def _capped(model: Any, most: int | None, refused: Collection[str]) -> Any:
         return model
     field = own_fields[0]
     least = _least(most, getattr(model, field))
-    update: dict[str, Any] = {}
+    update: JSON = {}
     if "limit_name" in fields:  # the model of this package
         update["limit_name"] = _name_sent(model.base_url, refused)
         update[field] = least
@@ -43,9 +44,7 @@ def _capped(model: Any, most: int | None, refused: Collection[str]) -> Any:
     return model.model_copy(update=update) if update else model
 
 
-def _openai_update(
-    model: Any, most: int | None, refused: Collection[str]
-) -> dict[str, Any]:
+def _openai_update(model: Any, most: int | None, refused: Collection[str]) -> JSON:
     """Return the fields by which ChatOpenAI limits its reply. It sends its own by the newer name, to any server."""
     body = dict(model.extra_body or {})
     least = _least(most, model.max_tokens, body.pop(_OLDER, None))

@@ -26,8 +26,9 @@ from ras_agent.errors import (
     RasError,
 )
 from ras_agent.tools.chat.call import Model, Reply, Request
-from ras_agent.tools.chat.deadline import Clock, Deadline
+from ras_agent.tools.chat.deadline import Deadline
 from ras_agent.tools.chat.http import BrokenReply, NoConnection, RefusedReply
+from ras_agent.tools.chat.limits import Limiter
 from ras_agent.tools.chat.runnables import class_names
 from ras_agent.tools.chat.secrets import without_secrets
 from ras_agent.tools.chat.waits import causes, retry_after, status_of
@@ -101,17 +102,23 @@ class RetryPolicy:
 
     def wait(self, state: RetryCallState) -> float:
         """Return the seconds before the next try: tenacity's wait function."""
-        error = state.outcome.exception() if state.outcome else None
-        asked = retry_after(error) if error else None
+        error = _error_in(state)
+        asked = retry_after(error)
         if asked is not None:
             return asked
-        longest = _LOOK_EVERY if error and is_gone(error) else self.max_wait
+        longest = _LOOK_EVERY if is_gone(error) else self.max_wait
         first = self.first_wait
-        if error and status_of(error) == _RATE_LIMITED:
+        if status_of(error) == _RATE_LIMITED:
             first *= _LONGER_AT_A_LIMIT
         doubled = first * 2.0 ** min(state.attempt_number - 1, 30)
         ceiling = min(longest, self.max_wait, doubled)
         return float(ceiling * (0.5 + 0.5 * self.jitter()))
+
+
+def _error_in(state: RetryCallState) -> BaseException:
+    """Return the error of the last try."""
+    error = state.outcome.exception() if state.outcome else None
+    return error or AssertionError("only a failure is waited after")
 
 
 def is_transient(error: BaseException) -> bool:
@@ -179,20 +186,16 @@ def diagnosis(error: BaseException, endpoint: str = "") -> str:
     return ""
 
 
-def _refuses(error: BaseException, inside: frozenset[int] = frozenset()) -> bool:
-    """Return whether the connection was refused, by all addresses of a host that has several.
-
-    inside: the groups that hold the error; one of them may be its cause, too.
-    """
+def _refuses(error: BaseException) -> bool:
+    """Return whether the connection was refused, by all addresses of a host that has several."""
     if not isinstance(error, BaseExceptionGroup):
         return isinstance(error, ConnectionRefusedError)
-    if id(error) in inside:
-        return False
-    groups = inside | {id(error)}
-    refused = [
-        any(_refuses(link, groups) for link in causes(one)) for one in error.exceptions
-    ]
-    return all(refused)
+    _, others = error.split(
+        lambda one: any(
+            isinstance(link, ConnectionRefusedError) for link in causes(one)
+        )
+    )
+    return others is None
 
 
 def _has_no_host(error: BaseException) -> bool:
@@ -238,22 +241,20 @@ class Tried:
         self,
         model: Model,
         policy: RetryPolicy,
-        clock: Clock,
-        pause: Callable[[float], None],
+        limiter: Limiter,
         name: str,
         endpoint: str,
         secrets_of: Any,
     ) -> None:
         """Take who is asked, and how.
 
-        pause: holds all calls of the endpoint back, for so many seconds.
+        limiter: the endpoint's; it holds all calls back for as long as one of them has to wait.
         name, endpoint: of the model, for messages.
         secrets_of: the object that holds the secrets which no message shows.
         """
         self._model = model
         self._policy = policy
-        self._clock = clock
-        self._pause = pause
+        self._limiter = limiter
         self._where = name if name.endswith(endpoint) else f"{name} at {endpoint}"
         self._endpoint = endpoint
         self._secrets_of = secrets_of
@@ -271,9 +272,8 @@ class Tried:
         raise AssertionError("a call either returns or raises")
 
     def _retrying(self, deadline: Deadline) -> AsyncRetrying:
-        decide = self._policy.decides(
-            has_replied=self._has_replied, now=self._clock.now
-        )
+        clock = deadline.clock
+        decide = self._policy.decides(has_replied=self._has_replied, now=clock.now)
 
         def worth_it(error: BaseException) -> bool:
             in_time = (retry_after(error) or 0.0) < deadline.left()
@@ -283,12 +283,10 @@ class Tried:
             return min(self._policy.wait(state), deadline.left())
 
         def pause_everybody(state: RetryCallState) -> None:
-            error = state.outcome.exception() if state.outcome else None
-            if error is not None:
-                self._pause(retry_after(error) or 0.0)
+            self._limiter.pause(retry_after(_error_in(state)) or 0.0)
 
         return AsyncRetrying(
-            sleep=self._clock.asleep,
+            sleep=clock.asleep,
             retry=retry_if_exception(worth_it),
             wait=wait,
             before_sleep=pause_everybody,

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from ras_agent.records import JSON
+
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -56,7 +58,7 @@ def is_plain(thing: object) -> bool:
     ) and all(map(is_plain, _inner(thing)))
 
 
-def bound_arguments(thing: object) -> Iterator[Mapping[str, Any]]:
+def bound_arguments(thing: object) -> Iterator[JSON]:
     """Yield the arguments that `bind` has given to a runnable, the outermost first."""
     if _is(thing, "RunnableBindingBase") and (kwargs := getattr(thing, "kwargs", None)):
         yield kwargs
@@ -89,7 +91,7 @@ Change = Callable[[Any], Any]
 def changed(
     thing: Any,
     change: Change,
-    bound: Callable[[Mapping[str, Any]], dict[str, Any]] = dict,
+    bound: Callable[[JSON], JSON] = dict,
 ) -> Any:
     """Return a copy of a runnable in which `change` has replaced each chat model; parts that cannot be copied stay.
 
@@ -97,7 +99,7 @@ def changed(
     """
     if _is(thing, "BaseChatModel"):
         return change(thing)
-    update: dict[str, Any] = {}
+    update: JSON = {}
     if _is(thing, "RunnableBindingBase"):
         update["kwargs"] = bound(thing.kwargs)
     fields = getattr(type(thing), "model_fields", {})
@@ -116,9 +118,7 @@ def changed(
     return thing.model_copy(update=update) if update else thing
 
 
-def described(
-    thing: object, describe: Callable[[Any], Mapping[str, Any]]
-) -> dict[str, Any]:
+def described(thing: object, describe: Callable[[Any], JSON]) -> JSON:
     """Return JSON that identifies a runnable: the description of each model, and the wrappers around it.
 
     Bound arguments and the other steps of a chain are hashed, for they may hold a key.

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ras_agent.prompts import ToolCall
+from ras_agent.records import JSON
 from ras_agent.text.loose_json import json_objects
 
 # the keys under which servers and models have the arguments of a call, and its name
@@ -62,7 +63,7 @@ _MOST_BROKEN = 1000
 _BETWEEN = r"(?:<[|｜][^<>{}]{0,40}[|｜]>|\[ARGS\]|\[CALL_ID\]\w*+|```(?:json)?|json\b|commentary\b|Action Input:|[\s\"'>:])*+"
 
 
-def arguments_in(raw: object) -> list[dict[str, Any]]:
+def arguments_in(raw: object) -> list[JSON]:
     """Return the arguments of each call that a server sent as one: several where parallel calls were merged.
 
     Raises ValueError, with a message for people, if there is no JSON object.
@@ -73,7 +74,7 @@ def arguments_in(raw: object) -> list[dict[str, Any]]:
     return [_unwrapped(item) for item in found]
 
 
-def _objects(raw: object, depth: int) -> list[dict[str, Any]]:
+def _objects(raw: object, depth: int) -> list[JSON]:
     if raw is None or raw == "":
         return [{}]
     if isinstance(raw, dict):
@@ -89,7 +90,7 @@ def _objects(raw: object, depth: int) -> list[dict[str, Any]]:
     return decoded or [dict(item) for _, item in json_objects(raw)]
 
 
-def _decoded(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _decoded(text: str) -> Iterator[tuple[int, JSON]]:
     """Yield the place and the content of each JSON object in a text, of those inside each other the outermost."""
     place = text.find("{")
     broken = 0
@@ -104,7 +105,7 @@ def _decoded(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
         place = text.find("{", end)
 
 
-def _unwrapped(arguments: dict[str, Any]) -> dict[str, Any]:
+def _unwrapped(arguments: JSON) -> JSON:
     """Return the arguments inside arguments: `{"arguments": {...}}` and `{"name": ..., "parameters": {...}}`."""
     if set(arguments) - {*_NAME_KEYS, *_ARGUMENT_KEYS, "type"}:
         return arguments
@@ -115,17 +116,17 @@ def _unwrapped(arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def raw_calls(said: Any) -> list[Mapping[str, Any]]:
+def raw_calls(said: Any) -> list[JSON]:
     """Return the calls in a message as they came, also the one call of OpenAI's first form."""
-    if not isinstance(said, Mapping):
+    if not isinstance(said, dict):
         return []
     listed = said.get("tool_calls") or said.get("function_call") or ()
-    if isinstance(listed, Mapping):
+    if isinstance(listed, dict):
         return [listed]
     return [raw for raw in listed if raw]
 
 
-def calls_in_message(said: Mapping[str, Any]) -> tuple[list[ToolCall], list[ToolCall]]:
+def calls_in_message(said: JSON) -> tuple[list[ToolCall], list[ToolCall]]:
     """Return the calls in a message of OpenAI's form, and those with unreadable arguments.
 
     Unreadable arguments are kept as the argument `raw`.
@@ -187,7 +188,7 @@ def _named_objects(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolC
             yield place, call
 
 
-def _listed_call(item: Mapping[str, Any], names: Sequence[str]) -> ToolCall | None:
+def _listed_call(item: JSON, names: Sequence[str]) -> ToolCall | None:
     """Return the first call in the lists of an object, such as {"tool_calls": [...]}; None for none."""
     for value in item.values():
         if not isinstance(value, list):
@@ -201,7 +202,7 @@ def _listed_call(item: Mapping[str, Any], names: Sequence[str]) -> ToolCall | No
     return None
 
 
-def _call_of(item: Mapping[str, Any], names: Sequence[str]) -> ToolCall | None:
+def _call_of(item: JSON, names: Sequence[str]) -> ToolCall | None:
     stated, held = name_and_arguments(item)
     name = tool_named(stated, names)
     if held is None and "name" not in item:  # {"tool": "search", "query": "..."}
@@ -259,11 +260,11 @@ def named_call(text: str) -> tuple[str, object]:
     return name, inner
 
 
-def name_and_arguments(item: Mapping[str, Any]) -> tuple[str, object]:
+def name_and_arguments(item: JSON) -> tuple[str, object]:
     """Return the name in an object that calls a tool, and its arguments as they are; "" and None for missing ones."""
     for key in _INNER_KEYS:
         inner = item.get(key)
-        if isinstance(inner, Mapping):
+        if isinstance(inner, dict):
             return name_and_arguments(inner)
     name = ""
     for key in _NAME_KEYS:

@@ -16,6 +16,7 @@ from typing import Any
 
 from ras_agent.budget import current_ledger
 from ras_agent.prompts import Turn
+from ras_agent.records import JSON
 from ras_agent.text.tokens import estimate_tokens, most_tokens
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.runnables import chat_models_in, class_names
@@ -129,7 +130,7 @@ def parameters_named(name: str) -> float:
     return float(experts or 1) * float(count) * _UNITS[unit.lower()]
 
 
-def parameters_in(listed: Mapping[str, Any]) -> float:
+def parameters_in(listed: JSON) -> float:
     """Return the number of parameters in a server's entry of a model, as llama.cpp's has it; 0 if it is missing."""
     meta = listed.get("meta")
     count = meta.get("n_params") if isinstance(meta, Mapping) else None
@@ -168,7 +169,7 @@ def stated_window(model: Any) -> int | None:
     return stated if isinstance(stated, int) and stated >= _LEAST else None
 
 
-def window_in(listed: Mapping[str, Any]) -> int | None:
+def window_in(listed: JSON) -> int | None:
     """Return the window in a server's entry of a model, in tokens; None if it is missing.
 
     >>> window_in({"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 4096, "n_ctx_train": 131072}})
@@ -193,7 +194,7 @@ def writes_thoughts(model: Any) -> bool:
     return _profile(model).get("reasoning_output") is True
 
 
-def _profile(model: Any) -> dict[str, Any]:
+def _profile(model: Any) -> JSON:
     profile = getattr(model, "profile", None)
     return profile if isinstance(profile, dict) else {}
 

@@ -20,7 +20,7 @@ from ras_agent.app.serve import (
     wire,
 )
 from ras_agent.text import lines, sentences
-from ras_agent.tools.chat import http, reading, secrets
+from ras_agent.tools.chat import asking, http, secrets
 from ras_agent.tools.index import apart, conversions, ingest, mail
 from ras_agent.tools.offline import question
 from ras_agent.tools.offline import reading as offline_reading
@@ -63,7 +63,7 @@ MEGA = KILO * KILO
         (secrets.SHORTEST, 8, "fewer than eight"),
         (http.MOST_BYTES, 32 * MEGA, "32 MB"),
         (http.MOST_BYTES_OF_VECTORS, 256 * MEGA, "256 MB"),
-        (reading.MOST_CHARACTERS, 1_000_000, "1,000,000 characters"),
+        (asking.MOST_CHARACTERS, 1_000_000, "1,000,000 characters"),
         (array_file.SMALL, 8 * MEGA, "8 MiB"),
         (apart._MEMORY, 2 * KILO * MEGA, "2 GiB"),
         (apart.UPLOAD_SECONDS, 60, "60 seconds for an upload"),

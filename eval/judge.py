@@ -52,45 +52,58 @@ _COVERED = """Which of these statements does the answer make, in whatever words?
 Reply with a line for each: its number, a colon, and yes or no."""
 _COVERED_FORM = "a line for each statement: its number, a colon, and yes or no"
 _EQUIVALENT = frozenset("BCE")
-# behind a letter that is no article and begins no word
-_ALONE = r"(?![\w'’])(?!\s+[a-z])"
+# a letter that is no article, begins no word, and is not one of several
+_OPTION = (
+    r"(A(?!\s+(?!because|since)\w)|[B-F])(?![\w'’+]|\.\w)"
+    r"(?!\s*(?:[/&]|,\s*[A-F]\b|or\b|and\b(?! not)))"
+)
 _SAID = (
     "answer|verdict|relation|option|letter|choice|judge?ment|grade|category|conclusion"
 )
+_CHOSEN = "so|as|therefore|thus|hence|choose|pick|say|select|it is|it's"
+_LEADS = "is|be|to|with|under|a|but|type|class|label"
 _LETTERS = tuple(
     re.compile(pattern, flags | re.MULTILINE)
     for pattern, flags in (
-        # the letter by itself, or before the option's own words
-        (r"^[^\w\n]*([A-F])[^\w\n]*$", re.IGNORECASE),
-        (r"^[^\w\n]*([A-F])[^\w\n]*[:.)\]–—-][^\w\n]*\S.*$", 0),
-        (r"^[^\w\n]*([A-F])[^\w\n]*\(.*\)[^\w\n]*$", 0),
-        # "Final answer: C", "the relation is (C)", {"verdict": "C"}, "Option C"
+        # the letter by itself, behind a colon or a sentence, or before the option's own words
+        (r"^[^\w\n]*([A-F])[^\w\n+]*$", re.IGNORECASE),
+        (r"[:=>|][^\w\n]*\b([A-F])[^\w\n+]*$", re.IGNORECASE),
+        (r"[.!?]\s+([A-F])[^\w\n]*$", 0),
+        (r"^[^\w\n]*([A-F])[^\w\n.]*[:)\]–—(-][^\w\n]*\S", 0),
+        (r"^[^\w\n]*([A-F])\. +(?:[a-z]|(?:It|The|This)\b)", 0),
+        (r"^[^\w\n]*([A-F]),? (?:and not|not|rather than|because|since)\b", 0),
+        # "Final answer: C", "the relation is (C)", {"verdict": "C", ...}, "Option C", "so C"
         (
-            rf"\b(?i:{_SAID})\b(?:[^\w\n]|\b(?i:is|would be|should be|letter|option)\b)*\b([A-F]){_ALONE}",
+            rf"\b(?i:{_SAID})\b(?:[^\w\n]|\b(?i:is|would be|should be|letter|option)\b)*\b{_OPTION}",
             0,
         ),
-        (rf"^[^\w\n]*(?:{_SAID})[^\w\n]+([A-F])[^\w\n]*$", re.IGNORECASE),
-        # "C is right", "so C", "I choose C"
+        (rf"\b(?:{_SAID})[^\w\n]+(?:is )?([A-F])[^\w\n+]*$", re.IGNORECASE),
+        (rf"\b(?i:{_CHOSEN})\b[^\w\n]*\b{_OPTION}", 0),
+        # "it falls under C.", "not B but C", "C is right"
+        (rf"\b(?:{_LEADS})\b[^\w\n]*\b([A-F])(?=[^\w\n]*$|[.!;]\s)", 0),
         (
             r"\b([A-F])[^\w\n]* (?:is|would be) (?:the )?(?:right|correct|best|answer|one)\b",
             0,
         ),
-        (
-            rf"\b(?i:so|as|therefore|thus|hence|choose|pick|say|select|it is|it's)\b[^\w\n]*\b([A-F]){_ALONE}",
-            0,
-        ),
-        # \\boxed{C}, \\boxed{\\text{C}}, <answer>C</answer>
+        # \\boxed{C}, \\boxed{\\text{C}}, <answer>C</answer>, {"letter": "c", ...}
         (r"\\boxed\{[^\w\n]*(?:text\w*\W+)?([A-F])\b", re.IGNORECASE),
         (r"<(?:\w+)>[^\w<]*([A-F])\b[^<]*</", re.IGNORECASE),
+        (r"""["']\s*:\s*["']([A-F])["']""", re.IGNORECASE),
     )
 )
 """Ways in which a judge writes its letter; of several in a reply the last counts"""
 _VERDICT = re.compile(
-    r"^[^\w\n]*(?:(?:statement|claim|number|no)[^\w\n]*)?(\d+)[^\w\n]+(?:is[^\w\n]+)?(yes|no|y|n|true|false)\b",
+    r"(?<![\w.,])(\d+)\W+(?:(?:is|made|covered|verdict|answer)\W+)*(yes|no|y|n|true|false)\b",
+    re.IGNORECASE,
+)
+_BEHIND_ITS_STATEMENT = re.compile(
+    r"^[^\w\n]*(?:\w+ )?(\d+)\b.*[:.–—-][^\w\n]*(yes|no)[^\w\n]*$",
     re.IGNORECASE | re.MULTILINE,
 )
 _UNNUMBERED = re.compile(r"^[^\w\n]*(yes|no)\b", re.IGNORECASE | re.MULTILINE)
+_WORD = re.compile(r"\w+")
 _YES = frozenset({"yes", "y", "true"})
+_YES_OR_NO = _YES | {"no", "n", "false"}
 _NUMBERED = re.compile(r"^\s*(?:\d+[.):]|[-*•])\s*")
 
 
@@ -208,31 +221,38 @@ def coverage(result: Result) -> Dialogue[float | None]:
 
 def letter_in(text: str) -> str | None:
     """Return the option that a judge's reply names last, A to F; None if it names no option."""
-    text = unicodedata.normalize("NFKC", text)
-    said = [
-        (found.end(), found[1].upper())
-        for pattern in _LETTERS
-        for found in pattern.finditer(text)
-    ]
-    if said:
-        return max(said)[1]
+    text = unicodedata.normalize("NFKC", text).replace("_", " ")
+    last = -1
+    letter = None
+    for pattern in _LETTERS:
+        for found in pattern.finditer(text):
+            if found.start(1) > last:
+                last = found.start(1)
+                letter = found[1].upper()
+    if letter:
+        return letter
     words = text.strip(" \n.*\"'").casefold()
-    return next(
-        (letter for letter, meaning in _OPTIONS.items() if meaning.casefold() == words),
-        None,
-    )
+    for option, meaning in _OPTIONS.items():
+        if meaning.casefold() == words:
+            return option
+    return None
 
 
 def verdicts_in(text: str, count: int) -> list[bool] | None:
     """Return whether each of `count` statements is made, by a judge's reply; None unless it judges every one."""
-    numbered = {}
+    text = unicodedata.normalize("NFKC", text)
+    numbered: dict[int, str] = {}
+    for number, word in _BEHIND_ITS_STATEMENT.findall(text):
+        numbered[int(number)] = word
     for number, word in _VERDICT.findall(text):
-        numbered[int(number)] = word.lower() in _YES
-    known = [numbered[number] for number in range(1, count + 1) if number in numbered]
-    if not known:
-        known = [word.lower() in _YES for word in _UNNUMBERED.findall(text)]
-    if len(known) == count:
-        return known
+        numbered[int(number)] = word
+    words = [numbered[number] for number in range(1, count + 1) if number in numbered]
+    if not words:
+        words = _WORD.findall(text)
+    if not _YES_OR_NO.issuperset(map(str.lower, words)):
+        words = _UNNUMBERED.findall(text)
+    if len(words) == count:
+        return [word.lower() in _YES for word in words]
     return None
 
 

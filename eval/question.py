@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from ras_agent.errors import IngestError
-from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.eval.question_file import QuestionRecord, unpacked
 from ras_agent.records import Passage
 
 
@@ -211,19 +211,48 @@ def listed_choices(question: str, texts: Sequence[str]) -> tuple[dict[str, str],
 
 
 def given_passages(record: QuestionRecord, *keys: str) -> tuple[Passage, ...]:
-    """Return the passages under the first of `keys` that a record has: the hits of a published retriever.
+    """Return the passages under the first of `keys` that a record has, each once, in their order.
 
-    They come best first, each once; a record without any of the keys has no passages. A passage is an object with
-    `text` (or `paragraph_text`, `content`) and optional `title` (or `wikipage`), or a string.
+    A passage is a text, an object with `text` (or `paragraph_text`, `content`) and optional `title` (or `wikipage`), or
+    a [title, sentences] pair; the columns `title` and `sentences` (or `content`) are pairs too. A record without any of
+    the keys has no passages.
     """
     for key in keys:
         if key in record:
-            passages = (
-                _context_of_item(record, item, f"{key} {number}")
-                for number, item in enumerate(record.items(key), 1)
-            )
-            return tuple({passage.id: passage for passage in passages}.values())
+            passages: dict[str, Passage] = {}
+            for place, item in context_items(record, key):
+                passage = context_of_item(record, item, place)
+                passages[passage.id] = passage
+            return tuple(passages.values())
     return ()
+
+
+def gold_titles(record: QuestionRecord, key: str) -> tuple[str, ...]:
+    """Return the titles that supporting facts name, each once; () if a record has nothing under `key`.
+
+    Facts are the columns `title` and `sent_id`, [title, sentence] pairs, objects with a title, {title: sentences}, or
+    titles. Raises IngestError for another form.
+    """
+    facts = unpacked(record.data.get(key))
+    if not facts:
+        return ()
+    if isinstance(facts, Mapping):
+        for column in ("title", "titles"):
+            if column in facts:
+                return tuple(dict.fromkeys(record.inside(facts, key).texts(column)))
+    if isinstance(facts, str):
+        return record.texts(key)
+    if not isinstance(facts, list | Mapping):
+        raise record.error(f"{key!r} should name titles, found {facts!r:.80}")
+    titles = []
+    for fact in facts:
+        title = _title_of(fact)
+        if not isinstance(title, str):
+            raise record.error(
+                f"{key!r} should name a title, as [title, sentence] does, found {fact!r:.80}"
+            )
+        titles.append(title)
+    return tuple(dict.fromkeys(titles))
 
 
 def union_of_contexts(questions: Iterable[Question]) -> list[Passage]:
@@ -235,9 +264,43 @@ def union_of_contexts(questions: Iterable[Question]) -> list[Passage]:
     return list(passages.values())
 
 
-def _context_of_item(record: QuestionRecord, item: object, place: str) -> Passage:
+def _title_of(fact: object) -> object:
+    """Return the title of a fact: of an object with one, of {title: sentences}, of a pair, or the title itself."""
+    if isinstance(fact, Mapping) and "title" in fact:
+        return fact["title"]
+    if isinstance(fact, Mapping) and len(fact) == 1:
+        (title, sentences), *_ = fact.items()
+        if isinstance(sentences, list | int):
+            return title
+    if isinstance(fact, list) and fact:
+        return fact[0]
+    return fact
+
+
+def context_items(record: QuestionRecord, key: str) -> list[tuple[str, Any]]:
+    """Return the contexts under a key with their places, [] where there is nothing; those in columns are pairs."""
+    if key not in record:
+        return []
+    value = unpacked(record.data[key])
+    if isinstance(value, Mapping) and "title" in value:
+        columns = record.inside(value, key)
+        titles = columns.texts("title")
+        texts = columns.items("sentences", "content")
+        if len(titles) != len(texts):
+            raise columns.error(f"{len(titles)} titles but {len(texts)} texts")
+        items: list[Any] = list(map(list, zip(titles, texts, strict=True)))
+    else:
+        items = record.items(key)
+    return [(f"{key} {number}", item) for number, item in enumerate(items, 1)]
+
+
+def context_of_item(record: QuestionRecord, item: object, place: str) -> Passage:
+    """Return a context as a passage, whose id is by its content. place: of the item in the record, for errors."""
     if isinstance(item, str):
         return context_passage("", item)
+    if isinstance(item, list) and len(item) == 2 and isinstance(item[0], str):
+        title, sentences = item
+        return context_passage(title, joined_sentences(sentences))
     inner = record.inside(item, place)
     title = inner.text("title", "wikipage", default="")
     more = {}
@@ -247,3 +310,11 @@ def _context_of_item(record: QuestionRecord, item: object, place: str) -> Passag
     return context_passage(
         title, inner.text("text", "paragraph_text", "content"), **more
     )
+
+
+def joined_sentences(sentences: str | Sequence[object]) -> str:
+    """Return a paragraph's text: HotpotQA's sentences begin with their space, 2Wiki's do not, and some are blank."""
+    if isinstance(sentences, str):
+        return sentences
+    stripped = [str(sentence).strip() for sentence in sentences]
+    return " ".join(filter(None, stripped))

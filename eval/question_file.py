@@ -7,8 +7,10 @@ import gzip
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
 from math import isnan
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,10 +20,15 @@ from ras_agent.tools.index.text_files import parse_line
 
 KEY = "_key"
 _COLUMNS = frozenset({"question", "input", "inputs", "text"})
-_PYTHON_LIST = re.compile(  # a list, tuple, set or array, by its first text and the character behind that
-    r"""(?: \w+\( )? (?: \[ | \{ | \((?=[^)]*,) ) \s* (?: '[^']*' | "[^"]*" ) \s* [,\])}'"]""",
+_PYTHON_LIST = re.compile(
+    # a list, tuple, set or array, by its first text and the character behind that
+    r"""(?: \w+\( )? (?: \[ | \{ | \((?=[^)]*,) ) [\s\[(]* (?: '[^']*' | "[^"]*" ) \s* [,\])}'"]"""
+    # a list that holds nothing but numbers, None, True, False and nan
+    r"""| (?: \w+\( )? \[ (?: \s* (?: None | True | False | nan | -?\d[\d.]* ) \s* (?: ,|\s|(?=\]) ) )+ \]""",
     re.VERBOSE,
 )
+_TEXTS_OF_VALUES = (date, time, Decimal)
+"""Types of a column, such as of Parquet, that are written as text"""
 _GAPS = frozenset({"NAType", "NaTType"})  # of pandas, which is not imported for this
 _GAP_CELLS = frozenset({"", "nan", "NaN", "<NA>", "NaT"})  # as pandas prints them
 _FORMATS = (".json", ".jsonl", ".ndjson", ".tsv", ".csv", ".txt", ".parquet")
@@ -46,8 +53,8 @@ class QuestionRecord:
 
     @property
     def identity(self) -> str:
-        """The record's id; its number if it has no id."""
-        return self.text("id", default=str(self.number))
+        """The record's id; its number if it has no id, and "" where it is one of no file."""
+        return self.text("id", default="") or str(self.number or "")
 
     def text(self, *keys: str, default: str | None = None) -> str:
         """Return the string (or number, as a string) under the first of `keys` that is there, else the default."""
@@ -82,6 +89,18 @@ class QuestionRecord:
             )
         return tuple(item if isinstance(item, str) else _number(item) for item in items)
 
+    def first_key(self, *keys: str) -> str:
+        """Return the first of `keys` under which there is something; "" if all are missing."""
+        return next((key for key in keys if key in self), "")
+
+    def answers(self, *keys: str) -> tuple[str, ...]:
+        """Return the gold answers under the first of `keys` that is there, without blank ones."""
+        answers = []
+        for answer in self.texts(*keys):
+            if answer.strip():
+                answers.append(answer)
+        return tuple(answers)
+
     def _listed(self, text: str, key: str) -> str | list[Any]:
         """Return the list that a cell holds as JSON, else the text. Raises IngestError for a list in Python's form."""
         value = unpacked(text)
@@ -106,8 +125,8 @@ class QuestionRecord:
         return int(digits)
 
     def items(self, *keys: str) -> list[Any]:
-        """Return the list under the first of `keys` that is there."""
-        value = self._first(keys)
+        """Return the list under the first of `keys` that is there, also one that a text holds as JSON."""
+        value = unpacked(self._first(keys))
         if not isinstance(value, list | tuple):
             raise self.error(f"{keys[0]!r} should be a list, found {value!r:.80}")
         return list(value)
@@ -130,7 +149,8 @@ class QuestionRecord:
         ]
 
     def inside(self, value: Any, place: str, number: int = 1) -> QuestionRecord:
-        """Return an object inside this one as a record."""
+        """Return an object inside this one as a record, also one that a text holds as JSON."""
+        value = unpacked(value)
         if not isinstance(value, Mapping):
             raise self.error(f"{place} should be an object, found {value!r:.80}")
         return QuestionRecord(value, f"{self.where}, {place}", number)
@@ -139,15 +159,20 @@ class QuestionRecord:
         return IngestError(f"{self.where}: {message}")
 
     def _first(self, keys: tuple[str, ...], default: Any = None) -> Any:
-        for key in keys:
-            if (value := self.data.get(key)) is not None:
-                return value
+        if key := self.first_key(*keys):
+            return self.data[key]
         if default is not None:
             return default
-        found = [str(key) if key in self else f"{key} (empty)" for key in self.data]
-        raise self.error(
-            f"no key {' or '.join(map(repr, keys))}; found {', '.join(found)}"
-        )
+        wanted = " or ".join(map(repr, keys))
+        raise self.error(f"no key {wanted}; found {self.listed_keys}")
+
+    @property
+    def listed_keys(self) -> str:
+        """Return the keys for a message, and which of them have nothing under them."""
+        keys = []
+        for key in self.data:
+            keys.append(str(key) if key in self else f"{key} (empty)")
+        return ", ".join(keys)
 
 
 def unpacked(value: Any) -> Any:
@@ -164,24 +189,42 @@ def unpacked(value: Any) -> Any:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value of a row as plain JSON: NumPy's arrays and numbers are lists and numbers, NaN and NA are None."""
-    if isinstance(value, str) or value is None:
+    """Return a value of a row as plain JSON.
+
+    Arrays, series and sets are lists, numbers of NumPy are numbers, dates are their ISO text, NaN and NA are None.
+    """
+    if value is None or isinstance(value, bool | int):
         return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float | Decimal) and isnan(value):
+        return None
     if isinstance(value, float):
-        if isnan(value):
-            return None
-        return value
+        return float(value)
     if isinstance(value, list | tuple):
         return [plain_value(item) for item in value]
+    if isinstance(value, Set):
+        return sorted(map(plain_value, value), key=str)
     if isinstance(value, Mapping):
         return {key: plain_value(item) for key, item in value.items()}
     if type(value).__name__ in _GAPS:
         return None
-    # of an array, and of a number with NumPy's own type
+    if isinstance(value, _TEXTS_OF_VALUES):
+        return _dated(value)
+    # of an array, a series, and a number with NumPy's own type
     convert = getattr(value, "tolist", None)
-    if callable(convert) and type(value).__module__ == "numpy":
+    if callable(convert):
         return plain_value(convert())
     return value
+
+
+def _dated(value: date | time | Decimal) -> str:
+    """Return a date, a time or a decimal number as text; midnight, which a column of dates has, is left out."""
+    if isinstance(value, datetime) and value.time() == time.min:
+        value = value.date()
+    if isinstance(value, Decimal):
+        return str(value)
+    return value.isoformat()
 
 
 def _number(value: float) -> str:

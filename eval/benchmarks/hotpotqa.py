@@ -15,7 +15,7 @@ from ras_agent.eval.benchmarks.registry import (
     HubDataset,
     registered,
 )
-from ras_agent.eval.question import Question, context_passage
+from ras_agent.eval.question import Question, context_passage, joined_sentences
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.records import Passage
 
@@ -100,11 +100,7 @@ def _passage(record: QuestionRecord, title: Any, sentences: Any) -> Passage:
         raise record.error(
             f"context {title!r} should have a list of sentences, found {sentences!r:.80}"
         )
-    # HotpotQA's sentences begin with their space, 2Wiki's do not
-    return context_passage(
-        str(title),
-        " ".join(sentence.strip() for sentence in sentences if sentence.strip()),
-    )
+    return context_passage(str(title), joined_sentences(sentences))
 
 
 HOTPOTQA = registered(

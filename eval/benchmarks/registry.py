@@ -364,7 +364,7 @@ def _questions(
             else:
                 question = read_record(record)
             if question is not None:
-                _check_id(question.id, record, places)
+                _check(question, record, places)
         except IngestError as error:
             if on_bad is None:
                 raise
@@ -379,7 +379,13 @@ def _questions(
         yield question
 
 
-def _check_id(name: str, record: QuestionRecord, places: Mapping[str, str]) -> None:
+def _check(
+    question: Question, record: QuestionRecord, places: Mapping[str, str]
+) -> None:
+    """Raise IngestError for a blank question, and for an id that cannot be used."""
+    if not question.question.strip():
+        raise record.error("the question is blank: leave the row out")
+    name = question.id
     if name in places and question_format(record):
         raise record.error(
             f"id {name!r} is that of {places[name]} too; ids are unique in a file"

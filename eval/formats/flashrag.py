@@ -11,11 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ras_agent.eval.formats.exported import Exported, passages_of, write_lines
 from ras_agent.eval.formats.registry import Format, Look, registered
-from ras_agent.eval.question import Question, context_passage, listed_choices
-from ras_agent.eval.question_file import QuestionRecord, unpacked
+from ras_agent.eval.question import (
+    Question,
+    given_passages,
+    gold_titles,
+    listed_choices,
+)
+from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON, Passage
 
@@ -28,7 +34,7 @@ def read_question(record: QuestionRecord) -> Question:
     """
     inside = record.inside(record.data.get("metadata") or {}, "metadata")
     text = record.text("question")
-    answers = record.texts("golden_answers")
+    answers = record.answers("golden_answers")
     metadata = dict(inside.data)
     if record.data.get("choices"):
         choices, text = listed_choices(text, record.texts("choices"))
@@ -37,49 +43,31 @@ def read_question(record: QuestionRecord) -> Question:
             labels.append(_label(record, choices, place))
         answers = tuple(choices[label] for label in labels)
         metadata |= {"choices": choices, "label": labels[0] if len(labels) == 1 else ""}
-    by_id = "supporting_ids" in inside
-    if by_id:
-        gold = inside.texts("supporting_ids")
-    else:
-        gold = tuple(dict.fromkeys(_titles(inside)))
     return Question(
         id=record.identity,
         question=text,
         answers=answers,
-        supporting=gold,
-        by_title=not by_id,
-        type=inside.text("type") if isinstance(inside.data.get("type"), str) else "",
-        contexts=_contexts(inside),
         metadata=metadata,
+        **known_of(inside),
     )
 
 
-def _titles(metadata: QuestionRecord) -> Sequence[str]:
-    """Return the gold titles: columns, [title, sentence] pairs, objects with a title, {title: sentences} or titles."""
-    facts = unpacked(metadata.data.get("supporting_facts"))
-    if not facts:
-        return metadata.texts("supporting_titles", default=())
-    if isinstance(facts, Mapping) and "title" in facts:
-        return metadata.inside(facts, "supporting_facts").texts("title")
-    if isinstance(facts, str):
-        return (facts,)
-    if not isinstance(facts, list | Mapping):
-        raise metadata.error(
-            f"'supporting_facts' should name titles, found {facts!r:.80}"
-        )
-    titles = []
-    for fact in facts:
-        title = fact
-        if isinstance(fact, Mapping):
-            title = fact.get("title")
-        elif isinstance(fact, list) and fact:
-            title = fact[0]
-        if not isinstance(title, str):
-            raise metadata.error(
-                f"'supporting_facts' should name a title, as [title, sentence] does, found {fact!r:.80}"
-            )
-        titles.append(title)
-    return titles
+def known_of(metadata: QuestionRecord) -> dict[str, Any]:
+    """Return the fields of a Question that FlashRAG keeps in a record's metadata, and Search-R1's rows too."""
+    by_id = "supporting_ids" in metadata
+    if by_id:
+        gold = metadata.texts("supporting_ids")
+    elif "supporting_facts" in metadata:
+        gold = gold_titles(metadata, "supporting_facts")
+    else:
+        gold = metadata.texts("supporting_titles", default=())
+    kind = metadata.data.get("type")
+    return {
+        "supporting": gold,
+        "by_title": not by_id,
+        "type": kind if isinstance(kind, str) else "",
+        "contexts": given_passages(metadata, "context"),
+    }
 
 
 def _label(record: QuestionRecord, choices: Mapping[str, str], place: object) -> str:
@@ -88,26 +76,6 @@ def _label(record: QuestionRecord, choices: Mapping[str, str], place: object) ->
             f"the golden answer {place!r:.80} is the place of none of the {len(choices)} choices"
         )
     return list(choices)[place]
-
-
-def _contexts(metadata: QuestionRecord) -> tuple[Passage, ...]:
-    columns = metadata.data.get("context")
-    if not isinstance(columns, Mapping) or "title" not in columns:
-        return ()
-    inner = metadata.inside(columns, "context")
-    titles = inner.texts("title")
-    texts = inner.items("sentences", "content")
-    if len(titles) != len(texts):
-        raise inner.error(f"{len(titles)} titles but {len(texts)} texts")
-    return tuple(
-        context_passage(
-            title,
-            text
-            if isinstance(text, str)
-            else " ".join(str(part).strip() for part in text),
-        )
-        for title, text in zip(titles, texts, strict=True)
-    )
 
 
 def read_passages(record: QuestionRecord) -> Sequence[Passage]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ras_agent.eval.formats.registry import Format, Look, registered
 from ras_agent.eval.question import Question, context_passage, listed_choices
-from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.eval.question_file import QuestionRecord, unpacked
 from ras_agent.records import Passage
 
 _ASKED = ("question", "input", "query", "messages")
@@ -27,21 +27,28 @@ def langsmith_question(record: QuestionRecord) -> Question:
     """Return the question of an example with `inputs` and `outputs`, of which the outputs may be missing."""
     inputs = record.inside(record.data["inputs"], "inputs")
     outputs = record.inside(record.data.get("outputs") or {}, "outputs")
-    question = _said(inputs, "user", _ASKED)
     return Question(
         id=record.identity,
-        question=question,
-        answers=_expected(outputs, _EXPECTED),
+        question=said_last(inputs, "user", *_keys_in(inputs, _ASKED)),
+        answers=_expected(outputs, *_keys_in(outputs, _EXPECTED)),
         metadata=_metadata(record),
     )
+
+
+def _keys_in(record: QuestionRecord, known: Sequence[str]) -> Sequence[str]:
+    """Return the keys to read: the only one of a record that has no known one, else the known ones."""
+    there = list(filter(record.__contains__, record.data))
+    if len(there) == 1 and there[0] not in known:
+        return there
+    return known
 
 
 def inspect_question(record: QuestionRecord) -> Question:
     """Return the question of a sample with `input` and `target`; where it has `choices`, the target is their letter."""
     question = Question(
         id=record.identity,
-        question=_said(record, "user", ["input"]),
-        answers=_expected(record, ["target"]),
+        question=said_last(record, "user", "input"),
+        answers=_expected(record, "target"),
         metadata=_metadata(record),
     )
     if record.data.get("choices"):
@@ -59,7 +66,7 @@ def deepeval_question(record: QuestionRecord) -> Question:
     return Question(
         id=record.identity,
         question=record.text("input"),
-        answers=_expected(record, ["expected_output"]),
+        answers=_expected(record, "expected_output"),
         supporting=tuple(contexts),
         contexts=tuple(contexts.values()),
         metadata=_metadata(record),
@@ -84,42 +91,49 @@ def _with_choices(question: Question, record: QuestionRecord) -> Question:
 
 
 def _metadata(record: QuestionRecord) -> Mapping[str, Any]:
-    given = record.data.get("metadata") or {}
-    return record.inside(given, "metadata").data
-
-
-def _first_there(record: QuestionRecord, keys: Sequence[str]) -> str:
-    """Return the first of `keys` under which a record has something; "" if all are missing."""
-    for key in keys:
-        if key in record:
-            return key
-    return ""
-
-
-def _expected(record: QuestionRecord, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return the answers under the first of `keys` that is there; () if all are missing."""
-    key = _first_there(record, keys)
+    key = record.first_key("metadata", "additional_metadata")
     if not key:
+        return {}
+    return record.inside(record.data[key], key).data
+
+
+def _expected(record: QuestionRecord, *keys: str) -> tuple[str, ...]:
+    """Return the answers under the first of `keys` that is there; () where the record is empty, or says so."""
+    if not record.first_key(*record.data):
+        return ()
+    key = record.first_key(*keys)
+    if not key and set(keys) & record.data.keys():
         return ()
     if key != "messages":
-        return record.texts(key)
-    said = _said(record, "assistant", keys)
+        return record.answers(*keys)
+    said = said_last(record, "assistant", key)
     return (said,)
 
 
-def _said(record: QuestionRecord, role: str, keys: Sequence[str]) -> str:
+def said_last(record: QuestionRecord, role: str, *keys: str) -> str:
     """Return the text under the first of `keys` that is there, or the last message of a role in a conversation."""
-    key = _first_there(record, keys)
-    if not isinstance(record.data.get(key), list):
+    key = record.first_key(*keys)
+    if not isinstance(unpacked(record.data.get(key)), list):
         return record.text(*keys)
     messages = record.objects(key)
     for message in reversed(messages):
         speaker = message.data.get("role") or message.data.get("type")
         if speaker in _ROLES[role]:
-            return message.text("content")
+            return _content(message)
     raise record.error(
         f"{key!r} has no message of the {role}: give one with role and content"
     )
+
+
+def _content(message: QuestionRecord) -> str:
+    """Return the text of a message, which may be in parts."""
+    if not isinstance(message.data.get("content"), list):
+        return message.text("content")
+    texts = []
+    for part in message.objects("content"):
+        if part.data.get("type", "text") == "text":
+            texts.append(part.text("text"))
+    return "\n".join(texts)
 
 
 _FORMS = (

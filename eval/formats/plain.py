@@ -7,12 +7,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from ras_agent.eval.formats.exported import Exported, write_lines
 from ras_agent.eval.formats.registry import Format, Look, registered
-from ras_agent.eval.question import REST, Question, context_passage, read_grades
+from ras_agent.eval.question import (
+    REST,
+    Question,
+    context_items,
+    context_of_item,
+    gold_titles,
+    read_grades,
+)
 from ras_agent.eval.question_file import QuestionRecord, unpacked
 from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON, Passage
@@ -31,7 +37,9 @@ _OWN = frozenset(
     }
 )
 
-_STRUCTURED = ("contexts", "metadata", "decomposition", "choices", "triples", "graph")
+_STRUCTURED = ("decomposition", "choices", "triples", "graph", "supporting_facts")
+_ANSWERS = ("answers", "ground_truths", "ground_truth", "answer")
+"""Keys of gold answers; where there is a ground truth, `answer` is a system's"""
 
 
 def plain_question(record: QuestionRecord) -> Question:
@@ -40,55 +48,53 @@ def plain_question(record: QuestionRecord) -> Question:
     Optional: supporting_ids or supporting_titles, type, contexts (objects with text, title, id), metadata, and any of
     metadata's keys (decomposition, hops, choices, label, ...) next to them.
     """
-    record = _completed(record)
-    by_id = "supporting_ids" in record
-    gold = "supporting_titles"
-    if by_id:
-        gold = "supporting_ids"
+    answers_key = record.first_key(*_ANSWERS)
+    answers = _answers(record, answers_key)
     metadata = {}
     for key, value in record.data.items():
-        if key not in _OWN and value is not None:
+        if key not in _OWN and key != answers_key and value is not None:
             metadata[key] = value
     if "metadata" in record:
         metadata = {
             **record.inside(record.data["metadata"], "metadata").data,
             **metadata,
         }
+    for key in _STRUCTURED:
+        if key in metadata:
+            metadata[key] = unpacked(metadata[key])
     known = QuestionRecord(metadata, record.where)
     _check_known(record, known)
     if "hops" in known:
         metadata["hops"] = known.whole("hops")
+    gold = record.first_key("supporting_ids", "supporting_titles")
+    if gold:
+        supporting = record.texts(gold)
+    else:
+        supporting = gold_titles(known, "supporting_facts")
     return Question(
-        id=record.text("id"),
+        id=record.identity,
         question=record.text("question"),
-        answers=record.texts("answers"),
-        supporting=record.texts(gold) if gold in record else (),
-        by_title=not by_id,
+        answers=answers,
+        supporting=supporting,
+        by_title=gold != "supporting_ids",
         type=record.text("type", default=""),
-        contexts=tuple(map(_context, record.objects("contexts")))
-        if "contexts" in record
-        else (),
+        contexts=_contexts(record),
         metadata=metadata,
     )
 
 
-def _completed(record: QuestionRecord) -> QuestionRecord:
-    """Return a record with its lists and objects read, one answer as `answers`, and an id. Raises IngestError."""
-    data = dict(record.data)
-    for key in _STRUCTURED:
-        if key in record:
-            data[key] = unpacked(data[key])
-    if "answer" in record and "answers" not in record:
-        data["answers"] = data.pop("answer")
-    if data.get("id") is None:
-        data["id"] = record.number
-    for key in ("question", "answers"):
-        if data.get(key) is None:
-            keys = ", ".join(record.data)
+def _answers(record: QuestionRecord, key: str) -> tuple[str, ...]:
+    """Return the gold answers, () for an empty list. Raises IngestError where they, or the question, are missing."""
+    answers: tuple[str, ...] = ()
+    if key:
+        answers = record.answers(key)
+    is_known = answers or (key and record.data[key] in ([], "[]"))
+    for name, is_there in (("question", "question" in record), ("answers", is_known)):
+        if not is_there:
             raise record.error(
-                f"no key {key!r}, found {keys}; a question has question and answers, and may have an id"
+                f"no key {name!r}, found {record.listed_keys}; a question has question and answers, and may have an id"
             )
-    return replace(record, data=data)
+    return answers
 
 
 def _check_known(record: QuestionRecord, first: QuestionRecord) -> None:
@@ -123,12 +129,16 @@ def _check_graph(record: QuestionRecord, graph: QuestionRecord) -> None:
             )
 
 
-def _context(record: QuestionRecord) -> Passage:
-    title = record.text("title", default="")
-    text = record.text("text")
-    if "id" in record:
-        return Passage(record.text("id"), text, title)
-    return context_passage(title, text)
+def _contexts(record: QuestionRecord) -> tuple[Passage, ...]:
+    """Return the passages under `contexts`; those without an id have one by their content."""
+    passages = []
+    for place, item in context_items(record, "contexts"):
+        passage = context_of_item(record, item, place)
+        if isinstance(item, Mapping) and "id" in item:
+            name = record.inside(item, place).text("id")
+            passage = Passage(name, passage.text, passage.title)
+        passages.append(passage)
+    return tuple(passages)
 
 
 def plain_passage(record: QuestionRecord) -> Sequence[Passage]:

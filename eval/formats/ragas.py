@@ -20,12 +20,12 @@ from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON
 
+_REFERENCES = ("references", "reference", "ground_truth")
 _READ = frozenset(
     {
+        *_REFERENCES,
         "id",
         "user_input",
-        "reference",
-        "references",
         "reference_contexts",
         "reference_context_ids",
         "by_title",
@@ -53,10 +53,9 @@ def read_question(record: QuestionRecord) -> Question:
         ids = record.texts("reference_context_ids")
     else:
         ids = ()
-    if {"reference", "references"} & record.data.keys():
-        references = record.texts("references", "reference")
-    else:
-        references = ()
+    references: tuple[str, ...] = ()
+    if record.first_key(*_REFERENCES):
+        references = record.answers(*_REFERENCES)
     metadata = {}
     for key, value in record.data.items():
         if key not in _READ | _OUTCOME and value is not None:

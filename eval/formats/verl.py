@@ -9,6 +9,7 @@ verl's MultiTurnSFTDataset reads `messages` and trains all turns of the assistan
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,18 @@ from typing import Any
 from ras_agent.errors import MissingExtra
 from ras_agent.eval.formats.calls import RoleCall, with_json_arguments
 from ras_agent.eval.formats.exported import Exported
+from ras_agent.eval.formats.flashrag import known_of
+from ras_agent.eval.formats.pairs import said_last
 from ras_agent.eval.formats.registry import Format, Look, registered
 from ras_agent.eval.question import Question
-from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.eval.question_file import QuestionRecord, unpacked
 from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON
 from ras_agent.tools.store.durable import replace_file
 
 _ABILITY = "fact-reasoning"
-_ANSWERED = "\nAnswer:"  # in an example of a prompt
+_EXAMPLE = re.compile(r"\nAnswer:.*\S")  # in a prompt: a question with its answer
+_CUE = re.compile(r"\s+Answer:\s*$")  # at the end of a prompt
 _MARK = "Question:"  # before the question in the prompts of Search-R1
 
 
@@ -35,37 +39,34 @@ def read_question(record: QuestionRecord) -> Question:
     it.
     """
     extra = record.inside(record.data.get("extra_info") or {}, "extra_info")
-    truth = record.inside(record.data["reward_model"], "reward_model").data.get(
-        "ground_truth"
-    )
-    if isinstance(truth, Mapping):
-        inner = truth
-    else:
-        inner = {"target": truth}
-    index = extra.data.get("index")
+    model = record.inside(record.data["reward_model"], "reward_model")
+    truth = unpacked(model.data.get("ground_truth"))
+    if not isinstance(truth, Mapping):
+        truth = {"target": truth}
+    answers = QuestionRecord(truth, f"{record.where}, ground_truth").answers("target")
+    known = known_of(record.inside(record.data.get("metadata") or {}, "metadata"))
+    if "supporting" in extra:
+        known["supporting"] = extra.texts("supporting")
+        known["by_title"] = bool(extra.data.get("by_title"))
+    question = record.text("question", default="") or extra.text("question", default="")
+    identity = record.text("id", default="") or extra.text("id", "index", default="")
+    known["type"] = extra.text("type", default="") or known["type"]
     return Question(
-        id=str(
-            record.data.get("id")
-            or extra.data.get("id")
-            or (index if index is not None else record.number)
-        ),
-        question=str(
-            record.data.get("question") or extra.data.get("question") or _asked(record)
-        ),
-        answers=QuestionRecord(inner, f"{record.where}, ground_truth").texts("target"),
-        supporting=extra.texts("supporting") if extra.data.get("supporting") else (),
-        by_title=bool(extra.data.get("by_title")),
-        type=str(extra.data.get("type") or ""),
-        metadata={"data_source": str(record.data.get("data_source", ""))},
+        id=identity or str(record.number),
+        question=question or _asked(record),
+        answers=answers,
+        metadata={"data_source": record.text("data_source", default="")},
+        **known,
     )
 
 
 def _asked(record: QuestionRecord) -> str:
-    content = record.objects("prompt")[-1].text("content")
+    """Return the question in the prompt: a text, or messages of which the user's last one asks."""
+    content = said_last(record, "user", "prompt")
     instruction, _, asked = content.partition(_MARK)
-    if _ANSWERED in instruction + asked:  # examples come first, each with its answer
+    if _EXAMPLE.search(instruction + asked):
         asked = content.rpartition(_MARK)[2]
-    return (asked or instruction).strip()
+    return _CUE.sub("", asked or instruction).strip()
 
 
 def question_row(result: Result, place: int, source: str) -> JSON:

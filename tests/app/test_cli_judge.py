@@ -70,7 +70,10 @@ FORMS = (
     "The correct option is C", "The final verdict is: **C**.", "The answer relates to the reference as C.",
     "They agree, so C", "I choose C.", "A\nB\nC is right", "Not A, since it says all. Final answer: C.",
     "\\boxed{C}", "$\\boxed{\\text{C}}$", "<answer>C</answer>", '{"answer": "C"}', '```json\n{"verdict": "C"}\n```',
-    "My choice: C\n\nReason: the same", "Ｃ",
+    "My choice: C\n\nReason: the same", "Ｃ", "Decision: C", "Antwort: C", "答案：C", "Answer is c.", "__C__",
+    "It falls under C.", "This is C. Both say it.", "I'd go with C", "C, not D", "C rather than B", "not B but C",
+    "Plan B is in both. C", "The answer is C because both say so.", '{"letter": "c", "why": "A part"}',
+    "D. H. Lawrence is in both. So C", "Grade: A+\nC", "| relation | C |",
 )  # fmt: skip
 
 
@@ -85,6 +88,9 @@ def test_a_letter_is_read_however_it_is_written(reply: str) -> None:
         "A partial answer.",
         "The answer is a part of it.",
         "Answer: A part of it",
+        "F. Scott Fitzgerald wrote it.",
+        "E.g. the year is missing",
+        "The answer is B or C",
         "",
         "I?",
     ],
@@ -96,7 +102,9 @@ def test_an_article_is_no_letter(reply: str) -> None:
 @pytest.mark.parametrize(
     "reply",
     ["1: yes\n2: no", "Statement 1: yes\nStatement 2: no", "1: Y\n2: N", "1) True\n2) False", "**1**: yes\n**2**: no",
-     "1 - yes, it does\n2 - no", "yes\nno", "- Yes\n- No"],
+     "1 - yes, it does\n2 - no", "yes\nno", "- Yes\n- No", "1: yes, 2: no", "Yes, no", "[true, false]",
+     '{"1": "yes", "2": "no"}', '[{"statement": 1, "verdict": "yes"},\n {"statement": 2, "verdict": "no"}]',
+     "1: Leith is a port of 1847: yes\n2. It is old. No", "Statement 1 is made: yes\nStatement 2 is made: no"],
 )  # fmt: skip
 def test_verdicts_are_read_however_they_are_written(reply: str) -> None:
     assert verdicts_in(reply, 2) == [True, False]

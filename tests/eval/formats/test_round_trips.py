@@ -24,12 +24,13 @@ from ras_agent.records import Passage
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 NAMES = TEXTS.filter(bool)
+ANSWERS = TEXTS.filter(str.strip)
 RESULTS = st.lists(
     st.builds(
         Result,
         id=NAMES,
         question=TEXTS,
-        answers=st.lists(NAMES, min_size=1, max_size=3).map(tuple),
+        answers=st.lists(ANSWERS, min_size=1, max_size=3).map(tuple),
         supporting=st.lists(NAMES, max_size=3, unique=True).map(tuple),
         answer=TEXTS,
         scores=st.just({"f1": 0.5}),

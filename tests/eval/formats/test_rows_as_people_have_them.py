@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from ras_agent.errors import IngestError
+from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.formats import load_questions, read_question
 from ras_agent.eval.formats.plain import plain_question
 from ras_agent.eval.question_file import QuestionRecord
@@ -40,6 +43,11 @@ def _plain(**row: Any) -> Any:
         (np.float64(3.5), ("3.5",)),
         (True, ("yes",)),
         ([np.int64(1847), False], ("1847", "no")),
+        (["Leith", " "], ("Leith",)),
+        ({"Leith", "Hull"}, ("Hull", "Leith")),
+        (date(1847, 3, 3), ("1847-03-03",)),
+        (datetime(1847, 3, 3), ("1847-03-03",)),
+        (Decimal("3.50"), ("3.50",)),
     ],
 )
 def test_answers_are_read_as_people_have_them(
@@ -62,6 +70,12 @@ def test_answers_are_read_as_people_have_them(
         ("{'Edinburgh'}", "a list as Python prints it"),
         ("array(['Edinburgh'], dtype=object)", "a list as Python prints it"),
         ('["Leith", null]', "should be a list of texts"),
+        ("[1847 1848]", "a list as Python prints it"),
+        ("[None]", "a list as Python prints it"),
+        ("[['Leith', 0]]", "a list as Python prints it"),
+        ("", "no key 'answers'"),
+        ([" "], "no key 'answers'"),
+        (Decimal("NaN"), "no key 'answers'"),
     ],
 )
 def test_answers_that_are_none_are_refused(given: Any, problem: str) -> None:
@@ -99,6 +113,21 @@ def test_gaps_of_a_table_are_no_answers(cell: str, tmp_path: Path) -> None:
 
 def test_one_answer_may_stand_under_its_own_name() -> None:
     assert _plain(answer="Edinburgh").answers == ("Edinburgh",)
+    # where there is a ground truth, the answer is a system's
+    assert _plain(answer="Leith", ground_truth="Edinburgh").answers == ("Edinburgh",)
+
+
+def test_facts_and_contexts_of_other_rows_are_gold_titles_and_passages() -> None:
+    question = _plain(
+        answer="x",
+        supporting_facts=[["Leith", 0], ["Bell", 2]],
+        contexts=["A port.", ["Bell", ["He was born. ", "In 1847."]]],
+    )
+    assert question.supporting == ("Leith", "Bell")
+    assert [(one.title, one.text) for one in question.contexts] == [
+        ("", "A port."),
+        ("Bell", "He was born. In 1847."),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -106,6 +135,14 @@ def test_one_answer_may_stand_under_its_own_name() -> None:
     [
         {"inputs": {"question": "Where?"}, "outputs": {"answer": "Leith"}},
         {"input": "Where?", "target": ["Leith"]},
+        {"inputs": '{"question": "Where?"}', "outputs": '{"answer": "Leith"}'},
+        {"inputs": {"text": "Where?"}, "outputs": {"expected": "Leith"}},
+        {
+            "input": [
+                {"role": "user", "content": [{"type": "text", "text": "Where?"}]}
+            ],
+            "target": "Leith",
+        },
         {
             "input": "Where?",
             "expected_output": "Leith",
@@ -171,7 +208,14 @@ def test_a_sample_of_inspect_with_choices_names_the_right_ones_letter() -> None:
             {"input": [{"role": "system", "content": "Be brief."}], "target": "x"},
             "'input' has no message of the user",
         ),
-        ({"inputs": {"text": "Where?"}, "outputs": {}}, "no key 'question' or 'input'"),
+        (
+            {"inputs": {"text": "Where?", "by": "Ann"}, "outputs": {}},
+            "no key 'question' or 'input'",
+        ),
+        (
+            {"inputs": {"question": "Where?"}, "outputs": {"a": "x", "b": "y"}},
+            "no key 'answers' or 'answer'",
+        ),
     ],
 )
 def test_a_row_without_a_question_says_where_it_is_missing(
@@ -185,6 +229,8 @@ def test_what_was_not_expected_is_no_answer() -> None:
     for row in (
         {"input": "Where?", "expected_output": None},
         {"inputs": {"question": "Where?"}, "outputs": None},
+        {"input": "Where?", "target": ""},
+        {"user_input": "Where?", "reference": None},
     ):
         question = read_question(QuestionRecord(row, "here"))
         assert question is not None
@@ -200,6 +246,8 @@ def test_what_was_not_expected_is_no_answer() -> None:
         {"A": [0], "B": [1]},
         ["A", "B"],
         '[["A", 0], ["B", 1]]',
+        {"titles": ["A", "B"], "sent_ids": [0, 1]},
+        [{"A": [0]}, {"B": [1]}],
     ],
 )
 def test_flashrags_supporting_facts_are_read_in_every_form(facts: Any) -> None:
@@ -211,11 +259,23 @@ def test_flashrags_supporting_facts_are_read_in_every_form(facts: Any) -> None:
     question = read_question(QuestionRecord(row, "here"))
     assert question is not None
     assert (question.supporting, question.by_title) == (("A", "B"), True)
+    # a row of Search-R1 keeps these metadata
+    searched = {
+        "data_source": "s",
+        "prompt": "?",
+        "reward_model": {"ground_truth": "x"},
+    }
+    question = read_question(
+        QuestionRecord({**searched, "metadata": row["metadata"]}, "here")
+    )
+    assert question is not None
+    assert question.supporting == ("A", "B")
 
 
-def test_supporting_facts_without_titles_are_refused() -> None:
-    row = {"question": "?", "golden_answers": ["x"]}
-    row["metadata"] = {"supporting_facts": [3]}  # type: ignore[assignment]
+@pytest.mark.parametrize("fact", [3, {"wikipage": "A"}])
+def test_supporting_facts_without_titles_are_refused(fact: Any) -> None:
+    row: dict[str, Any] = {"question": "?", "golden_answers": ["x"]}
+    row["metadata"] = {"supporting_facts": [fact]}
     with pytest.raises(IngestError, match="should name a title"):
         read_question(QuestionRecord(row, "here"))
 
@@ -229,17 +289,28 @@ def test_supporting_facts_without_titles_are_refused() -> None:
         ),
         ("Question: Who?\nAnswer: Bell\nQuestion: Where?", "Where?"),
         ("Where?", "Where?"),
+        ("Answer it. Question: Where?\nAnswer:", "Where?"),
     ],
 )
 def test_a_question_of_verl_may_hold_the_mark(content: str, question: str) -> None:
     row = {
         "data_source": "s",
-        "prompt": [{"role": "user", "content": content}],
+        "prompt": [
+            {"role": "user", "content": content},
+            {"role": "assistant", "content": "<think>"},
+        ],
         "reward_model": {"ground_truth": "x"},
     }
     found = read_question(QuestionRecord(row, "here"))
     assert found is not None
     assert found.question == question
+
+
+def test_a_blank_question_is_an_error_of_its_line(tmp_path: Path) -> None:
+    table = tmp_path / "q.jsonl"
+    table.write_text('{"question": " ", "answer": "Leith"}\n')
+    with pytest.raises(IngestError, match="line 1: the question is blank"):
+        benchmark("jsonl").load(table)
 
 
 def test_a_cell_of_a_table_may_hold_a_list(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ verl's MultiTurnSFTDataset reads `messages` and trains all turns of the assistan
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,8 +26,7 @@ from ras_agent.records import JSON
 from ras_agent.tools.store.durable import replace_file
 
 _ABILITY = "fact-reasoning"
-_EXAMPLE = re.compile(r"\nAnswer:.*\S")  # in a prompt: a question with its answer
-_CUE = re.compile(r"\s+Answer:\s*$")  # at the end of a prompt
+_ANSWERED = "\nAnswer:"  # in an example of a prompt, and as its last line
 _MARK = "Question:"  # before the question in the prompts of Search-R1
 
 
@@ -39,34 +37,45 @@ def read_question(record: QuestionRecord) -> Question:
     it.
     """
     extra = record.inside(record.data.get("extra_info") or {}, "extra_info")
-    model = record.inside(record.data["reward_model"], "reward_model")
-    truth = unpacked(model.data.get("ground_truth"))
-    if not isinstance(truth, Mapping):
-        truth = {"target": truth}
-    answers = QuestionRecord(truth, f"{record.where}, ground_truth").answers("target")
-    known = known_of(record.inside(record.data.get("metadata") or {}, "metadata"))
+    metadata = record.inside(record.data.get("metadata") or {}, "metadata")
+    known = known_of(metadata)
     if "supporting" in extra:
         known["supporting"] = extra.texts("supporting")
         known["by_title"] = bool(extra.data.get("by_title"))
-    question = record.text("question", default="") or extra.text("question", default="")
-    identity = record.text("id", default="") or extra.text("id", "index", default="")
-    known["type"] = extra.text("type", default="") or known["type"]
+    if "type" in extra:
+        known["type"] = extra.text("type")
+    identity = record.text("id", default="")
+    if not identity:
+        identity = extra.text("id", "index", default="")
+    question = record.text("question", default="")
+    if not question:
+        question = extra.text("question", default="")
     return Question(
         id=identity or str(record.number),
         question=question or _asked(record),
-        answers=answers,
+        answers=_targets(record),
         metadata={"data_source": record.text("data_source", default="")},
         **known,
     )
 
 
+def _targets(record: QuestionRecord) -> tuple[str, ...]:
+    """Return the gold answers: the ground truth, or its `target`."""
+    model = record.inside(record.data["reward_model"], "reward_model")
+    truth = unpacked(model.data.get("ground_truth"))
+    if not isinstance(truth, Mapping):
+        truth = {"target": truth}
+    return QuestionRecord(truth, f"{record.where}, ground_truth").answers("target")
+
+
 def _asked(record: QuestionRecord) -> str:
     """Return the question in the prompt: a text, or messages of which the user's last one asks."""
-    content = said_last(record, "user", "prompt")
+    content = said_last(record, "user", "prompt").rstrip()
+    content = content.removesuffix(_ANSWERED.strip())
     instruction, _, asked = content.partition(_MARK)
-    if _EXAMPLE.search(instruction + asked):
+    if _ANSWERED in instruction + asked:  # examples come first, each with its answer
         asked = content.rpartition(_MARK)[2]
-    return _CUE.sub("", asked or instruction).strip()
+    return (asked or instruction).strip()
 
 
 def question_row(result: Result, place: int, source: str) -> JSON:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from ras_agent.errors import SettingsError
 from ras_agent.eval.metrics import Outcome, find_metric
@@ -19,11 +19,18 @@ _OF_METRICS = {
     "enough": "sufficient_evidence",
 }
 """The parts that are a metric of an evaluation too, by its name there"""
-_OF_ANSWERS = frozenset({"f1", "em", "squad_f1", "golden_match"})
-_OF_GOLD = frozenset(
-    {"gold", "new_support", "enough", "recall", "all_recall", "hit", "mrr", "ndcg"}
+_FINDS_INSIDE = frozenset(
+    {
+        "golden_match",
+        "answer_coverage",
+        "multihop_accuracy",
+        "contained_f1",
+        "substring_f1",
+        "substring_hr",
+        "fanout_loose",
+        "fanout_strict",
+    }
 )
-_FINDS_INSIDE = frozenset({"golden_match", "answer_coverage"})
 """Metrics that a text wins which names everything"""
 _MOST_TIMES_LONGER = 3
 _RIGHT = 0.5  # of F1
@@ -102,12 +109,15 @@ class Rewards:
 
     def lacking(self, question: Question) -> dict[str, str]:
         """Map each part that cannot be measured of a question to what the question lacks: answers, or gold passages."""
+        answered = replace(question, answers=question.answers or ("x",))
+        known = replace(answered, supporting=question.supporting or ("x",))
         lacking: dict[str, str] = {}
         for name in self.weights():
-            measure = name.partition("@")[0]
-            if measure in _OF_ANSWERS and not question.answers:
+            if _applies(name, question):
+                continue
+            if _applies(name, answered):
                 lacking[name] = "answers"
-            if measure in _OF_GOLD and not question.supporting:
+            elif _applies(name, known):
                 lacking[name] = "gold passages"
         return lacking
 
@@ -177,6 +187,11 @@ def support_gains(
     return tuple(gains)
 
 
+def _applies(name: str, question: Question) -> bool:
+    """Tell whether a part can be measured of a question; an outcome that says something shows it."""
+    return _part(name, Episode(question, Outcome("x"))) is not None
+
+
 def _part(name: str, episode: Episode) -> float | None:
     question = episode.question
     outcome = episode.outcome
@@ -198,7 +213,7 @@ def _part(name: str, episode: Episode) -> float | None:
         case "tokens":
             return episode.shown / 1000
     score = find_metric(_OF_METRICS.get(name, name)).score(question, outcome)
-    if score and name in _FINDS_INSIDE:
+    if score and name.partition("@")[0] in _FINDS_INSIDE:
         return score * _brevity(question, outcome)
     return score
 

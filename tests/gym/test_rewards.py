@@ -185,13 +185,14 @@ def test_without_gold_passages_the_cited_ones_have_to_hold_the_answer(
     assert _parts({"citations": 1.0}, episode) == {"citations": worth}
 
 
-def test_a_text_that_names_everything_is_paid_less_by_a_metric_that_looks_inside() -> (
-    None
-):
+@pytest.mark.parametrize("name", ["golden_match", "multihop_accuracy"])
+def test_a_text_that_names_everything_is_paid_less_by_a_metric_that_looks_inside(
+    name: str,
+) -> None:
     def part(answer: str) -> float:
-        return _parts(
-            {"metrics": {"golden_match": 1.0}}, Episode(QUESTION, Outcome(answer))
-        )["golden_match"]  # type: ignore[dict-item]
+        return _parts({"metrics": {name: 1.0}}, Episode(QUESTION, Outcome(answer)))[
+            name
+        ]
 
     assert (part("the Leith"), part("Leith " + 29 * "name "), part("Thames")) == (
         1.0,
@@ -201,12 +202,14 @@ def test_a_text_that_names_everything_is_paid_less_by_a_metric_that_looks_inside
 
 
 def test_what_a_question_lacks_for_a_part_is_told() -> None:
-    rewards = Rewards(metrics={"recall@2": 1.0})
+    rewards = Rewards(metrics={"recall@2": 1.0, "em_text": 1.0, "support_f1": 1.0})
     assert rewards.lacking(QUESTION) == {}
     assert rewards.lacking(Question("q", "Which river?", ())) == {
         "f1": "answers",
         "gold": "gold passages",
         "recall@2": "gold passages",
+        "em_text": "answers",
+        "support_f1": "gold passages",
     }
 
 

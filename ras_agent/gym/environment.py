@@ -70,7 +70,7 @@ class GraphSearch:
     Equal calls after an equal `reset` return equal texts. One instance is for one thread; instances share `parts`.
 
     The loop ends where an agent's run ends: with a search that was made before, one without new facts, the last one of
-    max_hops, or two calls in a row that cannot be followed; `Limits(stop_on_repeat=False, stop_on_no_new_facts=False)`
+    max_hops, or two calls in a row that cannot be followed, after which nobody else plans (`fallback = stop`); `Limits(stop_on_repeat=False, stop_on_no_new_facts=False)`
     switches the first two off, here and there. `finish` may then still say the answer. A `finish` before any search is
     overruled, as an agent's is: the question itself is searched.
 
@@ -116,7 +116,7 @@ class GraphSearch:
         )
         self._search = (
             nodes.retrieve(parts.retriever),
-            nodes.structure(parts.extractor),
+            nodes.structure(parts.extractor, parts.fallbacks.get("extractor")),
             nodes.merge(),
             _limits_end,
         )
@@ -146,7 +146,7 @@ class GraphSearch:
         query = _as_text(query)
         return (
             self._refusal(query)
-            or self._decide(Plan("subq", query.strip()))
+            or self._decide(Plan("subq", query))
             or self._end_told()
         )
 
@@ -169,7 +169,7 @@ class GraphSearch:
             instead = self._decide(Plan("sufficient", reason=reason))
             if instead:
                 return instead
-        self._end(_as_text(answer))
+        self._end(answer if isinstance(answer, str) else _as_text(answer))
         return ENDED
 
     def get_reward(self) -> float:
@@ -292,6 +292,7 @@ class GraphSearch:
                     None,
                     self._parts.pruner,
                     asks_anyway=preset.asks_anyway,
+                    fallback=self._parts.fallbacks.get("answerer"),
                 )
             )
 
@@ -404,8 +405,8 @@ class GraphSearch:
 
 
 def _as_text(value: object) -> str:
-    """Return a call's argument as text: a model may write a number, a list, or null."""
-    if isinstance(value, str | bool):
+    """Return a call's argument as one line of text: a model may write a number, a list, or null."""
+    if isinstance(value, bool):
         return str(value)
     return argument_text(value)
 

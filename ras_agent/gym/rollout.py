@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,7 +22,7 @@ from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.assembly import AgentGraph
 from ras_agent.graphs.parts import AnyIndex
 from ras_agent.graphs.registry import graph_spec
-from ras_agent.graphs.resolve import create_agent
+from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.gym.rewards import Episode, Rewards, ended_well, parts_of
 from ras_agent.records import JSON, Passage
 from ras_agent.settings import Settings
@@ -136,7 +137,7 @@ def rollout_agent(
 
     policy: a Policy or its address, a chat model such as ART's, or a planner.
     settings: whose graph is run; extractor and answerer are their own settings, else `llm`, else offline, and never the
-    policy.
+    policy. A reply of the policy that cannot be read ends the loop: no other planner takes its place.
     Raises SettingsError for settings under which rollouts would be worth nothing: with a cache equal calls are one, a
     role that asks the policy would be trained with it, some graphs ask no planner, and some dialects do not only grow.
     """
@@ -164,14 +165,19 @@ def rollout_agent(
         "rewriter": settings.rewriter or _FIXED,
     }
     layout = settings.layout or "dialogue"
-    fixed_settings = settings.model_copy(update={**fixed, **own, "layout": layout})
-    return create_agent(
+    parts = resolve_parts(
         settings.loop,
         planner=planner,
-        settings=fixed_settings,
+        settings=settings.model_copy(update={**fixed, **own, "layout": layout}),
         index=index,
         **arguments,
     )
+    # a search that the policy did not write would be paid as its own
+    fallbacks = dict(parts.fallbacks)
+    fallbacks.pop("planner", None)
+    agent = assemble_agent(replace(parts, fallbacks=fallbacks))
+    agent.recipe = partial(rollout_agent, policy, settings, index, **arguments)
+    return agent
 
 
 def _refuse_policy(role: str, spec: object, policy: Policy) -> None:

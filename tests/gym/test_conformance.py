@@ -67,6 +67,7 @@ QUERIES = (
     "Mozart Salzburg",
     "Seine",
     "nothing like it",
+    " Mozart\n Salzburg ",
 )
 OTHERS = (
     FINISH,
@@ -76,6 +77,7 @@ OTHERS = (
     ("search", {"query": " "}),
     ("read", {"passage": ""}),
 )
+UNREADABLE = (("read", {"passage": ""}), ("search", {"query": " "}))
 Calls = Sequence[tuple[str, Mapping[str, Any]]]
 
 
@@ -83,6 +85,8 @@ def _script(seed: int) -> Calls:
     """Return calls of tools, of which about two in three are searches; they end by `finish`."""
     draw = random.Random(seed)
     calls: list[tuple[str, Mapping[str, Any]]] = []
+    if seed % 5 == 0:
+        calls = [("search", {"query": draw.choice(QUERIES)}), *UNREADABLE]
     for _ in range(draw.randint(0, 7)):
         searches = draw.random() < 0.65
         calls.append(
@@ -134,6 +138,7 @@ def test_a_script_ends_an_episode_as_it_ends_a_run(seed: int, stops: bool) -> No
         extractor="offline",
         answerer="offline",
         limits=limits,
+        settings=Settings(fallback="stop"),
     )
     run = agent.invoke({"question": QUESTION.question})
     episode = GraphSearch(search_parts(index=TEXTS, limits=limits), rewards=REWARDS)

@@ -185,8 +185,7 @@ def test_a_call_without_its_argument_is_told_so_and_is_no_search(
     episode: GraphSearch, tool: str
 ) -> None:
     assert (
-        getattr(episode, tool)(" ")
-        == "(the argument is empty: give it a text, got ' ')"
+        getattr(episode, tool)(" ") == "(the argument is empty: give it a text, got '')"
     )
     assert episode.steps == ()
 

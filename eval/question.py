@@ -288,10 +288,14 @@ def context_items(record: QuestionRecord, key: str) -> list[tuple[str, Any]]:
         texts = columns.items("sentences", "content")
         if len(titles) != len(texts):
             raise columns.error(f"{len(titles)} titles but {len(texts)} texts")
-        items: list[Any] = list(map(list, zip(titles, texts, strict=True)))
+        pairs = zip(titles, texts, strict=True)
+        items: list[Any] = list(map(list, pairs))
     else:
         items = record.items(key)
-    return [(f"{key} {number}", item) for number, item in enumerate(items, 1)]
+    placed = []
+    for number, item in enumerate(items, 1):
+        placed.append((f"{key} {number}", item))
+    return placed
 
 
 def context_of_item(record: QuestionRecord, item: object, place: str) -> Passage:

@@ -27,18 +27,22 @@ def langsmith_question(record: QuestionRecord) -> Question:
     """Return the question of an example with `inputs` and `outputs`, of which the outputs may be missing."""
     inputs = record.inside(record.data["inputs"], "inputs")
     outputs = record.inside(record.data.get("outputs") or {}, "outputs")
+    asked = _keys_in(inputs, _ASKED)
+    expected = _keys_in(outputs, _EXPECTED)
     return Question(
         id=record.identity,
-        question=said_last(inputs, "user", *_keys_in(inputs, _ASKED)),
-        answers=_expected(outputs, *_keys_in(outputs, _EXPECTED)),
+        question=said_last(inputs, "user", *asked),
+        answers=_expected(outputs, *expected),
         metadata=_metadata(record),
     )
 
 
 def _keys_in(record: QuestionRecord, known: Sequence[str]) -> Sequence[str]:
     """Return the keys to read: the only one of a record that has no known one, else the known ones."""
+    if record.first_key(*known):
+        return known
     there = list(filter(record.__contains__, record.data))
-    if len(there) == 1 and there[0] not in known:
+    if len(there) == 1:
         return there
     return known
 
@@ -99,21 +103,24 @@ def _metadata(record: QuestionRecord) -> Mapping[str, Any]:
 
 def _expected(record: QuestionRecord, *keys: str) -> tuple[str, ...]:
     """Return the answers under the first of `keys` that is there; () where the record is empty, or says so."""
-    if not record.first_key(*record.data):
-        return ()
     key = record.first_key(*keys)
-    if not key and set(keys) & record.data.keys():
+    if key == "messages":
+        said = said_last(record, "assistant", key)
+        return (said,)
+    if key:
+        return record.answers(key)
+    is_empty = not record.first_key(*record.data)
+    has_gap = not record.data.keys().isdisjoint(keys)
+    if is_empty or has_gap:
         return ()
-    if key != "messages":
-        return record.answers(*keys)
-    said = said_last(record, "assistant", key)
-    return (said,)
+    return record.answers(*keys)
 
 
 def said_last(record: QuestionRecord, role: str, *keys: str) -> str:
     """Return the text under the first of `keys` that is there, or the last message of a role in a conversation."""
     key = record.first_key(*keys)
-    if not isinstance(unpacked(record.data.get(key)), list):
+    value = unpacked(record.data.get(key))
+    if not isinstance(value, list):
         return record.text(*keys)
     messages = record.objects(key)
     for message in reversed(messages):
@@ -127,11 +134,12 @@ def said_last(record: QuestionRecord, role: str, *keys: str) -> str:
 
 def _content(message: QuestionRecord) -> str:
     """Return the text of a message, which may be in parts."""
-    if not isinstance(message.data.get("content"), list):
+    content = message.data.get("content")
+    if not isinstance(content, list):
         return message.text("content")
     texts = []
     for part in message.objects("content"):
-        if part.data.get("type", "text") == "text":
+        if "text" in part:
             texts.append(part.text("text"))
     return "\n".join(texts)
 

@@ -36,9 +36,8 @@ def read_question(record: QuestionRecord) -> Question:
     The question is that of `question` or `extra_info`, else the text after "Question:" in the last message, or all of
     it.
     """
-    extra = record.inside(record.data.get("extra_info") or {}, "extra_info")
-    metadata = record.inside(record.data.get("metadata") or {}, "metadata")
-    known = known_of(metadata)
+    extra = _inside(record, "extra_info")
+    known = known_of(_inside(record, "metadata"))
     if "supporting" in extra:
         known["supporting"] = extra.texts("supporting")
         known["by_title"] = bool(extra.data.get("by_title"))
@@ -50,22 +49,30 @@ def read_question(record: QuestionRecord) -> Question:
     question = record.text("question", default="")
     if not question:
         question = extra.text("question", default="")
+    source = record.text("data_source", default="")
     return Question(
         id=identity or str(record.number),
         question=question or _asked(record),
         answers=_targets(record),
-        metadata={"data_source": record.text("data_source", default="")},
+        metadata={"data_source": source},
         **known,
     )
 
 
+def _inside(record: QuestionRecord, key: str) -> QuestionRecord:
+    """Return the object under a key as a record, an empty one where there is nothing."""
+    value = record.data.get(key)
+    return record.inside(value or {}, key)
+
+
 def _targets(record: QuestionRecord) -> tuple[str, ...]:
     """Return the gold answers: the ground truth, or its `target`."""
-    model = record.inside(record.data["reward_model"], "reward_model")
+    model = _inside(record, "reward_model")
     truth = unpacked(model.data.get("ground_truth"))
     if not isinstance(truth, Mapping):
         truth = {"target": truth}
-    return QuestionRecord(truth, f"{record.where}, ground_truth").answers("target")
+    given = record.inside(truth, "ground_truth")
+    return given.answers("target")
 
 
 def _asked(record: QuestionRecord) -> str:

@@ -70,9 +70,10 @@ class GraphSearch:
     Equal calls after an equal `reset` return equal texts. One instance is for one thread; instances share `parts`.
 
     The loop ends where an agent's run ends: with a search that was made before, one without new facts, the last one of
-    max_hops, or two calls in a row that cannot be followed, after which nobody else plans (`fallback = stop`); `Limits(stop_on_repeat=False, stop_on_no_new_facts=False)`
-    switches the first two off, here and there. `finish` may then still say the answer. A `finish` before any search is
-    overruled, as an agent's is: the question itself is searched.
+    max_hops, or two calls in a row that cannot be followed, after which nobody else plans (`fallback = stop`);
+    `Limits(stop_on_repeat=False, stop_on_no_new_facts=False)` switches the first two off, here and there. `finish` may
+    then still say the answer. A `finish` before any search is overruled, as an agent's is: the question itself is
+    searched.
 
     A retriever, extractor or answerer that fails raises, and again in `get_reward`, because trainers show a tool's
     error to the policy and go on.

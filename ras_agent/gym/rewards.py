@@ -109,8 +109,12 @@ class Rewards:
 
     def lacking(self, question: Question) -> dict[str, str]:
         """Map each part that cannot be measured of a question to what the question lacks: answers, or gold passages."""
-        answered = replace(question, answers=question.answers or ("x",))
-        known = replace(answered, supporting=question.supporting or ("x",))
+        answered = question
+        if not question.answers:
+            answered = replace(question, answers=("x",))
+        known = answered
+        if not question.supporting:
+            known = replace(answered, supporting=("x",))
         lacking: dict[str, str] = {}
         for name in self.weights():
             if _applies(name, question):
@@ -189,7 +193,9 @@ def support_gains(
 
 def _applies(name: str, question: Question) -> bool:
     """Tell whether a part can be measured of a question; an outcome that says something shows it."""
-    return _part(name, Episode(question, Outcome("x"))) is not None
+    episode = Episode(question, Outcome("x"))
+    part = _part(name, episode)
+    return part is not None
 
 
 def _part(name: str, episode: Episode) -> float | None:
@@ -213,7 +219,8 @@ def _part(name: str, episode: Episode) -> float | None:
         case "tokens":
             return episode.shown / 1000
     score = find_metric(_OF_METRICS.get(name, name)).score(question, outcome)
-    if score and name.partition("@")[0] in _FINDS_INSIDE:
+    measure = name.partition("@")[0]
+    if score and measure in _FINDS_INSIDE:
         return score * _brevity(question, outcome)
     return score
 

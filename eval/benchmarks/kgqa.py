@@ -21,16 +21,13 @@ from ras_agent.eval.question import Question, TextualGraph
 from ras_agent.eval.question_file import QuestionRecord
 
 _METRICS = (
-    *(
-        "hr@1",
-        "golden_match",
-        "answer_f1",
-        "answer_precision",
-        "answer_recall",
-        "entity_recall",
-        "entity_f1",
-    ),
-    *("substring_hr@1", "substring_f1"),  # LEGO-GraphRAG's rule in addition to ours
+    # as published: a hit anywhere in the reply, F1 of the answers in it, and Align-GRAG's accuracy, the share in it
+    *("golden_match", "contained_f1", "contained_recall"),
+    # each answer as a whole, in its place
+    *("hr@1", "answer_f1", "answer_precision", "answer_recall"),
+    *("entity_recall", "entity_f1"),
+    # LEGO-GraphRAG's rule
+    *("substring_hr@1", "substring_f1"),
 )
 
 

@@ -11,7 +11,7 @@ from ras_agent.eval.metrics.ranking import hit_at
 from ras_agent.eval.metrics.registry import Outcome, metric
 from ras_agent.eval.question import Question
 
-_BREAK = re.compile(r"\n|;|\s\|\s")
+_BREAK = re.compile(r"\n|;|\|")
 _BULLET = re.compile(r"^\s*(?:[-•]|\*(?=\s)|\(?\d{1,3}[.)](?=\s))\s*")
 
 
@@ -79,7 +79,7 @@ def substring_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetSco
 
 
 def split_answers(answer: str) -> list[str]:
-    """Return the answers that an answer lists, in its order: by lines, semicolons and " | ", or else by commas.
+    """Return the answers that an answer lists, in its order: by lines, semicolons and bars, or else by commas.
 
     Bullets and numbers at the front, stars around an answer and repeated answers are dropped.
     """
@@ -114,7 +114,14 @@ def _answer_f1(question: Question, outcome: Outcome) -> float | None:
 @metric("contained_f1")
 def _contained_f1(question: Question, outcome: Outcome) -> float | None:
     if question.answers:
-        return contained_set_score(_listed(outcome), question.answers).f1
+        return _contained(question, outcome).f1
+    return None
+
+
+@metric("contained_recall")
+def _contained_recall(question: Question, outcome: Outcome) -> float | None:
+    if question.answers:
+        return _contained(question, outcome).recall
     return None
 
 
@@ -139,6 +146,15 @@ def _substring_hit_ratio(question: Question, outcome: Outcome, k: int) -> float 
     return float(
         any(golden_match(answer, question.answers) for answer in _listed(outcome)[:k])
     )
+
+
+def _contained(question: Question, outcome: Outcome) -> SetScore:
+    """Score a reply as the published scripts do, which part its answers at bars and lines."""
+    if outcome.abstained:
+        return contained_set_score([], question.answers)
+    parts = re.split(r"[|\n]", outcome.answer)
+    listed = [part for part in parts if part.strip()]
+    return contained_set_score(listed, question.answers)
 
 
 def _listed(outcome: Outcome) -> list[str]:

@@ -28,10 +28,14 @@ _LONGEST = 500
 _NODE_WORD = r"(?:nodes?|entity|entities|vertex|vertices)"
 _EDGE_WORD = r"(?:edges?|triples?|triplets?|relations|relationships?)"
 _HEADING = re.compile(
-    rf"[\W_]*+(?:[a-z]+ ){{0,3}}?(?:(?P<both>{_NODE_WORD} (?:and|&) {_EDGE_WORD})|(?P<nodes>{_NODE_WORD})"
-    rf"|(?P<edges>{_EDGE_WORD}))(?: [a-z]+){{0,3}}(?: ?\(\d+\))?[*_ ]*+(?::(?P<inline>.*))?",
+    rf"[\W_]*+(?:[a-z]+ ){{0,8}}?(?:(?P<both>{_NODE_WORD} (?:and|&) {_EDGE_WORD})|(?P<nodes>{_NODE_WORD})"
+    rf"|(?P<edges>{_EDGE_WORD}))(?: [a-z]+){{0,8}}(?: ?\(\d+\))?[*_ ]*+(?::(?P<inline>.*))?",
     re.IGNORECASE,
 )
+# words of a line such as "The nodes that support this answer are:"; without a colon a heading has fewer
+_MOST_HEADING_WORDS = 10
+_MOST_WORDS_WITHOUT_COLON = 7
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
 _CSV: Mapping[str, _Section] = {
     "node_id,node_attr": "csv nodes",
     "src,edge_attr,dst": "csv edges",
@@ -41,6 +45,7 @@ _ITEM = re.compile(r"\s*+(?:[-*•–]|\d{1,3}[.)])\s++(?P<item>\S.*)")
 _NUMBERED = re.compile(
     r"(?:node\s*+[\[(#]?\d++[\])]?|\[\d++\]|#\d++)[:,.|\s]\s*+(?=\S)", re.IGNORECASE
 )
+_ROW = re.compile(r"(?:node *)?[\[(#]?(?P<number>\d{1,4})[\])]?", re.IGNORECASE)
 _NUMBER_BEHIND = re.compile(r"\((?:node|id|node_id)\W?+\s*+\d+\)$", re.IGNORECASE)
 _EXPLANATION = re.compile(r"\s[—–]\s.*")
 _WRAPPING = " \t*_`\"'“”,;"
@@ -163,6 +168,29 @@ def graph_validity(
     )
 
 
+def named_rows(cited: CitedGraph, shown: Sequence[str]) -> CitedGraph:
+    """Return what is cited with names in place of row numbers. shown: the nodes' texts as the prompt numbered them.
+
+    >>> named_rows(CitedGraph(("0", "Node 1"), (("0", "on", "1"),)), ("cup", "table"))
+    CitedGraph(nodes=('cup', 'table'), edges=(('cup', 'on', 'table'),))
+    """
+    nodes = [_name_of_row(node, shown) for node in cited.nodes]
+    edges = []
+    for head, relation, tail in cited.edges:
+        edges.append((_name_of_row(head, shown), relation, _name_of_row(tail, shown)))
+    return CitedGraph(tuple(nodes), tuple(edges))
+
+
+def _name_of_row(text: str, shown: Sequence[str]) -> str:
+    row = _ROW.fullmatch(text)
+    if row is None or text in shown:
+        return text
+    number = int(row["number"])
+    if number < len(shown):
+        return shown[number]
+    return text
+
+
 def name_in_edges(node: str) -> str:
     """Return the name by which an edge cites a node: an object of a scene by its name, without the marks of an edge.
 
@@ -210,9 +238,8 @@ def _validity(question: Question, outcome: Outcome) -> GraphValidity | None:
         nodes = tuple(end for edge in edges for end in (edge[0], edge[2]))
     else:
         return None
-    return graph_validity(
-        read_cited_graph(outcome.reply or outcome.answer), nodes, edges
-    )
+    cited = read_cited_graph(outcome.reply or outcome.answer)
+    return graph_validity(named_rows(cited, outcome.shown_nodes), nodes, edges)
 
 
 def _read(reply: str) -> tuple[str, CitedGraph]:
@@ -220,7 +247,7 @@ def _read(reply: str) -> tuple[str, CitedGraph]:
     if item := _json_object(reply):
         return _read_object(item)
     reader = _Reader()
-    lines = [(line, reader.reads(line)) for line in lines_of(reply)]
+    lines = [(line, reader.reads(line)) for line in _lines_and_headings(reply)]
     first = next(
         (place for place, (_, is_listed) in enumerate(lines) if is_listed), len(lines)
     )
@@ -229,6 +256,33 @@ def _read(reply: str) -> tuple[str, CitedGraph]:
         said.pop()  # a line that introduces the list
     rest = (line for line, is_listed in lines[first:] if not is_listed)
     return "\n".join(said).strip() or "\n".join(rest).strip(), reader.graph()
+
+
+def _lines_and_headings(reply: str) -> Iterator[str]:
+    """Yield a reply's lines; a heading with its items that follows a sentence on its line is a line of its own."""
+    for line in lines_of(reply):
+        begun = 0
+        for end in _SENTENCE_END.finditer(line[:_LONGEST]):
+            rest = line[end.end() :]
+            heading = _heading_of(rest)
+            if heading and heading["inline"]:
+                yield line[begun : end.start()]
+                begun = end.end()
+        yield line[begun:]
+
+
+def _heading_of(text: str) -> re.Match[str] | None:
+    """Return the match of a line that says that nodes or edges follow."""
+    heading = _HEADING.fullmatch(text[:_LONGEST])
+    if heading is None:
+        return None
+    words = text.partition(":")[0].split()
+    most = _MOST_HEADING_WORDS
+    if heading["inline"] is None:
+        most = _MOST_WORDS_WITHOUT_COLON
+    if len(words) > most:
+        return None
+    return heading
 
 
 def _read_object(item: Mapping[str, Any]) -> tuple[str, CitedGraph]:
@@ -288,7 +342,7 @@ class _Reader:
         if section := _CSV.get(text.lower().replace(" ", "")):
             self._enter(section)
             return True
-        if heading := _HEADING.fullmatch(text[:_LONGEST]):
+        if heading := _heading_of(text):
             inline = heading["inline"]
             if inline is not None or text[0] in "#*_" or self.section:
                 self._enter(

@@ -34,6 +34,7 @@ class Outcome:
 
     passages: in the order of retrieval (by hop, then by rank within the hop). facts: the question graph's, by id.
     reply: the answer with the nodes and edges that it lists, where these were asked for; "" where they were not.
+    shown_nodes: the texts of the nodes that a prompt showed with row numbers, in their order.
     """
 
     answer: str
@@ -44,6 +45,7 @@ class Outcome:
     hops: int = 0
     stop_reason: str = ""
     reply: str = ""
+    shown_nodes: tuple[str, ...] = ()
 
     @classmethod
     def from_output(cls, out: Mapping[str, Any]) -> Self:
@@ -63,6 +65,7 @@ class Outcome:
             facts={fact["id"]: Triple.from_dict(fact) for fact in facts},
             hops=len(out.get("steps") or ()),
             stop_reason=out.get("stop_reason") or "",
+            shown_nodes=tuple(out.get("shown_nodes") or ()),
         )
 
     def ranked(self, question: Question) -> list[str]:

@@ -174,15 +174,20 @@ class GraphReader:
         self, questions: Sequence[tuple[str, Graph]], batch: int = 8
     ) -> list[Generated]:
         """Write a reply to each question about its graph, `batch` of them at once."""
+        inputs = [self.prompts.input(*pair) for pair in questions]
+        return self.replies_to(inputs, batch)
+
+    def replies_to(
+        self, inputs: Sequence[GraphInput], batch: int = 8
+    ) -> list[Generated]:
+        """Write a reply to each input that `prompts` made, `batch` of them at once."""
         replies: list[Generated] = []
-        for first in range(0, len(questions), batch):
-            inputs = [
-                self.prompts.input(*pair) for pair in questions[first : first + batch]
-            ]
-            graphs = [self.model.features(item) for item in inputs]
-            replies += self.model.generate(
-                [item.turns for item in inputs], graphs, self.prompts.view.reply_tokens
-            )
+        for first in range(0, len(inputs), batch):
+            at_once = inputs[first : first + batch]
+            turns = [item.turns for item in at_once]
+            graphs = [self.model.features(item) for item in at_once]
+            tokens = self.prompts.view.reply_tokens
+            replies += self.model.generate(turns, graphs, tokens)
         return replies
 
     def save(self, folder: str | Path, aligner: str | Path | None = None) -> None:

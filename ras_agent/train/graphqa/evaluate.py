@@ -72,18 +72,25 @@ def evaluate(
     which names it. questions: those of the file that are asked, by default all.
     """
     replies: dict[str, str] = {}
+    shown: dict[str, Sequence[str]] = {}
     left: list[Question] = []
 
     async def ask(question: Question) -> Mapping[str, Any]:
         # questions are asked in their order, one after the other
         if question.id not in replies:
             at_once = left[left.index(question) :][:batch]
-            asked = [(other.question, graph_of(other)) for other in at_once]
-            for other, reply in zip(at_once, reader.replies(asked, batch), strict=True):
+            inputs = []
+            for other in at_once:
+                item = reader.prompts.input(other.question, graph_of(other))
+                shown[other.id] = item.nodes
+                inputs.append(item)
+            written = reader.replies_to(inputs, batch)
+            for other, reply in zip(at_once, written, strict=True):
                 replies[other.id] = reply.text
         return {
             **NO_ANSWER,
             "answer": replies[question.id],
+            "shown_nodes": shown[question.id],
             "steps": [{}],
             "stop_reason": "answered",
         }

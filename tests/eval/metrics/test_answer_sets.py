@@ -130,3 +130,21 @@ def test_contained_answers_follow_the_published_rule(
     assert (score.precision, score.recall) == pytest.approx((precision, recall))
     both = precision + recall
     assert score.f1 == pytest.approx(2 * precision * recall / both if both else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "gold", "published", "exact"),
+    [
+        ("norrland\nhaldby", ("haldby",), (1.0, 2 / 3, 1.0), 0.0),
+        ("He was born in Haldby, of course.", ("haldby",), (1.0, 1.0, 1.0), 0.0),
+        ("norrland|haldby", ("haldby", "norrland"), (1.0, 1.0, 1.0), 1.0),
+        ("haldby|tarn", ("haldby", "norrland"), (1.0, 0.5, 0.5), 1.0),
+    ],
+)
+def test_the_published_columns_find_answers_anywhere_and_the_exact_ones_as_they_are_listed(
+    reply: str, gold: tuple[str, ...], published: tuple[float, ...], exact: float
+) -> None:
+    question = Question("q", "Where?", gold)
+    names = ("golden_match", "contained_f1", "contained_recall", "hr@1")
+    scores = score(question, Outcome(reply), names)
+    assert tuple(scores.values()) == pytest.approx((*published, exact))

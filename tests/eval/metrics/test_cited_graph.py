@@ -36,6 +36,10 @@ NODE_FORMS = {
     "numbers of nodes": "the Ardle\nNodes:\n- Node 0: @\n- Ardle (node 4)",
     "table": "the Ardle\nNodes:\n| id | node |\n|---|---|\n| 0 | @ |\n| 4 | Ardle |",
     "explanations": "the Ardle\nNodes:\n- @ — it turns there\n- Ardle – the river",
+    "a heading of a sentence": "the Ardle\nThe nodes that support this answer are:\n* @\n* Ardle",
+    "a heading for the answer": "the Ardle\nNodes that support the answer:\n- @\n- Ardle",
+    "behind a sentence": "the Ardle. Supporting nodes: @; Ardle.",
+    "a sentence's items": "the Ardle\nThe nodes I used to answer are: @, Ardle.",
     "the list first": "Nodes:\n- @\n- Ardle\n\nthe Ardle",
 }
 # each cites the edge from @ to the Ardle
@@ -55,6 +59,8 @@ EDGE_FORMS = {
     "JSON object": '{"answer": "the Ardle", "edges": [{"source": "@", "relation": "river", "target": "Ardle"}]}',
     "JSON lists": 'the Ardle\nEdges: [["@", "river", "Ardle"]]',
     "table": "the Ardle\nEdges:\n| head | relation | tail |\n|---|---|---|\n| @ | river | Ardle |",
+    "a heading of a sentence": "the Ardle\nThe edges that support this answer are:\n* (@; river; Ardle)",
+    "behind a sentence": "the Ardle. Supporting edges: (@; river; Ardle).",
     "nodes and edges together": "the Ardle\nNodes and edges:\n- (@; river; Ardle)",
 }
 
@@ -70,7 +76,7 @@ def test_nodes_are_read_in_each_form_and_an_invented_one_is_never_valid(
         read_cited_graph(reply.replace("@", "wheel")), NODES, EDGES
     )
     assert (invented.nodes, invented.valid_nodes, invented.fully_valid) == (2, 1, False)
-    assert answer_apart(reply.replace("@", "mill")) == "the Ardle"
+    assert answer_apart(reply.replace("@", "mill")).rstrip(".") == "the Ardle"
 
 
 @pytest.mark.parametrize("form", EDGE_FORMS)
@@ -84,7 +90,7 @@ def test_edges_are_read_in_each_form_and_an_invented_one_is_never_valid(
         read_cited_graph(reply.replace("@", "wheel")), NODES, EDGES
     )
     assert (invented.edges, invented.valid_edges, invented.fully_valid) == (1, 0, False)
-    assert answer_apart(reply.replace("@", "mill")) == "the Ardle"
+    assert answer_apart(reply.replace("@", "mill")).rstrip(".") == "the Ardle"
 
 
 @pytest.mark.parametrize(
@@ -212,3 +218,21 @@ def test_a_question_without_a_graph_is_held_to_the_one_that_the_agent_built() ->
         "fully_valid": 0.0,
     }
     assert score(question, Outcome(reply), metrics) == {}
+
+
+@pytest.mark.parametrize(
+    ("reply", "shares"),
+    [
+        ("the Ardle\nNodes: 0, 2\nEdges: 2,owned,0", (1.0, 1.0)),
+        ("the Ardle\nNodes:\n- Node 1\n- [3]\nEdges:\n- (0; river; 1)", (0.5, 1.0)),
+        ("the Ardle\nNodes: 7\nEdges: (1; river; 0)", (0.0, 0.0)),
+    ],
+)
+def test_a_bare_number_is_that_row_of_the_shown_graph(
+    reply: str, shares: tuple[float, float]
+) -> None:
+    graph = {"nodes": list(NODES), "edges": [[0, "river", 1], [2, "owned", 0]]}
+    question = Question("1", "Which river?", ("Ardle",), metadata={"graph": graph})
+    outcome = Outcome(reply, shown_nodes=NODES)
+    scores = score(question, outcome, ("valid_nodes", "valid_edges"))
+    assert tuple(scores.values()) == shares

@@ -213,7 +213,8 @@ def test_answer_sets_are_split_and_abstaining_finds_none() -> None:
         0.5,
         1 / 3,
         0.4,
-        0.4,
+        # one prediction: the published rule parts at bars and lines
+        0.5,
         1.0,
     ]
     abstained = _outcome(answer="Isla", abstained=True)

@@ -15,7 +15,8 @@ pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
 from ras_agent.tools.graph_tokens.graph_llm import GRAPH_WEIGHTS
-from ras_agent.tools.subgraph.graph import Graph
+from ras_agent.tools.graph_tokens.graph_reader import GraphInput
+from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.train.graphqa.evaluate import evaluate
 
 
@@ -24,13 +25,17 @@ class Reader:
 
     def __init__(self, interrupted: int = -1) -> None:
         self.batches: list[int] = []
+        self.prompts = self
         self._interrupted = interrupted
 
-    def replies(self, questions: Sequence[tuple[str, Graph]], batch: int) -> list[Any]:
+    def input(self, question: str, graph: Graph) -> GraphInput:
+        return GraphInput((), *Subgraph.full(graph).texts())
+
+    def replies_to(self, inputs: Sequence[GraphInput], batch: int) -> list[Any]:
         if len(self.batches) == self._interrupted:
             raise KeyboardInterrupt
-        self.batches.append(len(questions))
-        return [SimpleNamespace(text="support") for _ in questions]
+        self.batches.append(len(inputs))
+        return [SimpleNamespace(text="support") for _ in inputs]
 
 
 @pytest.fixture

@@ -51,6 +51,7 @@ PLUGINS: dict[str, dict[str, object]] = {
         "offline": "ras_agent.tools.offline.roles:offline_answerer",
         "llm": "ras_agent.tools.answer.llm:llm_answerer",
         "graphllm": "ras_agent.tools.graph_tokens.roles:graphllm_answerer",
+        "graphqa": "ras_agent.tools.graph_tokens.graph_answerer:graphqa_answerer",
     },
     "reasoner": {
         "offline": "ras_agent.tools.offline.roles:offline_reasoner",

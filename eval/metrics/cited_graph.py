@@ -177,7 +177,9 @@ def named_rows(cited: CitedGraph, shown: Sequence[str]) -> CitedGraph:
     nodes = [_name_of_row(node, shown) for node in cited.nodes]
     edges = []
     for head, relation, tail in cited.edges:
-        edges.append((_name_of_row(head, shown), relation, _name_of_row(tail, shown)))
+        start = _name_of_row(head, shown)
+        end = _name_of_row(tail, shown)
+        edges.append((start, relation, end))
     return CitedGraph(tuple(nodes), tuple(edges))
 
 
@@ -238,8 +240,10 @@ def _validity(question: Question, outcome: Outcome) -> GraphValidity | None:
         nodes = tuple(end for edge in edges for end in (edge[0], edge[2]))
     else:
         return None
-    cited = read_cited_graph(outcome.reply or outcome.answer)
-    return graph_validity(named_rows(cited, outcome.shown_nodes), nodes, edges)
+    reply = outcome.reply or outcome.answer
+    listed = read_cited_graph(reply)
+    cited = named_rows(listed, outcome.shown_nodes)
+    return graph_validity(cited, nodes, edges)
 
 
 def _read(reply: str) -> tuple[str, CitedGraph]:

@@ -182,12 +182,14 @@ class GraphReader:
     ) -> list[Generated]:
         """Write a reply to each input that `prompts` made, `batch` of them at once."""
         replies: list[Generated] = []
+        most_tokens = self.prompts.view.reply_tokens
         for first in range(0, len(inputs), batch):
-            at_once = inputs[first : first + batch]
-            turns = [item.turns for item in at_once]
-            graphs = [self.model.features(item) for item in at_once]
-            tokens = self.prompts.view.reply_tokens
-            replies += self.model.generate(turns, graphs, tokens)
+            turns = []
+            graphs = []
+            for item in inputs[first : first + batch]:
+                turns.append(item.turns)
+                graphs.append(self.model.features(item))
+            replies += self.model.generate(turns, graphs, most_tokens)
         return replies
 
     def save(self, folder: str | Path, aligner: str | Path | None = None) -> None:

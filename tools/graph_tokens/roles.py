@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Self
 
+from ras_agent.errors import WeightsError
 from ras_agent.tools.answer.llm import LLMAnswerer
 from ras_agent.tools.chat.client import Chat, ChatSettings
 from ras_agent.tools.chat.models import server_address
 from ras_agent.tools.graph_tokens.chat import GraphLLMChat
+from ras_agent.tools.graph_tokens.graph_reader import VIEW
 from ras_agent.tools.plan.llm import LLMPlanner
 from ras_agent.tools.roles import RoleOptions
 
@@ -88,6 +90,10 @@ def _model(spec: str, settings: ChatSettings) -> GraphLLMChat:
         name: value for name, value in of_calls.items() if value is not None
     }
     folder, served, address = spec.partition("@http")
+    if (Path(folder).expanduser() / VIEW).is_file():
+        raise WeightsError(
+            f"{folder}: this model was trained to read one graph with a view of its own; it answers as graphqa:{folder}"
+        )
     if not served:
         return GraphLLMChat.in_folder(folder, **options)
     from ras_agent.tools.graph_tokens.served import ServedGraphLLM

@@ -81,7 +81,8 @@ def evaluate(
             at_once = left[left.index(question) :][:batch]
             inputs = []
             for other in at_once:
-                item = reader.prompts.input(other.question, graph_of(other))
+                graph = graph_of(other)
+                item = reader.prompts.input(other.question, graph)
                 shown[other.id] = item.nodes
                 inputs.append(item)
             written = reader.replies_to(inputs, batch)

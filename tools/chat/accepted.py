@@ -21,14 +21,15 @@ from ras_agent.tools.chat.refusals import (
     STREAM,
     WHOLE,
     accepted_turns,
+    capped,
     longest_allowed,
+    longest_reply,
     misses_limit,
     parts_sent,
     refused_part,
     says_nothing,
     without_fields,
 )
-from ras_agent.tools.chat.reply_limits import capped, longest_reply
 from ras_agent.tools.chat.runnables import chat_models_in, our_model
 from ras_agent.tools.chat.window import (
     Sizes,
@@ -76,9 +77,7 @@ class Accepted:
     async def ask(self, request: Request, deadline: Deadline) -> Reply:
         """Return the reply."""
         started = time.perf_counter()
-        options = self._variation(request) | await self._continuation(request)
-        if request.stop:
-            options["stop"] = list(request.stop)
+        options = await self._options(request)
         guess = ""
         while True:
             form = await self._form(request)
@@ -117,24 +116,23 @@ class Accepted:
             and self._known.refused.isdisjoint(FORM_FIELDS)
         )
 
-    def _variation(self, request: Request) -> JSON:
-        """Return the temperature of a request that has to vary, if the model's own is 0."""
-        certain = any(
-            getattr(one, "temperature", None) == 0
-            for one in chat_models_in(self._model)
-        )
-        return {"temperature": _VARIED} if request.varied and certain else {}
+    async def _options(self, request: Request) -> JSON:
+        """Return the options of a request: its stops, a temperature where it has to vary, and how a last turn goes on.
 
-    async def _continuation(self, request: Request) -> JSON:
-        """Return the options by which the server goes on with the assistant's last turn.
-
-        vLLM and SGLang begin a new turn without them. Other servers go on by themselves, or cannot.
+        vLLM and SGLang begin a new turn behind one of the assistant's. Other servers go on by themselves, or cannot.
         """
-        if request.turns[-1].role != "assistant" or self._server is None:
-            return {}
-        if await self._server.owner() not in _TAKES_CONTINUATION:
-            return {}
-        return {"continue_final_message": True, "add_generation_prompt": False}
+        options: JSON = {}
+        if request.stop:
+            options["stop"] = list(request.stop)
+        models = chat_models_in(self._model)
+        certain = any(getattr(one, "temperature", None) == 0 for one in models)
+        if request.varied and certain:
+            options["temperature"] = _VARIED
+        goes_on = request.turns[-1].role == "assistant" and self._server is not None
+        if goes_on and await self._server.owner() in _TAKES_CONTINUATION:
+            options["continue_final_message"] = True
+            options["add_generation_prompt"] = False
+        return options
 
     async def _form(self, request: Request) -> JSON:
         """Return the options by which the server holds its reply to a form; {} where it has refused them.

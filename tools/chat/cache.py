@@ -44,19 +44,6 @@ class ReplyCache:
         """Create the cache if it does not exist. Raises SettingsError for a file of another format."""
         self._stored = open_cache(place, _KIND, _PATIENCE)
 
-    def get(self, parameters: JSON, turns: Sequence[Turn]) -> JSON | None:
-        """Return the cached reply to a request, or None."""
-        return self.slot(parameters, turns).get(dict)
-
-    def put(
-        self,
-        parameters: JSON,
-        turns: Sequence[Turn],
-        reply: JSON,
-    ) -> None:
-        """Store a reply, a mapping of JSON values."""
-        self.slot(parameters, turns).put(reply)
-
     def slot(
         self,
         parameters: JSON,

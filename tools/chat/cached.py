@@ -12,6 +12,8 @@ from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from ras_agent.address import Address
 from ras_agent.budget import current_ledger
 from ras_agent.errors import (
@@ -21,13 +23,11 @@ from ras_agent.errors import (
     ReplayMiss,
     SettingsError,
 )
-from ras_agent.prompts import ToolCall
 from ras_agent.records import JSON
 from ras_agent.tools.chat.asking import graph_of
 from ras_agent.tools.chat.cache import FAILED, ReplyCache, ReplySlot, SingleFlight
 from ras_agent.tools.chat.call import Model, Reply, Request
 from ras_agent.tools.chat.deadline import Deadline
-from ras_agent.tools.chat.endings import LENGTH
 from ras_agent.tools.chat.names import sampling_parameters
 from ras_agent.tools.chat.runnables import our_model
 from ras_agent.tools.chat.window import Sizes, estimate_turns
@@ -35,6 +35,7 @@ from ras_agent.tools.workers.remote_cache import REMOTE
 
 _REFUSED = "refused"
 """Key of a stored reply that does not exist: its value is the window that the prompt was too long for"""
+_REPLY = TypeAdapter(Reply)
 _NOT_KEPT = frozenset(("seconds", "replayed", "key"))
 _KEPT_IF_ANY = frozenset(("calls", "thoughts", "unread", "ending", "refusal"))
 
@@ -128,42 +129,30 @@ class Cached:
         return ModelCallError(failure) if failure else miss_of(slot, self._place)
 
     def _slot(self, request: Request) -> ReplySlot:
-        more: JSON = dict(self._identity)
-        if request.max_tokens is not None:
-            more["most"] = request.max_tokens
         given = graph_of(self._asked, request)
-        if given:
-            more["graph"] = [list(map(str, facts)) for facts in given["graph"]]
-        if request.tools:
-            more["tools"] = list(request.tools)
-        if request.form:
-            more["pattern"] = request.form.pattern
-        if request.varied:
-            more["varied"] = True
-        if request.stop:
-            more["stop"] = list(request.stop)
+        facts = [list(map(str, some)) for some in given.get("graph", ())]
+        parts = {
+            "most": request.max_tokens,
+            "graph": facts,
+            "tools": list(request.tools),
+            "pattern": request.form and request.form.pattern,
+            "varied": request.varied,
+            "stop": list(request.stop),
+        }
+        more = {name: value for name, value in parts.items() if value}
         parameters = self._parameters or sampling_parameters(self._asked)
         ledger = current_ledger()
         return self._cache.slot(
-            parameters | more, request.turns, ledger.role, ledger.hop
+            parameters | self._identity | more, request.turns, ledger.role, ledger.hop
         )
 
 
 def _replayed(cached: JSON) -> Reply | int:
-    """Return a cached reply, or the window that a refusal left. Raises TypeError for another form."""
+    """Return a cached reply, or the window that a refusal left. Raises TypeError or ValueError for another form."""
     if _REFUSED in cached:
         return int(cached[_REFUSED])
-    if cached.pop("truncated", False):  # of a cache of an earlier version
-        cached["ending"] = LENGTH
-    for name in ("calls", "unread"):
-        cached[name] = tuple(ToolCall(**call) for call in cached.get(name, ()))
     reply = Reply(**cached, replayed=True)
-    tokens = (reply.input_tokens, reply.output_tokens, reply.cached_tokens)
-    if not isinstance(reply.text, str) or not all(
-        isinstance(count, int) for count in tokens
-    ):
-        raise TypeError("a reply is a text with numbers of tokens")
-    return reply
+    return _REPLY.validate_python(asdict(reply))
 
 
 def _to_json(reply: Reply) -> JSON:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ras_agent.errors import SettingsError
@@ -78,7 +78,7 @@ class RequestFields:
         left_out: list[str] = []
         body = dict(self.extra)
         for name, value in self.named.items():
-            own_name = _own_name(name, fields)
+            own_name = _known(_OTHER_NAMES.get(name, (name,)), fields)
             if own_name:
                 options[own_name] = value
             elif name == _TEMPLATE:
@@ -89,32 +89,21 @@ class RequestFields:
             left_out += body
         elif body:
             options[_BODY] = body
-        headers = self.sent_headers(asked=asked)
+        headers: JSON = dict(self.sent_headers(asked=asked))
         if headers:
-            place = _place_of_headers(fields)
+            place = _known((*_HEADERS, _OF_CLIENT), fields)
+            if place == _OF_CLIENT:
+                headers = {"headers": headers}
             if place:
-                options[place] = (
-                    {"headers": headers} if place == _OF_CLIENT else headers
-                )
+                options[place] = headers
             else:
                 left_out.append("headers")
         return options, left_out
 
 
-def _own_name(name: str, fields: JSON) -> str:
-    """Return the name by which a class takes a field of a request; "" if it takes it by no name."""
-    for own_name in _OTHER_NAMES.get(name, (name,)):
-        if own_name in fields:
-            return own_name
-    return ""
-
-
-def _place_of_headers(fields: JSON) -> str:
-    """Return the name by which a class takes headers, itself or for its client; "" if it takes no headers."""
-    for place in (*_HEADERS, _OF_CLIENT):
-        if place in fields:
-            return place
-    return ""
+def _known(names: Sequence[str], fields: JSON) -> str:
+    """Return the first of several names that a class takes; "" if it takes none of them."""
+    return next((name for name in names if name in fields), "")
 
 
 NO_FIELDS = RequestFields()

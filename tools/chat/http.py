@@ -100,6 +100,7 @@ class ErrorStatus(Exception):
         )
 
 
+_NO_REPLY = (ErrorStatus, BrokenReply, RefusedReply)
 _listed: dict[tuple[str, str], JSON] = {}
 
 
@@ -129,29 +130,20 @@ class Endpoint:
         A server of one model may answer to any name, as llama.cpp's does.
         """
         key = self.url, model
-        if key not in _listed:
-            try:
-                async with self._response(
-                    "GET", "/models", None, _LIST_WITHIN
-                ) as response:
-                    models = [
-                        dict(one) for one in _parsed(await _whole(response))["data"]
-                    ]
-                named = [one for one in models if one["id"] == model]
-                _listed[key] = next(
-                    iter(named or models if len(models) == 1 else named), {}
-                )
-            except (
-                ErrorStatus,
-                BrokenReply,
-                RefusedReply,
-                LookupError,
-                TypeError,
-                ValueError,
-            ):
-                _listed[key] = {}
-            except (ConnectionError, TimeoutError):
-                return {}
+        if key in _listed:
+            return _listed[key]
+        try:
+            async with self._response("GET", "/models", None, _LIST_WITHIN) as response:
+                listed = _parsed(await _whole(response))["data"]
+            models = list(map(dict, listed))
+            named = [one for one in models if one["id"] == model]
+        except (ConnectionError, TimeoutError):
+            return {}
+        except (*_NO_REPLY, LookupError, TypeError, ValueError):
+            models = named = []
+        if len(models) == 1:
+            named = models
+        _listed[key] = named[0] if named else {}
         return _listed[key]
 
     async def post(

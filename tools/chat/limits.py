@@ -296,11 +296,11 @@ class Limiter:
     def _say(self, ledger: Ledger) -> None:
         """Emit how many calls of a run wait, unless that was the last that was said."""
         with self._lock:
-            sent = sum(1 for other in self._sent if other.deadline.ledger is ledger)
-            waiting = 0
-            for other in self._waiting:
-                if other.deadline.ledger is ledger and not other.ticket.done():
-                    waiting += 1
+            sent = sum(other.deadline.ledger is ledger for other in self._sent)
+            waiting = sum(
+                other.deadline.ledger is ledger and not other.ticket.done()
+                for other in self._waiting
+            )
             replied = len(ledger.calls)
             news = (id(ledger), sent, waiting, replied)
             if news == self._said:

@@ -15,7 +15,7 @@ from ras_agent.errors import MissingExtra, SettingsError, did_you_mean
 from ras_agent.records import JSON
 from ras_agent.tools.chat.fields import NO_FIELDS, RequestFields
 from ras_agent.tools.chat.names import model_name
-from ras_agent.tools.chat.reply_limits import OPENAI_LIMITS, is_openai
+from ras_agent.tools.chat.refusals import OPENAI_LIMITS, is_openai
 from ras_agent.tools.chat.runnables import changed, plays_a_model
 from ras_agent.tools.chat.secrets import BETWEEN_URLS, printable, without_secrets
 

@@ -181,25 +181,18 @@ def calls_in_text(text: str, names: Sequence[str]) -> tuple[str, list[ToolCall]]
 
 def _named_objects(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
     for place, item in _decoded(text):
-        call = _call_of(item, names)
-        if call is None:
-            call = _listed_call(item, names)
-        if call is not None:
-            yield place, call
-
-
-def _listed_call(item: JSON, names: Sequence[str]) -> ToolCall | None:
-    """Return the first call in the lists of an object, such as {"tool_calls": [...]}; None for none."""
-    for value in item.values():
-        if not isinstance(value, list):
-            continue
-        for inner in value:
-            if not isinstance(inner, dict):
-                continue
-            call = _call_of(inner, names)
+        for one in (item, *_listed_in(item)):
+            call = _call_of(one, names)
             if call is not None:
-                return call
-    return None
+                yield place, call
+                break
+
+
+def _listed_in(item: JSON) -> Iterator[JSON]:
+    """Yield the objects in the lists of an object, such as {"tool_calls": [...]}."""
+    for value in item.values():
+        if isinstance(value, list):
+            yield from (inner for inner in value if isinstance(inner, dict))
 
 
 def _call_of(item: JSON, names: Sequence[str]) -> ToolCall | None:

@@ -19,33 +19,33 @@ TURNS = (Turn("system", "Be brief."), Turn("user", "Wer? 谁?"))
 
 
 def test_a_reply_is_found_again_also_by_another_process(tmp_path: Path) -> None:
-    ReplyCache(tmp_path / "new" / "replies.db").put(
-        {"model": "m", "temperature": 0}, TURNS, {"text": "Bell ☎"}
-    )
-    assert ReplyCache(tmp_path / "new" / "replies.db").get(
+    ReplyCache(tmp_path / "new" / "replies.db").slot(
         {"model": "m", "temperature": 0}, TURNS
-    ) == {"text": "Bell ☎"}
+    ).put({"text": "Bell ☎"})
+    assert ReplyCache(tmp_path / "new" / "replies.db").slot(
+        {"model": "m", "temperature": 0}, TURNS
+    ).get(dict) == {"text": "Bell ☎"}
 
 
 def test_another_model_parameter_or_message_is_another_request(tmp_path: Path) -> None:
     cache = ReplyCache(tmp_path / "replies.db")
-    cache.put({"model": "m", "temperature": 0}, TURNS, {"text": "x"})
-    assert cache.get({"model": "n", "temperature": 0}, TURNS) is None
-    assert cache.get({"model": "m", "temperature": 1}, TURNS) is None
-    assert cache.get({"model": "m", "temperature": 0}, TURNS[1:]) is None
+    cache.slot({"model": "m", "temperature": 0}, TURNS).put({"text": "x"})
+    assert cache.slot({"model": "n", "temperature": 0}, TURNS).get(dict) is None
+    assert cache.slot({"model": "m", "temperature": 1}, TURNS).get(dict) is None
+    assert cache.slot({"model": "m", "temperature": 0}, TURNS[1:]).get(dict) is None
     assert (
-        cache.get(
+        cache.slot(
             {"model": "m", "temperature": 0}, (Turn("user", TURNS[0].text), TURNS[1])
-        )
+        ).get(dict)
         is None
     )
 
 
 def test_the_first_reply_stays(tmp_path: Path) -> None:
     cache = ReplyCache(tmp_path / "replies.db")
-    cache.put({}, TURNS, {"text": "first"})
-    cache.put({}, TURNS, {"text": "second"})
-    assert cache.get({}, TURNS) == {"text": "first"}
+    cache.slot({}, TURNS).put({"text": "first"})
+    cache.slot({}, TURNS).put({"text": "second"})
+    assert cache.slot({}, TURNS).get(dict) == {"text": "first"}
     assert len(cache) == 1
 
 
@@ -54,14 +54,14 @@ def test_threads_may_write_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(
             pool.map(
-                lambda number: cache.put(
-                    {"seed": number}, TURNS, {"text": str(number)}
+                lambda number: cache.slot({"seed": number}, TURNS).put(
+                    {"text": str(number)}
                 ),
                 range(20),
             )
         )
     assert len(cache) == 20
-    assert cache.get({"seed": 7}, TURNS) == {"text": "7"}
+    assert cache.slot({"seed": 7}, TURNS).get(dict) == {"text": "7"}
 
 
 def test_a_file_of_another_kind_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

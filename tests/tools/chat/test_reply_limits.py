@@ -15,7 +15,7 @@ from ras_agent.text.repeats import repeated_at
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse
-from ras_agent.tools.chat.reply_limits import capped, limits_sent
+from ras_agent.tools.chat.refusals import capped, limits_sent
 
 REQUEST = Request((Turn("user", "Who?"),), max_tokens=100)
 

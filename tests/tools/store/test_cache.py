@@ -309,14 +309,14 @@ def test_a_locked_reply_cache_is_done_without_and_warned_of_once(
         RuntimeWarning,
         match=says("cannot keep replies", "database is locked", "wait for it"),
     ):
-        cache.put({}, TURNS, {"text": "Bell."})
+        cache.slot({}, TURNS).put({"text": "Bell."})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        cache.put({}, TURNS, {"text": "Bell."})
-        assert cache.get({}, TURNS) is None
+        cache.slot({}, TURNS).put({"text": "Bell."})
+        assert cache.slot({}, TURNS).get(dict) is None
         other.close()
-        cache.put({}, TURNS, {"text": "Bell."})
-        assert cache.get({}, TURNS) == {"text": "Bell."}
+        cache.slot({}, TURNS).put({"text": "Bell."})
+        assert cache.slot({}, TURNS).get(dict) == {"text": "Bell."}
 
 
 def test_the_file_of_a_cache_can_be_read_by_any_program_of_sqlite(path: Path) -> None:

@@ -124,12 +124,14 @@ class Accepted:
         options: JSON = {}
         if request.stop:
             options["stop"] = list(request.stop)
-        models = chat_models_in(self._model)
-        certain = any(getattr(one, "temperature", None) == 0 for one in models)
-        if request.varied and certain:
-            options["temperature"] = _VARIED
-        goes_on = request.turns[-1].role == "assistant" and self._server is not None
-        if goes_on and await self._server.owner() in _TAKES_CONTINUATION:
+        for one in chat_models_in(self._model):
+            if request.varied and getattr(one, "temperature", None) == 0:
+                options["temperature"] = _VARIED
+        last = request.turns[-1]
+        if last.role != "assistant" or self._server is None:
+            return options
+        owner = await self._server.owner()
+        if owner in _TAKES_CONTINUATION:
             options["continue_final_message"] = True
             options["add_generation_prompt"] = False
         return options

@@ -130,7 +130,9 @@ class Cached:
 
     def _slot(self, request: Request) -> ReplySlot:
         given = graph_of(self._asked, request)
-        facts = [list(map(str, some)) for some in given.get("graph", ())]
+        facts = []
+        for some in given.get("graph", ()):
+            facts.append(list(map(str, some)))
         parts = {
             "most": request.max_tokens,
             "graph": facts,

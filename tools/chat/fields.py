@@ -78,7 +78,8 @@ class RequestFields:
         left_out: list[str] = []
         body = dict(self.extra)
         for name, value in self.named.items():
-            own_name = _known(_OTHER_NAMES.get(name, (name,)), fields)
+            own_names = _OTHER_NAMES.get(name, (name,))
+            own_name = _known(own_names, fields)
             if own_name:
                 options[own_name] = value
             elif name == _TEMPLATE:
@@ -103,7 +104,10 @@ class RequestFields:
 
 def _known(names: Sequence[str], fields: JSON) -> str:
     """Return the first of several names that a class takes; "" if it takes none of them."""
-    return next((name for name in names if name in fields), "")
+    for name in names:
+        if name in fields:
+            return name
+    return ""
 
 
 NO_FIELDS = RequestFields()

@@ -25,7 +25,6 @@ from ras_agent.calling import acall, call
 from ras_agent.graphs.state import Update
 from ras_agent.logs import LOGGER, shows_text
 from ras_agent.records import Hit, Passage
-from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever
 from ras_agent.tools.retrieve.search import searched_by
 
 _ID = "question_id"
@@ -79,7 +78,7 @@ def _name_of(role: Any) -> str:
 
 def _manager(config: RunnableConfig | None, role: Any, make: Any) -> Any:
     """Return the callback manager, None where nobody listens or LangChain's own retriever reports the search itself."""
-    if config is None or isinstance(searched_by(role), LangChainRetriever):
+    if config is None or getattr(searched_by(role), "reports_searches", False):
         return None
     callbacks = config.get("callbacks")
     if isinstance(callbacks, BaseCallbackManager) and not _listens(callbacks):

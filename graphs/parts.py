@@ -25,6 +25,7 @@ from ras_agent.protocols import (
     Judge,
     Planner,
     Reasoner,
+    Reranker,
     Retriever,
     Rewriter,
 )
@@ -41,6 +42,7 @@ AnyPlanner = Planner | Reasoner | AnyModel | None
 AnyExtractor = Extractor | AnyModel | None
 AnyAnswerer = Answerer | AnyModel | None
 AnyRewriter = Rewriter | AnyModel | None
+AnyReranker = Reranker | AnyModel | None
 AnyRetriever = Retriever | BaseRetriever | VectorStore | BaseTool | str | None
 AnyIndex = (
     PassageIndex
@@ -142,6 +144,8 @@ class AgentArguments(TypedDict, total=False):
     the offline one"""
     retriever: AnyRetriever
     """an object, or a registered name over `index`, which each run sees as of its last commit"""
+    reranker: AnyReranker
+    """ranks the hits of the retriever again; a string is as `--reranker` has it"""
     rewriter: AnyRewriter
     """completes a conversation's next question from its turns; a first question costs nothing; like the extractor it
     follows the planner, and else completes it by rule"""

@@ -29,7 +29,7 @@ from ras_agent.graphs.parts import (
 )
 from ras_agent.graphs.registry import GraphSpec, graph_spec
 from ras_agent.prompts import prompt_names
-from ras_agent.protocols import Extractor
+from ras_agent.protocols import Extractor, Retriever
 from ras_agent.registry import find, names
 from ras_agent.review import Place, places
 from ras_agent.settings import Settings
@@ -53,6 +53,7 @@ from ras_agent.tools.roles import (
     resolve_extractor,
     resolve_planner,
     resolve_reasoner,
+    resolve_reranker,
     resolve_rewriter,
     role_name,
 )
@@ -108,6 +109,7 @@ class _Choices:
     answerer: object
     extractor: object
     retriever: object
+    reranker: object
     rewriter: object
     limits: Limits
     preset: str | Preset | None
@@ -157,8 +159,8 @@ class _Choices:
 
 # the fields that an argument and a setting may name
 _CHOSEN = (
-    *("index", "llm", "planner", "answerer", "extractor", "retriever", "rewriter"),
-    *("limits", "preset", "review"),
+    *("index", "llm", "planner", "answerer", "extractor", "retriever", "reranker"),
+    *("rewriter", "limits", "preset", "review"),
 )
 
 
@@ -211,13 +213,19 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     retriever = resolve_retriever(
         retriever_spec, index, **retriever_options(settings, chosen.retriever)
     )
+    reranker = chosen.reranker
+    if reranker == "llm":
+        reranker = chosen.llm
+    named = dict(specs)
+    if reranker is not None:
+        named["reranker"] = reranker
     fallback = settings.fallback or _usual_fallback(preset, language)
     return AgentParts(
         graph=graph,
         planner=planner,
         extractor=extractor,
         answerer=answerer,
-        retriever=scoped(retriever, settings.filter),
+        retriever=in_stages(retriever, settings, options, reranker),
         limits=chosen.limits,
         preset=preset,
         review=review,
@@ -225,10 +233,31 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         store=chosen.store,
         pruner=pruner,
         judge=find("judge", _OFFLINE)(),
-        role_names={role: role_name(spec) for role, spec in specs.items()},
+        role_names={role: role_name(spec) for role, spec in named.items()},
         fallbacks=_fallbacks(spec, specs, options, fallback),
         name=chosen.name,
         brief=chosen.brief,
+    )
+
+
+def search_from_settings(settings: Settings, index: AnyIndex) -> Retriever:
+    """Make the retriever of the settings with all of its stages. Raises RasError children."""
+    retriever = resolve_retriever(
+        settings.retriever, index, **retriever_options(settings)
+    )
+    reranker = settings.llm if settings.reranker == "llm" else settings.reranker
+    return in_stages(retriever, settings, role_options(settings), reranker)
+
+
+def in_stages(
+    retriever: Retriever, settings: Settings, options: RoleOptions, reranker: object
+) -> Retriever:
+    """Return a retriever with the filter of the settings and a reranker. Raises the errors of resolving it."""
+    return scoped(
+        retriever,
+        settings.filter,
+        resolve_reranker(reranker, options),
+        settings.candidates,
     )
 
 

@@ -183,15 +183,19 @@ class Ledger:
             self.calls.append(call)
 
     def note(
-        self, message: str, detail: str = "", kind: type[Failure] = Failure
+        self,
+        message: str,
+        detail: str = "",
+        kind: type[Failure] = Failure,
+        role: str = "",
     ) -> None:
-        """Record a problem of the running role; the same message is recorded once."""
+        """Record a problem of `role`, by default the running one; the same message is recorded once."""
+        role = role or self.role
         with self._lock:
             if all(
-                noted.message != message or noted.role != self.role
-                for noted in self.notes
+                noted.message != message or noted.role != role for noted in self.notes
             ):
-                self.notes.append(kind(self.role, message, self.hop, detail))
+                self.notes.append(kind(role, message, self.hop, detail))
 
     @property
     def needs_more(self) -> bool:

@@ -1,9 +1,9 @@
 """The contracts of the roles. Any object that fits one can play the role; no base class is needed.
 
 Every method is synchronous. An object may have an asynchronous version of it too, named with a leading `a` (`aplan`,
-`aretrieve`, `aextract`, `aanswer`, `anext_sentence`, `arewrite`); without one, `ainvoke` runs the synchronous method
-in a worker thread. Methods may be called from several threads at once. See ras_agent.calling; ras_agent.testing checks
-contracts.
+`aretrieve`, `aextract`, `aanswer`, `anext_sentence`, `arewrite`, `ascores`); without one, `ainvoke` runs the
+synchronous method in a worker thread. Methods may be called from several threads at once. See ras_agent.calling;
+ras_agent.testing checks contracts.
 """
 
 from __future__ import annotations
@@ -47,6 +47,15 @@ class Retriever(Protocol):
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
         """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
+        ...
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """Model that reads a query and texts together, and ranks what a retriever has found again."""
+
+    def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return one number for each text, in their order: the higher, the better the text fits the query."""
         ...
 
 

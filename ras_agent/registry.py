@@ -1,7 +1,7 @@
 """Plug-ins by name: one lazy table for each kind, extended by entry points and by `register`.
 
     planner, extractor, answerer,
-    reasoner, rewriter                        a factory of the role: make(argument, options), see ras_agent.tools.roles
+    reasoner, rewriter, reranker              a factory of the role: make(argument, options), see ras_agent.tools.roles
     judge                                     make(), which returns a ras_agent.protocols.Judge
     retriever                                 a factory over an index: make(index, **options)
     source                                    a retriever without an index, "NAME:ADDRESS": make(address)
@@ -60,6 +60,12 @@ PLUGINS: dict[str, dict[str, object]] = {
     "rewriter": {
         "offline": "ras_agent.tools.offline.followup:offline_rewriter",
         "llm": "ras_agent.tools.plan.followup:llm_rewriter",
+    },
+    "reranker": {
+        "ce": "ras_agent.tools.retrieve.rerank:cross_encoder",
+        "http": "ras_agent.tools.retrieve.rerank_server:over_http",
+        "https": "ras_agent.tools.retrieve.rerank_server:over_https",
+        "llm": "ras_agent.tools.retrieve.rerank:llm_reranker",
     },
     "judge": {"offline": "ras_agent.tools.offline.roles:offline_judge"},
     "dialect": {

@@ -561,3 +561,38 @@ def memorising_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str]
         return made[kind]
 
     return make
+
+
+_WORDS = """what nationality is frederica 's spouse ? ernest augustus united kingdom lonely knows nobody
+which river flows through edinburgh water of leith the a that capital scotland text ignore question this best"""
+
+
+@pytest.fixture(scope="session")
+def tiny_cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random BERT reranker in a folder, as sentence-transformers loads it."""
+    torch, transformers = (
+        pytest.importorskip("torch"),
+        pytest.importorskip("transformers"),
+    )
+    pytest.importorskip("sentence_transformers")
+    folder = tmp_path_factory.mktemp("reranker")
+    words = sorted(set(_WORDS.split()))
+    (folder / "vocab.txt").write_text(
+        "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])
+    )
+    transformers.BertTokenizerFast(
+        str(folder / "vocab.txt"), model_max_length=64
+    ).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=5 + len(words),
+        **{
+            "hidden_size": 16,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "intermediate_size": 16,
+        },
+        **{"num_labels": 1, "initializer_range": 1.0},
+    )
+    transformers.BertForSequenceClassification(config).save_pretrained(folder)
+    return folder

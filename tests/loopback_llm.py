@@ -36,6 +36,9 @@ Of embeddings (`/<name>/v1/embeddings`) the log has the request's "authorization
     shape       whose reply it is: "openai" (base64 unless numbers are asked for), "vllm", "tei" or "ollama"
     most        the largest batch that is taken; a larger one is refused as TEI does, with 422
 
+Of rerankings (`/<name>/rerank`) the log has "authorization" too; an entry {"rerank": FORM} scores each text by the
+words that it shares with the query, and takes and gives the form of "jina", "vllm", "voyage" or "tei" only.
+
 An entry with `lists` is what the server's list (`/<name>/v1/models`) says of its model; without one it has no list.
 
 Without a matching entry the server answers 400, which no client retries.
@@ -91,13 +94,15 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         name, body = self.name(), self.received()
-        if self.path.endswith("/embeddings"):
+        if self.path.endswith(("/embeddings", "/rerank")):
             body["authorization"] = self.headers.get("Authorization", "")
         entry = take(name, body)
         if entry.get("held"):
             with LOCK:
                 LOCK.wait_for(lambda: name in RELEASED)
-        if "vectors" in entry:
+        if "rerank" in entry:
+            self.send(*reranking(body, entry["rerank"]))
+        elif "vectors" in entry:
             self.send(*embeddings(body, entry), entry.get("headers"))
         elif entry.get("hang"):
             self.rfile.read(1)  # until the client closes the connection
@@ -188,7 +193,7 @@ def take(name: str, body: dict[str, Any]) -> dict[str, Any]:
     texts = (
         body["input"]
         if "input" in body
-        else [message.get("content") for message in body["messages"]]
+        else [message.get("content") for message in body.get("messages", ())]
     )
     prompt = "\n".join(map(str, texts))
     with LOCK:
@@ -284,6 +289,29 @@ def embeddings(body: dict[str, Any], entry: dict[str, Any]) -> tuple[int, str]:
     if shape == "tei":
         reply = {key: reply[key] for key in ("object", "data", "model", "usage")}
     return 200, json.dumps({**reply, **entry.get("fields", {})})
+
+
+def reranking(body: dict[str, Any], form: str) -> tuple[int, str]:
+    """The status and the reply to a request for scores, as servers of one form give it."""
+    texts = body.get("texts" if form == "tei" else "documents")
+    if texts is None:
+        return 422, json.dumps({"error": "missing field", "error_type": "Validation"})
+    asked = set(body["query"].lower().strip("?").split())
+    results: list[dict[str, Any]] = []
+    for place, text in enumerate(texts):
+        shared = asked & set(text.lower().replace(".", " ").split())
+        name = "score" if form == "tei" else "relevance_score"
+        results.append({"index": place, name: len(shared) / len(asked)})
+        if form == "jina":
+            results[-1]["document"] = {"text": text}
+    results.sort(
+        key=lambda result: -(result.get("score") or result.get("relevance_score") or 0)
+    )
+    if form == "tei":
+        return 200, json.dumps(results)
+    if form == "voyage":
+        return 200, json.dumps({"object": "list", "data": results})
+    return 200, json.dumps({"model": body["model"], "results": results, "usage": {}})
 
 
 def vector_of(text: str, width: int) -> list[float]:

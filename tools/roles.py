@@ -19,7 +19,14 @@ from pathlib import Path
 from typing import cast
 
 from ras_agent.errors import SettingsError, UnknownName
-from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Rewriter
+from ras_agent.protocols import (
+    Answerer,
+    Extractor,
+    Planner,
+    Reasoner,
+    Reranker,
+    Rewriter,
+)
 from ras_agent.records import AnswerStyle, EvidenceLayout
 from ras_agent.registry import check_call, find, is_registered, names
 from ras_agent.tools.chat.client import ChatSettings
@@ -34,6 +41,7 @@ _PROTOCOLS: dict[str, type] = {
     "answerer": Answerer,
     "reasoner": Reasoner,
     "rewriter": Rewriter,
+    "reranker": Reranker,
 }
 # by how the names of their models begin
 _PROVIDERS = {
@@ -49,7 +57,7 @@ _PROVIDERS = {
     **dict.fromkeys(("llama", "qwen", "gemma", "phi"), "ollama"),
 }
 # asked to decide and to copy, not to write: their models sample at temperature 0 unless a setting says otherwise
-_PRECISE = frozenset(("planner", "reasoner", "extractor", "rewriter"))
+_PRECISE = frozenset(("planner", "reasoner", "extractor", "rewriter", "reranker"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +122,24 @@ def resolve_reasoner(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Re
 def resolve_rewriter(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Rewriter:
     """Return the rewriter that `spec` names, as above; on a model: ras_agent.tools.plan.followup:llm_rewriter."""
     return cast(Rewriter, _resolve("rewriter", spec, options))
+
+
+def resolve_reranker(
+    spec: object, options: RoleOptions = DEFAULT_OPTIONS
+) -> Reranker | None:
+    """Return the reranker that `spec` names, as above, None for None and "none"; "llm:" may stand before a model.
+
+    The factory of a registered name gets the options of all roles: a server of it is not sent the keys of the others.
+    """
+    if spec is None or spec == "none":
+        return None
+    if not isinstance(spec, str):
+        return cast(Reranker, _resolve("reranker", spec, options))
+    spec = spec.removeprefix("llm:")
+    name, _, _ = spec.partition(":")
+    if is_registered("reranker", name):
+        return cast(Reranker, _of_string("reranker", spec, options))
+    return cast(Reranker, _resolve("reranker", spec, options))
 
 
 def role_name(role: object) -> str:

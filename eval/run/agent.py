@@ -20,14 +20,16 @@ from ras_agent.errors import ModelRefused, UnknownName
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.task import Task
 from ras_agent.graphs.registry import graph_spec
-from ras_agent.graphs.resolve import assemble_agent, resolve_parts
+from ras_agent.graphs.resolve import (
+    assemble_agent,
+    resolve_parts,
+    search_from_settings,
+)
 from ras_agent.protocols import Retriever
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.recent import forget_recent_results
 from ras_agent.records import Hit, Passage
 from ras_agent.settings import Settings
-from ras_agent.tools.retrieve.resolve import resolve_retriever, retriever_options
-from ras_agent.tools.retrieve.search import scoped
 
 if TYPE_CHECKING:
     from ras_agent.graphs.agent import Agent
@@ -99,7 +101,7 @@ def warm_up_roles(parts: AgentParts, task: Task, passages: Sequence[Passage]) ->
 
 def search_answerer(task: Task, settings: Settings) -> AnswerQuestion:
     """Return a function that searches for the question with the retriever of `settings`, and answers nothing."""
-    retriever = _retriever(task, settings)
+    retriever = search_from_settings(settings, task.index)
     warm_up(retriever, task)
     return retriever_answerer(retriever, settings.k)
 
@@ -108,9 +110,12 @@ def retriever_answerer(retriever: Retriever, k: int) -> AnswerQuestion:
     """Return a function that searches for the question with `retriever`, and answers nothing."""
 
     async def answer(question: Question) -> Mapping[str, Any]:
-        passages = await _search(retriever, question, k)
+        ledger = Ledger(role="retriever")
+        with metered(ledger):
+            passages = await _search(retriever, question, k)
         found = {
             "passages": _by_id(passages),
+            "failures": [note.to_dict() for note in ledger.notes],
             "steps": [{}],
             "stop_reason": "retrieval_only",
         }
@@ -193,7 +198,7 @@ def baseline_agent(
     text_of = _ANSWERS[baseline]
 
     def make(task: Task, settings: Settings) -> AnswerQuestion:
-        retriever = _retriever(task, settings)
+        retriever = search_from_settings(settings, task.index)
         warm_up(retriever, task)
 
         async def answer(question: Question) -> Mapping[str, Any]:
@@ -235,15 +240,6 @@ def agent_inputs(task: Task, graph: str, question: Question) -> Inputs:
     if "static_passages" in inputs and not graph_spec(graph).static:
         inputs["seed_passages"] = inputs.pop("static_passages")
     return cast("Inputs", inputs)
-
-
-def _retriever(task: Task, settings: Settings) -> Retriever:
-    return scoped(
-        resolve_retriever(
-            settings.retriever, task.index, **retriever_options(settings)
-        ),
-        settings.filter,
-    )
 
 
 async def _search(retriever: Retriever, question: Question, k: int) -> list[Passage]:

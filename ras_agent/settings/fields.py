@@ -148,6 +148,12 @@ class Settings(BaseModel):
         None,
         "Find only passages with this in their metadata, e.g. team=x; several values of a key mean any of them.",
     )
+    reranker: str | None = _RETRIEVAL(
+        None,
+        "Ranks the hits again: ce:MODEL, http://host/rerank#MODEL, or llm:provider:model; if not set, or none, nothing.",
+        everyday=True,
+    )
+    candidates: PositiveInt = _RETRIEVAL(40, "How many hits the reranker reads.")
     weights: str | None = _RETRIEVAL(
         None,
         "Weights of the graph network: a folder, an id on the Hugging Face hub, or packaged, the default.",

@@ -15,7 +15,7 @@ from typing import Any
 
 from ras_agent.errors import SettingsError, did_you_mean
 
-ROLES = ("planner", "extractor", "answerer", "rewriter", "judge")
+ROLES = ("planner", "extractor", "answerer", "rewriter", "reranker", "judge")
 FIELDS = (
     "top_p",
     "seed",

@@ -24,12 +24,12 @@ from ras_agent.settings.sources import (
     given,
 )
 
-_MODEL_SETTINGS = frozenset(
-    ("llm", "planner", "extractor", "answerer", "rewriter", "embedder", "weights")
-)
+_MODELS = "llm planner extractor answerer rewriter reranker embedder weights"
+_MODEL_SETTINGS = frozenset(_MODELS.split())
+_WEB = frozenset(("http", "https"))
 _NAMES_SECRETS = frozenset(("headers", "api_keys", "roles"))
 """Settings that may name variables whose values are sent to a server."""
-_LOCAL_ROLES = frozenset(("offline", "minilm", "packaged"))
+_LOCAL_ROLES = frozenset(("offline", "minilm", "packaged", "none"))
 
 
 def unnamed_destinations(
@@ -112,11 +112,10 @@ def refuse_keys(
                 f"{name!r} names variables of the environment ({value}); what they hold goes",
             )
         provider, _, address = value.partition(":")
-        if (
-            provider == "vllm"
-            and name in _MODEL_SETTINGS
-            and environment.get("VLLM_API_KEY")
-        ):
+        if name == "reranker":
+            address = value.removeprefix("llm:").removeprefix("vllm:")
+        is_server = provider == "vllm" or urlsplit(address).scheme in _WEB
+        if is_server and name in _MODEL_SETTINGS and environment.get("VLLM_API_KEY"):
             url = urlsplit(address)
             host = url.netloc.rpartition("@")[2]
             server = f"{url.scheme}://{host}"

@@ -38,6 +38,7 @@ from ras_agent.testing.planners import (
     check_planner,
     check_reasoner,
 )
+from ras_agent.testing.rerankers import RERANKER_CHECKS, check_reranker
 from ras_agent.testing.retrievers import RETRIEVER_CHECKS, check_retriever
 from ras_agent.testing.rewards import check_rewards
 from ras_agent.testing.rewriters import REWRITER_CHECKS, check_rewriter
@@ -50,6 +51,7 @@ __all__ = [
     "GRAPH_ENCODER_CHECKS",
     "PLANNER_CHECKS",
     "REASONER_CHECKS",
+    "RERANKER_CHECKS",
     "RETRIEVER_CHECKS",
     "REWRITER_CHECKS",
     "SPAN_READER_CHECKS",
@@ -63,6 +65,7 @@ __all__ = [
     "check_graph_encoder",
     "check_planner",
     "check_reasoner",
+    "check_reranker",
     "check_retriever",
     "check_rewards",
     "check_rewriter",

@@ -272,6 +272,10 @@ def test_a_file_of_the_folder_that_names_a_server_or_a_place_is_named_on_screen(
     assert not say("Who?", "--config", "ras-agent.toml").startswith(
         "ras-agent: settings"
     )
+    for spec in ("http://127.0.0.1:9/rerank#m", "llm:vllm:http://127.0.0.1:9/v1#m"):
+        Path("ras-agent.toml").write_text(f'reranker = "{spec}"\n')
+        with pytest.raises(SettingsError, match="'reranker' names the server"):
+            say("Who?")
 
 
 def test_a_file_of_the_folder_that_names_neither_is_not_mentioned(

@@ -128,7 +128,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/tools/retrieve/test_bm25.py",
     ),
     "tools/retrieve/mix.py": ("tests/tools/retrieve/test_mix.py",),
-    "tools/retrieve/rerank.py": ("tests/tools/retrieve/test_rerank.py",),
+    "tools/retrieve/completeness.py": ("tests/tools/retrieve/test_completeness.py",),
     "tools/gfm/reach.py": ("tests/tools/gfm/test_reach.py",),
     "eval/metrics/answers.py": (
         "tests/eval/metrics/test_answers.py",

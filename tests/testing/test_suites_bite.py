@@ -29,6 +29,7 @@ from ras_agent.testing import (
     check_graph_encoder,
     check_planner,
     check_reasoner,
+    check_reranker,
     check_retriever,
     check_rewriter,
     check_span_reader,
@@ -381,3 +382,12 @@ def test_a_broken_promise_of_an_environment_is_named(
 ) -> None:
     with pytest.raises(ConformanceError, match=promise):
         check_environment(spoiled, {"question": "Where?"})
+
+
+def test_a_reranker_that_leaves_a_text_out_is_refused() -> None:
+    class Best:
+        def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+            return [1.0]
+
+    with pytest.raises(ConformanceError, match="gives one finite number for each text"):
+        check_reranker(Best())

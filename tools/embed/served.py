@@ -10,34 +10,25 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.util import find_spec
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 from pydantic import SecretStr
-from tenacity import Retrying, retry_if_exception
 
 from ras_agent.arrays import Floats, unit_rows
-from ras_agent.budget import current_ledger
-from ras_agent.errors import (
-    IndexMismatch,
-    MissingExtra,
-    ModelCallError,
-    ModelRefused,
-    RasError,
-    SettingsError,
-)
+from ras_agent.errors import IndexMismatch, SettingsError
 from ras_agent.tools.chat.deadline import Clock
-from ras_agent.tools.chat.http import MOST_BYTES_OF_VECTORS, BrokenReply, Endpoint, run
+from ras_agent.tools.chat.http import MOST_BYTES_OF_VECTORS, BrokenReply
+from ras_agent.tools.chat.model_server import ModelServer
 from ras_agent.tools.chat.models import server_address
-from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, unreachable
-from ras_agent.tools.chat.secrets import printable, without_secrets
+from ras_agent.tools.chat.retry import RetryPolicy
+from ras_agent.tools.chat.secrets import printable
 
 PROVIDERS = ("openai", "vllm", "ollama")
 _OPENAI = "https://api.openai.com/v1"
 _OLLAMA = "http://127.0.0.1:11434"
-_SECONDS, _AT_LEAST = 60.0, 0.1  # for a request; a run or a search may allow less
 # TEI takes no more than 32 texts in a request unless it is configured to; OpenAI takes 300,000 tokens
 _MOST_TEXTS = 32
 _MOST_CHARACTERS = 200_000
@@ -151,17 +142,24 @@ class ServedEmbedder:
         name: the name that indexes store. unit_length: whether vectors are scaled to length 1. dimension: the vectors'
         width where it is known, as from an index; else it is found by asking once.
         """
-        if find_spec("aiohttp") is None:
-            raise MissingExtra(f"embedder {name!r}", "openai")
         self.name = name
-        self.key = server.key  # masked in messages
         self._server = server
         self._unit_length = unit_length
         self._width = dimension
-        self._retry = retry or RetryPolicy()
-        self._clock = clock or Clock()
-        self._has_replied = False
-        self._endpoint = Endpoint.with_key(server.url, server.key.get_secret_value())
+        self._retry = retry
+        self._clock = clock
+        address_remedy = ""
+        if server.address_variable:
+            address_remedy = f"{server.address_variable} says where it is"
+        self._asked = ModelServer(
+            f"embedder {name!r}",
+            server.url,
+            server.key,
+            retry=retry,
+            clock=clock,
+            key_remedy=f"set {server.key_variable} to a key that the server accepts",
+            address_remedy=address_remedy,
+        )
 
     def scaled(self) -> ServedEmbedder:
         """Return the embedder of this model with vectors of length 1."""
@@ -213,12 +211,11 @@ class ServedEmbedder:
                         self._batch_vectors(texts[half:]),
                     ]
                 )
-            raise self._to_error(error, texts) from None
-        self._has_replied = True
+            raise self._asked.error_of(error, partial(_remedy, texts)) from None
         width = self._width = self._width or vectors.shape[1]
         if vectors.shape[1] != width:
             raise IndexMismatch(
-                f"{self._label()} makes vectors of {vectors.shape[1]} numbers, and made vectors of {width} before: "
+                f"{self._asked.label} makes vectors of {vectors.shape[1]} numbers, and made vectors of {width} before: "
                 "serve the model that the index was built with, or build the index again"
             )
         return vectors
@@ -229,53 +226,15 @@ class ServedEmbedder:
             "input": [text or " " for text in texts],  # servers refuse an empty text
             "encoding_format": "float",
         }
-        ledger = current_ledger()
+        read = partial(_vectors, count=len(texts))
+        return self._asked.ask("/embeddings", body, read, MOST_BYTES_OF_VECTORS)
 
-        def once() -> Floats:
-            seconds = max(min(_SECONDS, ledger.seconds_left()), _AT_LEAST)
-            post = self._endpoint.post(
-                "/embeddings", body, seconds, MOST_BYTES_OF_VECTORS
-            )
-            return _vectors(run(post), len(texts))
 
-        decide = self._retry.decides(has_replied=self._has_replied, now=self._clock.now)
-        tries = Retrying(
-            stop=lambda _: ledger.seconds_left() <= 0,
-            wait=self._retry.wait,
-            retry=retry_if_exception(decide),
-            sleep=self._clock.sleep,
-            reraise=True,
-        )
-        return tries(once)
-
-    def _to_error(self, error: Exception, texts: list[str]) -> RasError:
-        server = self._server
-        status = getattr(error, "status_code", None)
-        is_unreachable = unreachable(error)
-        # as in ras_agent.tools.chat.client
-        unusable = (
-            is_unreachable or status in (401, 403, 404)
-        ) and not self._has_replied
-        self._has_replied &= not is_unreachable
-        message = without_secrets(str(error), self)
-        why = diagnosis(error, _origin(server.url)) or ""
-        remedy = ""
-        if status in (401, 403):
-            remedy = f"set {server.key_variable} to a key that the server accepts"
-        elif status == 404:
-            remedy = "check the model's name and the server's address, which usually ends with /v1"
-        elif any(words in message.lower() for words in _TOO_LONG):
-            remedy = f"the text that begins {texts[0][:40]!r} is too long for the model: cut shorter, --chunk-size"
-        elif server.address_variable and (why or is_unreachable):
-            remedy = f"{server.address_variable} says where it is"
-        parts = [without_secrets(why, self), remedy]
-        if not is_unreachable:
-            parts.insert(0, f"{type(error).__name__}: {message}")
-        kind = ModelRefused if unusable else ModelCallError
-        return kind(f"{self._label()} failed: {'; '.join(filter(None, parts))}")
-
-    def _label(self) -> str:
-        return f"embedder {printable(self.name)!r} at {_origin(self._server.url)}"
+def _remedy(texts: list[str], message: str) -> str:
+    """Return the remedy for a message that says that a text is too long."""
+    if any(words in message for words in _TOO_LONG):
+        return f"the text that begins {texts[0][:40]!r} is too long for the model: cut shorter, --chunk-size"
+    return ""
 
 
 def _vectors(reply: Any, count: int) -> Floats:
@@ -352,8 +311,3 @@ def ollama_url(address: str) -> str:
     return (
         f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/').removesuffix('/v1')}/v1"
     )
-
-
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

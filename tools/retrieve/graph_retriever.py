@@ -27,6 +27,11 @@ from ras_agent.tools.kg.link import LinkedEntity
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.retrieve.copies import best_without_copies
 from ras_agent.tools.retrieve.ranking import check_query
+from ras_agent.tools.retrieve.retrieval import (
+    Retrieval,
+    current_retrieval,
+    retrieving,
+)
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name, textualise
 from ras_agent.tools.subgraph.paths import RankedPath
 
@@ -59,7 +64,9 @@ class GraphRetriever(ABC, Generic[Finder]):
         a filter if the retriever was not made by name. A RuntimeWarning reports that a model scored only a part.
         """
         check_query(query, k)
-        restriction = Filter.of(filter)
+        retrieval = current_retrieval()
+        restriction = retrieval.filter.both(Filter.of(filter))
+        retrieval.is_filtered = True
         if not restriction:
             return self._best(query, k)
         if self.filtered is None:
@@ -67,7 +74,8 @@ class GraphRetriever(ABC, Generic[Finder]):
                 f"{type(self).__name__} cannot apply a filter, since it was made by hand: make it by its name, "
                 "retriever_over(index, name)"
             )
-        return self.filtered(restriction).retrieve(query, k)
+        with retrieving(Retrieval()):
+            return self.filtered(restriction).retrieve(query, k)
 
     def _best(self, query: str, k: int) -> list[Hit]:
         """Return at most `k` hits; those behind take the places of copies."""

@@ -113,6 +113,9 @@ class LangChainRetriever:
     they descend, else 1 / rank, since a BaseRetriever promises an order but no scores.
     """
 
+    reports_searches = True
+    """LangChain's own retriever tells the callbacks of a run about each search."""
+
     def __init__(self, retriever: BaseRetriever) -> None:
         from langchain_core.vectorstores import VectorStoreRetriever
 

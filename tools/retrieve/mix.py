@@ -3,7 +3,7 @@
 PageRank from a question's names is sure where few passages stand out, and in doubt where many score nearly the same: in
 doubt the parts that read texts count more than those that walk the graph (`shares_by_doubt`). BM25 is sure where few
 passages hold the question's rare terms, so that a name in one passage is found as BM25 finds it. The first passages of
-the mean are ranked again (rerank.py).
+the mean are ranked again (completeness.py), after a reranker if there is one.
 
 Any two retrievers mix by name: "ppr+dense" is `Mix(["ppr", "dense"])`. Those that walk a graph know how facts connect,
 dense search knows the meaning of texts.
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from operator import add
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -25,10 +25,19 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
-from ras_agent.tools.retrieve.ranker import ExplainedRetriever, Explaining, Ranker
-from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
+from ras_agent.tools.retrieve.completeness import FIRST, Completeness
+from ras_agent.tools.retrieve.ranker import (
+    ExplainedRetriever,
+    Ranker,
+    reasons_of,
+)
+from ras_agent.tools.retrieve.ranking import (
+    Ranking,
+    check_query,
+    root_shares,
+    top_k,
+)
 from ras_agent.tools.retrieve.registered import options_of, taken_by
-from ras_agent.tools.retrieve.rerank import FIRST, Reranker
 
 DEPTH = 1000
 """How far down each ranking counts, at least."""
@@ -49,9 +58,7 @@ def mixed(
     for ranking, weight in zip(rankings, weights, strict=True):
         if not len(ranking.rows):
             continue
-        above = ranking.scores - ranking.scores.min()
-        highest = above.max()
-        share = np.sqrt(above / highest) if highest else 1
+        share = root_shares(ranking.scores)
         # a row that is held scores a trifle more than one that is not, so that it stays a hit
         scores[ranking.rows] += np.float32(weight) * (share + _TRIFLE)
     return top_k(scores, k)
@@ -115,13 +122,13 @@ class MixedRetriever(ExplainedRetriever):
         *,
         name: str = "",
         depth: int = DEPTH,
-        reranker: Reranker | None = None,
+        last: Completeness | None = None,
     ) -> None:
         """Take rankers and their weights. Raises ValueError for rankers of different passages, or wrong weights.
 
         weights: by default `shares_by_doubt` for each query, by the doubt of the ranker that `tells_doubt`: PageRank's,
             which is about all that walk a graph (`walks_graph`), else BM25's; equal ones where no ranker has it.
-        depth: how far down each ranking counts, at least k. reranker: ranks the first passages again.
+        depth: how far down each ranking counts, at least k. last: ranks the first passages again.
         """
         sizes = {len(ranker.passages) for ranker in rankers}
         if len(sizes) != 1:
@@ -143,21 +150,32 @@ class MixedRetriever(ExplainedRetriever):
         self._weights = weights
         self._teller = _teller_of(rankers)
         self._sure = list(map(self._stands_with_teller, rankers))
-        self._reranker = reranker
+        self._last = last
 
     def rank(self, query: str, k: int) -> Ranking:
         """Return the `k` passages that the mix ranks first, by their rows in the corpus, best first.
 
         Raises ValueError for a blank query or k < 1.
         """
+        if self._last is None:
+            return self.rank_candidates(query, k)
+        check_query(query, k)
+        first = self.rank_candidates(query, max(k, FIRST))
+        return self._last.rank(query, first, k)
+
+    def rank_candidates(self, query: str, k: int) -> Ranking:
+        """Return the `k` best rows by the mean, before any of them are ranked again."""
         check_query(query, k)
         depth = max(k, self._depth)
         rankings = [ranker.rank(query, depth) for ranker in self._rankers]
         weights = self._weights or self._shares(rankings)
-        if self._reranker is None:
-            return mixed(rankings, weights, len(self.passages), k)
-        first = mixed(rankings, weights, len(self.passages), max(k, FIRST))
-        return self._reranker.rank(query, first, k)
+        return mixed(rankings, weights, len(self.passages), k)
+
+    def completed(self, query: str, hits: Sequence[Hit], k: int) -> list[Hit]:
+        """Return the `k` best of reranked candidates, so that each completes those before it."""
+        if self._last is None:
+            return super().completed(query, hits, k)
+        return self._last.complete(query, hits, k)
 
     def _shares(self, rankings: Sequence[Ranking]) -> list[float]:
         if self._teller is None:
@@ -180,23 +198,12 @@ class MixedRetriever(ExplainedRetriever):
             return True
         return _walks(teller) and _walks(ranker)
 
-    def explained(self, paths: int) -> Self:
-        """Return the same mix with hits that give reasons, as far as its rankers can."""
-        other = super().explained(paths)
-        rankers = []
-        for ranker in self._rankers:
-            if isinstance(ranker, Explaining):
-                ranker = ranker.explained(paths)
-            rankers.append(ranker)
-        other._rankers = tuple(rankers)
-        return other
-
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
         """Return the reasons of its rankers for each passage, one ranker after another."""
         reasons: list[tuple[str, ...]] = [()] * len(passage_ids)
         for ranker in self._rankers:
-            if isinstance(ranker, Explaining):
-                reasons = list(map(add, reasons, ranker.why(query, passage_ids)))
+            more = reasons_of(ranker, query, passage_ids, self._paths)
+            reasons = list(map(add, reasons, more))
         return reasons
 
 
@@ -225,10 +232,6 @@ class RankedHits:
         return Ranking(
             np.array(rows, dtype=np.int64), np.array(scores, dtype=np.float32)
         )
-
-    def explained(self, paths: int) -> Self:
-        """Return itself: its hits carry their reasons at no cost."""
-        return self
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
         """Return the reasons of each passage that is among the hits."""
@@ -298,11 +301,11 @@ class Mix:
                 if parameters is None or name in parameters:
                     given[name] = value
             retriever: Any = factory(index, **given)
-            if not isinstance(retriever, Ranker):
+            if not hasattr(retriever, "rank"):
                 retriever = RankedHits(retriever, index.snapshot.passages, part)
             rankers.append(retriever)
-        reranker = Reranker(index) if rerank else None
-        return MixedRetriever(rankers, shares, name=self.name, reranker=reranker)
+        last = Completeness(index) if rerank else None
+        return MixedRetriever(rankers, shares, name=self.name, last=last)
 
 
 hybrid = Mix(("bm25", "dense"), name="hybrid")

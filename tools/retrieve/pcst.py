@@ -11,9 +11,9 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.retrieve.completeness import asked_shares
 from ras_agent.tools.retrieve.graph_retriever import GraphRetriever, by_fact, warn_of
 from ras_agent.tools.retrieve.registered import takes
-from ras_agent.tools.retrieve.rerank import asked_shares
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.tools.subgraph.pcst import PCSTFinder, PCSTSettings, QuestionSubgraph

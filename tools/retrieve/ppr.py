@@ -14,10 +14,10 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.page_rank import PageRank, walk_matrix
+from ras_agent.tools.retrieve.completeness import asked_shares
 from ras_agent.tools.retrieve.ranker import RankedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 from ras_agent.tools.retrieve.registered import takes
-from ras_agent.tools.retrieve.rerank import asked_shares
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

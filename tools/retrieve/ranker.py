@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Protocol, Self, cast, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from ras_agent.errors import ErasedPassage
 from ras_agent.filters import Filter
@@ -15,6 +15,13 @@ from ras_agent.records import Hit, Passage
 from ras_agent.tools.index.snapshot import StoredPassages
 from ras_agent.tools.retrieve.copies import best_without_copies, without_copies
 from ras_agent.tools.retrieve.ranking import Ranking, check_query
+from ras_agent.tools.retrieve.retrieval import (
+    Retrieval,
+    current_retrieval,
+    retrieving,
+)
+
+Rank = Callable[[str, int], Ranking]
 
 
 @runtime_checkable
@@ -28,24 +35,35 @@ class Ranker(Protocol):
         ...
 
 
-@runtime_checkable
-class Explaining(Protocol):
-    """Protocol of a retriever that gives reasons for its hits on request, since they cost time."""
+def reasons_of(
+    retriever: object, query: str, passage_ids: Sequence[str], reasons: int
+) -> list[tuple[str, ...]]:
+    """Return at most `reasons` lines for each passage that say why it was found, as far as a retriever gives any.
 
-    def explained(self, paths: int) -> Self:
-        """Return the same retriever with hits that carry at most `paths` reasons each."""
-        ...
+    One that does has the methods `explained(reasons)`, which returns such a retriever, and `why(query, passage_ids)`.
+    """
+    explaining = explained(retriever, reasons)
+    why = getattr(explaining, "why", None)
+    if why is None:
+        return [()] * len(passage_ids)
+    lines: list[tuple[str, ...]] = why(query, passage_ids)
+    return lines
 
-    def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return each passage's reasons, one line per reason, or an empty tuple."""
-        ...
 
-
-def explained(retriever: Retriever, reasons: int) -> Retriever:
+def explained(retriever: Any, reasons: int) -> Any:
     """Return `retriever` with hits that carry reasons, if it can give any."""
-    if isinstance(retriever, Explaining):
-        return cast(Retriever, retriever.explained(reasons))
-    return retriever
+    explain = getattr(retriever, "explained", None)
+    if explain is None:
+        return retriever
+    return explain(reasons)
+
+
+def with_reasons(hits: Sequence[Hit], reasons: Sequence[tuple[str, ...]]) -> list[Hit]:
+    """Return hits with reasons in front of those that they carry."""
+    explained_hits = []
+    for hit, why in zip(hits, reasons, strict=True):
+        explained_hits.append(replace(hit, why=why + hit.why))
+    return explained_hits
 
 
 def hits(
@@ -68,16 +86,6 @@ def hits(
     return [Hit(passage, score) for passage, score in scored if passage is not None]
 
 
-@runtime_checkable
-class Filterable(Protocol):
-    """Retriever that applies a filter by a second retriever over only the admitted passages.
-
-    filtered: makes the second one; set by `retriever_over`, and None for a retriever that was made by hand.
-    """
-
-    filtered: Callable[[Filter], Retriever] | None
-
-
 class RankedRetriever(ABC):
     """Retriever that ranks rows; a subclass implements `rank`."""
 
@@ -93,13 +101,49 @@ class RankedRetriever(ABC):
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
-        restriction = Filter.of(filter)
+        return self._found("retrieve", self.rank, query, k, filter)
+
+    def candidates(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
+        """Return at most `k` hits of the stages before a reranker; `completed` has those after it."""
+        return self._found("candidates", self.rank_candidates, query, k, filter)
+
+    def rank_candidates(self, query: str, k: int) -> Ranking:
+        """Return the `k` best rows of the stages before a reranker."""
+        return self.rank(query, k)
+
+    def completed(self, query: str, hits: Sequence[Hit], k: int) -> list[Hit]:
+        """Return the `k` hits that are left of reranked candidates after the last stage of this retriever."""
+        return list(hits[:k])
+
+    def reasons_for(
+        self, query: str, passage_ids: Sequence[str]
+    ) -> list[tuple[str, ...]]:
+        """Return each passage's reasons, within the filter of the search that is running."""
+        retrieval = current_retrieval()
+        retriever: object = self
+        if retrieval.filter and self.filtered is None:
+            # reasons may hold facts of passages that the filter leaves out
+            return [()] * len(passage_ids)
+        if self.filtered is not None and retrieval.filter:
+            retriever = self.filtered(retrieval.filter)
+        return reasons_of(retriever, query, passage_ids, retrieval.reasons)
+
+    def _found(
+        self, method: str, rank: Rank, query: str, k: int, filter: object
+    ) -> list[Hit]:
+        """Return at most `k` hits of `rank` within a filter; `method` is that of a retriever over a part."""
+        retrieval = current_retrieval()
+        restriction = retrieval.filter.both(Filter.of(filter))
+        retrieval.is_filtered = True
         if not restriction:
-            return self._best(query, k)
+            return self._best(rank, query, k)
         if self.filtered is not None:
-            return self.filtered(restriction).retrieve(query, k)
+            with retrieving(Retrieval()):
+                part = self.filtered(restriction)
+                found: list[Hit] = getattr(part, method)(query, k)
+            return found
         check_query(query, k)
-        ranking = self.rank(query, max(len(self.passages), 1))
+        ranking = rank(query, max(len(self.passages), 1))
         admitted = [
             hit
             for hit in hits(self.passages, ranking)
@@ -107,14 +151,14 @@ class RankedRetriever(ABC):
         ]
         return without_copies(admitted)[:k]
 
-    def _best(self, query: str, k: int) -> list[Hit]:
+    def _best(self, rank: Rank, query: str, k: int) -> list[Hit]:
         """Return at most `k` hits.
 
         Those behind take the places of copies, and of passages that were erased after they were ranked.
         """
 
         def find(wanted: int) -> tuple[list[Hit], bool]:
-            ranking = self.rank(query, wanted)
+            ranking = rank(query, wanted)
             found = hits(self.passages, ranking, complete=self.complete)
             return found, len(ranking.rows) == wanted
 
@@ -132,19 +176,14 @@ class ExplainedRetriever(RankedRetriever):
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
-        restriction = Filter.of(filter)
-        if restriction and self._paths and self.filtered is not None:
-            second = explained(self.filtered(restriction), self._paths)
-            return second.retrieve(query, k)
-        best = super().retrieve(query, k, restriction)
-        # reasons may hold facts of passages that the filter leaves out
-        if restriction or not self._paths:
-            return best
-        reasons = self.why(query, [hit.passage.id for hit in best])
-        explained_hits = []
-        for hit, why in zip(best, reasons, strict=True):
-            explained_hits.append(replace(hit, why=why + hit.why))
-        return explained_hits
+        found = super().retrieve(query, k, filter)
+        if not self._paths:
+            return found
+        restriction = current_retrieval().filter.both(Filter.of(filter))
+        asked = Retrieval(filter=restriction, reasons=self._paths)
+        with retrieving(asked):
+            reasons = self.reasons_for(query, [hit.passage.id for hit in found])
+        return with_reasons(found, reasons)
 
     def explained(self, paths: int) -> Self:
         """Return a copy of the retriever that gives hits at most `paths` reasons each."""

@@ -39,6 +39,16 @@ def top_k(scores: npt.NDArray[np.float32], k: int) -> Ranking:
     return Ranking(rows[order], best[order])
 
 
+def root_shares(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the square roots of scores that are scaled to 0..1: the best is 1, the last 0; 1 where all are equal."""
+    above = scores - scores.min()
+    highest = above.max()
+    if not highest:
+        return np.ones_like(scores)
+    roots: npt.NDArray[np.float32] = np.sqrt(above / highest)
+    return roots
+
+
 def _floor(scores: npt.NDArray[np.float32], k: int) -> np.float32:
     """Return a positive bound that at least `k` scores reach, if that many are positive.
 

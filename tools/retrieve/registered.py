@@ -19,7 +19,6 @@ from ras_agent.filters import Filter
 from ras_agent.protocols import Retriever
 from ras_agent.registry import find
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.retrieve.ranker import Filterable
 
 Factory = TypeVar("Factory", bound=Callable[..., Retriever])
 
@@ -119,7 +118,7 @@ def retriever_over(
     factory = find("retriever", name)
     check_options(name, factory, options)
     retriever: Retriever = factory(index, **options)
-    if isinstance(retriever, Filterable):
+    if hasattr(retriever, "filtered"):
         whole = index.within()
 
         def filtered(filter: Filter) -> Retriever:

@@ -1,150 +1,83 @@
-"""The second stage of a mix ranks its first forty passages again, one after another: the next completes the others.
+"""Rerankers rank the hits of a search again: each reads the query and the texts of the first hits together.
 
-A ranking scores each passage by itself. A question of several hops needs passages that say different things: the next
-has to hold terms of the question that those before it lack, and is often about something that one of them names.
-lab/graph-retrieval.md has the gain.
+ce:MODEL                    a cross-encoder of sentence-transformers, a name or a folder
+http://host/rerank#MODEL    a server (ras_agent.tools.retrieve.rerank_server)
+llm:provider:model          a chat model, which divides a score among the texts
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from math import isfinite
 
-import numpy as np
-import numpy.typing as npt
+from ras_agent.budget import current_ledger
+from ras_agent.errors import MissingExtra, ModelCallError, SettingsError
+from ras_agent.records import Hit
+from ras_agent.tools.roles import RoleOptions
+from ras_agent.tools.subgraph.scorers.encoders import CrossEncoderScorer
+from ras_agent.tools.subgraph.scorers.llm import LLMScorer
+from ras_agent.tools.subgraph.scoring import Scorer
 
-from ras_agent.arrays import Floats, Ints
-from ras_agent.records import Passage
-from ras_agent.text.titles import bare_title
-from ras_agent.tools.index.bm25_matrix import BM25Parameters
-from ras_agent.tools.index.snapshot import Snapshot
-from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.index.ties import TIE
-from ras_agent.tools.retrieve.ranking import Ranking
-
-Bools = npt.NDArray[np.bool_]
-FIRST = 40
-"""The number of passages that are ranked again."""
-# chosen on training sets
-_REST = 0.6
-_NAMED = 0.3
-# a passage that comes later scores less, however much it gains
-_BELOW = np.float32(1 - 1e-5)
-# stands for a passage that was deleted after the first ranking: it names nothing
-_ERASED = Passage("", "")
+CANDIDATES = 40
+"""How many hits a reranker reads, unless a setting says otherwise."""
+_MOST_READ = 1000
 
 
-class Reranker:
-    """Second ranker of a ranking's first passages. The first passage stays first."""
+def by_scores(hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
+    """Return hits in the order of a reranker's scores, which become theirs; ties keep the order of `hits`.
 
-    def __init__(self, index: PassageIndex) -> None:
-        self._snapshot = index.snapshot
+    Raises ModelCallError for scores that are not one finite number for each hit.
+    """
+    numbers = [float(score) for score in scores]
+    if len(numbers) != len(hits):
+        raise ModelCallError(f"it gave {len(numbers)} scores for {len(hits)} texts")
+    if not all(map(isfinite, numbers)):
+        raise ModelCallError("it gave scores that are no finite numbers")
+    ranked = []
+    for hit, number in zip(hits, numbers, strict=True):
+        ranked.append(replace(hit, score=number))
+    return sorted(ranked, key=lambda hit: -hit.score)
 
-    def rank(self, query: str, ranking: Ranking, k: int) -> Ranking:
-        """Return the `k` best rows of `ranking`, which should hold at least `FIRST`, if there are as many.
 
-        Each next passage is the one with the highest score: its score in `ranking`, 0.6 times the share of the question
-        that it holds and no earlier one does, and 0.3 if one before it names it. No score is above the one before.
-        """
-        rows = ranking.rows[:FIRST]
-        if len(rows) < 2:
-            return ranking
-        holds, rarity = held_terms(self._snapshot, query, rows)
-        passages = [
-            passage or _ERASED for passage in self._snapshot.passages.take(rows)
-        ]
-        titles = [self._terms(bare_title(passage.title)) for passage in passages]
-        held = np.zeros(len(holds), dtype=bool)
-        named = np.zeros(len(rows), dtype=bool)
-        left = np.ones(len(rows), dtype=bool)
-        places: list[int] = []
-        scores: list[np.float32] = []
-        while len(places) < min(k, len(rows)):
-            if not places:
-                place = 0
-                scores.append(ranking.scores[0] + np.float32(_REST + _NAMED))
-            else:
-                rest = rarity @ (holds & ~held[:, None])
-                gained = (
-                    ranking.scores[:FIRST]
-                    + np.float32(_REST) * rest
-                    + np.float32(_NAMED) * named
-                )
-                gained[~left] = -np.inf
-                ties = np.flatnonzero(gained >= gained.max() - TIE)
-                place = int(ties[np.argmin(rows[ties])])
-                score = gained[place]
-                if score > scores[-1]:
-                    score = scores[-1] * _BELOW
-                scores.append(score)
-            places.append(place)
-            left[place] = False
-            held |= holds[:, place]
-            named |= self._named_by(passages[place], passages, titles)
-        others = slice(len(rows), max(k, len(rows)))
-        after = np.minimum(ranking.scores[others], scores[-1] * _BELOW)
-        return Ranking(
-            np.concatenate((rows[places], ranking.rows[others]))[:k],
-            np.concatenate((np.array(scores, dtype=np.float32), after))[:k],
+class ScorerReranker:
+    """Reranker by a scorer of texts, such as those that choose paths of facts."""
+
+    def __init__(self, scorer: Scorer, name: str) -> None:
+        self.name = name
+        self._scorer = scorer
+
+    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return one score for each text. Raises ModelCallError where the scorer read none of them."""
+        scored = self._scorer.score(query, texts)
+        messages = [failure.message for failure in scored.failures]
+        if messages and not (scored.values >= 0).any():
+            raise ModelCallError(messages[0])
+        for message in messages:
+            current_ledger().note(f"reranker {self.name}: {message}", role="reranker")
+        values: list[float] = scored.values.tolist()
+        return values
+
+
+def cross_encoder(model: str, options: RoleOptions) -> ScorerReranker:
+    """Make the reranker "ce:MODEL". Raises SettingsError without a model, MissingExtra without the package."""
+    if not model:
+        raise SettingsError(
+            "reranker 'ce' needs a model: ce:NAME or ce:/folder of a cross-encoder"
         )
-
-    def _terms(self, text: str) -> frozenset[str]:
-        return frozenset(self._snapshot.tokeniser.terms(text))
-
-    def _named_by(
-        self,
-        naming: Passage,
-        passages: Sequence[Passage],
-        titles: Sequence[frozenset[str]],
-    ) -> Bools:
-        """Tell of each passage whether all terms of its title, if another one, stand in the text of `naming`."""
-        terms = self._terms(naming.text)
-        named = []
-        for passage, title in zip(passages, titles, strict=True):
-            named.append(
-                bool(title) and passage.title != naming.title and title <= terms
-            )
-        return np.array(named, dtype=bool)
+    if find_spec("sentence_transformers") is None:
+        raise MissingExtra(f"reranker 'ce:{model}'", "embeddings")
+    return ScorerReranker(CrossEncoderScorer(model), f"ce:{model}")
 
 
-def held_terms(snapshot: Snapshot, query: str, rows: Ints) -> tuple[Bools, Floats]:
-    """Return which rows hold which of the question's T terms, (T, rows), and each term's share of the question."""
-    terms = _terms_found(snapshot, query)
-    held = np.zeros((len(terms), len(rows)), dtype=bool)
-    for number, having in enumerate(terms):
-        held[number] = np.isin(rows, having)
-    return held, _shares(snapshot, terms)
-
-
-def asked_shares(snapshot: Snapshot, query: str) -> Floats:
-    """Return the share of the question's terms that each passage holds, (D,)."""
-    terms = _terms_found(snapshot, query)
-    shares = _shares(snapshot, terms)
-    count = len(snapshot.passages)
-    held = np.zeros(count, dtype=np.float32)
-    for number, having in enumerate(terms):
-        held[having] += shares[number]
-    return held
-
-
-def _terms_found(snapshot: Snapshot, query: str) -> list[npt.NDArray[np.int32]]:
-    """Return the rows that hold each of the question's terms; a term that no passage holds counts for nothing."""
-    matrix = snapshot.bm25()
-    terms = snapshot.tokeniser.terms(query)
-    found = []
-    for term in dict.fromkeys(terms):
-        having = matrix.having(term)
-        if len(having):
-            found.append(having)
-    return found
-
-
-def _shares(snapshot: Snapshot, terms: Sequence[npt.NDArray[np.int32]]) -> Floats:
-    """Return the share of the question that each of its terms is, by its BM25 rarity."""
-    size = snapshot.bm25().size
-    rarity_of = BM25Parameters().rarity
-    weights = [rarity_of(len(having), size) for having in terms]
-    rarity = np.array(weights, dtype=np.float32)
-    total = rarity.sum()
-    if total:
-        rarity /= total
-    return rarity
+def llm_reranker(model: object, options: RoleOptions) -> ScorerReranker:
+    """Make the reranker on a chat model, which divides a score of 1 among the texts."""
+    scorer = LLMScorer(
+        model,
+        at_most=_MOST_READ,
+        prompts_dir=options.prompts_dir,
+        settings=options.chat,
+        prompt="share-passages",
+    )
+    return ScorerReranker(scorer, f"llm:{scorer.name}")

@@ -6,25 +6,41 @@ Search          any retriever within a filter that no caller can widen, in the s
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from copy import copy
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from types import SimpleNamespace
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
+from ras_agent.budget import current_ledger
 from ras_agent.calling import acall, call
-from ras_agent.errors import ErasedPassage, FilterError
+from ras_agent.errors import (
+    ErasedPassage,
+    FilterError,
+    MissingExtra,
+    RasError,
+    ReplayMiss,
+    SettingsError,
+)
 from ras_agent.filters import ALL, Filter, takes_filter
-from ras_agent.protocols import Retriever
-from ras_agent.records import Hit, Passage
-from ras_agent.tools.index.stated_facts import stated_facts
+from ras_agent.protocols import Reranker, Retriever
+from ras_agent.records import Failure, Hit, Passage
+from ras_agent.tools.chat.secrets import without_secrets
+from ras_agent.tools.index.passages import indexed_text
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.retrieve.ranker import Explaining, RankedRetriever, explained
+from ras_agent.tools.retrieve.ranker import reasons_of, with_reasons
 from ras_agent.tools.retrieve.registered import retriever_over
+from ras_agent.tools.retrieve.rerank import CANDIDATES, by_scores
+from ras_agent.tools.retrieve.retrieval import (
+    Retrieval,
+    current_retrieval,
+    retrieving,
+)
 
 _COMMITS = 4
 _RETRIEVERS = 16
@@ -58,11 +74,6 @@ class LiveRetriever:
         self.name = name
         self._index = index
         self._options = options
-        self._reasons = 0
-        self._forget()
-        self.at("", ALL)
-
-    def _forget(self) -> None:
         self._lock = Lock()
         # a view of the index for each commit
         self._indexes: OrderedDict[str, PassageIndex] = OrderedDict()
@@ -72,18 +83,84 @@ class LiveRetriever:
         self._views: OrderedDict[tuple[str, Filter], _Lazy[CommitView]] = OrderedDict()
         # that began with each of the last filters
         self._runs: OrderedDict[Filter, int] = OrderedDict()
+        self.at("", ALL)
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
-        """Return at most `k` hits of the last commit. Raises ValueError for a blank query or k < 1, and FilterError."""
-        search = Search(self, Filter.of(filter))
-        return search.retrieve(query, k)
+        """Return at most `k` hits of the last commit, or of the one that the running search has seen.
+
+        Raises ValueError for a blank query or k < 1, and FilterError.
+        """
+        return self._searched("retrieve", query, k, filter)
 
     async def aretrieve(
         self, query: str, k: int = 5, filter: object = None
     ) -> list[Hit]:
         """Do the same as `retrieve`, without blocking the event loop."""
-        search = Search(self, Filter.of(filter))
-        return await search.aretrieve(query, k)
+        retrieval = current_retrieval()
+        restriction = retrieval.filter.both(Filter.of(filter))
+        view: CommitView = await acall(self, "at", retrieval.commit, restriction)
+        try:
+            with retrieving(Retrieval()):
+                hits: list[Hit] = await acall(view.retriever, "retrieve", query, k)
+        except ErasedPassage:
+            # the last commit does not have it
+            view = await acall(self, "at", "", restriction)
+            with retrieving(Retrieval()):
+                hits = await acall(view.retriever, "retrieve", query, k)
+        if not restriction and not retrieval.reasons:
+            return self._received(query, hits, view, restriction)
+        # these read passages and search the graph
+        received = partial(self._received, query, hits, view, restriction)
+        return await asyncio.to_thread(received)
+
+    def candidates(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
+        """Return at most `k` hits of the stages before a reranker, as `retrieve` returns those of all stages."""
+        return self._searched("candidates", query, k, filter)
+
+    def completed(self, query: str, hits: Sequence[Hit], k: int) -> list[Hit]:
+        """Return the `k` hits that are left of reranked candidates after the last stage of the retriever."""
+        retrieval = current_retrieval()
+        view = self.at(retrieval.commit, retrieval.filter)
+        complete = getattr(view.retriever, "completed", None)
+        if complete is None:
+            return list(hits[:k])
+        best: list[Hit] = complete(query, hits, k)
+        return best
+
+    def reasons_for(
+        self, query: str, passage_ids: Sequence[str]
+    ) -> list[tuple[str, ...]]:
+        """Return each passage's reasons, of what the running search may see."""
+        retrieval = current_retrieval()
+        view = self.at(retrieval.commit, retrieval.filter)
+        return reasons_of(view.retriever, query, passage_ids, retrieval.reasons)
+
+    def _searched(self, method: str, query: str, k: int, filter: object) -> list[Hit]:
+        retrieval = current_retrieval()
+        restriction = retrieval.filter.both(Filter.of(filter))
+        view = self.at(retrieval.commit, restriction)
+        try:
+            hits = _hits_of(view, method, query, k)
+        except ErasedPassage:
+            # the last commit does not have it
+            view = self.at("", restriction)
+            hits = _hits_of(view, method, query, k)
+        return self._received(query, hits, view, restriction)
+
+    def _received(
+        self, query: str, hits: list[Hit], view: CommitView, restriction: Filter
+    ) -> list[Hit]:
+        """Check that the filter admits the hits, tell the running search of the commit, and give the hits reasons."""
+        seen = Retrieval(filter=restriction)
+        seen.saw(view.view, view.commit)
+        check_admitted(self.name, hits, seen)
+        retrieval = current_retrieval()
+        retrieval.receive(seen)
+        if not retrieval.reasons or not _are_hits(hits):
+            return hits
+        ids = [hit.passage.id for hit in hits]
+        reasons = reasons_of(view.retriever, query, ids, retrieval.reasons)
+        return with_reasons(hits, reasons)
 
     def at(self, commit: str, filter: Filter) -> CommitView:
         """Return the retriever within `filter` over `commit`, or over the last commit where that one is not cached."""
@@ -114,20 +191,6 @@ class LiveRetriever:
         if len(self._runs) > _FILTERS:
             self._runs.popitem(last=False)
 
-    def explained(self, paths: int) -> Self:
-        """Return the same retriever, with at most `paths` reasons for each hit, if it can give any."""
-        other = copy(self)
-        other._reasons = paths
-        other._forget()
-        return other
-
-    def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return each passage's reasons, or an empty tuple."""
-        retriever = self.at("", ALL).retriever
-        if isinstance(retriever, Explaining):
-            return retriever.why(query, passage_ids)
-        return [()] * len(passage_ids)
-
     def _index_at(self, commit: str) -> tuple[str, PassageIndex]:
         """Return `commit` with a view of the index; the last commit and its view where that one is not cached."""
         with self._lock:
@@ -152,10 +215,9 @@ class LiveRetriever:
     def _view(self, index: PassageIndex, filter: Filter, commit: str) -> CommitView:
         view = index.within(filter) if filter else index
         retriever = retriever_over(view, self.name, **self._options)
-        if isinstance(retriever, RankedRetriever):
-            retriever.complete = True  # a search that meets an erased passage is made again over the last commit
-        if self._reasons:
-            retriever = explained(retriever, self._reasons)
+        if hasattr(retriever, "complete"):
+            # a search that meets an erased passage is made again over the last commit
+            retriever.complete = True
         return CommitView(retriever, commit, view)
 
 
@@ -173,161 +235,245 @@ class _Lazy(Generic[T]):
             return self._value
 
 
-class Search:
-    """Retriever bound to a filter: it returns only passages that this filter admits, whatever a caller asks for.
+def _hits_of(view: CommitView, method: str, query: str, k: int) -> list[Hit]:
+    """Search a view. It holds only admitted passages, so that the retrievers inside have no filter to apply."""
+    search = getattr(view.retriever, method, view.retriever.retrieve)
+    with retrieving(Retrieval()):
+        hits: list[Hit] = search(query, k)
+    return hits
 
-    retriever: the one that is bound. commit: the state of the index that was searched last.
+
+class _Call(NamedTuple):
+    """A call that a stage makes: `role.method(*args)`."""
+
+    role: object
+    method: str
+    args: tuple[Any, ...]
+
+
+_Stages = Generator[_Call, Any, Any]
+
+_LEFT_OUT = (RasError, OSError, ValueError, RuntimeError, TimeoutError)
+_NOT_LEFT_OUT = (SettingsError, MissingExtra, FilterError, ReplayMiss)
+
+
+class Search:
+    """Retriever with all stages: candidates within a filter that no caller can widen, a reranker, and reasons.
+
+    retriever: finds the candidates. commit: the state of the index that was searched last.
     """
 
     retriever: Retriever
     filter: Filter
 
     def __init__(
-        self, retriever: Retriever, filter: Filter = ALL, commit: str = ""
+        self,
+        retriever: Retriever,
+        filter: Filter = ALL,
+        commit: str = "",
+        *,
+        reranker: Reranker | None = None,
+        candidates: int = CANDIDATES,
+        reasons: int = 0,
     ) -> None:
-        """Bind a retriever, or narrow a search. Raises FilterError for a retriever that cannot apply the filter.
+        """Bind a retriever, which may be a search itself: what it finds, this one narrows.
 
-        commit: the state of the index that every search sees; "" for the last one.
+        commit: the state of the index that every search sees; "" for the last one. candidates: how many hits the
+        reranker reads. reasons: how many of them a hit carries at most.
         """
-        if isinstance(retriever, Search):
-            filter = retriever.filter.both(filter)
-            retriever = retriever.retriever
-        _check_takes_filter(retriever, filter)
         self.retriever = retriever
-        self.filter = filter
+        self.filter = filter.both(scope_of(retriever))
         self.commit = commit
-        self.name = _name_of(retriever)
+        self.searched = searched_by(retriever)
+        self.name = _name_of(self.searched)
         self._commit = commit
+        self._reranker = reranker
+        self._candidates = candidates
+        self._reasons = reasons
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits that both this search's filter and `filter` admit.
 
-        Raises FilterError if the retriever returns any other passage, and the retriever's own errors.
+        Raises FilterError if the retriever returns any other passage or cannot apply a filter, and its own errors.
         """
-        narrower = Filter.of(filter)
-        if narrower:
-            return Search(self, narrower, self._commit).retrieve(query, k)
-        view = self._view()
-        try:
-            hits: list[Hit] = call(self._bound(view), "retrieve", query, k)
-        except ErasedPassage:
-            if view is None:
-                raise
-            return Search(self).retrieve(query, k)  # the last commit does not have it
-        self._check(hits, view)
+        hits: list[Hit] = self.find(query, k, filter).hits  # type: ignore[assignment]
         return hits
 
     async def aretrieve(
         self, query: str, k: int = 5, filter: object = None
     ) -> list[Hit]:
         """Do the same as `retrieve`, without blocking the event loop."""
-        narrower = Filter.of(filter)
-        if narrower:
-            return await Search(self, narrower, self._commit).aretrieve(query, k)
-        view = None
-        if isinstance(self.retriever, LiveRetriever):
-            view = await acall(self, "_view")
-        try:
-            hits: list[Hit] = await acall(self._bound(view), "retrieve", query, k)
-        except ErasedPassage:
-            if view is None:
-                raise
-            # the last commit does not have it
-            return await Search(self).aretrieve(query, k)
-        self._check(hits, view)
-        return hits
+        retrieval = self._begin(query, filter)
+        stages = self._stages(retrieval, k)
+        with retrieving(retrieval), suppress(StopIteration):
+            asked = next(stages)
+            while True:
+                try:
+                    reply = await acall(asked.role, asked.method, *asked.args)
+                except Exception as error:
+                    asked = stages.throw(error)
+                else:
+                    asked = stages.send(reply)
+        return self._end(retrieval).hits  # type: ignore[return-value]
 
-    def explained(self, paths: int) -> Search:
-        """Return the same search with hits that give reasons, if the retriever can."""
-        return Search(explained(self.retriever, paths), self.filter, self._commit)
+    def find(self, query: str, k: int = 5, filter: object = None) -> Retrieval:
+        """Return the whole record of a search: hits, the commit that was seen, and stages that failed."""
+        retrieval = self._begin(query, filter)
+        stages = self._stages(retrieval, k)
+        with retrieving(retrieval), suppress(StopIteration):
+            asked = next(stages)
+            while True:
+                try:
+                    reply = call(asked.role, asked.method, *asked.args)
+                except Exception as error:
+                    asked = stages.throw(error)
+                else:
+                    asked = stages.send(reply)
+        return self._end(retrieval)
 
-    def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return an empty tuple for each passage: reasons of a search within a filter come with its hits."""
-        return [()] * len(passage_ids)
-
-    def _view(self) -> CommitView | None:
-        if not isinstance(self.retriever, LiveRetriever):
-            return None
-        view = self.retriever.at(self._commit, self.filter)
-        self.commit = view.commit
-        return view
-
-    def _bound(self, view: CommitView | None) -> object:
-        """Return the retriever within the filter.
-
-        It searches a view, which holds only admitted passages, or gets the filter as an argument of every search.
-        """
-        if view:
-            return view.retriever
-        if not self.filter:
-            return self.retriever
-        bound = SimpleNamespace()
-        for name in ("retrieve", "aretrieve"):
-            method = getattr(self.retriever, name, None)
-            if method is not None:
-                setattr(bound, name, partial(method, filter=self.filter))
-        return bound
-
-    def _check(self, hits: Any, view: CommitView | None) -> None:
-        """Raise FilterError for a passage outside the filter, however it came among the hits."""
-        if not self.filter or not isinstance(hits, Sequence):
-            return
-        for hit in hits:
-            if not isinstance(hit, Hit) or not isinstance(hit.passage, Passage):
-                continue
-            if not self._admits(hit.passage, view):
-                # without the passage: the message may be shown to somebody who must not know it
-                raise FilterError(
-                    f"retriever {self.name!r} was to find only passages that the filter admits ({self.filter}), and "
-                    "found one that it leaves out: apply the filter before choosing the best k"
-                )
-
-    def _admits(self, passage: Passage, view: CommitView | None) -> bool:
-        if self.filter.matches(passage):
-            return True
-        if view is None:
-            return False
-        # a path or subgraph that is written out as a passage is made of facts that admitted passages state
-        places: set[str] = set()
-        for fact in stated_facts(passage) or ():
-            places.update(
-                source.extractor.removeprefix("stated: ") for source in fact.sources
-            )
-        return bool(places) and all(
-            view.view.get(place) is not None for place in places
+    def _begin(self, query: str, filter: object) -> Retrieval:
+        outer = current_retrieval()
+        return Retrieval(
+            query=query,
+            filter=self.filter.both(outer.filter, Filter.of(filter)),
+            commit=self._commit or outer.commit,
+            reasons=max(self._reasons, outer.reasons),
         )
 
+    def _end(self, retrieval: Retrieval) -> Retrieval:
+        self.commit = retrieval.commit
+        current_retrieval().receive(retrieval)
+        return retrieval
 
-def scoped(retriever: Retriever, scope: object) -> Retriever:
-    """Return `retriever` bound to the filter `scope`, or unchanged for an empty one. Raises FilterError."""
+    def _stages(self, retrieval: Retrieval, k: int) -> _Stages:
+        """Take a search through its stages; each call is made by whoever runs this, in its own way."""
+        gives_reasons = hasattr(self.retriever, "reasons_for")
+        reasons = retrieval.reasons
+        if gives_reasons:
+            # for the last hits only: they cost time
+            retrieval.reasons = 0
+        if self._reranker is None:
+            yield from self._find(retrieval, "retrieve", k)
+        else:
+            yield from self._find_reranked(retrieval, self._reranker, k)
+        if not gives_reasons or not reasons or not _are_hits(retrieval.hits):
+            return
+        retrieval.reasons = reasons
+        ids = [hit.passage.id for hit in retrieval.hits]
+        why = yield _Call(self.retriever, "reasons_for", (retrieval.query, ids))
+        retrieval.hits = with_reasons(retrieval.hits, why)
+
+    def _find(self, retrieval: Retrieval, method: str, k: int) -> _Stages:
+        """Find hits within the filter. Raises FilterError where it was not applied."""
+        applies = not retrieval.filter or takes_filter(self.retriever)
+        role: object = self.retriever
+        if retrieval.filter and applies:
+            role = _within(self.retriever, retrieval.filter)
+        retrieval.hits = yield _Call(role, method, (retrieval.query, k))
+        if not applies and not retrieval.is_filtered:
+            raise FilterError(
+                f"retriever {self.name!r} cannot apply a filter ({retrieval.filter}): give its method the parameter "
+                "`filter`, retrieve(query, k, filter=None), and leave out every passage for which "
+                "filter.matches(passage) is false before choosing the best k; or leave the filter away"
+            )
+        check_admitted(self.name, retrieval.hits, retrieval)
+
+    def _find_reranked(
+        self, retrieval: Retrieval, reranker: Reranker, k: int
+    ) -> _Stages:
+        """Find candidates and rank them again. Where that fails, the hits are those without a reranker."""
+        has_last_stage = hasattr(self.retriever, "candidates")
+        method = "candidates" if has_last_stage else "retrieve"
+        yield from self._find(retrieval, method, max(k, self._candidates))
+        found = retrieval.hits
+        if not _are_hits(found):
+            return
+        query = retrieval.query
+        texts = [indexed_text(hit.passage) for hit in found]
+        try:
+            scores = yield _Call(reranker, "scores", (query, texts))
+            retrieval.hits = by_scores(found, scores)
+        except _NOT_LEFT_OUT:
+            raise
+        except _LEFT_OUT as error:
+            retrieval.failures.append(_failure_of(reranker, error))
+            yield from self._find(retrieval, "retrieve", k)
+            return
+        if has_last_stage:
+            args = (query, retrieval.hits, k)
+            retrieval.hits = yield _Call(self.retriever, "completed", args)
+        else:
+            retrieval.hits = retrieval.hits[:k]
+
+
+def _failure_of(reranker: Reranker, error: Exception) -> Failure:
+    """Return the failure of a reranker, which the ledger of a run is told."""
+    name = getattr(reranker, "name", type(reranker).__name__)
+    message = without_secrets(
+        f"reranker {name} failed, and the hits stay as they were found: {type(error).__name__}: {error}"
+    )
+    ledger = current_ledger()
+    ledger.note(message, role="reranker")
+    return Failure("reranker", message, ledger.hop)
+
+
+def _are_hits(found: object) -> bool:
+    """Tell whether there are hits, and nothing else, which is refused where the search is used."""
+    if not isinstance(found, Sequence) or not found:
+        return False
+    return all(
+        isinstance(hit, Hit) and isinstance(hit.passage, Passage) for hit in found
+    )
+
+
+def _within(retriever: Retriever, filter: Filter) -> object:
+    """Return the retriever with the filter as an argument of every search."""
+    bound = SimpleNamespace()
+    for name in ("retrieve", "aretrieve", "candidates", "acandidates"):
+        method = getattr(retriever, name, None)
+        if method is not None:
+            setattr(bound, name, partial(method, filter=filter))
+    return bound
+
+
+def check_admitted(name: str, hits: object, retrieval: Retrieval) -> None:
+    """Raise FilterError for a passage outside the filter, however it came among the hits."""
+    if not retrieval.filter or not isinstance(hits, Sequence):
+        return
+    for hit in hits:
+        if not isinstance(hit, Hit) or not isinstance(hit.passage, Passage):
+            continue
+        if not retrieval.admits(hit.passage):
+            # without the passage: the message may be shown to somebody who must not know it
+            raise FilterError(
+                f"retriever {name!r} was to find only passages that the filter admits ({retrieval.filter}), and "
+                "found one that it leaves out: apply the filter before choosing the best k"
+            )
+
+
+def scoped(
+    retriever: Retriever,
+    scope: object,
+    reranker: Reranker | None = None,
+    candidates: int = CANDIDATES,
+) -> Retriever:
+    """Return `retriever` bound to the filter `scope` and a reranker, or unchanged without both. Raises FilterError."""
     filter = Filter.of(scope)
-    if not filter:
+    if not filter and reranker is None:
         return retriever
-    return Search(retriever, filter)
+    return Search(retriever, filter, reranker=reranker, candidates=candidates)
 
 
-def scope_of(retriever: Retriever) -> Filter:
+def scope_of(retriever: object) -> Filter:
     """Return the filter that a retriever is bound to, if any."""
-    if isinstance(retriever, Search):
-        return retriever.filter
-    return ALL
+    bound = getattr(retriever, "filter", ALL)
+    return bound if isinstance(bound, Filter) else ALL
 
 
 def searched_by(role: object) -> object:
     """Return the retriever inside a Search; any other object unchanged."""
-    if isinstance(role, Search):
-        return role.retriever
-    return role
+    return getattr(role, "searched", role)
 
 
-def _name_of(retriever: Retriever) -> str:
+def _name_of(retriever: object) -> str:
     return getattr(retriever, "name", None) or type(retriever).__name__
-
-
-def _check_takes_filter(retriever: Retriever, filter: Filter) -> None:
-    if filter and not takes_filter(retriever):
-        raise FilterError(
-            f"retriever {_name_of(retriever)!r} cannot apply a filter ({filter}): give its method the parameter "
-            "`filter`, retrieve(query, k, filter=None), and leave out every passage for which filter.matches(passage) "
-            "is false before choosing the best k; or leave the filter away"
-        )

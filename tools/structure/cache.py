@@ -251,9 +251,13 @@ class _RecordingLedger(Ledger):
         self._run.release(reserved)
 
     def note(
-        self, message: str, detail: str = "", kind: type[Failure] = Failure
+        self,
+        message: str,
+        detail: str = "",
+        kind: type[Failure] = Failure,
+        role: str = "",
     ) -> None:
-        self._run.note(message, detail, kind)
+        self._run.note(message, detail, kind, role)
 
     def ask_for_more(self) -> None:
         self._run.ask_for_more()

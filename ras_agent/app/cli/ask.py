@@ -160,7 +160,7 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
         from ras_agent.checkpoints import aopen_checkpointer
         from ras_agent.graphs.resolve import assemble_agent, resolve_parts
         from ras_agent.review import Review
-        from ras_agent.tools.retrieve.ranker import explained
+        from ras_agent.tools.retrieve.search import Search
         from ras_agent.trace import Trace
 
         settings = options.settings
@@ -169,7 +169,8 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
             settings.loop, settings=settings, index=_corpus(settings, options.sample)
         )
         if reasons:
-            parts = replace(parts, retriever=explained(parts.retriever, reasons))
+            search = Search(parts.retriever, reasons=reasons)
+            parts = replace(parts, retriever=search)
         if note := offline_note(parts.role_names):
             console.print(note, style="yellow")
         drawing = Drawing(console, verbose=options.verbose, doing=doing)

@@ -23,7 +23,7 @@ from ras_agent.app.cli.command import Config, Options, read_place
 from ras_agent.app.cli.options import ERROR
 from ras_agent.app.cli.terminal import hang, inert, quantity, screen
 from ras_agent.errors import MissingExtra, RasError
-from ras_agent.settings import find_config, load_settings
+from ras_agent.settings import Settings, find_config, load_settings
 
 if TYPE_CHECKING:
     from ras_agent.app.cli.try_model import Server, Trial
@@ -407,11 +407,12 @@ def _tried(config: Path | None) -> Tried:
         settings = load_settings(find_config(config, os.environ), os.environ)
     except RasError:
         return Tried()  # the check of the settings says why
+    reranked = _reranker(settings)
     if not any((settings.llm, settings.planner, settings.extractor, settings.answerer)):
-        return Tried()
+        return Tried(tuple(reranked))
     from ras_agent.app.cli.try_model import advised, ask_server, models_of, try_role
 
-    checks: list[Check] = []
+    checks = reranked
     trials: list[Trial] = []
     try:
         specs = models_of(settings)
@@ -429,6 +430,25 @@ def _tried(config: Path | None) -> Tried:
     return Tried(
         tuple(checks), "\n".join(f"{name} = {value}" for name, value in lines.items())
     )
+
+
+def _reranker(settings: Settings) -> list[Check]:
+    """Let the reranker of the settings score two texts; [] without one."""
+    if settings.reranker in (None, "none"):
+        return []
+    from ras_agent.app.cli.try_model import try_reranker
+
+    typer.echo("asking the reranker ...", err=True)
+    try:
+        scores = try_reranker(settings)
+    except RasError as error:
+        return [Check("model", "reranker", False, str(error))]
+    shown = ", ".join(f"{score:.3g}" for score in scores)
+    if scores[0] > scores[1]:
+        return [Check("model", "reranker", True, f"scores of two texts: {shown}")]
+    remedy = "take a model that was trained to rank passages"
+    detail = f"prefers the text that does not fit: {shown}"
+    return [Check("model", "reranker", None, detail, remedy)]
 
 
 def _server_check(spec: str, server: Server) -> Check:

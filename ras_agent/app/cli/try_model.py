@@ -31,6 +31,7 @@ from ras_agent.tools.roles import (
     resolve_answerer,
     resolve_extractor,
     resolve_planner,
+    resolve_reranker,
 )
 
 QUESTION = (
@@ -50,6 +51,22 @@ _LONGEST_CALL = 300.0
 """Seconds that a call may take here, where it is found out how long calls take."""
 _MARGIN = 5
 """A call may take so many times as long as the slowest one of the trial, whose prompts are short."""
+
+
+def try_reranker(settings: Settings) -> list[float]:
+    """Return the reranker's scores of a text that answers a question and of one that does not.
+
+    Raises RasError for one that cannot be set up or asked.
+    """
+    spec = settings.llm if settings.reranker == "llm" else settings.reranker
+    reranker = resolve_reranker(spec, role_options(settings))
+    if reranker is None:
+        return []
+    texts = [
+        "Alexander Graham Bell was born in Edinburgh.",
+        "A rose is a shrub of the genus Rosa.",
+    ]
+    return [float(score) for score in reranker.scores(ANSWERED, texts)]
 
 
 @dataclass(frozen=True, slots=True)

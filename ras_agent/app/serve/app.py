@@ -219,20 +219,17 @@ async def retrieve(
         str | None, Query(description='JSON, such as {"team": "x"}')
     ] = None,
 ) -> Response:
-    """Search the index as the agent does: its hits, best first, each a passage with its score, and why."""
-    hits = await service.retrieve(q, k, caller, _json("filter", filter))
-    return json_response(
-        {
-            "hits": [
-                {
-                    "passage": hit.passage.to_dict(),
-                    "score": hit.score,
-                    "why": list(hit.why),
-                }
-                for hit in hits
-            ]
-        }
-    )
+    """Search the index as the agent does: its hits, best first, each a passage with its score, and why.
+
+    `failures` says which stage could not be taken, such as the reranker, so that the hits are those without it.
+    """
+    retrieval = await service.retrieve(q, k, caller, _json("filter", filter))
+    hits = []
+    for hit in retrieval.hits:
+        passage = hit.passage.to_dict()
+        hits.append({"passage": passage, "score": hit.score, "why": list(hit.why)})
+    failures = [failure.to_dict() for failure in retrieval.failures]
+    return json_response({"hits": hits, "failures": failures})
 
 
 @router.post("/retrieve", tags=["Index"])

@@ -39,6 +39,7 @@ from ras_agent.graphs.threads import (
     awrite_notes,
 )
 from ras_agent.graphs.tool import without_sources
+from ras_agent.logs import LOGGER
 from ras_agent.page.examples import questions_about
 from ras_agent.records import JSON, Hit, Passage
 from ras_agent.review import Place, places
@@ -53,6 +54,7 @@ from ras_agent.tools.kg.neighbourhood import (
     names_beginning,
     neighbourhood,
 )
+from ras_agent.tools.retrieve.retrieval import Retrieval
 from ras_agent.tools.retrieve.search import Search
 
 # limits of one question if the settings name no others: a server must not work for nobody for ever
@@ -249,10 +251,13 @@ class Service:
 
     async def retrieve(
         self, query: str, k: int, caller: Caller, filter: JSON | None
-    ) -> list[Hit]:
+    ) -> Retrieval:
         """Search the index as the agent does. Raises ValueError for a blank query, and FilterError."""
         search = Search(self._parts.retriever, Filter.of(caller.joined_filter(filter)))
-        return list(await self.searching.run(search.retrieve, query, k))
+        retrieval: Retrieval = await self.searching.run(search.find, query, k)
+        for failure in retrieval.failures:
+            LOGGER.warning("%s", failure.message)
+        return retrieval
 
     async def retrieve_all(
         self, queries: Sequence[str], k: int, caller: Caller
@@ -266,7 +271,8 @@ class Service:
 
         async def search() -> None:
             for query in waiting:  # shared: each query is taken once
-                found[query] = await self.retrieve(query, k, caller, None)
+                retrieval = await self.retrieve(query, k, caller, None)
+                found[query] = list(retrieval.hits)
 
         try:
             async with asyncio.timeout(_BATCH_SECONDS):

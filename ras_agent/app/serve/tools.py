@@ -195,7 +195,7 @@ def tools_over(service: Service) -> MCPServer:
     ) -> list[Found]:
         """Search the documents once, and return the best passages, without an answer."""
         with _refusing():
-            hits = await service.retrieve(query, k, _caller(context), filter)
+            found = await service.retrieve(query, k, _caller(context), filter)
         return [
             Found(
                 passage_id=hit.passage.id,
@@ -204,7 +204,7 @@ def tools_over(service: Service) -> MCPServer:
                 score=hit.score,
                 source=source_place(hit.passage.file, hit.passage.page),
             )
-            for hit in hits
+            for hit in found.hits
         ]
 
     @server.tool(annotations=_READS)

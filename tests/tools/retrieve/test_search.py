@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 import pytest
 
 from ras_agent import registry
-from ras_agent.errors import FilterError, IndexMismatch
+from ras_agent.budget import Ledger, metered
+from ras_agent.errors import FilterError, IndexMismatch, ModelCallError
 from ras_agent.filters import ALL, Filter
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve import search
+from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.retrieve.search import (
     LiveRetriever,
     Search,
@@ -73,16 +77,38 @@ class Explained(Plain):
 
     reasons = 0
 
-    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        return [Hit(CORPUS[0], 1.0, tuple(f"reason {n}" for n in range(self.reasons)))]
-
     def explained(self, paths: int) -> Self:
         other = type(self)()
         other.reasons = paths
         return other
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        return [("because",)] * len(passage_ids)
+        reasons = tuple(f"reason {n}" for n in range(self.reasons))
+        return [reasons] * len(passage_ids)
+
+
+class Logged:
+    """A user's wrapper, which knows nothing of filters, commits and reasons."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.asked: list[str] = []
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        self.asked.append(query)
+        hits: list[Hit] = self.inner.retrieve(query, k)
+        return hits
+
+
+class ByNumber:
+    """A reranker that prefers texts with high numbers."""
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        self.read = list(texts)
+        return [float(re.findall(r"\d+", text)[-1]) for text in texts]
 
 
 @pytest.fixture
@@ -176,10 +202,14 @@ def test_it_remembers_four_commits() -> None:
 def test_its_hits_say_why_on_request_alone(live: Any) -> None:
     retriever = live(lambda index: Explained())
     assert retriever.retrieve("mill")[0].why == ()
-    assert retriever.explained(2).retrieve("mill")[0].why == ("reason 0", "reason 1")
+    searches = [Search(retriever, reasons=2), Search(Logged(retriever), reasons=2)]
+    for bound in searches:
+        assert bound.retrieve("mill")[0].why == ("reason 0", "reason 1")
+        (hit, *_) = asyncio.run(bound.aretrieve("mill"))
+        assert hit.why == ("reason 0", "reason 1")
     assert retriever.retrieve("mill")[0].why == ()
-    assert retriever.why("mill", ["p0", "p1"]) == [("because",), ("because",)]
-    assert live(lambda index: Plain()).why("mill", ["p0", "p1"]) == [(), ()]
+    unable = live(lambda index: Plain())
+    assert Search(unable, reasons=2).retrieve("mill")[0].why == ()
 
 
 # ---- a search
@@ -205,13 +235,12 @@ def test_scoped_binds_nothing_without_a_filter() -> None:
     assert (scope_of(bound), scope_of(retriever)) == (X, ALL)
 
 
-def test_a_retriever_that_takes_no_filter_is_refused_when_it_is_bound() -> None:
+def test_a_retriever_that_takes_no_filter_is_refused() -> None:
     assert ids(Search(Plain()).retrieve("mill")) == ["p0"]
-    with pytest.raises(
-        FilterError, match=r"retriever 'Plain' cannot apply a filter \(team = x\)"
-    ):
-        Search(Plain(), X)
-    with pytest.raises(FilterError, match="retriever 'Plain' cannot apply"):
+    refusal = r"retriever 'Plain' cannot apply a filter \(team = x\)"
+    with pytest.raises(FilterError, match=refusal):
+        Search(Plain(), X).retrieve("mill")
+    with pytest.raises(FilterError, match=refusal):
         Search(Plain()).retrieve("mill", 5, {"team": "x"})
 
 
@@ -272,11 +301,108 @@ def test_a_search_says_which_commit_it_saw_and_another_sees_it_again() -> None:
     ]
 
 
-def test_a_hit_is_explained_within_the_filter(live: Any) -> None:
-    bound = Search(live(lambda index: Explained()), Y)
-    assert bound.explained(1).retrieve("mill")[0].why == ("reason 0",)
-    assert bound.explained(1).filter == Y
-    assert bound.why("mill", ["p0"]) == [()]
+def test_a_wrapper_of_a_named_retriever_loses_neither_filter_nor_commit(
+    hash_embedder: Any,
+) -> None:
+    index = PassageIndex.in_memory(CORPUS, hash_embedder)
+    for name in ("bm25", "dense", "hybrid"):
+        wrapped = Logged(LiveRetriever(name, index, {}))
+        search = Search(Logged(wrapped), X)
+        assert ids(search.retrieve("mill number", 9, {"n": [1, 2, 3]})) == ["p1", "p3"]
+        found = asyncio.run(search.aretrieve("mill number", 9, {"n": [1, 2, 3]}))
+        assert ids(found) == ["p1", "p3"]
+        assert wrapped.asked == ["mill number", "mill number"]
+    before = search.commit
+    assert before == index.commit
+    index.add([Passage("p13", "The mill number 13.", metadata={"team": "x", "n": 13})])
+    later = Search(wrapped, Filter.of({"n": 13}), before)
+    assert later.retrieve("mill number") == []
+    assert ids(Search(wrapped, Filter.of({"n": 13})).retrieve("mill number")) == ["p13"]
+
+
+def test_a_wrapper_of_rows_ranked_by_hand_loses_no_filter() -> None:
+    wrapped = Logged(BM25Retriever.from_passages(CORPUS))
+    assert ids(Search(wrapped, Filter.of({"n": [3, 4]})).retrieve("mill")) == [
+        "p3",
+        "p4",
+    ]
+
+
+def test_a_wrapper_that_searches_in_threads_of_its_own_is_refused_a_filter() -> None:
+    inner = LiveRetriever("bm25", PassageIndex.in_memory(CORPUS), {})
+
+    class Threaded:
+        def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+            with ThreadPoolExecutor(1) as pool:
+                return pool.submit(inner.retrieve, query, k).result()
+
+    assert len(Search(Threaded()).retrieve("mill")) == 5
+    with pytest.raises(FilterError, match="'Threaded' cannot apply a filter"):
+        Search(Threaded(), X).retrieve("mill")
+
+
+# ---- a reranker
+
+
+def test_a_reranker_ranks_the_candidates_within_the_filter_again() -> None:
+    index = PassageIndex.in_memory(CORPUS)
+    inner = LiveRetriever("bm25", index, {})
+    for retriever in (inner, Logged(inner)):
+        reranker = ByNumber()
+        search = Search(retriever, X, reranker=reranker, candidates=4)
+        hits = search.retrieve("mill number", 2)
+        assert [(hit.passage.id, hit.score) for hit in hits] == [("p7", 7), ("p5", 5)]
+        assert ids(asyncio.run(search.aretrieve("mill number", 2))) == ["p7", "p5"]
+        assert reranker.read == [f"The mill number {n}." for n in (1, 3, 5, 7)]
+        # as many as are asked for at least
+        assert len(search.retrieve("mill number", 6)) == 6
+
+
+def test_the_last_stage_of_a_mix_comes_after_the_reranker(hash_embedder: Any) -> None:
+    passages = [
+        Passage("bell", "Alexander Graham Bell was born in Edinburgh. 9", "Bell"),
+        Passage("again", "Bell was born in Edinburgh, they say again. 8", "Bell again"),
+        Passage("leith", "A river flows through it. 7", "Edinburgh"),
+    ]
+    index = PassageIndex.in_memory(passages, hash_embedder)
+    query = "Which river flows through the city where Bell was born?"
+    for name, expected in (
+        ("bm25+dense", ["bell", "leith", "again"]),
+        ("bm25", ["bell", "again", "leith"]),
+    ):
+        search = Search(LiveRetriever(name, index, {}), reranker=ByNumber())
+        assert ids(search.retrieve(query, 3)) == expected
+
+
+@pytest.mark.parametrize(
+    ("scores", "reason"),
+    [
+        ([1.0], "1 scores for 5 texts"),
+        ([float("nan")] * 5, "no finite numbers"),
+        (ModelCallError("gone: start it"), "gone: start it"),
+    ],
+)
+def test_where_a_reranker_fails_the_hits_stay_and_the_failure_says_why(
+    scores: Any, reason: str
+) -> None:
+    class Failing:
+        name = "mine"
+
+        def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+            if isinstance(scores, Exception):
+                raise scores
+            return list(scores)
+
+    retriever = LiveRetriever("bm25", PassageIndex.in_memory(CORPUS), {})
+    ledger = Ledger(role="retriever")
+    search = Search(retriever, reranker=Failing(), candidates=5)
+    with metered(ledger):
+        found = search.find("mill number", 3)
+    assert list(found.hits) == retriever.retrieve("mill number", 3)
+    (failure,) = found.failures
+    assert (failure.role, ledger.notes) == ("reranker", [failure])
+    assert failure.message.startswith("reranker mine failed, and the hits stay")
+    assert reason in failure.message
 
 
 def test_what_fails_to_be_made_is_tried_again() -> None:

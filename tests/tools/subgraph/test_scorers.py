@@ -65,39 +65,6 @@ def grader(prompt: str) -> str:
     )
 
 
-@pytest.fixture(scope="session")
-def tiny_cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random BERT reranker in a folder, as sentence-transformers loads it."""
-    torch, transformers = (
-        pytest.importorskip("torch"),
-        pytest.importorskip("transformers"),
-    )
-    pytest.importorskip("sentence_transformers")
-    folder = tmp_path_factory.mktemp("reranker")
-    words = sorted(
-        {word for text in (*TEXTS, QUESTION.lower()) for word in text.split()}
-    )
-    (folder / "vocab.txt").write_text(
-        "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])
-    )
-    transformers.BertTokenizerFast(
-        str(folder / "vocab.txt"), model_max_length=64
-    ).save_pretrained(folder)
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=5 + len(words),
-        **{
-            "hidden_size": 16,
-            "num_hidden_layers": 1,
-            "num_attention_heads": 2,
-            "intermediate_size": 16,
-        },
-        **{"num_labels": 1, "initializer_range": 1.0},
-    )
-    transformers.BertForSequenceClassification(config).save_pretrained(folder)
-    return folder
-
-
 @pytest.fixture(params=SCORERS)
 def scorer(
     request: pytest.FixtureRequest,

@@ -43,6 +43,7 @@ class LLMScorer:
     first: the scorer that chooses the `at_most` texts which the model reads in one call; the others score below those,
         in its order. In the paper a sentence encoder does; how many texts it leaves is not stated.
     prompts_dir: a folder whose files override the packaged prompts (share-facts, repair).
+    prompt: the name of the prompt that shows the texts.
     """
 
     def __init__(
@@ -53,13 +54,14 @@ class LLMScorer:
         at_most: int = 64,
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
+        prompt: str = PROMPT,
     ) -> None:
         if at_most < 1:
             raise ValueError(f"at_most must be positive, got {at_most}")
         self._chat = as_chat(model, settings)
         self._first = first or BM25Scorer()
         self._at_most = at_most
-        self._prompt = load(PROMPT, prompts_dir)
+        self._prompt = load(prompt, prompts_dir)
         self._repair = load("repair", prompts_dir)
 
     @property

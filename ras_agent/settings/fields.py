@@ -151,7 +151,6 @@ class Settings(BaseModel):
     reranker: str | None = _RETRIEVAL(
         None,
         "Ranks the hits again: ce:MODEL, http://host/rerank#MODEL, or llm:provider:model; if not set, or none, nothing.",
-        everyday=True,
     )
     candidates: PositiveInt = _RETRIEVAL(40, "How many hits the reranker reads.")
     weights: str | None = _RETRIEVAL(

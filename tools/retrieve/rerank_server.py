@@ -7,7 +7,6 @@ form only.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,7 +18,7 @@ from ras_agent.tools.chat.http import BrokenReply, ErrorStatus
 from ras_agent.tools.chat.model_server import SECONDS, ModelServer
 from ras_agent.tools.roles import RoleOptions
 
-_OWN_PATH = re.compile(r"/(?:re)?rank(?:ing)?/?\Z")
+_OWN_PATHS = ("/rerank", "/reranking", "/rank")
 # the replies of servers to a body of another form
 _OTHER_FORM = frozenset((400, 404, 415, 422))
 _SCORES = ("relevance_score", "score")
@@ -45,7 +44,8 @@ class RerankServer:
             headers = chat.request.sent_headers()
         self.name = address
         self._model = model
-        self._path = "" if _OWN_PATH.search(urlsplit(url).path) else "/rerank"
+        is_whole = urlsplit(url).path.rstrip("/").endswith(_OWN_PATHS)
+        self._path = "" if is_whole else "/rerank"
         self._takes_texts = False
         self._server = ModelServer(
             f"reranker {model!r}",

@@ -217,7 +217,7 @@ def test_searches_that_hang_are_bounded_and_hold_up_nothing_else(
     index: Path, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = _Held()
-    monkeypatch.setattr("ras_agent.tools.retrieve.search.Search.retrieve", held)
+    monkeypatch.setattr("ras_agent.tools.retrieve.search.LiveRetriever.retrieve", held)
     monkeypatch.setattr("ras_agent.app.serve.service._SEARCH_SECONDS", 0.3)
     client = served(Settings(index=index))
     with ThreadPoolExecutor(32) as callers:
@@ -238,7 +238,7 @@ def test_a_batch_that_hangs_leaves_threads_to_others_and_ends(
     index: Path, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = _Held()
-    monkeypatch.setattr("ras_agent.tools.retrieve.search.Search.retrieve", held)
+    monkeypatch.setattr("ras_agent.tools.retrieve.search.LiveRetriever.retrieve", held)
     monkeypatch.setattr("ras_agent.app.serve.service._SEARCH_SECONDS", 0.3)
     client = served(Settings(index=index))
     told = client.post("/retrieve", json={"queries": [f"Bell {n}" for n in range(64)]})
@@ -257,7 +257,7 @@ def test_an_embedder_that_gives_no_answer_is_told_as_away(
     def silent(*_: Any) -> None:
         raise ModelCallError("embedder 'm' at http://10.0.0.1:8000 failed")
 
-    monkeypatch.setattr("ras_agent.tools.retrieve.search.Search.retrieve", silent)
+    monkeypatch.setattr("ras_agent.tools.retrieve.search.LiveRetriever.retrieve", silent)
     told = served(Settings(index=index)).get("/api/retrieve?q=Bell")
     assert (told.status_code, told.json()["error"]["code"]) == (
         503,

@@ -257,7 +257,9 @@ def test_an_embedder_that_gives_no_answer_is_told_as_away(
     def silent(*_: Any) -> None:
         raise ModelCallError("embedder 'm' at http://10.0.0.1:8000 failed")
 
-    monkeypatch.setattr("ras_agent.tools.retrieve.search.LiveRetriever.retrieve", silent)
+    monkeypatch.setattr(
+        "ras_agent.tools.retrieve.search.LiveRetriever.retrieve", silent
+    )
     told = served(Settings(index=index)).get("/api/retrieve?q=Bell")
     assert (told.status_code, told.json()["error"]["code"]) == (
         503,

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from ras_agent.tools.chat.models import server_address
 from ras_agent.tools.chat.http import BrokenReply, ErrorStatus
 from ras_agent.tools.chat.model_server import SECONDS, ModelServer
+from ras_agent.tools.chat.models import server_address
 from ras_agent.tools.roles import RoleOptions
 
 _OWN_PATHS = ("/rerank", "/reranking", "/rank")

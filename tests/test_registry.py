@@ -80,7 +80,7 @@ def test_an_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) ->
         ]
 
     monkeypatch.setattr(registry, "entry_points", entry_points)
-    assert names("answerer") == ("offline", "llm", "graphllm", "theirs")
+    assert names("answerer") == ("offline", "llm", "graphllm", "graphqa", "theirs")
     assert (
         is_registered("answerer", "theirs"),
         is_registered("planner", "theirs"),
@@ -114,7 +114,7 @@ def test_installed_packages_are_read_once(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     assert not is_registered("answerer", "nobody")
-    with pytest.raises(UnknownName, match=r"known: graphllm, llm, offline$"):
+    with pytest.raises(UnknownName, match=r"known: graphllm, graphqa, llm, offline$"):
         find("answerer", "nobody")
 
 

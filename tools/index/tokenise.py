@@ -24,23 +24,39 @@ _BEYOND_LATIN = re.compile("[\u0300-\u1fff\u2c00-\U0010ffff]")
 _BEYOND_GREEK = re.compile("[\u0400-\u1dff\u2c00-\U0010ffff]")
 # Separators of thousands, as in 1,000 and 1'000; a point is one in most languages, and separates decimals in English.
 # The patterns begin with rare characters, since every text is searched for them.
-_OF_THOUSANDS = r"(?=\d{3}(?!\d))(?<=\d.)(?<!\d{4}.)"
-_THOUSANDS = re.compile("[,'’\u00a0\u2009\u202f]" + _OF_THOUSANDS)
-_THOUSANDS_OR_POINT = re.compile("[.,'’\u00a0\u2009\u202f]" + _OF_THOUSANDS)
-_POINT_LETTER_POINT = re.compile(r"\.[^\W\d_]\.")
-# U.S., U.S.A
-_POINTED_LETTERS = re.compile(r"(?<![\w.])(?:[^\W\d_]\.){2,}(?:[^\W\d_](?!\w))?")
-# E-mail; HomePageContainer
-_INNER_HYPHEN = re.compile(r"[-\u2010\u2011](?=[^\W\d_])(?<=[^\W\d_].)")
-_LAST_LETTERS = re.compile(r"(?<![\w-])[^\W\d_]{1,30}\Z")
-_NEXT_LETTERS = re.compile(r"[^\W\d_]{1,30}(?![\w-])")
+# India parts pairs in front of them: 12,34,567.
+_OF_THOUSANDS = r"(?=(?:\d\d,){0,4}\d{3}(?!\d))(?<=\d.)(?<!\d{4}.)"
+_THOUSANDS = re.compile("[,'’，٬\u00a0\u2009\u202f]" + _OF_THOUSANDS)
+_THOUSANDS_OR_POINT = re.compile("[.,'’，٬\u00a0\u2009\u202f]" + _OF_THOUSANDS)
+# with a blank that may also part two numbers: 10 000
+_BLANK_OF_THOUSANDS = re.compile(r" (?=\d{3}(?!\d))(?<=\d )")
+_SPACED_THOUSANDS = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?: \d{3})+(?!\w|[.,]\d)")
+_POINT_LETTER_POINT = re.compile(r"\. ?[^\W\d_]\.")
+# U.S., U.S.A, Ph.D.; J. R. R.
+_POINTED_LETTERS = re.compile(
+    r"(?<![\w.])(?:(?:[^\W\d_]{1,2}\.){2,}(?:[^\W\d_](?!\w))?|[^\W\d_]\.(?: [^\W\d_]\.)+)"
+)
+# E-mail, AT&T, X-1, 978-3-16-148410-0; O'Brien
+_INNER_MARK = re.compile("[-&\u2010](?=[^\\W_])(?<=[^\\W_].)")
+_LAST_LETTERS = re.compile("(?<![\\w\u2010-])[^\\W_]{1,30}\\Z")
+_NEXT_LETTERS = re.compile(
+    "[^\\W_]{1,30}(?:[-\u2010][^\\W_]{1,30}){0,7}(?![\\w\u2010-])"
+)
+_MARK = re.compile("[-&\u2010]")
+_NOT_OF_A_WORD = re.compile("[ .'’]")
+_APOSTROPHE_NAME = re.compile("(?<![\\w'’])[A-Z]['’][A-Z][a-z]{2,30}(?!\\w)")
+_DIGIT = re.compile(r"\d")
 _HUMP = re.compile(r"[A-Z](?<=[a-z].)")
 _WITH_HUMPS = re.compile(r"(?<!\w)[A-Za-z]{4,60}(?!\w)")
 _HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _LONGEST_PART = 30  # letters of a part of a compound
 _BEGINNINGS = word_set("mc mac de di du la le van von fitz")
 """Words that begin a name and are no part of it to a reader, as in MacDonald."""
-_LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]{2,}|\d{2,}")
+_LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]+|\d+")
+_MOST_PARTS = 4
+"""A word of more changes between letters and digits is a number in another base, of which no single sign is a part."""
+# 10⁶ and 5½ are not 106 and 51/2
+_RAISED = re.compile("(?<=\\d)(?=[²³¹⁰⁴-⁹¼-¾⅐-⅞])")
 # Scripts written without spaces between words (and Hangul, where particles cling to their nouns): no dictionary is
 # at hand, so a run of them is indexed as overlapping pairs of characters.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
@@ -60,6 +76,8 @@ _POINTS = (
     0x5C4,
     0x5C5,
     0x5C7,
+    0x5F3,
+    0x5F4,
     0x640,
     *range(0x64B, 0x653),
     0x670,
@@ -67,30 +85,19 @@ _POINTS = (
 _LETTER_VARIANTS: dict[int, int | None] = str.maketrans(
     "ёѐѝأإآٱؤئىةکی", "ееи" + "ا" * 4 + "وييهكي", "".join(map(chr, _POINTS))
 )
-_FIRST_DIGITS = (
-    0x660,
-    0x6F0,
-    0x966,
-    0x9E6,
-    0xA66,
-    0xAE6,
-    0xB66,
-    0xBE6,
-    0xC66,
-    0xCE6,
-    0xD66,
-    0xE50,
-    0xED0,
-    0xF20,
-    0x1040,
-)
-_DIGIT_VARIANTS = {
-    first + digit: ord("0") + digit for first in _FIRST_DIGITS for digit in range(10)
+# Hindi's nasals and borrowed sounds
+_LETTER_VARIANTS |= {0x93C: None, 0x901: 0x902}
+_HINDI_NASAL = re.compile("न्(?=[क-ह])")
+_ANUSVARA = "\u0902"
+_QUOTE_IN_HEBREW = re.compile("(?<=[א-ת])[\"'](?=[א-ת])")
+_LATIN_VARIANTS = str.maketrans("łøđðħŧıəɓɗƙŋɛɔ", "loddhtiabdkneo") | {
+    ord("þ"): "th",
+    ord("æ"): "ae",
+    ord("œ"): "oe",
 }
-_VARIANTS: dict[int, int | None] = {**_LETTER_VARIANTS, **_DIGIT_VARIANTS}
-_LATIN_VARIANTS = str.maketrans(
-    {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}
-)
+_SPELLED_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
+_TURKISH = "turkish"
+_TURKISH_CASE = str.maketrans("Iİ", "ıi")
 # the last parts of "Bell's", "we'll", "they're", "we've"
 _TAILS = ("s", "ll", "re", "ve")
 _CACHE_SIZE = 1 << 20
@@ -118,16 +125,35 @@ def _unspaced() -> re.Pattern[str]:
     return re.compile(f"[{_UNSPACED}]")
 
 
+@cache
+def _variants() -> dict[int, int | None]:
+    """Return the letter or digit that stands for others, or None where it stands for nothing."""
+    variants = dict(_LETTER_VARIANTS)
+    for char in map(chr, range(_FIRST_MARK, _LAST_MARK + 1)):
+        if char.isdecimal():
+            variants[ord(char)] = ord(str(unicodedata.decimal(char)))
+    return variants
+
+
+def _of_one_form(text: str) -> str:
+    """Return a text with the usual characters for those that look alike, without unseen ones."""
+    if text.isascii():
+        return text
+    seen = _UNSEEN.sub("", text)
+    apart = _RAISED.sub(" ", seen)
+    return normal_form("NFKC", apart)
+
+
 def _words(text: str) -> list[str]:
     """Return case-folded words; runs of unspaced script as pairs of characters, a run of one as itself."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
-    seen = _UNSEEN.sub("", text)
-    text = normal_form("NFKC", seen).casefold()
+    text = text.casefold()
     # a dash or an accent in Latin text: no variants, and no need for the slower pattern
     if not _BEYOND_LATIN.search(text):
         return _LATIN_WORD.findall(text)
-    text = text.translate(_VARIANTS)
+    text = _QUOTE_IN_HEBREW.sub("", text.translate(_variants()))
+    text = _HINDI_NASAL.sub(_ANUSVARA, text)
     found: list[str] = []
     for word in _word().findall(text):
         if len(word) > 2 and _unspaced().match(word):
@@ -150,19 +176,28 @@ def _without_accents(word: str) -> str:
 
 
 def _compounds(text: str) -> list[str]:
-    """Return the words of two that a hyphen joins without it, so that "e-mail" is found by "email".
+    """Return the words that marks join without them, so that "e-mail" is found by "email", "X-1" by "X1".
 
-    >>> _compounds("Send an e-mail to the editor-in-chief.")
-    ['email']
+    Of letters these are words of two parts; of digits only, those of three and more, such as a number of a telephone.
+
+    >>> _compounds("Send an e-mail to the editor-in-chief of AT&T, 555-123-4567, on A-4-B of 2010-11.")
+    ['email', 'att', '5551234567', 'a4b']
     """
     joined = []
-    for hyphen in _INNER_HYPHEN.finditer(text):
-        start, end = hyphen.span()
+    for mark in _INNER_MARK.finditer(text):
+        start, end = mark.span()
         first = max(0, start - _LONGEST_PART - 1)
         before = _LAST_LETTERS.search(text, first, start)
         after = _NEXT_LETTERS.match(text, end)
-        if before and after:
-            whole = before[0] + after[0]
+        if not before or not after:
+            continue
+        parts = [before[0], *_MARK.split(after[0])]
+        whole = "".join(parts)
+        if whole.isdigit():
+            is_one = len(parts) > 2
+        else:
+            is_one = len(parts) == 2 or bool(_DIGIT.search(whole))
+        if is_one:
             joined.append(whole.casefold())
     return joined
 
@@ -190,9 +225,11 @@ def _parts_of_humps(text: str) -> list[str]:
 
 def _parts(word: str) -> list[str]:
     """Return the letters and the digits of a word that holds both, so that "ppr9087" is found by "PPR-9087"."""
-    if word.isalpha() or word.isdigit():
+    if not _DIGIT.search(word):
         return []
     parts = _LETTERS_OR_DIGITS.findall(word)
+    if len(parts) > _MOST_PARTS:
+        return [part for part in parts if len(part) > 1]
     return [part for part in parts if part != word]
 
 
@@ -230,16 +267,23 @@ class Tokeniser:
         """Return the terms of `text` in order, repeated ones repeated; those of other writings stand at the end."""
         known = self._terms
         found: list[str] = []
-        words = _words(self._whole_numbers(text))
+        text = _of_one_form(self._whole_numbers(text))
+        words = _words(self._with_case(text))
         words += self._whole_names(text)
-        words += _compounds(text)
         words += _parts_of_humps(text)
         for word in words:
             terms = known.get(word)
             if terms is None:
                 terms = self._terms_of(word)
             found += terms
+        for word in _compounds(text):
+            found += self._stems_of(word)
         return found
+
+    def _with_case(self, text: str) -> str:
+        if self.language == _TURKISH:
+            return text.translate(_TURKISH_CASE)
+        return text
 
     def _whole_numbers(self, text: str) -> str:
         """Return the text with numbers of thousands as one word."""
@@ -248,30 +292,35 @@ class Tokeniser:
         return _THOUSANDS_OR_POINT.sub("", text)
 
     def _whole_names(self, text: str) -> list[str]:
-        """Return the names that are written with a point behind each letter, without the points."""
-        if not _POINT_LETTER_POINT.search(text):
-            return []
-        names = []
-        for found in _POINTED_LETTERS.finditer(text):
-            name = found[0].replace(".", "")
-            names.append(name.casefold())
-        return names
+        """Return names without the points and apostrophes in them, and numbers without their blanks."""
+        found: list[str] = []
+        if _POINT_LETTER_POINT.search(text):
+            found += _POINTED_LETTERS.findall(text)
+        if _BLANK_OF_THOUSANDS.search(text):
+            found += _SPACED_THOUSANDS.findall(text)
+        if self.language == ENGLISH:
+            found += _APOSTROPHE_NAME.findall(text)
+        return [_NOT_OF_A_WORD.sub("", name).casefold() for name in found]
 
     def _terms_of(self, word: str) -> tuple[str, ...]:
-        stem = self._stemmed(word)
-        if word.isascii() and word.isalpha():
-            only = (stem,)
-            self._remember(word, only)
-            return only
-        plain = _without_accents(stem)
-        terms = [plain]
-        if plain != stem and self.language != ENGLISH:
-            terms.insert(0, stem)
+        terms = self._stems_of(word)
         for part in _parts(word):
             terms += self._known_terms(part)
         found = tuple(terms)
         self._remember(word, found)
         return found
+
+    def _stems_of(self, word: str) -> list[str]:
+        """Return the stem of a word, and those that it has in other writings."""
+        if word.isascii():
+            return [self._stemmed(word)]
+        writings = [_without_accents(word)]
+        if self.language != ENGLISH:
+            writings.insert(0, word)
+        spelled_out = word.translate(_SPELLED_OUT)
+        writings.append(_without_accents(spelled_out))
+        stems = map(self._stemmed, writings)
+        return list(dict.fromkeys(stems))
 
     def _remember(self, word: str, terms: tuple[str, ...]) -> None:
         is_short = len(word) <= _LONGEST_CACHED

@@ -14,9 +14,12 @@ ITEM = r"(?:[-*•+]|\d{1,2}[.)])[ \t]"
 # Each run is read once, whole: possessive repetitions behind a look-back keep this linear in the text's length.
 # A run of end marks with the quotes, brackets, emphasis and footnote numbers that close it; the marks of scripts that
 # put no space after them; a blank line; before a Markdown heading, an item of a list or a row of a table.
+_MARKS = ".!?…‼⁇⁈⁉⸮\u037e؟۔܀-܂߹।॥።፧፨։᙮᠃᠉᭚᭛᭞᭟᪨-᪫᰻᰼᱾᱿꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝-꩟꫰꫱꯫"
+_MARKS_WITHOUT_BLANK = "。！？｡．។៕။།༎"
 _END = re.compile(
-    r"""(?P<mark>(?<![.!?…؟۔।॥።։])[.!?…؟۔।॥።։]++) (?:["'”’»)\]*_]|\[\d++\])*+ (?=\s|$)"""
-    r"""|[。！？｡។៕။།༎]++[」』”’）]*+"""
+    rf"""(?P<mark>(?<![{_MARKS}])[{_MARKS}]++) (?:["'”’»)\]*_]|\[\d++\])*+ (?=\s|$)"""
+    rf"""|[{_MARKS_WITHOUT_BLANK}]++(?<![0-9０-９]．(?=[0-9０-９]))[」』”’）]*+"""
+    r"""|(?<=[\u0370-\u03ff]);(?=\s+[Α-ΫΆ-Ώ])"""
     r"""|\n[^\S\n]*+\n\s*+"""
     r"""|\n(?=[ ]{0,3}\#{1,6}[ \t])"""
     rf"""|\n(?=[ \t]{{0,8}}(?:{ITEM}|\|))""",
@@ -24,7 +27,7 @@ _END = re.compile(
 )
 # Every end begins with one of these: they are looked for first, in stretches, so that other threads can work between
 # them. An expression that finds nothing in megabytes holds the interpreter for as long.
-_MAY_END = re.compile(r"[.!?…؟۔।॥።։。！？｡។៕။།༎\n]")
+_MAY_END = re.compile(rf"[{_MARKS}{_MARKS_WITHOUT_BLANK};\n]")
 _STRETCH = 1 << 16
 _HEADING = re.compile(r"(?:\A|(?<=\n))[ ]{0,3}\#{1,6}[ \t][^\n]*+\n")
 # Abbreviations, by the words that must follow for their full stop to stay inside the sentence.
@@ -46,6 +49,7 @@ _KIND = {
 }
 _NUMBERS = re.compile(r"\s*[*_]{0,2}\d{1,3}\.[*_]{0,2}")  # an item of a list
 _LONGEST_NUMBER = 100
+_GEORGIAN = re.compile("[\u10d0-\u10ff]")  # no capital begins a sentence
 _NEXT = re.compile(r"[\s\"“'‘(\[]*(\w+|[,;:&)\]|]?)")
 
 
@@ -96,7 +100,8 @@ def _goes_on(text: str, start: int, match: re.Match[str]) -> bool:
     word = following[1] if following else ""
     if _is_number_of_item(text, start, match.end()):
         return True
-    if word[:1].islower() or (word and word in ",;:&)]|"):
+    is_small = word[:1].islower() and not _GEORGIAN.match(word)
+    if is_small or (word and word in ",;:&)]|"):
         return True
     # only a bare full stop can belong to an abbreviation, and abbreviations are short
     end = match.end("mark")

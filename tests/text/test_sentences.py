@@ -150,6 +150,12 @@ def test_sentences_of_other_scripts_end_at_their_own_marks() -> None:
     assert sentences("東京は首都。人口は多い！") == ["東京は首都。", "人口は多い！"]
     assert sentences("यह नदी है। वह पर्वत है।") == ["यह नदी है।", "वह पर्वत है।"]
     assert sentences("أين النهر؟ هنا.") == ["أين النهر؟", "هنا."]
+    assert sentences("თბილისი დიდია. ბათუმი ზღვაა.") == [
+        "თბილისი დიდია.",
+        "ბათუმი ზღვაა.",
+    ]
+    assert sentences("Τι είναι; Η Αθήνα; ναι.") == ["Τι είναι;", "Η Αθήνα; ναι."]
+    assert sentences("約３．５メートル．終") == ["約３．５メートル．", "終"]
 
 
 def test_what_never_ends_is_divided_between_words() -> None:
@@ -173,7 +179,7 @@ def test_a_run_of_end_marks_is_one_end() -> None:
 
 
 @pytest.mark.parametrize(
-    "mark", [*".!?…؟۔।॥።։", *"。！？｡", *"\u17d4\u17d5\u104b\u0f0d\u0f0e"]
+    "mark", [*".!?…؟۔।॥።։", *"。！？｡", *"\u17d4\u17d5\u104b\u0f0d\u0f0e．᠃᱾꧉᙮"]
 )
 def test_a_sentence_ends_at_the_marks_of_each_script(mark: str) -> None:
     assert sentence_spans(f"Ab{mark} Cd{mark}") == [(0, 3), (4, 7)]

@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ras_agent.records import Hit, Passage
+from ras_agent.text.words import fold
 
 _WORD = re.compile(r"\w+")
+_UNSAID = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]| ?\\[\\d{1,3}\\]")
+"""Characters without width, and marks of notes."""
 _LEAST_SHARE = 0.8
 """How much of the longer text the shorter one is at least, in characters of its words."""
 _COMPARED = 100
@@ -66,8 +69,8 @@ def best_without_copies(
 
 
 def _words_of(passage: Passage) -> str:
-    text = passage.text.casefold()
-    words = _WORD.findall(text)
+    text = _UNSAID.sub("", passage.text)
+    words = _WORD.findall(fold(text))
     return " ".join(words)
 
 

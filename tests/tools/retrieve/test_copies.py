@@ -1,5 +1,9 @@
 """Equal and near-equal passages among hits."""
 
+import re
+
+import pytest
+
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.copies import without_copies
@@ -22,6 +26,14 @@ def test_copies_take_one_place_and_are_named_in_it() -> None:
     assert copy.why == (
         "the same text: copy1, copy2, copy3, copy4, copy5, copy6, copy7",
     )
+
+
+@pytest.mark.parametrize("old", ["A\u0301da", "lam\u00adp", "1911 [3]"])
+def test_accents_and_marks_of_notes_make_no_other_text(old: str) -> None:
+    plain = re.sub("[\u0301\u00ad]| \\[3\\]", "", old)
+    copy = Passage("copy", LAMP.replace(plain, old))
+    hits = [Hit(Passage("lamp", LAMP), 2.0), Hit(copy, 1.0)]
+    assert [hit.why for hit in without_copies(hits)] == [("the same text: copy",)]
 
 
 def test_the_longer_of_two_near_copies_is_shown_at_the_place_of_the_first() -> None:

@@ -6,9 +6,10 @@ or more for each subject, which are ranked by BM25. Nothing is stored, and nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ras_agent.records import Hit, Passage
 from ras_agent.text.canonical import canonical_key
@@ -21,9 +22,13 @@ from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.retrieve.registered import retriever_over
 
 MOST_FACTS = 300
-"""How many facts of an entity are read, in each direction."""
+"""How many facts of an entity are read at once, in each direction."""
+_MOST_ROUNDS = 4
+_FREQUENT = 10
 _MOST_ENTITIES = 8
 _MOST_PHRASES = 60
+
+_Fact = TypeVar("_Fact")
 
 
 class GraphSource(Protocol):
@@ -39,6 +44,25 @@ class GraphSource(Protocol):
     def facts(self, entities: Sequence[str]) -> Iterable[PlacedTriple | Skipped]:
         """Return the facts that begin or end at some entities. Raises SearchError."""
         ...
+
+
+def in_rounds(
+    ask: Callable[[Sequence[str]], list[_Fact]], relation_of: Callable[[_Fact], str]
+) -> Iterator[_Fact]:
+    """Yield the first facts of an entity, and where it has more, those of relations that are rare among them.
+
+    ask: returns at most MOST_FACTS facts of other relations than those listed.
+    """
+    frequent: list[str] = []
+    for _ in range(_MOST_ROUNDS):
+        facts = ask(frequent)
+        yield from facts
+        if len(facts) < MOST_FACTS:
+            return
+        counts = Counter(map(relation_of, facts))
+        for relation, count in counts.items():
+            if count >= _FREQUENT:
+                frequent.append(relation)
 
 
 class LiveGraph:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
@@ -15,7 +16,7 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.kg.formats.graph_files import NodesAndEdges, texts_of
 from ras_agent.tools.kg.formats.named import PlacedTriple
-from ras_agent.tools.retrieve.live_graph import MOST_FACTS, LiveGraph
+from ras_agent.tools.retrieve.live_graph import MOST_FACTS, LiveGraph, in_rounds
 from ras_agent.tools.retrieve.remote import (
     PATIENCE,
     RemoteAddress,
@@ -30,14 +31,16 @@ _NAMES = "name,title,label"
 _RETRIES = 3.0  # seconds
 _LONGEST = 1000  # characters of a value: vectors and whole texts are no facts
 _FIND = """\
-MATCH (n) WHERE any(key IN $keys WHERE toLower(toString(n[key])) IN $names)
-RETURN elementId(n), [key IN $keys WHERE n[key] IS NOT NULL | toString(n[key])] LIMIT 50"""
+MATCH (n) WHERE any(key IN $keys WHERE toLower(toStringOrNull(n[key])) IN $names)
+RETURN elementId(n), [key IN $keys WHERE toStringOrNull(n[key]) IS NOT NULL | toStringOrNull(n[key])] LIMIT 50"""
 _NODES = (
     "MATCH (n) WHERE elementId(n) = $id RETURN elementId(n), labels(n), properties(n)"
 )
 _EDGES = """\
-MATCH (n)-[r]-(m) WHERE elementId(n) = $id
+MATCH (n)-[r]-(m) WHERE elementId(n) = $id AND NOT type(r) IN $frequent
 RETURN elementId(m), labels(m), properties(m), type(r), elementId(startNode(r)), elementId(endNode(r)) LIMIT $most"""
+_TYPE = 3
+"""The place of the type in a row of `_EDGES`."""
 
 
 def neo4j_retriever(address: str) -> Retriever:
@@ -88,12 +91,18 @@ class Neo4jGraph:
         for entity in entities:
             for node in self._rows(_NODES, {"id": entity}):
                 self._add_node(graph, known, node)
-            parameters = {"id": entity, "most": MOST_FACTS}
             place = self._place(entity)
-            for *node, relation, head, tail in self._rows(_EDGES, parameters):
+            for *node, relation, head, tail in self._edges_at(entity):
                 self._add_node(graph, known, node, with_values=False)
                 graph.add_edge(head, tail, {"type": relation}, place)
         return graph.facts()
+
+    def _edges_at(self, entity: str) -> Iterator[list[Any]]:
+        def ask(frequent: Sequence[str]) -> list[list[Any]]:
+            parameters = {"id": entity, "most": MOST_FACTS, "frequent": frequent}
+            return self._rows(_EDGES, parameters)
+
+        return in_rounds(ask, itemgetter(_TYPE))
 
     def _add_node(
         self,

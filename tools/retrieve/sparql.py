@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from string import capwords
 from typing import Any
 from urllib.parse import urlencode
 
-from ras_agent.errors import SearchError
+from ras_agent.errors import SearchError, SettingsError
 from ras_agent.protocols import Retriever
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.documents import Skipped
@@ -20,7 +22,7 @@ from ras_agent.tools.kg.formats.triples import (
     direct_property,
     facts_of_statements,
 )
-from ras_agent.tools.retrieve.live_graph import MOST_FACTS, LiveGraph
+from ras_agent.tools.retrieve.live_graph import MOST_FACTS, LiveGraph, in_rounds
 from ras_agent.tools.retrieve.remote import post, remote_address
 
 _HEADERS = {
@@ -35,8 +37,12 @@ _KINDS = {
     "bnode": "blank",
 }
 _NOT_IN_IRIS = frozenset('<>"{}|^`\\')
-_LANGUAGES = 'lang(?o) = "" || langMatches(lang(?o), "en")'
+_LANGUAGE = re.compile("[A-Za-z]+(?:-[A-Za-z0-9]+)*")
+_ANY_LANGUAGE = "mul"
+"""Wikidata's tag of a name that is the same in all languages."""
+_ENGLISH = ("en", "en-GB", "en-US")
 _AT_ONCE = 200
+_LONGEST_INITIALS = 5
 
 
 def sparql_retriever(address: str) -> Retriever:
@@ -45,20 +51,32 @@ def sparql_retriever(address: str) -> Retriever:
 
 
 class SparqlGraph:
-    """Graph behind a SPARQL endpoint."""
+    """Graph behind a SPARQL endpoint: https://host/sparql, or https://host/sparql#de,fr for names in these languages.
+
+    English names and those without a language are known always.
+    """
 
     def __init__(self, address: str) -> None:
-        self._address = remote_address(address, ("https", "http"))
+        """Raises SettingsError for what is no address, or no language."""
+        place, _, listed = address.partition("#")
+        languages = listed.split(",") if listed else []
+        for language in languages:
+            if not _LANGUAGE.fullmatch(language):
+                raise SettingsError(
+                    f"{language!r} is no language: write the address as https://host/sparql#de,fr"
+                )
+        self._languages = (*languages, *_ENGLISH, _ANY_LANGUAGE)
+        self._address = remote_address(place, ("https", "http"))
         self.where = self._address.shown
 
     def entities(self, names: Sequence[str]) -> dict[str, list[str]]:
         """Return the IRIs with these labels, by the labels' canonical keys."""
-        labels = list(_forms(names))
+        labels = list(self._literals(names))
         if not labels:
             return {}
-        properties = _iris((*LABELS, *ALSO_LABELS))
+        properties = ", ".join(map(_iri, (*LABELS, *ALSO_LABELS)))
         values = " ".join(labels)
-        pattern = f"VALUES ?p {{ {properties} }} VALUES ?o {{ {values} }} ?s ?p ?o"
+        pattern = f"VALUES ?o {{ {values} }} ?s ?p ?o FILTER(?p IN ({properties}))"
         found: dict[str, list[str]] = {}
         for row in self._rows(f"SELECT DISTINCT ?s ?o WHERE {{ {pattern} }}"):
             subject = row["s"]
@@ -79,25 +97,57 @@ class SparqlGraph:
         for statement in statements:
             place = f"{self.where} {statement.subject.value}"
             placed.append((statement, place))
-        return facts_of_statements(lambda: iter(placed), self.where)
+        language = self._languages[0].partition("-")[0].lower()
+        return facts_of_statements(lambda: iter(placed), self.where, language)
+
+    def _literals(self, names: Sequence[str]) -> Iterator[str]:
+        """Yield the literals that names may be written as, with each language and without one."""
+        for name in names:
+            for form in forms_of(name):
+                literal = json.dumps(form, ensure_ascii=False)
+                yield literal
+                for language in self._languages:
+                    yield f"{literal}@{language}"
+
+    def _in_languages(self) -> str:
+        """Return the condition that an object is in one of the languages, or in none."""
+        conditions = ['lang(?o) = ""']
+        for language in self._languages:
+            conditions.append(f'langMatches(lang(?o), "{language}")')
+        return " || ".join(conditions)
 
     def _next_to(self, entity: str) -> Iterator[Statement]:
-        iri = f"<{entity}>"
-        outwards = f"BIND({iri} AS ?s) {iri} ?p ?o FILTER(!isBlank(?o) && (!isLiteral(?o) || {_LANGUAGES}))"
+        iri = _iri(entity)
+        condition = f"!isBlank(?o) && (!isLiteral(?o) || {self._in_languages()})"
+        outwards = f"BIND({iri} AS ?s) {iri} ?p ?o FILTER({condition})"
         inwards = f"BIND({iri} AS ?o) ?s ?p {iri} FILTER(!isBlank(?s))"
         for pattern in (outwards, inwards):
-            query = f"SELECT ?s ?p ?o WHERE {{ {pattern} }} LIMIT {MOST_FACTS}"
-            for statement in self._statements(query):
+            for statement in self._of_pattern(pattern):
                 if not _is_repeated(statement.predicate.value):
                     yield statement
+
+    def _of_pattern(self, pattern: str) -> Iterator[Statement]:
+        def ask(frequent: Sequence[str]) -> list[Statement]:
+            others = ", ".join(map(_iri, frequent))
+            rare = f" FILTER(?p NOT IN ({others}))" if frequent else ""
+            return list(
+                self._statements(
+                    f"SELECT ?s ?p ?o WHERE {{ {pattern}{rare} }} LIMIT {MOST_FACTS}"
+                )
+            )
+
+        return in_rounds(ask, lambda statement: statement.predicate.value)
 
     def _labels(self, terms: Sequence[str]) -> Iterator[Statement]:
         properties = _iris(LABELS)
         for start in range(0, len(terms), _AT_ONCE):
             end = start + _AT_ONCE
             some = _iris(terms[start:end])
-            pattern = f"VALUES ?s {{ {some} }} VALUES ?p {{ {properties} }} ?s ?p ?o FILTER({_LANGUAGES})"
-            yield from self._statements(f"SELECT ?s ?p ?o WHERE {{ {pattern} }}")
+            pattern = f"VALUES ?s {{ {some} }} VALUES ?p {{ {properties} }} ?s ?p ?o"
+            condition = f"FILTER({self._in_languages()})"
+            yield from self._statements(
+                f"SELECT ?s ?p ?o WHERE {{ {pattern} {condition} }}"
+            )
 
     def _statements(self, query: str) -> Iterator[Statement]:
         for row in self._rows(query):
@@ -132,20 +182,30 @@ def _term(value: Mapping[str, Any]) -> Term:
     )
 
 
-def _forms(names: Sequence[str]) -> Iterator[str]:
-    """Yield the literals that a name may be written as: labels are compared letter by letter."""
-    for name in names:
-        begun = name[:1].upper()
-        forms = [name, begun + name[1:], name.title(), name.lower()]
-        for form in dict.fromkeys(forms):
-            literal = json.dumps(form, ensure_ascii=False)
-            yield literal
-            yield f"{literal}@en"
+def forms_of(name: str) -> list[str]:
+    """Return the ways to write a name with capitals and without: labels are compared letter by letter.
+
+    >>> forms_of("NATO Treaty")
+    ['NATO Treaty', 'Nato Treaty', 'nato treaty', 'NATO treaty']
+    """
+    words = name.split()
+    begun = name[:1].upper() + name[1:]
+    small = []
+    for word in words[1:]:
+        small.append(word if word.isupper() else word.lower())
+    sentence = " ".join([begun.split(maxsplit=1)[0], *small]) if words else name
+    forms = [name, begun, name.title(), capwords(name), name.lower(), sentence]
+    if len(words) == 1 and len(name) <= _LONGEST_INITIALS:
+        forms.append(name.upper())
+    return list(dict.fromkeys(forms))
+
+
+def _iri(value: str) -> str:
+    return f"<{value}>"
 
 
 def _iris(values: Iterable[str]) -> str:
-    bracketed = [f"<{value}>" for value in values]
-    return " ".join(bracketed)
+    return " ".join(map(_iri, values))
 
 
 def _named_in(statements: Iterable[Statement]) -> list[str]:

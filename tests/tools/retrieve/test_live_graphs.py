@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -16,6 +16,7 @@ from ras_agent import create_ras_agent
 from ras_agent.errors import MissingExtra, SearchError, SettingsError, UnknownName
 from ras_agent.tools.index.stated_facts import STATED, stated_facts
 from ras_agent.tools.retrieve import remote
+from ras_agent.tools.retrieve.live_graph import MOST_FACTS, in_rounds
 from ras_agent.tools.retrieve.resolve import resolve_retriever
 from tests.messages import says
 
@@ -55,6 +56,7 @@ TURTLE = """@prefix wd: <http://www.wikidata.org/entity/> . @prefix wdt: <http:/
 wd:Q1 rdfs:label "Ada Finn"@en, "Adele Finn"@fr ; skos:altLabel "A. Finn"@en ; wdt:P108 wd:Q2 ; wdt:P569 "1950" .
 wd:Q2 rdfs:label "Acme"@en ; wdt:P131 wd:Q3 . wd:Q3 rdfs:label "Orvena"@en ; wdt:P1 "the \\"Old\\""@en .
 wd:P108 rdfs:label "employer"@en . wd:P131 rdfs:label "located in"@en . wd:P569 rdfs:label "year of birth"@en .
+wd:Q6 rdfs:label "Hub"@de-AT ; wdt:P108 wd:Q2 . wd:Q7 rdfs:label "ACME treaty"@mul ; wdt:P108 wd:Q3 .
 wd:Q4 rdfs:label "Li Wei"@en ; wdt:P108 wd:Q2 . wd:Q5 rdfs:label "Li Wei"@en ; wdt:P108 wd:Q3 .
 """
 
@@ -97,6 +99,27 @@ def test_an_endpoint_gives_the_facts_next_to_what_a_question_names(sparql: str) 
     in_orvena = facts_for(sparql, "What is located in Orvena?")
     assert ("Acme", "located in", "Orvena") in in_orvena
     assert ("Orvena", "P1", 'the "Old"') in in_orvena
+
+
+def test_names_are_found_in_other_languages_and_with_other_capitals(
+    sparql: str,
+) -> None:
+    treaty = ("ACME treaty", "employer", "Orvena")
+    assert treaty in facts_for(sparql, "Where was the ACME Treaty signed?")
+    assert facts_for(sparql, "Where is Hub?") == []
+    assert ("Hub", "employer", "Acme") in facts_for(f"{sparql}#de-AT", "Where is Hub?")
+    with pytest.raises(SettingsError, match=says("'d e' is no language", "#de,fr")):
+        resolve_retriever(f"{sparql}#d e")
+
+
+def test_facts_of_a_rare_relation_are_found_behind_many_others() -> None:
+    facts = ["has"] * 2 * MOST_FACTS + ["born in"]
+
+    def ask(frequent: Sequence[str]) -> list[str]:
+        return [fact for fact in facts if fact not in frequent][:MOST_FACTS]
+
+    found = list(in_rounds(ask, str))
+    assert found == ["has"] * MOST_FACTS + ["born in"]
 
 
 def test_two_of_one_label_stay_two(sparql: str) -> None:

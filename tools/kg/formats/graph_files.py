@@ -260,12 +260,10 @@ def texts_of(values: Mapping[str, Any]) -> dict[str, str]:
     """Return values as texts; lists and objects as JSON."""
     texts = {}
     for key, value in values.items():
-        if value is None or isinstance(value, bool):
-            continue
-        if isinstance(value, str):
-            texts[key] = value
-        else:
+        if isinstance(value, (list, tuple, dict, bool)):
             texts[key] = json.dumps(value, ensure_ascii=False, default=str)
+        elif value is not None:
+            texts[key] = str(value)
     return texts
 
 

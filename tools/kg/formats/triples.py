@@ -57,6 +57,8 @@ _CHARACTERS = {
     "'": "'",
     "\\": "\\",
 }
+_ANY_LANGUAGE = ("mul", "und", "zxx")
+"""The tags of a name that is the same in all languages, or of an unknown one."""
 LABELS = (
     "http://www.w3.org/2000/01/rdf-schema#label",
     "http://www.w3.org/2004/02/skos/core#prefLabel",
@@ -200,16 +202,18 @@ def _term_of(term: Any, blank: dict[str, str]) -> Term:
 
 
 def facts_of_statements(
-    statements: Callable[[], Iterator[tuple[Statement, str] | Skipped]], label: str
+    statements: Callable[[], Iterator[tuple[Statement, str] | Skipped]],
+    label: str,
+    language: str = "en",
 ) -> Iterator[PlacedTriple | Skipped]:
-    """Yield the facts of statements, which are read twice, by the names of their terms."""
+    """Yield the facts of statements, which are read twice, by the names of their terms in a language."""
     # labels are collected first: one may come after the statements that need it
     labels = labels_of(
-        item[0] for item in statements() if not isinstance(item, Skipped)
+        (item[0] for item in statements() if not isinstance(item, Skipped)), language
     )
     names: dict[str, str] = {}
     for item in statements():
-        if isinstance(item, Skipped) or _is_label(item[0]):
+        if isinstance(item, Skipped) or relation_of(item[0], labels, language) is None:
             continue
         subject, _, object_ = item[0]
         for term in (subject, object_):
@@ -222,7 +226,7 @@ def facts_of_statements(
                 yield item
                 continue
             statement, place = item
-            relation = relation_of(statement, labels)
+            relation = relation_of(statement, labels, language)
             if relation is None:
                 continue
             yield Edge(
@@ -341,7 +345,7 @@ def parse_statement(line: str) -> Statement:
 
 
 def labels_of(statements: Iterable[Statement], language: str = "en") -> dict[str, str]:
-    """Return the label of each term: in `language`, else without one, else in any; of several the first.
+    """Return the label of each term: in `language`, else in none, else in any; of several the first.
 
     rdfs:label comes before the other properties that give names.
     """
@@ -350,8 +354,9 @@ def labels_of(statements: Iterable[Statement], language: str = "en") -> dict[str
         subject, _, object_ = statement
         if not _is_label(statement) or not object_.value.strip():
             continue
-        own = object_.language.partition("-")[0]
-        rank = 0 if own == language else 1 if not own else 2
+        rank = 2
+        if _is_in(object_, language):
+            rank = 0 if object_.language else 1
         rank += 3 * LABELS.index(statement.predicate.value)
         before = ranked.get(subject.value)
         if before is None or rank < before[0]:
@@ -366,20 +371,29 @@ def _is_label(statement: Statement) -> bool:
 def relation_of(
     statement: Statement, labels: Mapping[str, str], language: str = "en"
 ) -> str | None:
-    """Return the name of a statement's relation, or None if it only gives a name, or a gloss in another language.
+    """Return the name of a statement's relation, or None if it gives the label, or a gloss in another language.
+
+    Another label of the language is a name that the entity is also called by.
 
     A direct property of Wikidata has the label of the property itself.
     """
     predicate = statement.predicate.value
     if _is_label(statement):
-        return None
-    own = statement.object.language.partition("-")[0]
+        is_other = statement.object.value != labels.get(statement.subject.value)
+        is_name = is_other and statement.object.value.strip()
+        return ALSO_CALLED if is_name and _is_in(statement.object, language) else None
     if predicate in _GLOSSES:
-        return _GLOSSES[predicate] if own in ("", language) else None
+        return _GLOSSES[predicate] if _is_in(statement.object, language) else None
     label = labels.get(predicate) or labels.get(direct_property(predicate))
     if label is not None:
         return label
     return _HUMP.sub(" ", _end(predicate))
+
+
+def _is_in(term: Term, language: str) -> bool:
+    """Tell whether a literal is in a language, whichever country's, or in none."""
+    own = term.language.partition("-")[0]
+    return own in ("", *_ANY_LANGUAGE, language)
 
 
 def direct_property(predicate: str) -> str:

@@ -53,15 +53,15 @@ def read_facts(value: object, place: str) -> tuple[list[list[Any]], list[str]]:
         fact: list[Any] = parts
         if len(fact) == _PARTS:
             fact.append(place)
-        attributes = _attributes_of(item)
+        attributes = attributes_of(item)
         if attributes:
             fact.append(attributes)
         facts.append(fact)
     return facts, problems
 
 
-def _attributes_of(item: object) -> dict[str, Any]:
-    """Return the attributes of a fact of a record: all but its three parts and its place."""
+def attributes_of(item: object, own_keys: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the attributes of a fact of a record: all but its three parts, its place and own keys."""
     if isinstance(item, Sequence):
         if isinstance(item[-1], Mapping):
             return dict(item[-1])
@@ -73,7 +73,7 @@ def _attributes_of(item: object) -> dict[str, Any]:
     if isinstance(given, Mapping):
         attributes.update(given)
     for key, value in item.items():
-        if key not in _KEYS_OF_PARTS:
+        if key not in _KEYS_OF_PARTS and key not in own_keys:
             attributes[key] = value
     return attributes
 

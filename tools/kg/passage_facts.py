@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
@@ -66,28 +66,35 @@ def knowledge_passages(
     """Turn triples into passages of about `size` characters at most, titled after the head of their facts.
 
     They come in the order of the heads and belong to the document `label`; a head with more facts than fit gets
-    several. Repeated facts occur once.
+    several. Repeated facts of the same attributes occur once.
     """
-    by_head: dict[str, dict[tuple[str, str, str], PlacedTriple]] = {}
+    by_head: dict[str, dict[tuple[str, ...], PlacedTriple]] = {}
     for triple in triples:
-        key = tuple(
-            map(canonical_key, (triple.subject, triple.predicate, triple.object))
-        )
-        by_head.setdefault(key[0], {}).setdefault(key, triple)  # type: ignore[arg-type]  # three keys
+        head = canonical_key(triple.subject)
+        relation = canonical_key(triple.predicate)
+        tail = canonical_key(triple.object)
+        own = by_head.setdefault(head, {})
+        own.setdefault((relation, tail, triple.attributes.text), triple)
     passages = []
     for head, own in by_head.items():
         for number, part in enumerate(_parts(list(own.values()), size), start=1):
             text = "\n".join(
                 sentence_of(fact.subject, fact.predicate, fact.object) for fact in part
             )
-            facts = [
-                [fact.subject, fact.predicate, fact.object, fact.place] for fact in part
-            ]
+            facts = list(map(_stated, part))
             name = f"{label}#{head}" if number == 1 else f"{label}#{head}#{number}"
             passages.append(
                 Passage(name, text, part[0].subject, label, {STATED: facts})
             )
     return passages
+
+
+def _stated(fact: PlacedTriple) -> list[Any]:
+    """Return a fact as a passage's metadata has it."""
+    parts: list[Any] = [fact.subject, fact.predicate, fact.object, fact.place]
+    if fact.attributes:
+        parts.append(dict(fact.attributes))
+    return parts
 
 
 def _parts(facts: Sequence[PlacedTriple], size: int) -> Iterable[list[PlacedTriple]]:

@@ -159,6 +159,7 @@ WIKIDATA = f"""
 <{WD}/entity/Q1> <{WD}/prop/direct/P108> <{WD}/entity/Q2> .
 <{WD}/entity/Q1> <http://www.w3.org/2004/02/skos/core#altLabel> "A. Finn"@en .
 <{WD}/entity/Q1> <http://www.w3.org/2004/02/skos/core#altLabel> "Adele F."@fr .
+<{WD}/entity/Q1> <{RDFS}> "Ada of Orvena"@en .
 <{WD}/entity/Q1> <http://schema.org/description> "painter of lamps"@en .
 """
 
@@ -169,6 +170,7 @@ def test_direct_properties_have_labels_and_aliases_and_descriptions_are_facts(
     assert facts(loaded(tmp_path, wd_nt=WIKIDATA)) == [
         ("Ada Finn", "employer", "Acme"),
         ("Ada Finn", "is also called", "A. Finn"),
+        ("Ada Finn", "is also called", "Ada of Orvena"),
         ("Ada Finn", "is described as", "painter of lamps"),
     ]
     graph = add_triples(tmp_path / "i", tmp_path / "wd.nt").graph
@@ -282,6 +284,14 @@ def test_damaged_parts_are_skipped_alone(tmp_path: Path) -> None:
     assert len(items) - len(skipped) == 2 + 1 + 1
 
 
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+REIFIED = f"""<urn:Ada> <urn:knows> <urn:Bo> .
+_:x <{RDF}type> <{RDF}Statement> .
+_:x <urn:x/since> "1999" .
+_:x <{RDF}subject> <urn:Ada> .
+_:x <{RDF}predicate> <urn:knows> .
+_:x <{RDF}object> <urn:Bo> .
+"""
 KNOWS: Facts = [("Ada", "knows", "Bo")]
 YED = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:y="http://www.yworks.com/xml/graphml">
 <key for="node" id="d6" yfiles.type="nodegraphics"/><key for="edge" id="d9" yfiles.type="edgegraphics"/><graph>
@@ -316,6 +326,28 @@ def test_graphs_of_other_programs_are_read(
     tmp_path: Path, suffix: str, content: str
 ) -> None:
     assert facts(loaded(tmp_path, **{f"a_{suffix}": content})) == KNOWS
+
+
+def test_other_values_of_edges_are_attributes(tmp_path: Path) -> None:
+    since = {
+        "a_csv": "from,edge,to,since\nAda,knows,Bo,1999\n",
+        "a_graphml": GRAPHML.replace(
+            "</graph>",
+            '<edge source="n0" target="n1"><data key="since">1999</data></edge></graph>',
+        ),
+        "a_json": '{"nodes": [{"id": "a"}], "links": [{"source": "a", "target": "b", "type": "knows", "since": "1999"}]}',
+        "a_nt": REIFIED,
+    }
+    for name, text in since.items():
+        (fact,) = (
+            item
+            for item in loaded(tmp_path, **{name: text})
+            if isinstance(item, PlacedTriple) and item.attributes
+        )
+        assert fact.attributes == {"since": "1999"}
+    *_, unstated = loaded(tmp_path, b_nt=REIFIED.partition("\n")[2])
+    assert isinstance(unstated, Skipped)
+    assert "which the file does not state" in unstated.reason
 
 
 def test_a_number_may_be_the_tail_of_a_triple(tmp_path: Path) -> None:
@@ -372,9 +404,6 @@ WRITERS: list[tuple[str, Callable[[KGIndex, Path], None]]] = [
 ]
 
 
-NAMING_PERSONS = [one for one in WRITERS if one[1] is not write_rdf]
-
-
 def files_of(path: Path) -> list[Path]:
     """Return the files of an export, of which Neo4j's is a folder."""
     return sorted(path.iterdir()) if path.is_dir() else [path]
@@ -417,18 +446,27 @@ def test_an_export_is_read_back_as_the_same_graph(
     assert content_of(twice) == content_of(nasty_graph)
 
 
-@pytest.mark.parametrize(("suffix", "write"), NAMING_PERSONS)
-def test_the_person_who_made_a_fact_is_named_by_what_is_read_back(
+@pytest.mark.parametrize(("suffix", "write"), WRITERS)
+def test_attributes_and_the_person_who_made_a_fact_are_read_back(
     tmp_path: Path,
     suffix: str,
     write: Callable[[KGIndex, Path], None],
 ) -> None:
-    (tmp_path / "a.jsonl").write_text('["Ada", "likes", "Bo"]\n["Bo", "is", "in"]')
+    if write is write_rdf:
+        pytest.importorskip("pyoxigraph")
+    likes = ["Ada", "likes", "Bo", {"since": 1999, "said": 'as "ever", Ł\n'}]
+    record = dict(zip(("head", "relation", "tail", "attributes"), likes, strict=True))
+    (tmp_path / "a.jsonl").write_text(json.dumps(record) + '\n["Bo", "is", "in"]')
     add_triples(tmp_path / "index", tmp_path / "a.jsonl")
     graph = add_fact(tmp_path / "index", ("Ada", "knows", "Cy"), by="Eve X").graph
     write(graph, tmp_path / f"g{suffix}")
     files = files_of(tmp_path / f"g{suffix}")
-    add_triples(tmp_path / "again", files)
+    again = add_triples(tmp_path / "again", files)
+    assert again.skipped == ()
+    (attributes,) = filter(
+        None, (again.graph.triple(n).attributes for n in again.graph.facts)
+    )
+    assert attributes == likes[-1]
     places = {}
     for passage in PassageIndex.open(tmp_path / "again").passages:
         for fact in stated_facts(passage) or ():

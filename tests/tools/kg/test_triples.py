@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.errors import IngestError
+from ras_agent.records import Attributes
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.formats.triples import (
@@ -174,7 +175,7 @@ def test_json_lines_are_lists_or_objects(tmp_path: Path) -> None:
     found = loaded(tmp_path, "a.jsonl", text)
     assert found[:2] == [
         PlacedTriple("a", "b", "c", "a.jsonl line 1"),
-        PlacedTriple("d", "e", "f", "a.jsonl line 2"),
+        PlacedTriple("d", "e", "f", "a.jsonl line 2", Attributes({"x": 1})),
     ]
     assert [item.place for item in found[2:]] == [
         f"a.jsonl line {number}" for number in range(3, 8)

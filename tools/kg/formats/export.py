@@ -1,7 +1,7 @@
 """Writes a knowledge graph for other programs: RDF, GraphML, node-link JSON, CSV, tab-separated values, JSON Lines.
 
-`kg add` reads each of them again: the same entities and facts, with the lines of that file as places. Each but
-Turtle, RDF/XML and JSON-LD names the person who has made or corrected a fact: "person", or "person:Ada".
+`kg add` reads each of them again: the same entities and facts, with the lines of that file as places. Each has the
+attributes of facts, and the person who has made or corrected one: "person", or "person:Ada".
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from xml.sax.saxutils import escape, quoteattr
 from ras_agent.errors import MissingExtra
 from ras_agent.question_graph.export import NOT_XML
 from ras_agent.records import Triple
-from ras_agent.tools.kg.formats.graph_files import EQUIVALENCE, FACT
+from ras_agent.tools.kg.formats.graph_files import ATTRIBUTES, EQUIVALENCE, FACT
+from ras_agent.tools.kg.formats.reified import ABOUT, BY, reified
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.notes import place_of
 
@@ -30,6 +31,7 @@ _KEYS = (
     ("weight", "edge", "double"),
     ("sources", "edge", "string"),
     ("by", "edge", "string"),
+    (ATTRIBUTES, "edge", "string"),
 )
 _BASE = "urn:ras-agent:"
 _PLAIN_PLACE = 3  # passage, start and end
@@ -65,7 +67,7 @@ def write_graphml(graph: KGIndex, path: Path) -> None:
 
 
 def write_tsv(graph: KGIndex, path: Path) -> None:
-    """Write head, relation, tail, passage, by: a line for each passage that states a fact, or one without a passage."""
+    """Write head, relation, tail, passage, by, attributes: a line for each passage that states a fact, or one without."""
 
     def lines() -> Iterator[str]:
         for row in _rows(graph):
@@ -82,7 +84,7 @@ def write_csv(graph: KGIndex, path: Path) -> None:
 
 
 def _rows(graph: KGIndex) -> Iterator[list[str]]:
-    yield ["head", "relation", "tail", "passage", "by"]
+    yield ["head", "relation", "tail", "passage", "by", ATTRIBUTES]
     for edge in graph.facts:
         triple = graph.triple(edge)
         by = _by(graph, edge)
@@ -93,6 +95,7 @@ def _rows(graph: KGIndex) -> Iterator[list[str]]:
                 triple.object,
                 passage,
                 by,
+                _attributes_text(triple),
             ]
             yield list(map(_in_one_line, fields))
 
@@ -106,9 +109,10 @@ def write_neo4j(graph: KGIndex, folder: Path) -> None:
             nodes.writerow([number, _in_one_line(name)])
     with _table(folder / "relationships.csv") as relationships:
         relationships.writerow(
-            [":START_ID", ":END_ID", ":TYPE", "kind", "sources", "by"]
+            [":START_ID", ":END_ID", ":TYPE", "kind", "sources", "by", ATTRIBUTES]
         )
         for link in _links(graph):
+            attributes = link.get(ATTRIBUTES)
             relationships.writerow(
                 [
                     link["source"],
@@ -117,6 +121,7 @@ def write_neo4j(graph: KGIndex, folder: Path) -> None:
                     link["kind"],
                     json.dumps(link["sources"]),
                     link.get("by", ""),
+                    json.dumps(attributes) if attributes else "",
                 ]
             )
 
@@ -187,7 +192,7 @@ def _links(graph: KGIndex) -> Iterator[dict[str, Any]]:
         if any(len(place) > _PLAIN_PLACE for place in places):
             link["places"] = places
         if triple.attributes:
-            link["attributes"] = dict(triple.attributes)
+            link[ATTRIBUTES] = dict(triple.attributes)
         if by := _by(graph, edge):
             link["by"] = by
         yield link
@@ -204,13 +209,13 @@ def _separated(items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 def write_nt(graph: KGIndex, path: Path) -> None:
     """Write N-Triples: entities and relations as IRIs of their canonical keys, with their names as rdfs:label.
 
-    A comment behind a fact names the person who made it.
+    A fact that a person made, or that has attributes, is an rdf:Statement too, which names these.
     """
     _write(path, lambda: _statements(graph))
 
 
 def write_rdf(graph: KGIndex, path: Path) -> None:
-    """Write the statements of `write_nt` as Turtle, RDF/XML or JSON-LD, by the suffix; nobody who made one is named."""
+    """Write the statements of `write_nt` as Turtle, RDF/XML or JSON-LD, by the suffix."""
     try:
         import pyoxigraph
     except ImportError as error:
@@ -236,9 +241,15 @@ def _statements(graph: KGIndex) -> Iterator[str]:
         subject = _iri("entity", graph.keys[head])
         predicate = _iri("relation", arrays.relation_keys[relation])
         object_ = _iri("entity", graph.keys[tail])
-        by = _by(graph, edge)
-        comment = f" # {by}" if by else ""
-        yield f"{subject} {predicate} {object_} .{comment}"
+        yield f"{subject} {predicate} {object_} ."
+        about = {}
+        if by := _by(graph, edge):
+            about[BY] = _literal(by)
+        if attributes := _attributes_text(graph.triple(edge)):
+            about[ABOUT] = _literal(attributes)
+        if about:
+            parts = (subject, predicate, object_)
+            yield from reified(f"_:fact{edge}", parts, about)
 
 
 def _labels(kind: str, keys: Iterable[str], names: Iterable[str]) -> Iterator[str]:
@@ -265,12 +276,20 @@ def _edge(
     by = _by(graph, edge)
     if by:
         values["by"] = by
+    attributes = _attributes_text(graph.triple(edge)) if kind == FACT else ""
+    if attributes:
+        values[ATTRIBUTES] = attributes
     data = _data("edge", **values)
     return f'    <edge id="e{edge}" source="n{head}" target="n{tail}">{data}</edge>'
 
 
 def _in_one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def _attributes_text(triple: Triple) -> str:
+    """Return the attributes of a fact as JSON, "" without any."""
+    return json.dumps(dict(triple.attributes)) if triple.attributes else ""
 
 
 def _passages(triple: Triple) -> list[str]:

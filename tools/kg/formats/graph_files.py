@@ -11,6 +11,7 @@ from typing import Any
 from xml.parsers import expat
 
 from ras_agent.errors import IngestError
+from ras_agent.records import Attributes
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.index.tables import Rows
 from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
@@ -20,6 +21,7 @@ from ras_agent.tools.kg.formats.named import (
     named_facts,
     place_by,
     placed,
+    written_attributes,
 )
 
 _NAMES = ("label", "name", "title", "rdfs:label", "caption")
@@ -41,6 +43,8 @@ FACT = "fact"
 """The kind of an edge of an export of ours."""
 EQUIVALENCE = "equivalence"
 """The kind of an edge that an export of ours has, and that a graph works out itself."""
+ATTRIBUTES = "attributes"
+"""The column or key under which an export of ours has a fact's attributes, as JSON."""
 _RELATED = "is related to"
 # a count in our own exports, which says nothing about the world
 _OWN_KEYS = frozenset(("node-documents",))
@@ -78,19 +82,28 @@ class NodesAndEdges:
         self.edges.append(edge)
 
     def add_edge(
-        self, head: str, tail: str, values: Mapping[str, str], place: str
+        self, head: str, tail: str, values: Mapping[str, Any], place: str
     ) -> None:
-        """Add the fact of an edge; its relation is the first of its values that may name one."""
-        kind = values.get("kind")
+        """Add the fact of an edge: its relation is the first of its values that may name one, others are attributes."""
+        texts = texts_of(values)
+        kind = texts.get("kind")
         if kind == EQUIVALENCE:
             return
-        key = _first_key(values, _RELATIONS)
-        relation = values[key] if key else _RELATED
+        key = _first_key(texts, _RELATIONS)
+        relation = texts[key] if key else _RELATED
         if kind == FACT:
-            place = place_by(place, values.get("by", ""))
+            place = place_by(place, texts.get("by", ""))
+            attributes = written_attributes(texts.get(ATTRIBUTES, ""))
         else:
             relation = _words(relation)
-        edge = Edge(head=head, relation=relation, tail=tail, place=place)
+            attributes = other_values(values, (key,))
+        edge = Edge(
+            head=head,
+            relation=relation,
+            tail=tail,
+            place=place,
+            attributes=attributes,
+        )
         self.edges.append(edge)
 
 
@@ -147,7 +160,7 @@ class _GraphML:
             self._place = f"{self._label} line {self.parser.CurrentLineNumber}"
         elif kind == "data" and attributes.get("key") not in _OWN_KEYS:
             key = attributes.get("key", "")
-            self._key = self._keys.get(key, "")
+            self._key = self._keys.get(key, key)
             self._values[self._key] = ""
 
     def _text(self, text: str) -> None:
@@ -215,7 +228,8 @@ def _add_nodes(nodes: Sequence[Any], graph: NodesAndEdges, label: str) -> None:
             problem = f'expected an object with "id", got {node!r:.80}'
             graph.edges.append(Skipped(place, problem))
             continue
-        values = _values_of(node, ("id",))
+        values = texts_of(_data_of(node))
+        values.pop("id", None)
         graph.add_node(entity, values, place)
 
 
@@ -228,7 +242,8 @@ def _add_links(links: Iterable[Any], graph: NodesAndEdges, label: str) -> None:
             problem = f'expected an object with "source" and "target", got {link!r:.80}'
             graph.edges.append(Skipped(place, problem))
             continue
-        values = _values_of(link, ("source", "target"))
+        data = _data_of(link)
+        values = {key: data[key] for key in data if key not in ("source", "target")}
         graph.add_edge(head, tail, values, place)
 
 
@@ -250,10 +265,13 @@ def _data_of(item: Any) -> Mapping[str, Any]:
     return data if isinstance(data, Mapping) else item
 
 
-def _values_of(item: Any, ids: Sequence[str]) -> dict[str, str]:
-    """Return the other values of a node or an edge."""
-    texts = texts_of(_data_of(item))
-    return {key: text for key, text in texts.items() if key not in ids}
+def other_values(values: Mapping[str, Any], used: Sequence[str | None]) -> Attributes:
+    """Return the values that are not blank, without those that are used."""
+    others = {}
+    for key, value in values.items():
+        if key not in used and value is not None and str(value).strip():
+            others[key] = value
+    return Attributes.of_others(others)
 
 
 def texts_of(values: Mapping[str, Any]) -> dict[str, str]:
@@ -347,9 +365,14 @@ def _plain_facts(table: _Table, path: Path) -> Iterator[PlacedTriple | Skipped]:
             )
         columns.append(known)
     yield from table.skipped
+    is_ours = ATTRIBUTES in table.header
     for place, row in table.rows:
         fields = [row[column] for column in columns]
-        yield placed(fields, place_by(place, row.get("by", "")))
+        if is_ours:
+            attributes = written_attributes(row[ATTRIBUTES])
+        else:
+            attributes = other_values(row, (*columns, "passage", "by"))
+        yield placed(fields, place_by(place, row.get("by", "")), attributes)
 
 
 def _is_neo4j(header: Sequence[str]) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ras_agent.records import NO_ATTRIBUTES, Attributes
 from ras_agent.review import is_person
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.documents import Skipped
@@ -15,12 +17,13 @@ ALSO_CALLED = "is also called"
 
 @dataclass(frozen=True, slots=True)
 class PlacedTriple:
-    """Holds a fact of a file, and its line there ("films.nt line 3")."""
+    """Holds a fact of a file, its line there ("films.nt line 3"), and its attributes."""
 
     subject: str
     predicate: str
     object: str
     place: str
+    attributes: Attributes = NO_ATTRIBUTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class Edge:
     tail: str
     place: str
     is_attribute: bool = False
+    attributes: Attributes = NO_ATTRIBUTES
 
 
 Edges = Callable[[], Iterator[Edge | Skipped]]
@@ -65,7 +69,7 @@ def named_facts(
         named = [names.get(entity, entity) for entity in ends]
         head = named[0]
         tail = edge.tail if edge.is_attribute else named[1]
-        yield placed((head, edge.relation, tail), edge.place)
+        yield placed((head, edge.relation, tail), edge.place, edge.attributes)
 
 
 def told_apart(
@@ -120,7 +124,18 @@ def place_by(place: str, by: str) -> str:
     return f"{place}, by {name}" if is_person(name) else place
 
 
-def placed(fields: Sequence[str], place: str) -> PlacedTriple | Skipped:
+def written_attributes(text: str) -> Attributes:
+    """Return the attributes that an export of ours writes as JSON; none for another text."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return NO_ATTRIBUTES
+    return Attributes.of_others(found) if isinstance(found, dict) else NO_ATTRIBUTES
+
+
+def placed(
+    fields: Sequence[str], place: str, attributes: Attributes = NO_ATTRIBUTES
+) -> PlacedTriple | Skipped:
     """Return the fact of three texts, or the reason why it is no fact."""
     texts = []
     for field in fields:
@@ -130,4 +145,4 @@ def placed(fields: Sequence[str], place: str) -> PlacedTriple | Skipped:
     if not all(keys):
         return Skipped(place, f"a blank head, relation or tail: {list(fields)!r:.80}")
     head, relation, tail = texts
-    return PlacedTriple(head, relation, tail, place)
+    return PlacedTriple(head, relation, tail, place, attributes)

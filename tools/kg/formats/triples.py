@@ -11,14 +11,16 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, unquote
 
 from ras_agent.errors import IngestError, MissingExtra
+from ras_agent.records import Attributes
 from ras_agent.tools.index.documents import Skipped
-from ras_agent.tools.index.stated_facts import FACT_KEYS
+from ras_agent.tools.index.stated_facts import FACT_KEYS, attributes_of
 from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
 from ras_agent.tools.kg.formats.graph_files import (
+    ATTRIBUTES,
     read_csv,
     read_graphml,
     read_node_link,
@@ -30,8 +32,11 @@ from ras_agent.tools.kg.formats.named import (
     named_facts,
     place_by,
     placed,
+    written_attributes,
 )
+from ras_agent.tools.kg.formats.reified import Notes, Statement, Term
 
+_OWN_KEYS = ("sources", "by")
 _HEADERS = {frozenset(names) for names in zip(*FACT_KEYS, strict=True)}
 
 _TERM = r"<([^<>\"{}|^`\x00-\x20]*)>|(_:[^\s<>\".]+(?:\.+[^\s<>\".]+)*)"
@@ -120,9 +125,7 @@ def _n_triples(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
             if line.lstrip().startswith("#"):
                 continue
             try:
-                statement = parse_statement(line)
-                by = line.rpartition(" # ")[2].strip()
-                yield statement, place_by(place, by)
+                yield parse_statement(line), place
             except ValueError as error:
                 yield Skipped(place, f"not an N-Triples statement: {error}")
 
@@ -208,12 +211,14 @@ def facts_of_statements(
 ) -> Iterator[PlacedTriple | Skipped]:
     """Yield the facts of statements, which are read twice, by the names of their terms in a language."""
     # labels are collected first: one may come after the statements that need it
-    labels = labels_of(
-        (item[0] for item in statements() if not isinstance(item, Skipped)), language
-    )
+    notes = Notes()
+    read = (item[0] for item in statements() if not isinstance(item, Skipped))
+    labels = labels_of(map(notes.seen, read), language)
     names: dict[str, str] = {}
     for item in statements():
-        if isinstance(item, Skipped) or relation_of(item[0], labels, language) is None:
+        if isinstance(item, Skipped) or notes.takes(item[0]):
+            continue
+        if relation_of(item[0], labels, language) is None:
             continue
         subject, _, object_ = item[0]
         for term in (subject, object_):
@@ -227,21 +232,24 @@ def facts_of_statements(
                 continue
             statement, place = item
             relation = relation_of(statement, labels, language)
-            if relation is None:
+            if relation is None or notes.is_about(statement):
                 continue
+            by, attributes = notes.of(statement)
             yield Edge(
                 head=statement.subject.value,
                 relation=relation,
                 tail=statement.object.value,
-                place=place,
+                place=place_by(place, by),
                 is_attribute=statement.object.kind == "literal",
+                attributes=attributes,
             )
+        yield from notes.unstated(label)
 
     return named_facts(names, edges)
 
 
 def _tab_separated(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
-    by = 0
+    columns: list[str] = []
     for number, item in enumerate(_lines(path, label)):
         if isinstance(item, Skipped):
             yield item
@@ -254,11 +262,12 @@ def _tab_separated(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
                 f"expected head, relation and tail between tabs, found {len(fields)}: {line!r:.80}",
             )
         elif number == 0 and _is_header(fields):
-            by = fields.index("by") if "by" in fields else 0
-        elif 0 < by < len(fields):
-            yield placed(fields[:3], place_by(place, fields[by]))
+            columns = fields
         else:
-            yield placed(fields[:3], place)
+            values = dict(zip(columns, fields, strict=False))
+            by = values.get("by", "")
+            attributes = written_attributes(values.get(ATTRIBUTES, ""))
+            yield placed(fields[:3], place_by(place, by), attributes)
 
 
 def _is_header(fields: Sequence[str]) -> bool:
@@ -284,7 +293,9 @@ def _json_lines(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
                 f"expected [head, relation, tail] or an object with these keys, got {line!r:.80}",
             )
         elif isinstance(record, Mapping):
-            yield placed(fields, place_by(place, str(record.get("by"))))
+            attributes = Attributes.of_others(attributes_of(record, _OWN_KEYS))
+            by = str(record.get("by"))
+            yield placed(fields, place_by(place, by), attributes)
         else:
             yield placed(fields, place)
 
@@ -304,22 +315,6 @@ def _fields(record: Any) -> list[str] | None:
     if not all(isinstance(text, str) for text in texts):
         return None
     return texts
-
-
-class Term(NamedTuple):
-    """Holds an IRI, a blank node ("_:b1") or a literal (`kind`: "iri", "blank", "literal") with its language."""
-
-    value: str
-    kind: str
-    language: str = ""
-
-
-class Statement(NamedTuple):
-    """Holds the three terms of one N-Triples line."""
-
-    subject: Term
-    predicate: Term
-    object: Term
 
 
 def parse_statement(line: str) -> Statement:

@@ -1,0 +1,110 @@
+"""Statements about statements, as RDF's reification has them: who made a fact, and its attributes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ras_agent.records import NO_ATTRIBUTES, Attributes
+from ras_agent.tools.index.documents import Skipped
+from ras_agent.tools.kg.formats.named import written_attributes
+
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_TYPE = f"{_RDF}type"
+_STATEMENT = f"{_RDF}Statement"
+_PARTS = tuple(f"{_RDF}{part}" for part in ("subject", "predicate", "object"))
+BY = "urn:ras-agent:by"
+"""Names the person who made a fact, in an export of ours."""
+ABOUT = "urn:ras-agent:attributes"
+"""Has the attributes of a fact as JSON, in an export of ours."""
+
+
+class Term(NamedTuple):
+    """Holds an IRI, a blank node ("_:b1") or a literal (`kind`: "iri", "blank", "literal") with its language."""
+
+    value: str
+    kind: str
+    language: str = ""
+
+
+class Statement(NamedTuple):
+    """Holds the three terms of one statement of RDF."""
+
+    subject: Term
+    predicate: Term
+    object: Term
+
+
+def reified(node: str, parts: Sequence[str], about: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines of N-Triples that say something about a statement of three terms.
+
+    about: literals by the IRIs of their properties.
+    """
+    yield f"{node} <{_TYPE}> <{_STATEMENT}> ."
+    for name, part in zip(_PARTS, parts, strict=True):
+        yield f"{node} <{name}> {part} ."
+    for name, value in about.items():
+        yield f"{node} <{name}> {value} ."
+
+
+class Notes:
+    """Collects what a file says about its own statements: first all are seen, then those about others are taken."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, dict[str, Term]] = {}
+        self._about: dict[str, dict[str, str]] = {}
+        self._nodes: dict[tuple[str, ...], str] = {}
+        self._unstated: set[str] = set()
+
+    def seen(self, statement: Statement) -> Statement:
+        """Return a statement, whose subject may stand for another one."""
+        predicate = statement.predicate.value
+        if predicate in _PARTS:
+            parts = self._parts.setdefault(statement.subject.value, {})
+            parts[predicate] = statement.object
+        return statement
+
+    def is_about(self, statement: Statement) -> bool:
+        """Tell whether a statement is about another one."""
+        parts = self._parts.get(statement.subject.value, {})
+        return len(parts) == len(_PARTS)
+
+    def takes(self, statement: Statement) -> bool:
+        """Keep a statement that is about another one; False for any other."""
+        if not self.is_about(statement):
+            return False
+        node, predicate, value = statement
+        parts = self._parts[node.value]
+        key = tuple(parts[name].value for name in _PARTS)
+        self._nodes[key] = node.value
+        self._unstated.add(node.value)
+        if predicate.value not in (*_PARTS, _TYPE):
+            about = self._about.setdefault(node.value, {})
+            about[predicate.value] = value.value
+        return True
+
+    def unstated(self, label: str) -> list[Skipped]:
+        """Return the statements that something is said about and that the file does not state."""
+        return [
+            Skipped(
+                f"{label} {node}",
+                "says something about a statement, which the file does not state: write that one, too",
+            )
+            for node in sorted(self._unstated)
+        ]
+
+    def of(self, statement: Statement) -> tuple[str, Attributes]:
+        """Return who made the fact of a statement, or "", and its attributes."""
+        key = tuple(term.value for term in statement)
+        node = self._nodes.get(key)
+        if node is None:
+            return "", NO_ATTRIBUTES
+        self._unstated.discard(node)
+        about: dict[str, Any] = dict(self._about.get(node, {}))
+        by = about.pop(BY, "")
+        written = about.pop(ABOUT, "")
+        others = {}
+        for name, value in about.items():
+            others[re.split("[/#]", name)[-1]] = value
+        return by, Attributes.of_others({**others, **written_attributes(written)})

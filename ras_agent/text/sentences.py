@@ -100,8 +100,10 @@ def _goes_on(text: str, start: int, match: re.Match[str]) -> bool:
     word = following[1] if following else ""
     if _is_number_of_item(text, start, match.end()):
         return True
-    is_small = word[:1].islower() and not _GEORGIAN.match(word)
-    if is_small or (word and word in ",;:&)]|"):
+    is_small = word[:1].islower()
+    if is_small and not _GEORGIAN.match(word):
+        return True
+    if word and word in ",;:&)]|":
         return True
     # only a bare full stop can belong to an abbreviation, and abbreviations are short
     end = match.end("mark")

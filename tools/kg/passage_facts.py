@@ -73,8 +73,9 @@ def knowledge_passages(
         head = canonical_key(triple.subject)
         relation = canonical_key(triple.predicate)
         tail = canonical_key(triple.object)
+        key = (relation, tail, triple.attributes.text)
         own = by_head.setdefault(head, {})
-        own.setdefault((relation, tail, triple.attributes.text), triple)
+        own.setdefault(key, triple)
     passages = []
     for head, own in by_head.items():
         for number, part in enumerate(_parts(list(own.values()), size), start=1):
@@ -91,7 +92,12 @@ def knowledge_passages(
 
 def _stated(fact: PlacedTriple) -> list[Any]:
     """Return a fact as a passage's metadata has it."""
-    parts: list[Any] = [fact.subject, fact.predicate, fact.object, fact.place]
+    parts: list[Any] = [
+        fact.subject,
+        fact.predicate,
+        fact.object,
+        fact.place,
+    ]
     if fact.attributes:
         parts.append(dict(fact.attributes))
     return parts

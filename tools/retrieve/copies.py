@@ -69,8 +69,9 @@ def best_without_copies(
 
 
 def _words_of(passage: Passage) -> str:
-    text = _UNSAID.sub("", passage.text)
-    words = _WORD.findall(fold(text))
+    said = _UNSAID.sub("", passage.text)
+    text = fold(said)
+    words = _WORD.findall(text)
     return " ".join(words)
 
 

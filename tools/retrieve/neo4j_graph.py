@@ -99,7 +99,11 @@ class Neo4jGraph:
 
     def _edges_at(self, entity: str) -> Iterator[list[Any]]:
         def ask(frequent: Sequence[str]) -> list[list[Any]]:
-            parameters = {"id": entity, "most": MOST_FACTS, "frequent": frequent}
+            parameters = {
+                "id": entity,
+                "most": MOST_FACTS,
+                "frequent": frequent,
+            }
             return self._rows(_EDGES, parameters)
 
         return in_rounds(ask, itemgetter(_TYPE))

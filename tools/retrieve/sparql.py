@@ -14,11 +14,10 @@ from ras_agent.protocols import Retriever
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.documents import Skipped
 from ras_agent.tools.kg.formats.named import PlacedTriple
+from ras_agent.tools.kg.formats.reified import Statement, Term
 from ras_agent.tools.kg.formats.triples import (
     ALSO_LABELS,
     LABELS,
-    Statement,
-    Term,
     direct_property,
     facts_of_statements,
 )
@@ -130,11 +129,9 @@ class SparqlGraph:
         def ask(frequent: Sequence[str]) -> list[Statement]:
             others = ", ".join(map(_iri, frequent))
             rare = f" FILTER(?p NOT IN ({others}))" if frequent else ""
-            return list(
-                self._statements(
-                    f"SELECT ?s ?p ?o WHERE {{ {pattern}{rare} }} LIMIT {MOST_FACTS}"
-                )
-            )
+            query = f"SELECT ?s ?p ?o WHERE {{ {pattern}{rare} }} LIMIT {MOST_FACTS}"
+            found = self._statements(query)
+            return list(found)
 
         return in_rounds(ask, lambda statement: statement.predicate.value)
 
@@ -188,14 +185,22 @@ def forms_of(name: str) -> list[str]:
     >>> forms_of("NATO Treaty")
     ['NATO Treaty', 'Nato Treaty', 'nato treaty', 'NATO treaty']
     """
-    words = name.split()
+    first, *others = name.split() or [""]
     begun = name[:1].upper() + name[1:]
-    small = []
-    for word in words[1:]:
-        small.append(word if word.isupper() else word.lower())
-    sentence = " ".join([begun.split(maxsplit=1)[0], *small]) if words else name
-    forms = [name, begun, name.title(), capwords(name), name.lower(), sentence]
-    if len(words) == 1 and len(name) <= _LONGEST_INITIALS:
+    sentence = [first[:1].upper() + first[1:]]
+    for word in others:
+        small = word if word.isupper() else word.lower()
+        sentence.append(small)
+    forms = [
+        name,
+        begun,
+        name.title(),
+        capwords(name),
+        name.lower(),
+        " ".join(sentence),
+    ]
+    may_be_initials = not others and len(name) <= _LONGEST_INITIALS
+    if may_be_initials:
         forms.append(name.upper())
     return list(dict.fromkeys(forms))
 

@@ -180,11 +180,11 @@ def test_every_export_says_which_facts_a_person_made(
     graph = add_fact(index, ("Edinburgh", "is in", "Scotland")).graph
     write_tsv(graph, tmp_path / "g.tsv")
     assert (tmp_path / "g.tsv").read_text().splitlines()[1:] == [
-        "Aleck Bell\ttaught in\tHartford\tdocs/aleck.txt\t",
-        "Bell\tpatented\tthe telephone\tdocs/bell.txt\t",
-        "Bell\twas born in\tEdinburgh\tdocs/bell.txt\tperson:Ada",
-        "Edinburgh\tis in\tScotland\t\tperson",
-        "Water of Leith\tflows through\tEdinburgh\tdocs/leith.txt\t",
+        "Aleck Bell\ttaught in\tHartford\tdocs/aleck.txt\t\t",
+        "Bell\tpatented\tthe telephone\tdocs/bell.txt\t\t",
+        "Bell\twas born in\tEdinburgh\tdocs/bell.txt\tperson:Ada\t",
+        "Edinburgh\tis in\tScotland\t\tperson\t",
+        "Water of Leith\tflows through\tEdinburgh\tdocs/leith.txt\t\t",
     ]
     write_jsonl(graph, tmp_path / "g.jsonl")
     records = [
@@ -198,12 +198,9 @@ def test_every_export_says_which_facts_a_person_made(
         None,
     ]
     write_nt(graph, tmp_path / "g.nt")
-    ends = [
-        line.partition("> .")[2]
-        for line in (tmp_path / "g.nt").read_text().splitlines()
-        if "#label" not in line
-    ]
-    assert ends == ["", "", " # person:Ada", " # person", ""]
+    written = (tmp_path / "g.nt").read_text()
+    assert written.count('<urn:ras-agent:by> "person:Ada" .') == 1
+    assert written.count('<urn:ras-agent:by> "person" .') == 1
     assert (
         sum(
             isinstance(item, PlacedTriple)

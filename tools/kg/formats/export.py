@@ -248,8 +248,9 @@ def _statements(graph: KGIndex) -> Iterator[str]:
         if attributes := _attributes_text(graph.triple(edge)):
             about[ABOUT] = _literal(attributes)
         if about:
+            node = f"_:fact{edge}"
             parts = (subject, predicate, object_)
-            yield from reified(f"_:fact{edge}", parts, about)
+            yield from reified(node, parts, about)
 
 
 def _labels(kind: str, keys: Iterable[str], names: Iterable[str]) -> Iterator[str]:
@@ -276,8 +277,7 @@ def _edge(
     by = _by(graph, edge)
     if by:
         values["by"] = by
-    attributes = _attributes_text(graph.triple(edge)) if kind == FACT else ""
-    if attributes:
+    if kind == FACT and (attributes := _attributes_text(graph.triple(edge))):
         values[ATTRIBUTES] = attributes
     data = _data("edge", **values)
     return f'    <edge id="e{edge}" source="n{head}" target="n{tail}">{data}</edge>'

@@ -130,7 +130,9 @@ def written_attributes(text: str) -> Attributes:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return NO_ATTRIBUTES
-    return Attributes.of_others(found) if isinstance(found, dict) else NO_ATTRIBUTES
+    if not isinstance(found, dict):
+        return NO_ATTRIBUTES
+    return Attributes.of_others(found)
 
 
 def placed(

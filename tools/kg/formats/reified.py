@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ras_agent.records import NO_ATTRIBUTES, Attributes
@@ -14,6 +14,7 @@ _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _TYPE = f"{_RDF}type"
 _STATEMENT = f"{_RDF}Statement"
 _PARTS = tuple(f"{_RDF}{part}" for part in ("subject", "predicate", "object"))
+_UNSTATED = "says something about a statement, which the file does not state: write that one, too"
 BY = "urn:ras-agent:by"
 """Names the person who made a fact, in an export of ours."""
 ABOUT = "urn:ras-agent:attributes"
@@ -57,13 +58,20 @@ class Notes:
         self._nodes: dict[tuple[str, ...], str] = {}
         self._unstated: set[str] = set()
 
-    def seen(self, statement: Statement) -> Statement:
-        """Return a statement, whose subject may stand for another one."""
-        predicate = statement.predicate.value
-        if predicate in _PARTS:
-            parts = self._parts.setdefault(statement.subject.value, {})
-            parts[predicate] = statement.object
-        return statement
+    def seen(
+        self, statements: Iterable[tuple[Statement, str] | Skipped]
+    ) -> Iterator[Statement]:
+        """Yield statements, and know those whose subject stands for another one."""
+        for item in statements:
+            if isinstance(item, Skipped):
+                continue
+            statement = item[0]
+            predicate = statement.predicate.value
+            if predicate in _PARTS:
+                node = statement.subject.value
+                parts = self._parts.setdefault(node, {})
+                parts[predicate] = statement.object
+            yield statement
 
     def is_about(self, statement: Statement) -> bool:
         """Tell whether a statement is about another one."""
@@ -76,8 +84,8 @@ class Notes:
             return False
         node, predicate, value = statement
         parts = self._parts[node.value]
-        key = tuple(parts[name].value for name in _PARTS)
-        self._nodes[key] = node.value
+        key = [parts[name].value for name in _PARTS]
+        self._nodes[tuple(key)] = node.value
         self._unstated.add(node.value)
         if predicate.value not in (*_PARTS, _TYPE):
             about = self._about.setdefault(node.value, {})
@@ -86,13 +94,11 @@ class Notes:
 
     def unstated(self, label: str) -> list[Skipped]:
         """Return the statements that something is said about and that the file does not state."""
-        return [
-            Skipped(
-                f"{label} {node}",
-                "says something about a statement, which the file does not state: write that one, too",
-            )
-            for node in sorted(self._unstated)
-        ]
+        reports = []
+        for node in sorted(self._unstated):
+            report = Skipped(f"{label} {node}", _UNSTATED)
+            reports.append(report)
+        return reports
 
     def of(self, statement: Statement) -> tuple[str, Attributes]:
         """Return who made the fact of a statement, or "", and its attributes."""
@@ -104,7 +110,8 @@ class Notes:
         about: dict[str, Any] = dict(self._about.get(node, {}))
         by = about.pop(BY, "")
         written = about.pop(ABOUT, "")
-        others = {}
+        attributes: dict[str, Any] = dict(written_attributes(written))
         for name, value in about.items():
-            others[re.split("[/#]", name)[-1]] = value
-        return by, Attributes.of_others({**others, **written_attributes(written)})
+            end = re.split("[/#]", name)[-1]
+            attributes[end] = value
+        return by, Attributes.of_others(attributes)

@@ -212,8 +212,7 @@ def facts_of_statements(
     """Yield the facts of statements, which are read twice, by the names of their terms in a language."""
     # labels are collected first: one may come after the statements that need it
     notes = Notes()
-    read = (item[0] for item in statements() if not isinstance(item, Skipped))
-    labels = labels_of(map(notes.seen, read), language)
+    labels = labels_of(notes.seen(statements()), language)
     names: dict[str, str] = {}
     for item in statements():
         if isinstance(item, Skipped) or notes.takes(item[0]):
@@ -265,9 +264,10 @@ def _tab_separated(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
             columns = fields
         else:
             values = dict(zip(columns, fields, strict=False))
-            by = values.get("by", "")
-            attributes = written_attributes(values.get(ATTRIBUTES, ""))
-            yield placed(fields[:3], place_by(place, by), attributes)
+            place = place_by(place, values.get("by", ""))
+            written = values.get(ATTRIBUTES, "")
+            attributes = written_attributes(written)
+            yield placed(fields[:3], place, attributes)
 
 
 def _is_header(fields: Sequence[str]) -> bool:
@@ -293,9 +293,11 @@ def _json_lines(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
                 f"expected [head, relation, tail] or an object with these keys, got {line!r:.80}",
             )
         elif isinstance(record, Mapping):
-            attributes = Attributes.of_others(attributes_of(record, _OWN_KEYS))
             by = str(record.get("by"))
-            yield placed(fields, place_by(place, by), attributes)
+            place = place_by(place, by)
+            others = attributes_of(record, _OWN_KEYS)
+            attributes = Attributes.of_others(others)
+            yield placed(fields, place, attributes)
         else:
             yield placed(fields, place)
 
@@ -374,11 +376,15 @@ def relation_of(
     """
     predicate = statement.predicate.value
     if _is_label(statement):
-        is_other = statement.object.value != labels.get(statement.subject.value)
-        is_name = is_other and statement.object.value.strip()
-        return ALSO_CALLED if is_name and _is_in(statement.object, language) else None
+        name = statement.object.value
+        label = labels.get(statement.subject.value)
+        is_other = bool(name.strip()) and name != label
+        if is_other and _is_in(statement.object, language):
+            return ALSO_CALLED
+        return None
     if predicate in _GLOSSES:
-        return _GLOSSES[predicate] if _is_in(statement.object, language) else None
+        is_read = _is_in(statement.object, language)
+        return _GLOSSES[predicate] if is_read else None
     label = labels.get(predicate) or labels.get(direct_property(predicate))
     if label is not None:
         return label

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from string import capwords
 from typing import Any
@@ -36,7 +35,6 @@ _KINDS = {
     "bnode": "blank",
 }
 _NOT_IN_IRIS = frozenset('<>"{}|^`\\')
-_LANGUAGE = re.compile("[A-Za-z]+(?:-[A-Za-z0-9]+)*")
 _ANY_LANGUAGE = "mul"
 """Wikidata's tag of a name that is the same in all languages."""
 _ENGLISH = ("en", "en-GB", "en-US")
@@ -60,7 +58,8 @@ class SparqlGraph:
         place, _, listed = address.partition("#")
         languages = listed.split(",") if listed else []
         for language in languages:
-            if not _LANGUAGE.fullmatch(language):
+            letters = language.replace("-", "")
+            if not letters.isascii() or not letters.isalnum():
                 raise SettingsError(
                     f"{language!r} is no language: write the address as https://host/sparql#de,fr"
                 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -112,6 +111,7 @@ class Notes:
         written = about.pop(ABOUT, "")
         attributes: dict[str, Any] = dict(written_attributes(written))
         for name, value in about.items():
-            end = re.split("[/#]", name)[-1]
+            end = name.rpartition("#")[2]
+            end = end.rpartition("/")[2]
             attributes[end] = value
         return by, Attributes.of_others(attributes)

@@ -563,13 +563,25 @@ class _IngestRun:
 
 
 def _known_values(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata without NaN and infinities, by which tables write that there is no value."""
+    """Return metadata without NaN and infinities, by which tables write that there is no value; null within lists."""
     known = {}
     for key, value in metadata.items():
-        if isinstance(value, float) and not isfinite(value):
-            continue
-        known[key] = value
+        if not _is_unknown(value):
+            known[key] = _with_nulls(value)
     return known
+
+
+def _is_unknown(value: object) -> bool:
+    return isinstance(value, float) and not isfinite(value)
+
+
+def _with_nulls(value: Any) -> Any:
+    """Return a value of JSON with null for each unknown number in it."""
+    if isinstance(value, list):
+        return list(map(_with_nulls, value))
+    if isinstance(value, dict):
+        return _known_values(value)
+    return None if _is_unknown(value) else value
 
 
 def _too_wide(document: Document, chunking: Chunking) -> Skipped | None:

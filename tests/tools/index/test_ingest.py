@@ -729,12 +729,13 @@ def test_a_number_that_is_none_is_no_value_of_a_record(
 ) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(
-        '{"id": "a", "text": "Ada.", "score": NaN, "most": Infinity, "age": 7}\n',
+        '{"id": "a", "text": "Ada.", "score": NaN, "most": Infinity, "age": 7, "in": {"x": [NaN, 1], "y": NaN}}\n',
         "utf-8",
     )
     ingest([path], out)
     (passage,) = PassageIndex.open(out).passages
-    assert dict(passage.metadata) == {"file": "a.jsonl", "age": 7}
+    known = {"file": "a.jsonl", "age": 7, "in": {"x": [None, 1]}}
+    assert dict(passage.metadata) == known
 
 
 class TestForgetting:

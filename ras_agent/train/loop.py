@@ -39,6 +39,7 @@ from ras_agent.train.ranges import (
     SEED,
     SHARE,
     Range,
+    check_choices,
     check_ranges,
 )
 
@@ -50,13 +51,13 @@ Batch = TypeVar("Batch")
 Batch_co = TypeVar("Batch_co", covariant=True)
 
 _METRICS = "metrics.jsonl"
-_LOWEST_RATE = 0.05  # of the highest, at the last step
+SCHEDULES = ("cosine", "linear")
 
 FIT_RANGES: Mapping[str, Range] = {
     **dict.fromkeys(("epochs", "accumulate", "save_every"), COUNT),
     **dict.fromkeys(("steps", "validate_every", "patience"), NATURAL),
     **dict.fromkeys(("rate", "decay", "clip", "minutes"), AMOUNT),
-    **dict.fromkeys(("warmup", "beta2"), SHARE),
+    **dict.fromkeys(("warmup", "beta2", "lowest_rate"), SHARE),
     "seed": SEED,
 }
 """The numbers that the options of a FitConfig take; a training's own configuration adds its own."""
@@ -89,6 +90,10 @@ class FitConfig:
     """The highest learning rate."""
     warmup: float = 0.05
     """The share of all steps in which the rate rises."""
+    schedule: str = "cosine"
+    """How the rate falls after it has risen: cosine or linear."""
+    lowest_rate: float = 0.05
+    """The rate of the last step, as a share of the highest."""
     accumulate: int = 1
     """Batches that make one step, of each process."""
     decay: float = 0.01
@@ -116,16 +121,19 @@ class FitConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self, FIT_RANGES)
+        check_choices(self, {"schedule": SCHEDULES})
 
     def rate_at(self, step: int, total: int) -> float:
-        """Return the learning rate of a step, counted from 0: a linear warm-up, then a cosine down to a twentieth."""
+        """Return the learning rate of a step, counted from 0: a linear warm-up, then the fall of `schedule`."""
         warm = round(self.warmup * total)
         if step < warm:
             return self.rate * (step + 1) / warm
         part = (step - warm) / max(total - 1 - warm, 1)
-        return self.rate * (
-            _LOWEST_RATE + (1 - _LOWEST_RATE) * 0.5 * (1 + math.cos(math.pi * part))
-        )
+        if self.schedule == "linear":
+            left = 1 - part
+        else:
+            left = 0.5 * (1 + math.cos(math.pi * part))
+        return self.rate * (self.lowest_rate + (1 - self.lowest_rate) * left)
 
     def settings(self) -> dict[str, Any]:
         """Return the options that decide the weights. Paths are left out: the content of a file decides, not its place."""

@@ -701,3 +701,20 @@ def test_weights_whose_names_begin_as_listed_have_a_rate_of_their_own(
     after = model.state_dict()
     assert torch.equal(after["layer.weight"], before["layer.weight"])
     assert not torch.equal(after["norm.weight"], before["norm.weight"])
+
+
+@pytest.mark.parametrize(
+    ("schedule", "lowest", "rates"),
+    [
+        # a step of warm-up, then to the lowest at the last of five
+        ("cosine", 0.05, [1e-3, 1e-3, 7.625e-4, 2.875e-4, 5e-5]),
+        ("cosine", 0.5, [1e-3, 1e-3, 8.75e-4, 6.25e-4, 5e-4]),
+        ("linear", 0.0, [1e-3, 1e-3, 6.667e-4, 3.333e-4, 0.0]),
+    ],
+)
+def test_the_rate_falls_by_its_schedule_to_its_lowest(
+    schedule: str, lowest: float, rates: list[float]
+) -> None:
+    config = FitConfig(rate=1e-3, warmup=0.2, schedule=schedule, lowest_rate=lowest)
+    found = [config.rate_at(step, 5) for step in range(5)]
+    assert found == pytest.approx(rates, rel=1e-3, abs=1e-9)

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,6 +89,8 @@ class GFMTrainingConfig(DrawnConfig):
     """Questions of a step."""
     warmup: int = 200
     """Steps at the start of either phase in which the rate rises."""
+    schedule: str = field(default="cosine", init=False)
+    lowest_rate: float = field(default=0.05, init=False)
     constant: bool = False
     """Leave the rate where it is after the warm-up, as the published trainer does."""
     adversarial: float = 0.0

@@ -106,6 +106,7 @@ class GraphQATrainingConfig(GraphLLMOptions):
     beta2: float = 0.95
     clip: float = 0.1
     warmup: float = 0.1
+    lowest_rate: float = 0.5
     patience: int = 2
 
     def __post_init__(self) -> None:

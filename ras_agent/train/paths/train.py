@@ -87,6 +87,8 @@ class PathTrainingConfig(FitConfig):
     validate_first: bool = True
     bf16: bool | None = False
     warmup: float = field(default=0.0, init=False)
+    schedule: str = field(default="cosine", init=False)
+    lowest_rate: float = field(default=0.05, init=False)
 
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)

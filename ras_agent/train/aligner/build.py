@@ -54,11 +54,12 @@ from ras_agent.train.aligner.reasoning import (
 )
 from ras_agent.train.aligner.samples import PARTS, AlignerSample, write_samples
 from ras_agent.train.data import training_set
-from ras_agent.train.graphqa.examples import PUBLISHED_PRIZES, graph_of
+from ras_agent.train.graphqa.examples import PUBLISHED_PRIZES, graph_of, prizes_for
 from ras_agent.train.graphqa.parts import Part as PartOfSet
 from ras_agent.train.graphqa.parts import PartsOptions, image_of, read_parts
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import (
+    AMOUNT,
     COUNT,
     NATURAL,
     SEED,
@@ -89,6 +90,12 @@ class AlignerBuildConfig:
     """Shares of --questions for validation and test, with --benchmark; no sample is made of a test question."""
     split: str = "graph"
     """How --questions is split with --benchmark: graph or published, as in ras_agent.train.graphqa.train."""
+    top_nodes: int | None = None
+    """Nodes with a prize in the Steiner tree of --benchmark; if not set, the paper's number for the set."""
+    top_edges: int | None = None
+    """Edges with a prize in the Steiner tree of --benchmark; if not set, the paper's number for the set."""
+    edge_cost: float | None = None
+    """Cost of an edge in the Steiner tree of --benchmark; if not set, the paper's for the set."""
     embedder: str = "minilm"
     """Who embeds the texts of the graphs of --benchmark."""
     data: Path | None = None
@@ -122,6 +129,9 @@ class AlignerBuildConfig:
             {
                 "max_ent": COUNT,
                 "k": COUNT,
+                "top_nodes": NATURAL,
+                "top_edges": NATURAL,
+                "edge_cost": AMOUNT,
                 "dev": SHARE,
                 "sample": NATURAL,
                 "seed": SEED,
@@ -209,7 +219,13 @@ def _of_paths(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
 def _of_graphs(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
     if config.questions is None or not config.benchmark:
         return
-    nodes, edges, cost = PUBLISHED_PRIZES[config.benchmark]
+    prizes = prizes_for(
+        config.benchmark,
+        config.top_nodes,
+        config.top_edges,
+        config.edge_cost,
+    )
+    nodes, edges, cost = prizes
     view = GraphView(top_nodes=nodes, top_edges=edges, edge_cost=cost)
     prompts = GraphPrompts(view, GraphVectors(resolve_embedder(config.embedder)), len)
     options = config.parts_options()

@@ -26,6 +26,18 @@ PUBLISHED_PRIZES: Mapping[str, Prizes] = {
 """Prizes of nodes and edges, and the cost of an edge, that G-Retriever has for each set (appendix B.1)."""
 
 
+def prizes_for(
+    name: str, nodes: int | None, edges: int | None, cost: float | None
+) -> Prizes:
+    """Return the prizes of the set `name` with those that are given in their place."""
+    published_nodes, published_edges, published_cost = PUBLISHED_PRIZES[name]
+    return (
+        published_nodes if nodes is None else nodes,
+        published_edges if edges is None else edges,
+        published_cost if cost is None else cost,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class GraphQAExample:
     """Question about a graph, the prompt, and the reply to learn."""

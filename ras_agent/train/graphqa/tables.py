@@ -4,7 +4,8 @@
         --test val.tsv --language-model meta-llama/Llama-2-7b-hf --seeds 0,1,2 --out tables
 
 All options of ras_agent.train.graphqa.train hold for every row, except those that the row sets. Rows with an aligner take
---reasoning, samples of ras_agent.train.aligner.build, and train one first. The same command goes on where it was
+--reasoning, samples of ras_agent.train.aligner.build, and train one first; all rows of a table with such a row have the
+graph encoder of its shape. The same command goes on where it was
 stopped. In --out: tables.md, tables.json, and a folder for each row and seed.
 
 main          G-Retriever, Table 3, and Align-GRAG, Table 1: question, tuned part and input
@@ -31,6 +32,7 @@ from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.report.markdown import markdown_table
 from ras_agent.program import run_program
+from ras_agent.protocols import Embedder
 from ras_agent.records import JSON
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.graph_tokens.features import GraphVectors
@@ -163,12 +165,18 @@ class GraphQATablesConfig(GraphQATrainingConfig):
                 "rows are scored on a test: give --test FILE, or --shares with a second share"
             )
 
-    def training(self, row: Row, seed: int) -> GraphQATrainingConfig:
-        """Return the training of a row; its aligner, if it has one, is trained first."""
+    def training(
+        self, row: Row, seed: int, shape: Changes | None = None
+    ) -> GraphQATrainingConfig:
+        """Return the training of a row; its aligner, if it has one, is trained first.
+
+        shape: options of the graph encoder that all rows of a table share, in place of the command's.
+        """
         options: dict[str, Any] = {}
         for option in fields(GraphQATrainingConfig):
             if option.init:
                 options[option.name] = getattr(self, option.name)
+        options |= shape or {}
         options |= row.changes
         options["seed"] = seed
         options["out"] = self.out / _slug(row.name) / f"seed-{seed}"
@@ -229,10 +237,12 @@ def write_tables(config: GraphQATablesConfig) -> JSON:
             if not config.rows or number in config.rows
         ]
         figures[table] = {}
+        shape = _shape_of_aligners(rows, config, vectors.embedder)
         for row in rows:
-            cards = [
-                train(config.training(row, seed), vectors) for seed in config.seeds
-            ]
+            cards = []
+            for seed in config.seeds:
+                training = config.training(row, seed, shape)
+                cards.append(train(training, vectors))
             figures[table][row.name] = _figures(cards)
             print(
                 json.dumps(
@@ -246,6 +256,22 @@ def write_tables(config: GraphQATablesConfig) -> JSON:
             )
     replace_file(config.out / "tables.md", _as_markdown(figures, config).encode())
     return figures
+
+
+def _shape_of_aligners(
+    rows: Sequence[Row], config: GraphQATablesConfig, embedder: Embedder
+) -> Changes:
+    """Return the shape of the aligners' graph encoder, for all of `rows` where one of them has an aligner.
+
+    An aligner is as wide as its embedder's vectors, and its encoder is the reader's: rows without one would compare
+    another network.
+    """
+    if all(row.aligner is None for row in rows):
+        return {}
+    return {
+        "encoder_layers": config.aligner_layers,
+        "encoder_width": embedder.dimension,
+    }
 
 
 def _figures(cards: Sequence[Mapping[str, Any]]) -> JSON:

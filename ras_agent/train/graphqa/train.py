@@ -36,6 +36,7 @@ from ras_agent.train.graphqa.evaluate import (
 from ras_agent.train.graphqa.examples import (
     PUBLISHED_PRIZES,
     GraphQAExamples,
+    prizes_for,
 )
 from ras_agent.train.graphqa.parts import Learnt, PartsOptions, read_parts
 from ras_agent.train.options import config_from
@@ -145,13 +146,12 @@ class GraphQATrainingConfig(GraphLLMOptions):
         """Return the part of a graph that the model is shown."""
         from ras_agent.tools.graph_tokens.graph_reader import GraphView
 
-        nodes, edges, cost = PUBLISHED_PRIZES[self.benchmark]
-        if self.top_nodes is not None:
-            nodes = self.top_nodes
-        if self.top_edges is not None:
-            edges = self.top_edges
-        if self.edge_cost is not None:
-            cost = self.edge_cost
+        nodes, edges, cost = prizes_for(
+            self.benchmark,
+            self.top_nodes,
+            self.top_edges,
+            self.edge_cost,
+        )
         reply_tokens = self.reply_tokens
         if self.cite:
             reply_tokens = citing_tokens(self.benchmark)

@@ -19,6 +19,7 @@ from ras_agent.eval.benchmarks import benchmark
 from ras_agent.tools.graph_tokens.aligner import GraphAligner
 from ras_agent.tools.graph_tokens.graph_reader import GraphReader
 from ras_agent.train.aligner.build import AlignerBuildConfig, build
+from ras_agent.train.graphqa import tables
 from ras_agent.train.graphqa.examples import graph_of
 from ras_agent.train.graphqa.parts import Learnt
 from ras_agent.train.graphqa.tables import (
@@ -27,6 +28,7 @@ from ras_agent.train.graphqa.tables import (
     Row,
     write_tables,
 )
+from ras_agent.train.graphqa.train import GraphQATrainingConfig
 from ras_agent.train.loop import validations
 from tests.messages import says
 
@@ -211,3 +213,31 @@ def test_the_rows_of_the_alignment_are_trained_pruned_and_scored(
         "cosine_reasoning",
         "cosine_text",
     } <= first.keys() & last.keys()
+
+
+def test_all_rows_of_a_table_with_an_aligner_have_the_encoder_of_its_shape(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = graphqa_sets.MadeSets(out=tmp_path, scenes=1, people=15)
+    graphqa_sets.make(made)
+    build(
+        AlignerBuildConfig(
+            questions=tmp_path / "webqsp/train.jsonl",
+            benchmark="graphqa-webqsp",
+            out=tmp_path / "reasoning.jsonl",
+        )
+    )
+    shapes: list[tuple[int, int]] = []
+
+    def train(training: GraphQATrainingConfig, vectors: object) -> dict[str, Any]:
+        training.out.mkdir(parents=True, exist_ok=True)
+        shapes.append((training.encoder_layers, training.encoder_width))
+        return {"scores": {}}
+
+    monkeypatch.setattr(tables, "train", train)
+    monkeypatch.setattr(tables, "train_aligner", lambda config: None)
+    write_tables(config(tmp_path, rows=(5, 8), aligner_layers=3))
+    assert shapes == [(3, 384), (3, 384)]
+    shapes.clear()
+    write_tables(config(tmp_path, rows=(5,), aligner_layers=3))
+    assert shapes == [(1, 32)]

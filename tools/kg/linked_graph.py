@@ -20,6 +20,7 @@ from ras_agent.tools.index.passages import find_rows
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker, Linking, Mentions
+from ras_agent.tools.store.sqlite import IN_MEMORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +73,25 @@ class LinkedGraph:
         )
 
 
+def _way_to_a_graph(index: PassageIndex) -> str:
+    if index.database.where == IN_MEMORY:
+        return (
+            "index the passages in a folder, `ras-agent index CORPUS --out my.index`, and build a graph there, "
+            "`ras-agent kg build my.index`, or give one, retriever(..., graph=...)"
+        )
+    return (
+        f"make it with `ras-agent kg build {as_argument(index)}`, or give one, "
+        "retriever(..., graph=...)"
+    )
+
+
 def graph_of(index: PassageIndex) -> KGIndex:
     """Open the graph of an index, without the facts of texts that are no longer in the index.
 
     Raises IndexMismatch if there is no graph, naming the remedy.
     """
     if not KGIndex.exists(index):
-        raise IndexMismatch(
-            f"{index} has no knowledge graph: make it with `ras-agent kg build {as_argument(index)}`, or give one, "
-            "retriever(..., graph=...)"
-        )
+        raise IndexMismatch(f"{index} has no knowledge graph: {_way_to_a_graph(index)}")
     graph = KGIndex.open(index)
     if index.filter:
         return graph_within(index, graph)

@@ -21,6 +21,7 @@ from ras_agent.tools.store.database import Locked, busy
 from ras_agent.tools.store.durable import sync_folder, writer_lock
 
 FILE = "index.sqlite"
+IN_MEMORY = "an index in memory"
 NEW = tuple(f"{FILE}.new{end}" for end in ("", "-wal", "-shm", "-journal"))
 LOCKS = {"index": "ingest.lock", "graph": "graph.lock"}
 ANEW = "delete the folder {folder} and index its files again with `ras-agent index FILES --out {folder}`"
@@ -80,7 +81,7 @@ class SqliteDatabase:
 
     @property
     def where(self) -> str:
-        return str(self.folder or "an index in memory")
+        return str(self.folder or IN_MEMORY)
 
     @property
     def remedy(self) -> str:

@@ -14,6 +14,7 @@ import typer
 from ras_agent import __version__
 from ras_agent.app.cli import (
     ask,
+    corpus,
     doctor,
     eval_cost,
     evaluate,
@@ -86,6 +87,7 @@ COMMANDS: Commands = {
     "report": Command(report.report, report.ReportOptions, _EVALUATION),
     "replay": Command(replay.replay, replay.ReplayOptions, _EVALUATION),
     "diff": Command(report.diff, report.DiffOptions, _EVALUATION),
+    "corpus": Command(corpus.corpus, corpus.CorpusOptions, _EVALUATION),
     "judge": Command(judge.judge, judge.JudgeOptions, _EVALUATION),
     "export": Command(export.export, export.ExportOptions, _EVALUATION),
     "rollout": Command(rollout.rollout, rollout.RolloutOptions, _EVALUATION),

@@ -1,0 +1,54 @@
+"""`ras-agent corpus`: the passages that a benchmark's own file brings, as a corpus to index."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.terminal import inert, quantity
+
+if TYPE_CHECKING:
+    from ras_agent.records import Passage
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusOptions(Options):
+    """Options of `ras-agent corpus`."""
+
+    benchmark: Annotated[
+        str, typer.Argument(metavar="SET", help="The set, such as hotpotqa or musique.")
+    ]
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The set's own file of questions.")
+    ]
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="The file to write, one passage a line."),
+    ]
+
+
+def corpus(options: CorpusOptions) -> None:
+    """Write the passages of a benchmark's questions, each once, for `ras-agent index`.
+
+    The union of the questions' contexts is what papers search in: HotpotQA,
+    2WikiMultihopQA and MuSiQue are published with ten to twenty passages a
+    question, and no corpus.
+    """
+    from ras_agent.eval.benchmarks import benchmark
+    from ras_agent.tools.store.durable import replace_file
+
+    passages = benchmark(options.benchmark).corpus(options.file)
+    lines = [_line(passage) for passage in passages]
+    replace_file(options.out, "".join(lines).encode())
+    count = quantity(len(passages), "passage")
+    typer.echo(f"{inert(str(options.out))}: {count}")
+
+
+def _line(passage: Passage) -> str:
+    record = {"id": passage.id, "title": passage.title, "text": passage.text}
+    return json.dumps(record, ensure_ascii=False) + "\n"

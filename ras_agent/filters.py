@@ -3,6 +3,9 @@
     {"team": "x"}                       the passages with "team": "x" in their metadata
     {"team": ["x", "y"], "year": 2019}  of team x or y, and of 2019
     {"document_id": "handbook/*"}       of documents with an id that begins so; `id` likewise, for passages
+    {"date": {"before": "2024-01-01"}}  of an earlier date, or a smaller number; `after` likewise, both may stand together
+    {"team": {"not": ["x", "y"]}}       of no such team; `in` is the opposite
+    {"date": {"exists": true}}          that have the field; false for those without it
 
 Every retriever applies it before it chooses its best k, so that a passage outside is never found, shown or counted.
 """
@@ -13,7 +16,9 @@ import inspect
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from datetime import UTC, datetime
+from math import isfinite
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 from ras_agent.errors import FilterError
 from ras_agent.records import Passage
@@ -26,6 +31,9 @@ ASSIGNED = (*OWN_FIELDS, "file", "page", "facts")
 """Keys that nobody gives to documents from outside: what they are, where they are from, what they state"""
 
 Scalar = str | int | float | bool
+_YEAR = len("2024")
+_MONTH = len("2024-01")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def as_text(value: object) -> str | None:
@@ -39,9 +47,68 @@ def as_text(value: object) -> str | None:
     return str(value)
 
 
+Test = Literal["in", "not", "before", "after", "exists"]
+"""How a field is compared with the values of a condition."""
+_TESTS = frozenset(get_args(Test))
+_SHOWN = {"in": "=", "not": "is not"}
+_FORMS = (
+    'before, after, in, not and exists, as in {"date": {"before": "2024-01-01"}}, {"year": {"after": 2019}}, '
+    '{"team": {"not": ["x", "y"]}} and {"date": {"exists": true}}'
+)
+
+
+class Order(NamedTuple):
+    """Place of a value among others: as a number, and as a time in seconds; None for one that it does not have."""
+
+    number: float | None
+    time: float | None
+
+    def is_before(self, other: Order) -> bool:
+        """Tell whether both are numbers or both are times, and this one is smaller or earlier."""
+        if self.number is not None and other.number is not None:
+            return self.number < other.number
+        if self.time is not None and other.time is not None:
+            return self.time < other.time
+        return False
+
+
+def order_of(text: str) -> Order:
+    """Return the place of a number, or of a date: YYYY, YYYY-MM, YYYY-MM-DD, or with a time as ISO 8601 writes it.
+
+    A year and a month stand for their first day; a time without a zone is one of UTC.
+    """
+    number = _number_in(text)
+    date = text
+    if len(text) == _YEAR and text.isdecimal():
+        date = f"{text}-01-01"
+    elif len(text) == _MONTH:
+        date = f"{text}-01"
+    elif number is not None:
+        return Order(number, None)
+    try:
+        moment = datetime.fromisoformat(date)
+    except ValueError:
+        return Order(number, None)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    since = moment - _EPOCH
+    return Order(number, since.total_seconds())
+
+
+def _number_in(text: str) -> float | None:
+    """Return the number that a text is as JSON writes it."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if isfinite(value) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Condition that a passage has one of some values under `key`; a list in its metadata has each of its items.
+    """Condition on the values that a passage has under `key`; a list in its metadata has each of its items.
 
     Values compare as they are written: 2019 and "2019" are equal, 1 and true are not. `values` keep their types.
     """
@@ -49,19 +116,44 @@ class Condition:
     key: str
     texts: tuple[str, ...]
     values: tuple[Scalar, ...] = field(default=(), compare=False)
+    test: Test = "in"
+    """"in": one of the values is among `texts`; "not": none of them is; "before", "after": one of them is smaller or
+    greater than the text; "exists": whether there is a value, "true" or "false"."""
 
     def matches(self, passage: Passage) -> bool:
         """Tell whether the condition holds for `passage`."""
-        return any(self.admits(text) for text in texts_of(passage, self.key))
+        return self.holds(texts_of(passage, self.key))
+
+    def holds(self, texts: Sequence[str]) -> bool:
+        """Tell whether the condition holds for a passage with these values under the key."""
+        if self.is_ordered:
+            return self.holds_for(list(map(order_of, texts)))
+        return any(map(self.admits, texts)) == (self.test == "in")
+
+    @property
+    def is_ordered(self) -> bool:
+        """Return whether the condition reads how many values there are and their order, and not which they are."""
+        return self.test in ("before", "after", "exists")
+
+    def holds_for(self, orders: Sequence[Order]) -> bool:
+        """Tell whether a condition on order or existence holds for values of these orders."""
+        if self.test == "exists":
+            return bool(orders) == (self.texts == ("true",))
+        bound = order_of(self.texts[0])
+        if self.test == "before":
+            return any(order.is_before(bound) for order in orders)
+        return any(bound.is_before(order) for order in orders)
 
     def admits(self, text: str) -> bool:
-        """Tell whether one value of the key, as text, is among those asked for."""
+        """Tell whether one value of the key, as text, is among those that the condition names."""
         return text in self.texts or any(
             text.startswith(prefix) for prefix in self.prefixes
         )
 
     def __str__(self) -> str:
-        return f"{self.key} = {' or '.join(self.texts)}"
+        return (
+            f"{self.key} {_SHOWN.get(self.test, self.test)} {' or '.join(self.texts)}"
+        )
 
     @property
     def prefixes(self) -> tuple[str, ...]:
@@ -108,7 +200,9 @@ class Filter:
         if source is None:
             return cls()
         if isinstance(source, Mapping):
-            conditions = [_condition(key, value) for key, value in source.items()]
+            conditions: list[Condition] = []
+            for key, value in source.items():
+                conditions += _conditions(key, value)
             return cls().both(cls(tuple(conditions)))
         if isinstance(source, Sequence) and not isinstance(source, str):
             return cls().both(*map(cls.of, source))
@@ -140,11 +234,55 @@ ALL = Filter()
 """Admits every passage"""
 
 
-def read_filter(parts: Iterable[str]) -> dict[str, list[str]]:
-    """Turn texts "key=value" of a command line into the JSON of a filter. Several values of a key are alternatives.
+def read_filter(parts: Iterable[str]) -> dict[str, Any]:
+    """Turn texts of a command line into the JSON of a filter. Several values of a key are alternatives.
 
-    Raises FilterError for a text without "=" or without a key.
+    A text is "key=value", "key.before=value" with another test than equality, or the JSON object itself.
+    Raises FilterError for any other, or for one without a key.
     """
+    by_key: dict[str, Any] = {}
+    plain: list[str] = []
+    for part in parts:
+        if part.lstrip().startswith("{"):
+            by_key |= _object_in(part)
+            continue
+        place, _, value = part.partition("=")
+        key, dot, test = place.strip().rpartition(".")
+        if dot and key and "=" in part and test in _TESTS:
+            _add_test(by_key, key, test, value)
+        else:
+            plain.append(part)
+    for key, values in _pairs(plain).items():
+        if key in by_key:
+            _add_test(by_key, key, "in", values)
+        else:
+            by_key[key] = values
+    return by_key
+
+
+def _object_in(text: str) -> dict[str, Any]:
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FilterError(f"the filter {text!r:.200} is no JSON: {error}") from error
+    return dict(read)
+
+
+def _add_test(by_key: dict[str, Any], key: str, test: str, value: object) -> None:
+    """Add a test to those of a key. A second value of `not` is another that is left out; other tests are told once."""
+    tests = by_key.setdefault(key, {})
+    if not isinstance(tests, dict):
+        tests = by_key[key] = {"in": tests}
+    if test in tests and test == "not":
+        tests[test] = [*_items(tests[test]), value]
+    elif test in tests:
+        raise FilterError(f"filter key {key!r} has two values for {test!r}: give one")
+    else:
+        tests[test] = value
+
+
+def _pairs(parts: Iterable[str]) -> dict[str, list[str]]:
+    """Read texts "key=value". Raises FilterError for a text without "=" or without a key."""
     by_key: dict[str, list[str]] = {}
     for part in parts:
         key, equals, value = part.partition("=")
@@ -164,9 +302,7 @@ def read_metadata(source: object) -> dict[str, Any]:
     if isinstance(source, list | tuple) and all(
         isinstance(part, str) for part in source
     ):
-        source = {
-            key: _one_or_all(values) for key, values in read_filter(source).items()
-        }
+        source = {key: _one_or_all(values) for key, values in _pairs(source).items()}
     if not isinstance(source, Mapping):
         raise FilterError(
             f'metadata is a JSON object such as {{"team": "x"}}, got {source!r:.200}'
@@ -178,6 +314,10 @@ def read_metadata(source: object) -> dict[str, Any]:
             )
     fields: dict[str, Any] = {}
     for key, value in source.items():
+        if isinstance(value, Mapping):
+            raise FilterError(
+                f"metadata: {key!r} is a text, a number, true or false, or a list of them, got {value!r:.200}"
+            )
         if isinstance(value, tuple | set | frozenset):
             value = list(value)
         fields[key] = None if value == "" else value
@@ -204,13 +344,29 @@ def takes_filter(retriever: object) -> bool:
     )
 
 
-def _condition(key: object, value: object) -> Condition:
+def _conditions(key: object, value: object) -> list[Condition]:
+    """Return the conditions that a filter has for a key: one, or one for each test of a mapping."""
     if not isinstance(key, str) or not key:
         raise FilterError(f"a filter's keys are texts, got {key!r:.200}")
     if storable(key) != key:
         raise FilterError(
             f"filter key {key!r:.200} holds what no database keeps: a NUL, or half a character"
         )
+    if not isinstance(value, Mapping):
+        return [_condition(key, value)]
+    if not value:
+        raise FilterError(f"filter key {key!r} has no test: known are {_FORMS}")
+    conditions = []
+    for test, bound in value.items():
+        if test not in _TESTS:
+            raise FilterError(
+                f"filter key {key!r}: unknown test {test!r:.80}; known are {_FORMS}"
+            )
+        conditions.append(_condition(key, bound, test))
+    return conditions
+
+
+def _condition(key: str, value: object, test: Test = "in") -> Condition:
     listed = _items(value)
     if not listed:
         raise FilterError(
@@ -227,8 +383,34 @@ def _condition(key: object, value: object) -> Condition:
             raise FilterError(f"filter key {key!r}: a whole number has at most 64 bits")
         texts.setdefault(as_text(item) or "", item)
     ordered = dict(sorted(texts.items()))
-    return Condition(key, tuple(ordered), tuple(ordered.values()))
+    condition = Condition(key, tuple(ordered), tuple(ordered.values()), test)
+    _check_ordered(condition)
+    return condition
 
 
-def _order(condition: Condition) -> tuple[str, tuple[str, ...]]:
-    return condition.key, condition.texts
+def _check_ordered(condition: Condition) -> None:
+    """Raise FilterError for a bound that has no order, and for order or existence of a passage's own field."""
+    if not condition.is_ordered:
+        return
+    key = condition.key
+    test = condition.test
+    if key in OWN_FIELDS:
+        raise FilterError(
+            f"filter key {key!r}: {test!r} is for fields of the metadata; {key} is compared by 'in' and 'not'"
+        )
+    if test == "exists":
+        if condition.texts not in (("true",), ("false",)):
+            raise FilterError(
+                f"filter key {key!r}: 'exists' is true or false, got {' and '.join(condition.texts)!r:.200}"
+            )
+        return
+    bound = order_of(condition.texts[0])
+    if len(condition.texts) > 1 or bound == Order(None, None):
+        raise FilterError(
+            f"filter key {key!r}: {test!r} takes a number or a date such as 2024-01-31, "
+            f"got {' and '.join(condition.texts)!r:.200}"
+        )
+
+
+def _order(condition: Condition) -> tuple[str, str, tuple[str, ...]]:
+    return condition.key, condition.test, condition.texts

@@ -19,6 +19,8 @@ PASSAGE = Passage(
         "tags": ["red", "blue"],
         "open": True,
         "share": 0.5,
+        "day": "2024-02-01",
+        "days": ["1999-12-31", "2024-02-01"],
         "id": "other",
         "none": None,
     },
@@ -45,6 +47,14 @@ PASSAGE = Passage(
         {"id": "docs/*"},
         {"document_id": ["b.md", "docs/a*"]},
         {"title": "A title"},
+        {"team": {"in": ["x", "y"]}, "year": {"not": [2018, 2020]}},
+        {"year": {"before": 2020, "after": "2018-12-31"}},
+        {"share": {"after": 0.4}},
+        {"day": {"before": "2024-03", "after": "2024-01-31"}},
+        {"day": {"after": "2024-02-01T01:00:00+02:00"}},
+        {"day": {"exists": True}, "colour": {"exists": "false", "not": "red"}},
+        {"tags": {"not": "green"}, "id": {"not": "docs/b*"}},
+        {"days": {"before": 2000}},
     ],
     ids=str,
 )
@@ -70,6 +80,19 @@ def test_a_filter_admits_a_passage_that_has_one_of_the_values_under_each_key(
         {"title": "A*"},
         {"tags": "['red', 'blue']"},
         [{"team": "x"}, {"team": "y"}],
+        {"team": {"not": ["x", "y"]}},
+        {"tags": {"not": "red"}},
+        {"id": {"not": "docs/*"}},
+        {"year": {"before": 2019}},
+        {"year": {"after": 2019}},
+        {"share": {"before": "2024-01-01"}},
+        {"team": {"before": 7}},
+        {"colour": {"after": 0}},
+        {"open": {"after": 0}},
+        {"none": {"exists": True}},
+        {"day": {"exists": False}},
+        {"day": {"before": "2024-02-01"}},
+        {"day": {"after": "2023", "before": "2024"}},
     ],
     ids=str,
 )
@@ -108,7 +131,32 @@ def test_both_admits_what_each_admits_and_a_filter_cannot_be_widened() -> None:
         ),
         (
             {"team": {"$ne": "x"}},
+            "filter key 'team': unknown test '$ne'; known are before, after, in, not and exists",
+        ),
+        ({"team": {}}, "filter key 'team' has no test: known are before, after"),
+        (
+            {"team": {"not": {"in": "x"}}},
             "filter key 'team' is compared with a text, a number, true or false, or a list of",
+        ),
+        (
+            {"day": {"before": "soon"}},
+            "filter key 'day': 'before' takes a number or a date such as 2024-01-31, got 'soon'",
+        ),
+        (
+            {"day": {"after": [1, 2]}},
+            "filter key 'day': 'after' takes a number or a date",
+        ),
+        (
+            {"day": {"after": True}},
+            "filter key 'day': 'after' takes a number or a date",
+        ),
+        (
+            {"day": {"exists": "yes"}},
+            "filter key 'day': 'exists' is true or false, got 'yes'",
+        ),
+        (
+            {"id": {"after": 1}},
+            "filter key 'id': 'after' is for fields of the metadata",
         ),
         (
             {"team": ["x", ["y"]]},
@@ -137,6 +185,16 @@ def test_the_command_line_s_filters_are_any_of_by_key() -> None:
         "year": ["2019"],
         "url": ["a=b"],
     }
+    tests = ["day.before=2024", "day.after=2023", "team.not=x", "team.not=y", "a.b=c"]
+    assert read_filter([*tests, "day=2023-05-01", '{"open": {"exists": true}}']) == {
+        "day": {"before": "2024", "after": "2023", "in": ["2023-05-01"]},
+        "team": {"not": ["x", "y"]},
+        "a.b": ["c"],
+        "open": {"exists": True},
+    }
+    for twice in (["day.before=1", "day.before=2"], ['{"a": ']):
+        with pytest.raises(FilterError, match=r"two values for 'before'|is no JSON"):
+            read_filter(twice)
     for wrong in ("team", "=x", ""):
         with pytest.raises(
             FilterError, match="a field is written key=value, such as team=x"

@@ -146,7 +146,8 @@ class Settings(BaseModel):
     k: PositiveInt = _RETRIEVAL(5, "Passages per hop.", everyday=True)
     filter: dict[str, Any] | None = _RETRIEVAL(
         None,
-        "Find only passages with this in their metadata, e.g. team=x; several values of a key mean any of them.",
+        "Find only passages with this in their metadata, e.g. team=x; several values of a key mean any of them; "
+        "date.before=2024-01-01, date.after=, team.not= and date.exists=true, or JSON.",
     )
     reranker: str | None = _RETRIEVAL(
         None,

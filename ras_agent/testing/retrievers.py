@@ -209,11 +209,15 @@ def applies_a_filter_before_it_chooses_the_best(build: BuildRetriever) -> None:
     A retriever without the parameter `filter` passes, since an agent refuses to use it with a filter.
     """
     ours = [
-        Passage("ours-1", "A river flows through the city.", metadata={"team": "us"}),
+        Passage(
+            "ours-1",
+            "A river flows through the city.",
+            metadata={"team": "us", "day": "2024-02-01"},
+        ),
         Passage(
             "ours-2",
             "A river flows through the city, as they say.",
-            metadata={"team": "us"},
+            metadata={"team": "us", "day": "2024-03-01"},
         ),
     ]
     theirs = [
@@ -221,7 +225,7 @@ def applies_a_filter_before_it_chooses_the_best(build: BuildRetriever) -> None:
             f"theirs-{number}",
             "A river flows through the city.",
             "The river",
-            metadata={"team": "them"},
+            metadata={"team": "them", "day": "2019-12-31"},
         )
         for number in range(30)
     ]
@@ -236,6 +240,9 @@ def applies_a_filter_before_it_chooses_the_best(build: BuildRetriever) -> None:
         ({"team": ["us", "you"], "id": "ours-*"}, 5, 2),
         ({"id": "ours-2"}, 5, 1),
         ({"team": "nobody"}, 5, 0),
+        ({"day": {"after": "2023"}}, 5, 2),
+        ({"day": {"after": 2023, "before": "2024-02-02"}}, 1, 1),
+        ({"team": {"not": "them"}, "day": {"exists": True}}, 5, 2),
     ):
         admitted = {
             passage.id for passage in corpus if Filter.of(filter).matches(passage)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import IndexMismatch
-from ras_agent.filters import Condition, Filter
+from ras_agent.filters import Condition, Filter, order_of, texts_of
 from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, TermPart
 from ras_agent.tools.index.manifest import Manifest
@@ -88,33 +88,43 @@ def read_state(connection: Connection, database: Database) -> State:
         raise IndexMismatch(f"{where} is damaged ({error}): {anew}") from error
 
 
-class Names:
-    """Ids of passages and of their documents by cell, read when a filter first asks how they begin."""
+_NAMES = ("id", "document_id")
+
+
+class FieldValues:
+    """Values of passages by cell, read when a filter first asks how ids begin, or how a field is ordered.
+
+    Of a field only the order is kept, so that no text of an erased passage is.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = Lock()
-        self._by_cell: dict[int, dict[str, str]] = {}
+        self._by_key: dict[str, dict[int, list[Any]]] = {}
 
-    def of(self, cells: Ints) -> list[dict[str, str]]:
-        """Return for each cell its passage's `id` and `document_id`."""
+    def of(self, cells: Ints, condition: Condition) -> list[list[Any]]:
+        """Return for each cell the texts that its passage has under the key of a condition, or their orders."""
+        key = condition.key
         with self._lock:
-            missing = [cell for cell in cells.tolist() if cell not in self._by_cell]
-            for cell, passage in zip(
-                missing, read_passages(self._database, missing), strict=True
-            ):
+            known = self._by_key.setdefault(key, {})
+            missing = [cell for cell in cells.tolist() if cell not in known]
+            passages = read_passages(self._database, missing)
+            for cell, passage in zip(missing, passages, strict=True):
                 # another may yet be written to that cell, by a transaction under way
-                if passage is not None:
-                    self._by_cell[cell] = {
-                        "id": passage.id,
-                        "document_id": passage.document_id,
-                    }
-            return [self._by_cell.get(cell, {}) for cell in cells.tolist()]
+                if passage is None:
+                    continue
+                for name in _NAMES:
+                    self._by_key.setdefault(name, {})[cell] = [getattr(passage, name)]
+                texts = texts_of(passage, key)
+                known[cell] = (
+                    list(map(order_of, texts)) if condition.is_ordered else texts
+                )
+            return [known.get(cell, []) for cell in cells.tolist()]
 
     def forget(self) -> None:
-        """Forget the names that were read: cells of a transaction that was taken back are written by others."""
+        """Forget the values that were read: cells of a transaction that was taken back are written by others."""
         with self._lock:
-            self._by_cell.clear()
+            self._by_key.clear()
 
 
 class Snapshot:
@@ -132,7 +142,7 @@ class Snapshot:
         state: State,
         segments: Sequence[Segment],
         dead: Ints,
-        names: Names,
+        values: FieldValues,
         tokeniser: Tokeniser,
     ) -> None:
         """Take segments of all cells. dead: the cells that are no passages any more, ascending."""
@@ -140,7 +150,7 @@ class Snapshot:
         self.state = state
         self.segments = tuple(segments)
         self.dead = dead
-        self.names = names
+        self.values = values
         self.tokeniser = tokeniser
         self.manifest = state.manifest
         self._bases = np.cumsum([0, *map(len, self.segments)])
@@ -154,7 +164,7 @@ class Snapshot:
         if tuple(map(id, segments)) == tuple(map(id, self.segments)):
             return self
         return Snapshot(
-            self.database, self.state, segments, self.dead, self.names, self.tokeniser
+            self.database, self.state, segments, self.dead, self.values, self.tokeniser
         )
 
     def _order(self) -> Ints | None:
@@ -263,22 +273,27 @@ class Snapshot:
         return rows
 
     def _rows_of(self, condition: Condition) -> Ints:
+        if condition.prefixes or condition.is_ordered:
+            values = self.values.of(self.column("cell"), condition)
+            holds = condition.holds_for if condition.is_ordered else condition.holds
+            held = np.fromiter(map(holds, values), dtype=bool, count=len(values))
+            return np.flatnonzero(held)
+        rows = self._rows_having(condition)
+        if condition.test == "not":
+            return np.setdiff1d(np.arange(len(self.passages)), rows, assume_unique=True)
+        return rows
+
+    def _rows_having(self, condition: Condition) -> Ints:
+        """Return the rows with one of a condition's texts under its key, ascending."""
         column = _COLUMN_OF.get(condition.key)
-        if condition.prefixes:
-            names = self.names.of(self.column("cell"))
-            admitted = (condition.admits(one.get(condition.key, "\0")) for one in names)
-            return np.flatnonzero(np.fromiter(admitted, dtype=bool, count=len(names)))
         if column is not None:
             return np.flatnonzero(np.isin(self.column(column), hashes(condition.texts)))
         slots = [np.empty(0, np.int64)]
         for base, one in zip(self._bases.tolist(), self.segments, strict=False):
             for text in condition.texts:
-                slots.append(
-                    one.fields.having(field_hash(condition.key, text))[0].astype(
-                        np.int64
-                    )
-                    + base
-                )
+                number = field_hash(condition.key, text)
+                having = one.fields.having(number)[0]
+                slots.append(having.astype(np.int64) + base)
         there = np.unique(np.concatenate(slots))
         if self.order is None:
             return there
@@ -331,7 +346,7 @@ class PartOfSnapshot(Snapshot):
         self.state = whole.state
         self.segments = whole.segments
         self.dead = whole.dead
-        self.names = whole.names
+        self.values = whole.values
         self.tokeniser = whole.tokeniser
         self.manifest = whole.manifest
         self._bases = whole._bases
@@ -414,8 +429,8 @@ def take_snapshot(
         if before is not None and same
         else Tokeniser.from_dict(state.manifest.tokeniser)
     )
-    names = known.names if known is not None else Names(database)
-    snapshot = Snapshot(database, state, segments, dead, names, tokeniser)
+    values = known.values if known is not None else FieldValues(database)
+    snapshot = Snapshot(database, state, segments, dead, values, tokeniser)
     if len(snapshot) != state.passages:
         raise IndexMismatch(
             f"{database.where} is damaged (it holds {len(snapshot):,} passages, and {state.passages:,} were written): "

@@ -297,7 +297,7 @@ class PassageIndex:
             self._rollbacks = self.database.rollbacks
             # without the writes of a transaction that was taken back
             self.snapshot = self._committed
-            self._committed.names.forget()
+            self._committed.values.forget()
         now = take_snapshot(
             self.database, self.cache, self.snapshot if writing else self._committed
         )

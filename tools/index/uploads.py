@@ -47,9 +47,11 @@ def upload_part(source: object) -> str:
     filter = Filter.of(source)
     if not filter:
         return ""
-    exact = hashlib.sha256(
-        json.dumps([[one.key, one.texts] for one in filter.conditions]).encode()
-    ).hexdigest()
+    identity: list[list[object]] = []
+    for one in filter.conditions:
+        test = [] if one.test == "in" else [one.test]
+        identity.append([one.key, one.texts, *test])
+    exact = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
     plain = "".join(
         char if char.isalnum() or char in "=_" else "-"
         for char in str(filter).replace(" = ", "=")

@@ -163,8 +163,10 @@ class LangChainRetriever:
                 filter.matches(_passage(document)) and made_with(document)
             )
         keys = {condition.key for condition in filter.conditions}
+        tests = {condition.test for condition in filter.conditions}
         if (
             kinds & _WITH_OPERATORS
+            and tests == {"in"}
             and made_with is None
             and keys.isdisjoint(OWN_FIELDS)
         ):

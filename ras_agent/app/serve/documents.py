@@ -308,20 +308,25 @@ def within(given: Mapping[str, Any], *filters: object) -> dict[str, Any]:
     only = {
         condition.key: condition.values[0]
         for condition in conditions
-        if len(condition.values) == 1
+        if condition.test == "in" and len(condition.values) == 1
     }
     chosen = {**only, **given}
     for condition in conditions:
         key = condition.key
         known = " or ".join(condition.texts)
-        if key not in chosen:
+        if key not in chosen and condition.holds(()):
+            continue
+        if key not in chosen and condition.test == "in":
             wrong = f'metadata: say whether {key} is {known}, such as {{"{key}": "{condition.texts[0]}"}}'
             raise ApiError(422, wrong, "metadata")
-        texts = value_texts(chosen[key])
-        if not texts or not all(map(condition.admits, texts)):
+        if key not in chosen:
             raise ApiError(
-                403,
-                f"metadata: {key!r} of what this token uploads is {known}",
-                "other_metadata",
+                422, f"metadata: give {key}, so that {condition}", "metadata"
             )
+        texts = value_texts(chosen[key])
+        if not texts or not all(condition.holds([text]) for text in texts):
+            asked = f"{key!r} of what this token uploads is {known}"
+            if condition.test != "in":
+                asked = f"of what this token uploads, {condition}"
+            raise ApiError(403, f"metadata: {asked}", "other_metadata")
     return chosen

@@ -82,7 +82,9 @@ def _with_few_parts(messages: Any) -> Any:
 
 Only = Annotated[
     Annotated[dict[str, Any], AfterValidator(_bounded)] | None,
-    Field(description='Only passages with this metadata, such as {"team": "x"}.'),
+    Field(
+        description='Only passages with this metadata, such as {"team": "x"} or {"date": {"before": "2024-01-01"}}.'
+    ),
 ]
 
 

@@ -193,6 +193,8 @@ def test_a_token_sees_its_part_of_the_index_alone(teams: httpx.Client) -> None:
 
     assert (found(ROOT), found(SALES), found(LABS)) == (["l1", "s1"], ["s1"], ["l1"])
     assert found(SALES, filter='{"team": "labs"}') == []
+    assert found(SALES, filter='{"team": {"not": "labs"}}') == ["s1"]
+    assert found(SALES, filter='{"day": {"exists": true}}') == []
     assert found(SALES, filter='{"team": ["labs", "sales"]}') == ["s1"]
     assert teams.get("/api/passages/l1", headers=_as(SALES)).status_code == 404
     assert teams.get("/api/documents", headers=_as(SALES)).json() == {

@@ -84,6 +84,21 @@ def test_a_view_holds_the_passages_that_the_filter_admits_in_their_order(
     assert rows(index, {"document_id": "docs/*", "id": ["1", "11"]}) == [1, 11]
     assert rows(index, {"id": "1*"}) == [1, 10, 11]
     assert rows(index, {"nobody": "has this"}) == []
+    assert rows(index, {"n": {"before": 2}}) == [0, 1, 5, 6, 10, 11]
+    assert rows(index, {"n": {"after": "1", "before": 3}}) == [2, 7]
+    assert rows(index, {"n": {"not": [0, 1, 2, 3]}}) == [4, 9]
+    assert rows(index, {"n": {"in": [0, 4], "not": 4}}) == [0, 5, 10]
+    assert rows(index, {"id": {"not": "1*"}, "n": {"exists": True}}) == [
+        0,
+        *range(2, 10),
+    ]
+    assert rows(index, {"n": {"exists": False}}) == []
+    assert rows(index, {"nobody": {"exists": False}, "n": 4}) == [4, 9]
+    late = Passage("12", "city", metadata={"day": "2024-05-01", "n": 4})
+    index.upsert([late, Passage("4", "city", metadata={"day": "2023-05-01", "n": 7})])
+    assert rows(index, {"day": {"after": "2024"}}) == [12]
+    assert rows(index, {"day": {"exists": True}}) == [4, 12]
+    assert rows(index, {"n": {"after": 3}}) == [4, 9, 12]
 
 
 def test_a_view_of_a_view_admits_what_both_admit(index: PassageIndex) -> None:

@@ -122,8 +122,8 @@ def path_examples(
 ) -> list[PathExample]:
     """Make triplets of each question: its gold path against other paths from the start, gold facts against others.
 
-    The other facts are those that touch the gold path. A path that ends in an answer is no negative, nor is a gold
-    fact. A question is left out if its gold path is not in the graph.
+    The other facts are those that touch the gold path and leave it. A path that ends in an answer is no negative, nor is
+    a gold fact. A question is left out if its gold path is not in the graph.
     """
     subgraph = Subgraph.full(graph)
     dice = Random(seed)
@@ -172,11 +172,20 @@ def _other_paths(
 
 
 def _other_facts(graph: Graph, path: GraphPath) -> list[int]:
-    """Return the numbers of the facts that touch a path and are not on it, ascending."""
-    touching = set[int]()
+    """Return the numbers of the facts that touch a path, ascending, without those that join two of its nodes.
+
+    Such a fact leads to the same answer by another relation, and so it is right, too.
+    """
+    on_path = set(path.nodes)
+    others = set[int]()
     for node in path.nodes:
-        touching.update(graph.incident.row(node).tolist())
-    return sorted(touching - set(path.edges))
+        touching = graph.incident.row(node).tolist()
+        for edge in touching:
+            head, _, tail = graph.edges[edge].tolist()
+            leaves = head not in on_path or tail not in on_path
+            if leaves:
+                others.add(edge)
+    return sorted(others)
 
 
 def _sample(

@@ -65,6 +65,14 @@ def test_right_texts_are_the_gold_path_and_its_facts_and_wrong_ones_are_next_to_
     }
 
 
+def test_another_relation_between_the_ends_of_a_gold_path_is_no_wrong_fact() -> None:
+    lives_there = ("ann", "lives in", "france")
+    graph = Graph.from_triples([*KB, lives_there])
+    for example in path_examples(graph, [ASKED], negatives=20):
+        assert "ann lives in france" not in example.negatives
+        assert example.negatives
+
+
 def test_relations_alone_teach_without_names() -> None:
     path, *facts = path_examples(
         Graph.from_triples(KB), [ASKED], negatives=20, wording="relations"

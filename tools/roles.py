@@ -84,8 +84,10 @@ class RoleOptions:
 
     def for_role(self, kind: str) -> RoleOptions:
         """Return the options with `chat` as it is for a role. A reasoner plans, by the planner's settings."""
-        chat = self.role_chats.get("planner" if kind == "reasoner" else kind)
-        return self if chat is None else replace(self, chat=chat)
+        if kind == "reasoner":
+            kind = "planner"
+        chat = self.role_chats.get(kind, self.chat)
+        return replace(self, chat=chat)
 
 
 DEFAULT_OPTIONS = RoleOptions()
@@ -99,29 +101,34 @@ def resolve_planner(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Pla
     Raises UnknownName, MissingExtra, SettingsError, or TypeError for an object that does not fit the protocol and for a
     factory that cannot be called with an argument and options.
     """
-    return cast(Planner, _resolve("planner", spec, options))
+    planner = _resolve("planner", spec, options)
+    return cast(Planner, planner)
 
 
 def resolve_extractor(
     spec: object, options: RoleOptions = DEFAULT_OPTIONS
 ) -> Extractor:
     """Return the extractor that `spec` names, as above; a model's is ras_agent.tools.structure.llm:llm_extractor."""
-    return cast(Extractor, _resolve("extractor", spec, options))
+    extractor = _resolve("extractor", spec, options)
+    return cast(Extractor, extractor)
 
 
 def resolve_answerer(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Answerer:
     """Return the answerer that `spec` names, as above; on a model: ras_agent.tools.answer.llm:llm_answerer."""
-    return cast(Answerer, _resolve("answerer", spec, options))
+    answerer = _resolve("answerer", spec, options)
+    return cast(Answerer, answerer)
 
 
 def resolve_reasoner(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Reasoner:
     """Return the reasoner that `spec` names, as above; on a model: ras_agent.tools.plan.llm_reasoner:llm_reasoner."""
-    return cast(Reasoner, _resolve("reasoner", spec, options))
+    reasoner = _resolve("reasoner", spec, options)
+    return cast(Reasoner, reasoner)
 
 
 def resolve_rewriter(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Rewriter:
     """Return the rewriter that `spec` names, as above; on a model: ras_agent.tools.plan.followup:llm_rewriter."""
-    return cast(Rewriter, _resolve("rewriter", spec, options))
+    rewriter = _resolve("rewriter", spec, options)
+    return cast(Rewriter, rewriter)
 
 
 def resolve_reranker(
@@ -149,17 +156,18 @@ def role_name(role: object) -> str:
     if is_chat_model(role):
         return model_name(role)
     name = getattr(role, "name", None)
-    return printable(name) if isinstance(name, str) and name else type(role).__name__
+    if name and isinstance(name, str):
+        return printable(name)
+    return type(role).__name__
 
 
 def _resolve(kind: str, spec: object, options: RoleOptions) -> object:
     options = options.for_role(kind)
-    without_model = isinstance(spec, str) and is_registered(
-        kind, spec.partition(":")[0]
-    )
-    if options.dialect and (
-        kind == "reasoner" or (kind == "planner" and without_model)
-    ):
+    without_model = kind == "reasoner"
+    if kind == "planner" and isinstance(spec, str):
+        name, _, _ = spec.partition(":")
+        without_model = is_registered(kind, name)
+    if options.dialect and without_model:
         raise SettingsError(
             f"dialect {options.dialect!r} is that of a planner's model, and the {kind} here is {role_name(spec)}: "
             "leave it out, or take --loop ras and --planner provider:model"
@@ -194,15 +202,10 @@ def _of_string(kind: str, spec: str, options: RoleOptions) -> object:
 
 def _spec_meant_by(name: str) -> str:
     """Return the spec that the bare name of a model was meant for, "" for a name that tells no provider."""
-    provider = next(
-        (
-            provider
-            for start, provider in _PROVIDERS.items()
-            if name.lower().startswith(start)
-        ),
-        "",
-    )
-    return f"{provider}:{name}" if provider else ""
+    for start, provider in _PROVIDERS.items():
+        if name.lower().startswith(start):
+            return f"{provider}:{name}"
+    return ""
 
 
 def _fitting(kind: str, role: object) -> object:

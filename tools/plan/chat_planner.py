@@ -23,13 +23,15 @@ class ChatPlanner(ABC):
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next action. Raises ParseError if neither the first reply nor the second states one."""
-        return converse(self._chat, self.dialogue(question, graph, steps))
+        dialogue = self.dialogue(question, graph, steps)
+        return converse(self._chat, dialogue)
 
     async def aplan(
         self, question: str, graph: QuestionGraph, steps: Sequence[Step]
     ) -> Plan:
         """Do the same as `plan`, for coroutines."""
-        return await aconverse(self._chat, self.dialogue(question, graph, steps))
+        dialogue = self.dialogue(question, graph, steps)
+        return await aconverse(self._chat, dialogue)
 
     @abstractmethod
     def dialogue(

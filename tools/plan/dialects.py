@@ -167,23 +167,29 @@ def read_tags(
     """
     opened: re.Match[str] | None = None
     for tag in _tag_pattern(searches, answers).finditer(text):
+        is_search = _is_search(tag)
         if _is_opening(tag):
             opened = tag
-        elif opened is not None and _is_search(tag) == _is_search(opened):
+        elif opened is not None and is_search == _is_search(opened):
+            start = opened.start()
             held = text[opened.end() : tag.start()]
-            if plan := _action(_is_search(tag), held, text, opened.start()):
-                return Reading(plan, opened.start(), tag.end())
+            if plan := _action(is_search, held, text, start):
+                return Reading(plan, start, tag.end())
             opened = None
     if opened is None or cut:
         return None
+    start = opened.start()
     rest = text[opened.end() :]
     held = first_line(rest)
-    plan = _action(_is_search(opened), held, text, opened.start())
+    is_search = _is_search(opened)
+    plan = _action(is_search, held, text, start)
     if plan is None:
         return None
     end = opened.end() + rest.index(held) + len(held.rstrip())
-    kind = searches if _is_search(opened) else answers
-    return Reading(plan, opened.start(), end, kind.closing)
+    closing = answers.closing
+    if is_search:
+        closing = searches.closing
+    return Reading(plan, start, end, closing)
 
 
 def _is_opening(tag: re.Match[str]) -> bool:
@@ -242,7 +248,9 @@ def _plain(text: str) -> str:
     """Return a text on one line, without quotes around all of it."""
     line = " ".join(text.split())
     quoted = re.fullmatch(r'"\s*+([^"]*)"', line)
-    return quoted[1].rstrip() if quoted else line
+    if quoted is None:
+        return line
+    return quoted[1].rstrip()
 
 
 _THINKING = re.compile(rf"</?(?:{'|'.join(THINKING_TAGS)})>", re.IGNORECASE)
@@ -309,13 +317,16 @@ def _tool_and_argument(line: str) -> tuple[str, str]:
     """Split an action such as "Search[a query]" into its tool and its argument; a line without brackets is a tool."""
     bare = line.lstrip(_MARKUP).rstrip(f"{_MARKUP}.")
     call = _CALL.match(bare[:_LONGEST_LINE])
-    if call is None:
-        return _plain(line).strip(" *_`."), ""
-    return call["name"].rstrip(), call["argument"]
+    if call:
+        return call["name"].rstrip(), call["argument"]
+    tool = _plain(line).strip(" *_`.")
+    return tool, ""
 
 
 def _is_search_tool(name: str) -> bool:
-    return bool(_SEARCHES.search(name)) and not _FINISHES.fullmatch(name.strip())
+    if _FINISHES.fullmatch(name.strip()):
+        return False
+    return _SEARCHES.search(name) is not None
 
 
 def read_tool_calls(text: str, cut: bool, shown: str = "") -> Reading | None:
@@ -358,7 +369,8 @@ def _given_text(given: object) -> str:
 
 def _argument(text: str) -> str:
     """Return the first text in the JSON objects of a text; "" without any."""
-    return _first_text([item for _, item in json_objects(text)])
+    items = [item for _, item in json_objects(text)]
+    return _first_text(items)
 
 
 def _first_text(value: object) -> str:
@@ -382,9 +394,11 @@ def read_subquery(text: str, cut: bool, shown: str = "") -> Reading | None:
     if label := _QUERY_LABEL.match(line):
         line = line[label.end() :]
     subquery = _plain(line)
-    if cut or not any(map(str.isalnum, subquery)) or len(subquery) > _LONGEST_QUERY:
+    has_words = any(map(str.isalnum, subquery))
+    if cut or not has_words or len(subquery) > _LONGEST_QUERY:
         return None
-    return Reading(Plan("subq", subquery), start, end)
+    plan = Plan("subq", subquery)
+    return Reading(plan, start, end)
 
 
 def read_own(text: str, cut: bool, shown: str = "") -> Reading | None:
@@ -494,7 +508,8 @@ OWN = Dialect(
 
 
 def _search_call(query: str) -> str:
-    call = {"name": "search", "arguments": {"query": query}}
+    arguments = {"query": query}
+    call = {"name": "search", "arguments": arguments}
     return json.dumps(call, ensure_ascii=False)
 
 

@@ -119,16 +119,20 @@ class DialoguePlanner(ChatPlanner):
         digest = yield from self._read_passages(steps)
 
         def opening() -> Turns:
-            history = search_list([]) if rewritten else history_block(graph, ())
+            if rewritten:
+                return self._opening(question, search_list([]))
+            history = history_block(graph, ())
             return self._opening(question, history)
 
         def search(step: Step) -> Turn:
-            return Turn("assistant", row.write(as_line(step.subquery)))
+            query = as_line(step.subquery)
+            return Turn("assistant", row.write(query))
 
         def found(step: Step, said: Turn) -> Turns:
-            if digest and step is steps[-1]:
-                return (Turn("user", digest),)
-            return (Turn("user", self._found(step, graph)),)
+            text = digest
+            if not digest or step is not steps[-1]:
+                text = self._found(step, graph)
+            return (Turn("user", text),)
 
         transcript = Transcript.so_far(row.name, steps, opening, search, found)
         if rewritten or not steps:
@@ -144,7 +148,10 @@ class DialoguePlanner(ChatPlanner):
         return replace(transcript, new=(*earlier, replace(last, text=text)))
 
     def _opening(self, question: str, history: str) -> Turns:
-        values = {"task": task_block(self._task), "question": as_data(question)}
+        values = {
+            "task": task_block(self._task),
+            "question": as_data(question),
+        }
         if "history" in self._prompt.variables:
             values["history"] = history
         return self._prompt.fill(**values)
@@ -169,18 +176,22 @@ class DialoguePlanner(ChatPlanner):
             searches = zip(said[1::2], said[2::2], strict=False)
             turns = self._opening(question, search_list(searches))
         elif row.rendering == "continued":
-            roles = [turn.role for turn in turns]
-            first = roles.index("assistant") if "assistant" in roles else len(turns)
-            said = [turn.text for turn in turns[first:]]
-            prefix = "".join([row.opening, *said])
+            prefix = row.opening
+            first = len(turns)
+            for place, turn in enumerate(turns):
+                if turn.role == "assistant":
+                    first = min(first, place)
+                if place >= first:
+                    prefix += turn.text
             turns = turns[:first]
             if prefix:
                 turns += (Turn("assistant", prefix),)
         return Request(turns, stop=row.stop)
 
     def _reading(self, reply: Reply, transcript: Transcript) -> Reading | None:
-        shown = transcript.turns[-1].text
-        return self._dialect.read(reply.text, reply.truncated, shown)
+        last = transcript.turns[-1]
+        read = self._dialect.read
+        return read(reply.text, reply.truncated, last.text)
 
     def _said(self, reply: Reply, reading: Reading | None = None) -> Turn:
         """Return the model's own turn: the part of its reply that counts, with the tag that a stop string cut off."""
@@ -216,9 +227,10 @@ class DialoguePlanner(ChatPlanner):
         """Render the result of a step's search, in the dialect's frame."""
         row = self._dialect
         shown = ""
-        if self._layout in ("evidence", "chain") or not row.passage:
-            ids = step.triple_ids if self._layout == "chain" else step.new_triple_ids
-            shown = fact_block(graph.with_ids(ids))
+        if self._layout == "chain":
+            shown = fact_block(graph.with_ids(step.triple_ids))
+        elif self._layout == "evidence" or not row.passage:
+            shown = fact_block(graph.with_ids(step.new_triple_ids))
         elif self._layout != "searches":
             shown = self._passages(step)
         before, behind = row.around

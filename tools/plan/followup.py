@@ -65,11 +65,13 @@ class LLMRewriter:
 
     def rewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
         """Return the standalone question. Raises ParseError if neither the first reply nor the second is a question."""
-        return converse(self._chat, self._dialogue(question, exchanges))
+        dialogue = self._dialogue(question, exchanges)
+        return converse(self._chat, dialogue)
 
     async def arewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
         """Do the same as `rewrite`, for coroutines."""
-        return await aconverse(self._chat, self._dialogue(question, exchanges))
+        dialogue = self._dialogue(question, exchanges)
+        return await aconverse(self._chat, dialogue)
 
     def _dialogue(self, question: str, exchanges: Sequence[Exchange]) -> Dialogue[str]:
         def prompt(turns: Sequence[Exchange]) -> tuple[Turn, ...]:
@@ -98,7 +100,11 @@ class LLMRewriter:
 
 def llm_rewriter(model: object, options: RoleOptions) -> LLMRewriter:
     """Return the rewriter on a chat model, for the options of an agent."""
-    return LLMRewriter(model, prompts_dir=options.prompts_dir, settings=options.chat)
+    return LLMRewriter(
+        model,
+        prompts_dir=options.prompts_dir,
+        settings=options.chat,
+    )
 
 
 def question_in(reply: str, question: str) -> str:

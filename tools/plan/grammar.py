@@ -291,23 +291,28 @@ def further_searches(reply: str, plan: Plan) -> tuple[str, ...]:
 def _subquery_behind(text: str, token: re.Match[str], end: int) -> str:
     """Return the question between a token and `end`; "" without one, or if the token does not announce it."""
     opened = text[token.end() - 1] not in "]］】>"
-    subquery = first_question(text[token.end() : end], opened=opened)
+    behind = text[token.end() : end]
+    subquery = first_question(behind, opened=opened)
     start = token.start()
-    if subquery and (_begins(text, start) or _leads_to(text, start, subquery)):
+    if _begins(text, start) or _leads_to(text, start, subquery):
         return subquery
     return ""
 
 
 def _reason_before(text: str, offset: int) -> str:
     """Return the beginning of the prose in front of an action; "" for prose without a letter."""
-    reason = text[:offset].strip(_AROUND_REASON)[:_LONGEST_REASON]
-    return reason if any(map(str.isalpha, reason)) else ""
+    prose = text[:offset].strip(_AROUND_REASON)
+    reason = prose[:_LONGEST_REASON]
+    if not any(map(str.isalpha, reason)):
+        return ""
+    return reason
 
 
 def _goes_on(between: str) -> bool:
     """Tell whether a model that has stopped thinks on and searches, instead of playing the user's next turn."""
-    asks_itself = re.search(QUESTION.live, between, FLAGS)
-    return any(map(str.isalpha, between)) and not asks_itself
+    if not any(map(str.isalpha, between)):
+        return False
+    return re.search(QUESTION.live, between, FLAGS) is None
 
 
 def _begins(text: str, offset: int) -> bool:
@@ -322,7 +327,8 @@ def _begins(text: str, offset: int) -> bool:
 
 def _text_before(text: str, offset: int) -> str:
     """Return the end of the text in front of `offset`. It is bounded, which keeps the parser linear."""
-    return text[max(0, offset - _LOOK_BACK) : offset]
+    start = max(0, offset - _LOOK_BACK)
+    return text[start:offset]
 
 
 def _leads_to(text: str, offset: int, subquery: str) -> bool:
@@ -360,7 +366,8 @@ def _stops(text: str, token: re.Match[str]) -> bool:
 
 def copies_example(subquery: str, question: str) -> bool:
     """Tell whether a sub-query is that of the example in a repair, which the question does not ask."""
-    return copies(subquery, [EXAMPLE_QUERY], [question])
+    examples = [EXAMPLE_QUERY]
+    return copies(subquery, examples, [question])
 
 
 def ended(plan: Plan, steps: Sequence[Step]) -> Plan:

@@ -57,7 +57,8 @@ class Tool:
     @property
     def arguments(self) -> tuple[tuple[str, str], ...]:
         """Return (name, meaning) of each argument, the needed one first."""
-        return ((self.argument, self.meaning), *self.more)
+        needed = (self.argument, self.meaning)
+        return (needed, *self.more)
 
 
 SEARCH = Tool(

@@ -147,7 +147,8 @@ class LLMPlanner(ChatPlanner):
             nonlocal evidence
 
             def fit_to(version: Prompt) -> Evidence:
-                left = room - estimate_turns(history.turns(version, Evidence()))
+                bare = history.turns(version, Evidence())
+                left = room - estimate_turns(bare)
                 return history.fit(left, self._chat.sizes.evidence_tokens)
 
             shown, evidence = fit_version(asking.prompt, fit_to)
@@ -221,9 +222,21 @@ class _History:
         if self.layout in ("evidence", "chain", "dialogue"):
             facts = self.graph.facts
         ranked = partial(
-            evidence_by_use, self.question, self.graph, self.passages, self.steps
+            evidence_by_use,
+            self.question,
+            self.graph,
+            self.passages,
+            self.steps,
         )
-        return fit(facts, self.passages, room, ranked, self.steps, self.times, most)
+        return fit(
+            facts,
+            self.passages,
+            room,
+            by_use=ranked,
+            steps=self.steps,
+            times=self.times,
+            most=most,
+        )
 
     def turns(self, prompt: Prompt, evidence: Evidence) -> tuple[Turn, ...]:
         """Render the prompt with the evidence."""
@@ -235,9 +248,12 @@ class _History:
             graph = self.graph
             if len(evidence.facts) < len(graph):
                 graph = QuestionGraph(evidence.facts)
-            history = history_block(graph, self.steps, repeated=self.layout == "chain")
+            is_chain = self.layout == "chain"
+            history = history_block(graph, self.steps, repeated=is_chain)
         return prompt.fill(
-            history=history, task=task_block(self.task), question=as_data(self.question)
+            history=history,
+            task=task_block(self.task),
+            question=as_data(self.question),
         )
 
 

@@ -79,13 +79,15 @@ class LLMReasoner:
         self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
     ) -> str:
         """Return the next sentence. Raises ParseError if neither the first reply nor the second holds a new one."""
-        return converse(self._chat, self._dialogue(question, passages, thoughts))
+        dialogue = self._dialogue(question, passages, thoughts)
+        return converse(self._chat, dialogue)
 
     async def anext_sentence(
         self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
     ) -> str:
         """Do the same as `next_sentence`, for coroutines."""
-        return await aconverse(self._chat, self._dialogue(question, passages, thoughts))
+        dialogue = self._dialogue(question, passages, thoughts)
+        return await aconverse(self._chat, dialogue)
 
     def _dialogue(
         self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]
@@ -101,8 +103,9 @@ class LLMReasoner:
             )
 
         def by_use() -> ByUse:
-            ranked = passages_by_use(passages, QuestionGraph(), (question, *thoughts))
-            return (), ranked
+            no_facts = QuestionGraph()
+            texts = (question, *thoughts)
+            return (), passages_by_use(passages, no_facts, texts)
 
         def render(room: int) -> Request:
             nonlocal evidence

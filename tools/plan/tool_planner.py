@@ -164,11 +164,13 @@ class LLMToolPlanner(ChatPlanner):
             )
 
         def search(step: Step) -> Turn:
-            call = _Move("search", step.subquery).call(f"call_{step.hop}")
+            move = _Move("search", step.subquery)
+            call = move.call(f"call_{step.hop}")
             return Turn("assistant", "", (call,))
 
         def found(step: Step, said: Turn) -> Turns:
-            return _answered(said, search_result(step, graph, passages))
+            result = search_result(step, graph, passages)
+            return _answered(said, result)
 
         return Transcript.so_far(_FORM_NAME, steps, opening, search, found)
 
@@ -233,7 +235,9 @@ def _move_in(reply: Reply, request: Request, *, may_look: bool) -> _Move | None:
     move = next(filter(None, map(_move_of, reply.calls)), None)
     if move is not None:
         is_decision = move.tool in ("search", "finish")
-        return move if may_look or is_decision else None
+        if may_look or is_decision:
+            return move
+        return None
     plan = _plan_in_words(reply, request.turns[-1].text)
     if plan is None:
         return None
@@ -250,7 +254,9 @@ def _plan_in_words(reply: Reply, shown: str) -> Plan | None:
         or read_react(text, reply.truncated)
         or read_tags(SEARCH_TAGS, ANSWER_TAGS, text, reply.truncated)
     )
-    return reading.plan if reading else None
+    if reading is None:
+        return None
+    return reading.plan
 
 
 def _with_calls(reply: Reply) -> Reply:
@@ -315,8 +321,13 @@ def _answered(said: Turn, result: str) -> Turns:
 
 def _refused(said: Turn, may_look: bool) -> Turns:
     """Return the answers to calls of which no one can be followed."""
-    text = _NOT_POSSIBLE if may_look else _NO_MORE_LOOKS
-    return tuple(Turn("tool", text, (call,)) for call in said.calls)
+    text = _NO_MORE_LOOKS
+    if may_look:
+        text = _NOT_POSSIBLE
+    answers = []
+    for call in said.calls:
+        answers.append(Turn("tool", text, (call,)))
+    return tuple(answers)
 
 
 def _look(move: _Move, graph: QuestionGraph, passages: Sequence[Passage]) -> str:

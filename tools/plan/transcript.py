@@ -77,12 +77,13 @@ class Transcript:
 
     def adding(self, *turns: Turn) -> Transcript:
         """Return the dialogue with further turns."""
-        return replace(self, new=(*self.new, *turns))
+        new = (*self.new, *turns)
+        return replace(self, new=new)
 
     def recorded_in(self, plan: Plan, model: str) -> Plan:
         """Return a plan that records the new messages of the dialogue that led to it, with the model of that name."""
-        messages = tuple(turn.to_message() for turn in self.new)
-        dialogue = DialoguePart(self.form, model, messages)
+        messages = map(Turn.to_message, self.new)
+        dialogue = DialoguePart(self.form, model, tuple(messages))
         return replace(plan, dialogue=dialogue)
 
     def fitting(
@@ -107,7 +108,9 @@ class Transcript:
             if excess <= 0:
                 break
             turn = turns[place]
-            least = _SHORTEST_LAST if place == results[-1] else _SHORTEST
+            least = _SHORTEST
+            if place == results[-1]:
+                least = _SHORTEST_LAST
             shorter = _shortened(turn, excess, least, around(turn))
             if shorter == turn:
                 continue
@@ -115,12 +118,18 @@ class Transcript:
             turns[place] = shorter
             count += 1
         if count:
-            cut = "1 result was" if count == 1 else f"{count} results were"
+            cut = f"{count} results were"
+            if count == 1:
+                cut = "1 result was"
             current_ledger().note(
                 f"{cut} cut to fit into the model's window of {window:,} tokens"
             )
         border = len(self.recorded)
-        return replace(self, recorded=tuple(turns[:border]), new=tuple(turns[border:]))
+        return replace(
+            self,
+            recorded=tuple(turns[:border]),
+            new=tuple(turns[border:]),
+        )
 
 
 def _places_of_results(turns: Sequence[Turn]) -> list[int]:
@@ -138,8 +147,9 @@ def _places_of_results(turns: Sequence[Turn]) -> list[int]:
 def _shortened(turn: Turn, excess: int, least: int, around: tuple[str, str]) -> Turn:
     before, behind = around
     text = turn.text.removeprefix(before).removesuffix(behind)
-    size = estimate_turns([replace(turn, text=text)])
-    kept = cut_to_tokens(text, max(size - excess, least))
+    bare = replace(turn, text=text)
+    room = estimate_turns([bare]) - excess
+    kept = cut_to_tokens(text, max(room, least))
     return replace(turn, text=f"{before}{kept}{behind}")
 
 

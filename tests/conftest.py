@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-# Read when numpy is imported. OpenBLAS's threads spin while they wait for each other: beside other programs two of them
-# take half a minute for what one does in a second, and a fixture runs into the time limit.
+# Read when numpy is imported. OpenBLAS's threads spin while they wait for each other: next to other programs two of them
+# take half a minute for the work of a second, and a fixture runs into the time limit.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # as many processes as processors run the tests: a second thread of PyTorch would only wait for the first
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -64,13 +64,13 @@ __all__ = [  # fixtures and hooks that are defined elsewhere
 
 
 def pytest_collection_finish() -> None:
-    """Leave what the test files have imported, millions of objects that stay, out of each search for garbage."""
+    """Leave the modules that the test files have imported, millions of objects that stay, out of each search for garbage."""
     gc.collect()
     gc.freeze()
 
 
 class ScriptedLLM:
-    """A test's own corner of the loopback server; see tests/loopback_llm.py for what a script can say."""
+    """A test's own corner of the loopback server; see tests/loopback_llm.py for the words of a script."""
 
     def __init__(self, port: int) -> None:
         self.root = f"http://127.0.0.1:{port}/{uuid4().hex}"
@@ -142,7 +142,7 @@ def settings(passing_time: PassingTime) -> ChatSettings:
 
 @pytest.fixture(scope="session")
 def scripted_model() -> Callable[..., Any]:
-    """`scripted_model(*replies)`: a chat model that gives the replies in order, or by what they answer.
+    """`scripted_model(*replies)`: a chat model that gives the replies in order, or by the prompt that they answer.
 
     A reply is a text, an exception to raise, or a pair (text in the prompt, reply) that may be used many times; the
     reply of a pair may be a function of the prompt. The prompts it was sent, each turn "role: text", are in `prompts`.
@@ -204,7 +204,7 @@ def scripted_llm(loopback_port: int, monkeypatch: pytest.MonkeyPatch) -> Scripte
 
 
 class HashEmbedder:
-    """Bags of words, each hashed to a direction: texts that share words are near each other. Counts what it embeds."""
+    """Bags of words, each hashed to a direction: texts that share words are near each other. Counts its texts."""
 
     name = "hash"
     dimension = 64
@@ -256,7 +256,7 @@ def sample_graph_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def gfm_folder(tmp_path: Path) -> Callable[[int], Path]:
-    """A folder of GFM weights for sentence vectors of a width, which pass on what is heard and nothing else.
+    """A folder of GFM weights for sentence vectors of a width, which pass on the messages and nothing else.
 
     An entity's score is how many of the two layers reached it, and its start.
     """
@@ -284,7 +284,7 @@ def gfm_folder(tmp_path: Path) -> Callable[[int], Path]:
 
 @pytest.fixture
 def reasoner_folder(tmp_path: Path) -> Callable[[int], Path]:
-    """A folder of G-reasoner weights for texts' vectors of a width, in the published form, which pass on what is sent.
+    """A folder of G-reasoner weights for texts' vectors of a width, in the published form, which pass on the messages.
 
     A node's score is how many of the two layers reached it, and its start.
     """
@@ -401,7 +401,7 @@ class Browser:
             + b"\0"
         )
         while (answer := self._read()).get("id") != self._number:
-            # or what a test before this one has not waited for
+            # or a thread that an earlier test has not waited for
             self.events.append(answer)
         return answer
 
@@ -424,7 +424,7 @@ class Browser:
         return answer["result"].get("value")
 
     def ask_frame(self, expression: str) -> Any:
-        """The value, or what its promise comes to, in the sandboxed frame that was the last to be made."""
+        """The value, or that of its promise, in the sandboxed frame that was the last to be made."""
 
         def frames() -> list[str]:
             told = [
@@ -447,7 +447,7 @@ class Browser:
 
         params = {"expression": expression, "returnByValue": True, "awaitPromise": True}
         while True:
-            self.ask("0")  # hears what has happened meanwhile
+            self.ask("0")  # hears of the events meanwhile
             answer = (
                 self._exchange("Runtime.evaluate", params, frames()[-1])
                 if frames()
@@ -518,7 +518,7 @@ def tiny_llm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def memorising_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Makes a tiny text-to-triples model, "t5" or "llama", that was trained for some steps on three texts alone."""
+    """Makes a tiny text-to-triples model, "t5" or "llama", that was trained for some steps on only three texts."""
     made: dict[str, Path] = {}
     texts = [
         ("Alexander Graham Bell was born in Edinburgh in 1847. He invented the telephone.", "Alexander Graham Bell",

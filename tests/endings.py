@@ -1,8 +1,9 @@
-"""What a run of the tests says at its end: which slow tests it left out, and what was skipped and how to get it.
+"""The lines that a run of the tests prints at its end: which slow tests it left out, and which were skipped and how
+to run them.
 
 A slow test is marked with its kind, `@pytest.mark.slow("trainings")`, or by a fixture that is slow itself. `make test`
-leaves them out, `make test-all` runs them too. In a parallel run the workers collect and the controller speaks: what a
-worker has left out reaches it by `workeroutput`.
+leaves them out, `make test-all` runs them too. In a parallel run the workers collect and the controller speaks: the
+tests that a worker has left out reach it by `workeroutput`.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
 
 
 class ParallelRun:
-    """Plugin of the controller of a parallel run: takes what a worker has left out from the first that ends."""
+    """Plugin of the controller of a parallel run: takes the tests that a worker has left out from the first that ends."""
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -64,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Send what was left out from a worker; fail the run for unexpected skips if PYTEST_NO_SKIPS is set, as in CI."""
+    """Send the tests left out by a worker; fail the run for unexpected skips if PYTEST_NO_SKIPS is set, as in CI."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput[_SENT] = dict(
             session.config.stash.get(LEFT_OUT, Counter())
@@ -78,7 +79,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say what was skipped and how to get it (a reason names its remedy), and what `make test-all` adds."""
+    """List the skipped tests and how to run them (a reason names its remedy), and those that `make test-all` adds."""
     lines, unexpected = summary_of_skips(_skipped(config))
     if lines:
         terminalreporter.section("skipped tests, and what they need")

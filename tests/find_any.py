@@ -1,4 +1,4 @@
-"""That a strategy draws what a test is meant to see."""
+"""That a strategy draws the cases that a test is meant to see."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A stand-in for inspect-ai with the names that ours uses, for tests without the package.
 
-`make contracts` runs the same task under the real one. `run` does with a task what `inspect_ai.eval` does with each
+`make contracts` runs the same task under the real one. `run` treats a task as `inspect_ai.eval` does with each
 sample: the solver, then each scorer.
 """
 
@@ -99,7 +99,7 @@ def modules() -> dict[str, ModuleType]:
 
 
 def run(task: Task) -> dict[str, dict[str, float]]:
-    """Return each sample's scores by scorer; a scorer that returns None has none."""
+    """Return each sample's scores by scorer; a scorer that returns None has no score."""
 
     async def one(sample: Sample) -> dict[str, float]:
         state = await task.solver(State(sample.id), None)

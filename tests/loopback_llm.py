@@ -39,7 +39,7 @@ Of embeddings (`/<name>/v1/embeddings`) the log has the request's "authorization
 Of rerankings (`/<name>/rerank`) the log has "authorization" too; an entry {"rerank": FORM} scores each text by the
 words that it shares with the query, and takes and gives the form of "jina", "vllm", "voyage" or "tei" only.
 
-An entry with `lists` is what the server's list (`/<name>/v1/models`) says of its model; without one it has no list.
+An entry with `lists` holds the entry of its model in the server's list (`/<name>/v1/models`); without one it has no list.
 
 Without a matching entry the server answers 400, which no client retries.
 """

@@ -31,7 +31,7 @@ NO_FLAG = "You must set `--enable-prompt-embeds` to input `prompt_embeds`. (para
 
 
 class Refused(Exception):
-    """Raised for what vLLM answers with an error."""
+    """Raised for requests that vLLM answers with an error."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class Refused(Exception):
 
 @dataclass
 class Server:
-    """Holds a tiny language model and what it was asked.
+    """Holds a tiny language model and its requests.
 
-    flag: whether it was started with --enable-prompt-embeds. key: what --api-key says. window: --max-model-len.
+    flag: whether it was started with --enable-prompt-embeds. key: that of --api-key. window: --max-model-len.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Server:
         return {"object": "list", "data": [base, *tuned]}
 
     def complete(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return the reply to a request. Raises Refused for what vLLM refuses."""
+        """Return the reply to a request. Raises Refused for requests that vLLM refuses."""
         self.requests.append(body)
         if wrong := misfits("CompletionRequest", body):
             raise Refused(400, "; ".join(wrong))

@@ -35,7 +35,7 @@ def postgres() -> Iterator[str]:
 
 @contextmanager
 def postgres_server() -> Iterator[str]:
-    """Run a private server for the block, and yield its URL. Skips the test where there is none to run."""
+    """Run a private server for the block, and yield its URL. Skips the test where no server can run."""
     initdb = _initdb()
     if initdb is None:
         pytest.skip("no PostgreSQL server binaries: apt-get install postgresql")
@@ -88,7 +88,7 @@ def _initdb() -> Path | None:
 
 
 def main(command: Sequence[str]) -> int:
-    """Run a command beside a private server, and return its exit code."""
+    """Run a command next to a private server, and return its exit code."""
     with postgres_server() if _initdb() else nullcontext("") as url:
         return subprocess.run(
             command, env={**os.environ, "RAS_AGENT_BENCH_POSTGRES": url}, check=False

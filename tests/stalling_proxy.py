@@ -1,6 +1,6 @@
-"""Proxy on loopback between a client and a server, which can hold back what they send each other, as a hang does.
+"""Proxy on loopback between a client and a server, which can hold back their bytes, as a hang does.
 
-The kernel at either end goes on to confirm what arrives, as it does where a process is stopped or a disk hangs: no
+The kernel at either end goes on to confirm the bytes that arrive, as it does where a process is stopped or a disk hangs: no
 time-out of TCP notices it.
 """
 
@@ -29,7 +29,7 @@ class StallingProxy:
         self._gate.close()
 
     def resume(self) -> None:
-        """Forward again, also what was held back."""
+        """Forward again, also the bytes that were held back."""
         self._gate.open()
 
     def fail_over(self) -> None:

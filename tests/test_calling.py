@@ -76,7 +76,7 @@ async def test_under_a_time_limit_a_synchronous_role_inside_another_has_a_thread
 
 
 class Patient:
-    """Role that says on which thread it runs, or waits for what never comes, and whose client may give up by itself."""
+    """Role that says on which thread it runs, or waits for ever, and whose client may give up by itself."""
 
     def name(self) -> str:
         return threading.current_thread().name

@@ -1,4 +1,4 @@
-"""What is shipped for servers names what there is: graphs, extras, settings."""
+"""The files for servers name existing things: graphs, extras, settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages in docs/ are true: their Python runs, and what they add or name works by its name."""
+"""The pages in docs/ are true: their Python runs, and the things that they add or name work by their names."""
 
 import ast
 import asyncio
@@ -132,7 +132,7 @@ def _names_of(path: str) -> set[str]:
 
 
 def _files_named(cell: str) -> list[tuple[str, str]]:
-    """Return the files that a cell of a table names, each with what of it is named, or ""."""
+    """Return the files that a cell of a table names, each with the part of it that is named, or ""."""
     return re.findall(r"`([\w./-]+\.(?:py|txt))(?:::([\w.]+))?`", cell)
 
 

@@ -1,6 +1,7 @@
 """Every `ras-agent` command and every training in a block of the README or of a page in docs/ runs as it is printed.
 
-A block runs in a folder of its own, which holds everything that the pages name but what the block itself makes. Models
+A block runs in a folder of its own, which holds everything that the pages name except those that the block itself
+makes. Models
 are a loopback server or a Llama of some thousand weights, studies and evaluations ask the first two questions, and a
 training takes two steps. The other programs that the pages start with `python -m` run in tests/eval/bench and tests/lab.
 """

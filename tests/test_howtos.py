@@ -1,7 +1,7 @@
 """The tutorial, the pages of docs/howto and the programs of examples/ run as they are shown, with no network.
 
-Each runs in a folder of its own, which holds what they name: `docs/`, an index `my.index` of it, and questions. A model
-that a page names is a loopback server's.
+Each runs in a folder of its own, which holds the files that they name: `docs/`, an index `my.index` of it, and
+questions. A model that a page names is a loopback server's.
 """
 
 from __future__ import annotations

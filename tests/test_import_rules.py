@@ -62,7 +62,7 @@ def _is_package(name: str) -> bool:
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:
-    """Yield the modules of this package that a file imports anywhere, also in functions and for types alone."""
+    """Yield the modules of this package that a file imports anywhere, also in functions and only for types."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from filter(

@@ -1,6 +1,6 @@
 """Every package that an extra brings may be used by an Apache-2.0 package, and has a version that was tried.
 
-By the metadata of what is installed.
+By the metadata of the installed packages.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _closure(requirements: list[str]) -> tuple[set[str], set[str]]:
 
 
 def _licence(name: str) -> str:
-    """Return what the metadata says of a package's licence: its expression, else its classifiers, else a first line."""
+    """Return the licence in a package's metadata: its expression, else its classifiers, else a first line."""
     said = metadata.metadata(name)
     classifiers = [
         line

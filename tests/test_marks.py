@@ -1,4 +1,4 @@
-"""The table of marks: what it makes inert in data is all that any parser of replies would act on."""
+"""The table of marks: the texts that it makes inert in data are all that any parser of replies would act on."""
 
 import re
 from typing import get_args
@@ -221,7 +221,7 @@ def test_data_keeps_every_character_but_the_outer_ones_of_marks(text: str) -> No
         "[]<>: \n\t\r\f\v［］【】〔〕＜＞{|｜(（→：◁▷",
         "‹›‹›∶\xa0\xa0\xa0\xa0\xa0\xa0‹›‹›‹›‹›❴∣∣❨❨⇾∶‹›",
     )
-    # of words that are marks where they stand alone on a line
+    # of words that are marks where they stand by themselves on a line
     letters = (
         "SsſNAa",
         "ЅѕѕΝАа",

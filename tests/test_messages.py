@@ -1,4 +1,4 @@
-"""What a message says is looked for word by word."""
+"""The words of a message are looked for one by one."""
 
 import pytest
 

@@ -30,7 +30,7 @@ def test_the_public_names_are_those_of_the_stub_that_type_checkers_read() -> Non
         for node in ast.parse(STUB.read_text("utf-8")).body
         if isinstance(node, ast.ImportFrom)
     ]
-    # "X as X" is what makes a name of a stub public
+    # "X as X" makes a name of a stub public
     assert {alias.asname for node in imports for alias in node.names} == PUBLIC
     assert set(ras_agent.__all__) == PUBLIC
     assert set(dir(ras_agent)) == PUBLIC | {"__version__"}

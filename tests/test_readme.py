@@ -1,4 +1,4 @@
-"""What the README and the docs show is true: commands exist, flags are known, code runs, the demo prints its trace."""
+"""The README and the docs are true: commands and flags exist, code runs, the demo prints its trace."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Results used last are held up to a bound, and what is missing is computed at once."""
+"""Results used last are held up to a bound, and missing ones are computed at once."""
 
 from ras_agent.recent import RecentResults, forget_recent_results
 

@@ -18,7 +18,7 @@ KINDS = sorted(PLUGINS)
 
 @pytest.fixture(autouse=True)
 def own_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test registers is gone after it."""
+    """A test's registrations are gone after it."""
     monkeypatch.setattr(
         registry, "PLUGINS", {kind: dict(table) for kind, table in PLUGINS.items()}
     )

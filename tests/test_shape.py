@@ -1,4 +1,4 @@
-"""A record's JSON: its keys say what is written, what is read, and what a schema requires."""
+"""A record's JSON: its keys decide the fields that are written, read, and required by a schema."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""How long a silent database is waited for, and what counts as silence."""
+"""How long a silent database is waited for, and when it counts as silent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.stalling_proxy import stalling
 
 
 class Clock:
-    """Clock that goes when it is told to."""
+    """Clock that a test moves."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""The last lines of a run say what was skipped and which slow tests were left out."""
+"""The last lines of a run say which tests were skipped and which slow ones were left out."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 CONFTEST = Path(__file__).parent / "conftest.py"
-# the fixtures of the conftest are defined in modules beside it
+# the fixtures of the conftest are defined in modules next to it
 PATH = os.pathsep.join(
     filter(None, (str(CONFTEST.parent.parent), os.environ.get("PYTHONPATH", "")))
 )
@@ -73,7 +73,7 @@ def run(
 def run_with_endings(
     folder: Path, *arguments: str, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    # this plugin alone: the conftest and all others take seconds to import
+    # only this plugin: the conftest and all others take seconds to import
     return run(
         folder,
         "-p",

@@ -1,4 +1,4 @@
-"""What vLLM's own classes take and give back, by which requests of ours are tried without vLLM."""
+"""The arguments and results of vLLM's own classes, by which requests of ours are tried without vLLM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WITH_CHATS = "0.32.0"
 
 
 def misfit(value: Any, schema: Mapping[str, Any], classes: Mapping[str, Any]) -> str:
-    """Return what of a value does not fit the part of JSON schema that the dumps use; "" for nothing."""
+    """Return the parts of a value that do not fit the part of JSON schema that the dumps use; "" for nothing."""
     if "$ref" in schema:
         fields = classes[schema["$ref"].rpartition("/")[2]]
         return next(

@@ -1,4 +1,4 @@
-"""A model's judgement of a run: what it is asked, how its replies are read, and what is written."""
+"""A model's judgement of a run: its prompt, how its replies are read, and the files that it writes."""
 
 import json
 from pathlib import Path

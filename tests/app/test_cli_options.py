@@ -56,7 +56,7 @@ class SayOptions(Options):
 
 
 def _say(options: SayOptions) -> None:
-    """Print what reached the command."""
+    """Print the values that reached the command."""
     settings = options.settings
     assert isinstance(settings, MySettings)
     typer.echo(
@@ -139,7 +139,7 @@ def test_commands_of_one_work_take_the_same_options() -> None:
         == {*answering, "review", "checkpoint"}
         == set(describe(work="ask"))
     )
-    # they make an index where none is given, so they take what embeds it, too
+    # they make an index where none is given, so they take its embedder, too
     assert (
         settings("eval")
         == settings("study", "roles")

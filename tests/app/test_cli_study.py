@@ -139,7 +139,7 @@ def test_oracles_cross_three_roles_and_name_the_one_that_loses_points(
     ]
     assert planned["stop_reason"] == "sufficient"
     assert planned["roles"]["planner"] == "oracle"
-    # with one passage per hop the gold plan finds what the question alone does not
+    # with one passage per hop the gold plan finds what the question by itself does not find
     found = runs["oracle planner + answerer (facts)"]["2hop__1_2"]
     assert (found["answer"], found["scores"]["em"], found["scores"]["all_recall"]) == (
         "Visby",

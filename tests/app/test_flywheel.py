@@ -1,4 +1,4 @@
-"""The circle of training: evaluate, export what was good, train, evaluate again, and compare question by question.
+"""The circle of training: evaluate, export the good runs, train, evaluate again, and compare question by question.
 
 The student is a loopback server that has learnt the exported rows by heart; tests/contracts trains a model on them.
 """

@@ -1,6 +1,6 @@
-"""What `ras-agent export` writes, read by the packages that it is written for, each where it is installed.
+"""The files that `ras-agent export` writes, read by the packages that it is written for, each where it is installed.
 
-`make contracts` makes the environments: RAGAS goes with LangChain below 1 alone.
+`make contracts` makes the environments: RAGAS goes with LangChain only below 1.
 """
 
 from __future__ import annotations

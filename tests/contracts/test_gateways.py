@@ -1,7 +1,7 @@
 """Rollouts behind the real gateways that trainers put before a model.
 
 agent-lightning 1.0's server (of its repository; it asks for Python 3.12, and runs on 3.11 too), ART's LangGraph
-wrapper (openpipe-art), and the interception of verifiers 0.4. What is not installed is left out:
+wrapper (openpipe-art), and the interception of verifiers 0.4. A package that is not installed is left out:
 
     pip install --ignore-requires-python git+https://github.com/microsoft/agent-lightning@c632d8d
     pip install openpipe-art langchain-openai verifiers
@@ -193,7 +193,7 @@ def gateway(engine: str) -> Iterator[str]:
 
 
 def _roll_out(gateway: str, *options: str) -> dict[str, Any]:
-    """Run the command as the gateway's controller starts it, and return what it prints."""
+    """Run the command as the gateway's controller starts it, and return its output."""
     attempt = "rollout/r1/attempt/0"
     environment = {
         **{
@@ -320,7 +320,7 @@ def test_verifiers_intercepts_one_branch(
             server_module.InterceptionServer() as server,
             server.acquire(session) as (url, secret, _),
         ):
-            # what its harnesses tell the programs that they start
+            # the variables that its harnesses set for the programs that they start
             variables = {
                 "OPENAI_BASE_URL": f"{url}/v1",
                 "OPENAI_API_KEY": secret,

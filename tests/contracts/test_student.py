@@ -50,7 +50,7 @@ QUIET = ("--save_strategy", "no", "--logging_steps", "50", "--max_length", "2048
 
 
 def _run(*command: str | Path, ends: Sequence[int] = (0,)) -> str:
-    """Run a program of this environment; return what it says. Raises AssertionError with that if it ends otherwise."""
+    """Run a program of this environment; return its output. Raises AssertionError with that if it ends otherwise."""
     program = Path(sys.executable).parent / command[0]
     environment = {
         **os.environ,

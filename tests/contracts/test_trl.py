@@ -1,7 +1,7 @@
 """TRL itself trains on the gym: GRPO with `environment_factory`, and SFT on episodes that were played.
 
-The replies are scripted, not sampled, so that what is asserted does not depend on a model of random weights. All else
-is TRL's: how tools are found and called, what is masked, how rewards are asked for, and the step of the optimizer.
+The replies are scripted, not sampled, so that the assertions do not depend on a model of random weights. All else
+is TRL's: how tools are found and called, which tokens are masked, how rewards are asked for, and the step of the optimizer.
 """
 
 from __future__ import annotations

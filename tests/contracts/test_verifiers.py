@@ -37,7 +37,7 @@ def test_questions_are_tasks(task: Any) -> None:
     )
     assert task.data.system_prompt.startswith("You research one question with tools")
     assert GraphTaskset.task_type() is GraphTask
-    assert task.key  # what a trace records
+    assert task.key  # the records of a trace
 
 
 async def test_tools_are_served_and_the_task_is_rewarded(task: Any) -> None:

@@ -51,7 +51,7 @@ def tokenizer() -> Any:
 
 @pytest.fixture
 def written(tmp_path: Path) -> Callable[..., str]:
-    """`written(results=...)` or `written(calls=...)`: the file of what is exported."""
+    """`written(results=...)` or `written(calls=...)`: the file of the export."""
 
     def write(**given: Any) -> str:
         run = Exported({"name": "run", "benchmark": "hotpotqa"}, **given)
@@ -76,7 +76,7 @@ def test_questions_are_rows_of_its_reinforcement_learning(
     data = RLHFDataset(written(results=results), tokenizer, config)
     first, second = batch = [data[place] for place in range(len(data))]
     assert first["raw_prompt"] == [{"role": "user", "content": "Where was Bell born?"}]
-    # what its reward manager hands to a reward function: compute_score(data_source, _, ground_truth, extra_info)
+    # the values that its reward manager hands to a reward function: compute_score(data_source, _, ground_truth, extra_info)
     assert (first["data_source"], first["reward_model"]["ground_truth"]["target"]) == (
         "hotpotqa",
         ["Edinburgh", "Auld Reekie"],

@@ -1,7 +1,7 @@
 """The engine of a run, its server, and the prompts that its model has learnt.
 
 ENGINE names the engine: "transformers", whose server is part of the package transformers, where it is not set; `make
-engines` sets the others. A test that needs what the engine has not is left out, not skipped.
+engines` sets the others. A test that needs a feature that the engine lacks is left out, not skipped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ os.environ |= CHOSEN.environment  # for an engine in this process, too
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Leave out the tests of this folder that need what the chosen engine has not."""
+    """Leave out the tests of this folder that need a feature that the chosen engine lacks."""
     here = [item for item in items if Path(item.path).parent == Path(__file__).parent]
     features = CHOSEN.features
     if CHOSEN.name != "vllm" and small.is_there():

@@ -1,4 +1,5 @@
-"""What the model of tests/engines/model has learnt by heart: what the roles ask about four questions of the sample.
+"""The replies that the model of tests/engines/model has learnt by heart: to the prompts of the roles about four
+questions of the sample.
 
 The replies are written here, by whom the question is and how far it has got; the prompts are made by the package, by
 running its agents with these replies. So a lesson changes when a prompt does.
@@ -94,7 +95,7 @@ FACTS: dict[str, tuple[tuple[str, str, str], ...]] = {
 
 
 class Teacher(BaseChatModel):
-    """Chat model that gives the replies above, and keeps what it was asked.
+    """Chat model that gives the replies above, and keeps its requests.
 
     lessons: the messages of each prompt, as a server gets them, with the reply as the model writes it.
     """
@@ -188,7 +189,7 @@ def agents(model: object, **settings: Any) -> dict[str, Agent]:
 
 
 def asked() -> list[tuple[str, str]]:
-    """Return what is asked: the graph's name and the question."""
+    """Return the request: the graph's name and the question."""
     return [*(("ras", question) for question in SEARCHES), ("react", CALLED)]
 
 

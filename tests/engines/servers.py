@@ -1,4 +1,4 @@
-"""Engines that serve the model of tests/engines/model: how each is started, what it has, and its processes."""
+"""Engines that serve the model of tests/engines/model: how each is started, its features, and its processes."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _PATIENCE = threading.Event()
 class Engine:
     """Program that serves a model behind OpenAI's protocol.
 
-    command: the command line for a model's folder and a port. features: what it has of "tools", "forms" (that a
+    command: the command line for a model's folder and a port. features: those of "tools", "forms" (that a
     reply must have), "grammar" (the same, asked of a model that has not learnt them), "windows", "embeddings" and
-    "vectors" (prompts as vectors); "small", the weights of a small model, is what the environment has.
+    "vectors" (prompts as vectors); "small", the weights of a small model, that the environment has.
     named: whether it serves a model by NAME; else it does by its folder. window: the arguments that set the tokens of a
     prompt and its reply. embeds: those by which it gives vectors of texts. running: a pattern of the lines of its
-    metrics that count requests under way, "" where it has none.
+    metrics that count requests under way, "" where it has no such metric.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Server:
     ) -> Self:
         """Start a server, which is not waited for."""
         port = port or _free_port()
-        # Python would import what lies where it starts
+        # Python would import modules from the folder where it starts
         place = Path(tempfile.mkdtemp(prefix=f"{engine.name}-"))
         log = place / "log"
         environment = {
@@ -114,7 +114,7 @@ class Server:
         raise AssertionError(self.log.read_text(errors="replace")[-4000:])
 
     def text(self, path: str) -> str:
-        """Return what the server has at a path."""
+        """Return the server's content at a path."""
         with _ANSWERS.open(f"{self.url}{path}", timeout=30) as reply:
             return str(reply.read().decode())
 
@@ -125,7 +125,7 @@ class Server:
         self.process.wait()
 
     def restart(self) -> None:
-        """Start the same server anew, on the same port; it is not waited for."""
+        """Start the same server again, on the same port; it is not waited for."""
         shutil.rmtree(self.log.parent)
         new = type(self).start(
             self.engine, self.folder, *self.arguments, port=self.port

@@ -1,4 +1,4 @@
-"""What the package needs of an engine, and what it does beside one: over a real server, whichever ENGINE names."""
+"""The features that the package needs of an engine, and its work with one: over a real server, whichever ENGINE names."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _request(lesson: dict[str, Any], on_text: Any = None) -> Request:
 
 
 def _in_short(out: dict[str, Any]) -> dict[str, Any]:
-    """Return what a run has searched, read and answered."""
+    """Return the searches, passages and answer of a run."""
     return {
         "searches": [step["subquery"] for step in out["steps"]],
         "facts": sorted(
@@ -51,7 +51,7 @@ def _in_short(out: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def by_heart() -> dict[tuple[str, str], dict[str, Any]]:
-    """What comes of each question with the replies that the model has learnt."""
+    """The result of each question with the replies that the model has learnt."""
     taught = agents(Teacher())
     return {
         (graph, question): _in_short(taught[graph].invoke({"question": question}))

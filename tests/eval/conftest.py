@@ -1,4 +1,4 @@
-"""Runs that tests of the report read: a few questions, and what became of them."""
+"""Runs that tests of the report read: a few questions, and their results."""
 
 from __future__ import annotations
 

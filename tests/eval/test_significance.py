@@ -104,7 +104,7 @@ def test_intervals_of_partly_right_answers_cover_95_percent(n: int) -> None:
     assert 0.93 <= fmean(one.low <= mean <= one.high for one in found) <= 0.97
 
 
-# of fewer, what a sample does not show decides
+# of fewer, the values outside the sample decide
 @pytest.mark.parametrize("n", [10, 40, 150])
 @pytest.mark.parametrize(
     ("values", "weights", "most"),

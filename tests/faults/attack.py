@@ -1,4 +1,4 @@
-"""Counts what an attack tried and what failed."""
+"""Counts the tries and the failures of an attack."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COMMAND = [sys.executable, "-P", "-c", "from ras_agent.app.cli import main; main
 
 
 class Attack:
-    """Counts the tries of one test and keeps what went wrong; a test with a failure fails when it ends."""
+    """Counts the tries of one test and keeps the faults; a test with a failure fails when it ends."""
 
     def __init__(self, name: str, seed: int, share: float) -> None:
         self.name = name
@@ -25,7 +25,7 @@ class Attack:
         return range(math.ceil(number * self._share))
 
     def expect(self, held: bool, what: str) -> None:
-        """Count a try; `what` says what was tried, and is told if it did not hold."""
+        """Count a try, which `what` describes; it is reported if it did not hold."""
         self.tried += 1
         if not held:
             self.failures.append(what)

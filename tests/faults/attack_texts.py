@@ -1,7 +1,7 @@
 """Texts that are slow to read for a pattern with a mistake: a piece of it, repeated, and no end that it would match.
 
-They are drawn from the patterns themselves: for each repetition in one, what it repeats, alone and behind what comes
-before it.
+They are drawn from the patterns themselves: for each repetition in one, the repeated text, by itself
+and behind the text before it.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ TEXTS = tuple(
 
 
 def texts_against(pattern: re.Pattern[str]) -> Iterator[AttackText]:
-    """Yield texts that repeat what a pattern repeats, each once."""
+    """Yield texts that repeat the repeated part of a pattern, each once."""
     seen = set()
     for before, piece in _repeated(parser.parse(pattern.pattern, pattern.flags), ""):
         for text in (
@@ -168,7 +168,7 @@ def texts_against(pattern: re.Pattern[str]) -> Iterator[AttackText]:
 
 
 def _repeated(tree: Any, before: str) -> Iterator[tuple[str, str]]:
-    """Yield what a pattern may repeat often, with a text that the pattern matches up to there."""
+    """Yield the texts that a pattern may repeat often, with a text that the pattern matches up to there."""
     for kind, found in tree:
         if kind in (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT):
             _, most, body = found
@@ -192,7 +192,7 @@ def _repeated(tree: Any, before: str) -> Iterator[tuple[str, str]]:
 
 
 def _example(tree: Any) -> str:
-    """Return a text that a pattern matches, but for what it looks ahead or back at."""
+    """Return a text that a pattern matches, without the part that it looks ahead or back at."""
     text = ""
     for kind, found in tree:
         if kind is kinds.LITERAL:
@@ -225,7 +225,7 @@ _CATEGORIES = {
 
 
 def _members(items: Any) -> str:
-    """Return usual characters of a class, or its first if it has none of them."""
+    """Return usual characters of a class, or its first if it has no usual ones."""
     usual = "".join(char for char in _SAMPLE if _has(items, char))
     return usual or next(
         (

@@ -1,4 +1,4 @@
-"""Chat models that reply what a function makes of the prompt."""
+"""Chat models that reply with the result of a function of the prompt."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def attack(request: pytest.FixtureRequest) -> Iterator[Attack]:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print what was tried and what failed."""
+    """Print the tries and the failures."""
     attacks = config.stash[ATTACKS]
     if not attacks:
         return

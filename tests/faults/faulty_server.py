@@ -116,7 +116,7 @@ def body(data: bytes, kind: str = "application/json", **headers: str) -> Fault:
 
 
 def stream(pieces: list[bytes], pause: float = 0.0, end: bool = True) -> Fault:
-    """Do something wrong in a stream; reply well where none is asked for."""
+    """Do something wrong in a stream; reply well where no stream is asked for."""
 
     def do(connection: socket.socket, streamed: bool) -> None:
         send_events(connection, pieces, pause, end) if streamed else good(
@@ -171,7 +171,7 @@ def _huge(connection: socket.socket, streamed: bool) -> None:
 _LONG = head(200, "application/json", {"Content-Length": "99999"})
 _BOMB = gzip.compress(b"0" * 100 * 2**20, 1)
 
-# fault -> what it does, and whether another try may bring a reply ("again"), none may ("never"), or it is one ("reply")
+# fault -> its effect, and whether another try may bring a reply ("again"), none may ("never"), or it is one ("reply")
 FAULTS: dict[str, tuple[Fault, str]] = {
     "429": (status(429), "again"),
     "429-now": (status(429, Retry_After="0"), "again"),
@@ -232,7 +232,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
 
 
 class Server:
-    """Serves faults until it is closed. `requests` counts what came for each fault and ID."""
+    """Serves faults until it is closed. `requests` counts the requests for each fault and ID."""
 
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self.requests: Counter[str] = Counter()

@@ -1,7 +1,7 @@
 """Runs a piece of work in a forked process that is killed, or whose disk is full, at a chosen moment.
 
 The moments are the process's own file operations: opening for writing, syncing, renaming, removing, making folders,
-connecting to SQLite, and what SQLite commits or rewrites. So every one of them can be tried in turn.
+connecting to SQLite, and the commits and rewrites of SQLite. So every one of them can be tried in turn.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def run(
     """Do `work` in a fork of this process.
 
     kill_at: SIGKILL before its file operation of this number, from 0. fail_from: this one and all later ones raise
-    "no space left on device", also what SQLite would write. kill_after: SIGKILL after so many seconds.
+    "no space left on device", also the writes of SQLite. kill_after: SIGKILL after so many seconds.
     """
     # progress bars' own lock is shared with forks: one killed while it has it would stop everybody
     for bars in (std.tqdm, auto.tqdm):
@@ -137,7 +137,7 @@ def _work(
         return connection
 
     def counted_fsync(handle: int) -> None:
-        operation()  # and no more: what was written outlives the process anyway, and a try takes a tenth of the time
+        operation()  # and no more: a written file outlives the process anyway, and a try takes a tenth of the time
 
     # no audit event tells of these
     os.fsync = counted_fsync  # type: ignore[assignment]

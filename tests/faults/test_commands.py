@@ -136,7 +136,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_locked_files(
     attack: Attack, folder: Path, scripted_llm: Any, lock: str
 ) -> None:
-    """A cache that another process has locked: waited for once, told in words."""
+    """A cache that another process has locked: waited for once, reported in words."""
     scripted_llm.script(FACTS)
     for name, arguments in commands(scripted_llm.spec).items():
         file = folder / f"{name.replace(' ', '')}.sqlite"
@@ -165,7 +165,7 @@ def test_locked_files(
     "name", ["ask --cache", "ask --triple-cache", "structure", "eval"]
 )
 def test_full_disks(attack: Attack, folder: Path, scripted_llm: Any, name: str) -> None:
-    """A disk that fills while replies or facts are stored: told in words, and the rerun is complete."""
+    """A disk that fills while replies or facts are stored: reported in words, and the rerun is complete."""
     scripted_llm.script(FACTS)
     for room in (0, 100, 4096, 8192, 16_384, 30_000, 45_000, 70_000):
         arguments = [*commands(scripted_llm.spec)[name]]
@@ -346,7 +346,7 @@ def steers(char: str) -> bool:
 def test_text_that_steers_a_terminal(
     attack: Attack, folder: Path, scripted_llm: Any
 ) -> None:
-    """Control and reordering characters in passages, questions, replies, names and paths: none reaches the screen."""
+    """Control and reordering characters in passages, questions, replies, names and paths: they do not reach the screen."""
     passages = [
         {
             "id": f"p{n}{EVIL}",

@@ -1,4 +1,4 @@
-"""Attacks by documents that take long to convert: what of them outlives the server, and who waits for them."""
+"""Attacks by documents that take long to convert: which of them outlive the server, and who waits for them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _indexing(index: Path, data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def test_conversions_whose_server_ends(attack: Attack, index: Path) -> None:
-    """Conversions whose server, or command, ends by a signal: none goes on after it"""
+    """Conversions whose server, or command, ends by a signal: all end with it"""
     endings = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGABRT)
     for number in attack.times(3):
         for begin, ending in product((_conversion, _indexing), endings):

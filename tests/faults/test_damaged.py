@@ -1,7 +1,7 @@
-"""Attacks on what is on disk: every file of an index and its graph damaged in every way, then used.
+"""Attacks on the files on disk: every file of an index and its graph damaged in every way, then used.
 
 Each use ends in the right result, or in an error of ours that names the file; the doctor tells of every damage.
-Segments are caches, here of few passages: what is damaged in them never changes a result.
+Segments are caches, here of few passages: damage in them never changes a result.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ DAMAGES: dict[str, Damage] = {
     "removed": lambda path, random: path.unlink(),
     "another file": _another,
     "a folder": _replaced(Path.mkdir),
-    # root may read what nobody else may
+    # root may read files that nobody else may
     "unreadable": _replaced(lambda path: path.symlink_to(path.name)),
 }
 ANYWHERE: dict[str, Damage] = {
@@ -167,7 +167,7 @@ def _found(name: str) -> Callable[[Path], Any]:
 
 
 def _all(index: Path) -> Any:
-    """Return everything that can be asked of an index: its passages, what each way of search finds, its graph."""
+    """Return everything that can be asked of an index: its passages, the hits of each way of search, its graph."""
     graph = KGIndex.open(index)
     passages = list(PassageIndex.open(index).passages)
     facts = [graph.triple(edge) for edge in range(len(graph.edges))]
@@ -266,7 +266,7 @@ def _damaged(
 
 
 def _ended(work: Callable[[Path], Any], copy: Path, file: Path, right: Any) -> str:
-    """Return what is wrong with how a use of a damaged index ended, "" for nothing."""
+    """Return the faults in the end of a use of a damaged index, "" for nothing."""
     try:
         found = work(copy)
     except RasError as error:
@@ -436,7 +436,7 @@ def test_values(
                 )
             except (
                 sqlite3.IntegrityError
-            ):  # no disk can make that of it alone: the index of the column tells
+            ):  # no disk can make that of it: the index of the column tells
                 shutil.rmtree(copy)
                 continue
         told = [report.problem for report in examine(copy) if report.problem]
@@ -466,7 +466,7 @@ def test_values(
 def test_searching_large_files(
     attack: Attack, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A damaged large file, of which a search compares the size alone: any result, or an error of ours."""
+    """A damaged large file, of which a search compares only the size: any result, or an error of ours."""
     monkeypatch.setattr(array_file, "SMALL", 0)
     for file, damage, copy in _tries(attack, folder):
         # FAISS reads its own files
@@ -494,7 +494,7 @@ def test_the_doctor(attack: Attack, folder: Path) -> None:
             file.name.removesuffix(".sum") in problem or f"{copy} " in problem
             for problem in told
         )
-        # what nothing reads, such as free space, may be damaged without harm; and so may a segment
+        # parts that nothing reads, such as free space, may be damaged without harm; and so may a segment
         free = file.name == FILE or _is_cache(file)
         wrong = "" if named or not free else _ended(_all, copy, file, right)
         attack.expect(

@@ -116,7 +116,7 @@ def _both(docs: Path, out: Path, *, vectors: bool = False, **options: Any) -> No
 
 
 def _graph_of_before(docs: Path, out: Path) -> None:
-    """Build a graph of the texts as they were, and index them as they are: the graph has lost what they said before."""
+    """Build a graph of the texts as they were, and index them as they are: the graph has lost their earlier facts."""
     _both(docs, out, vectors=True)
     _change(docs)
     ingest([docs], out, embedder=Hashes(), prune=True)
@@ -139,7 +139,7 @@ def _corrected(docs: Path, out: Path, *, vectors: bool = False) -> None:
 
 
 def _edited(docs: Path, out: Path, *, vectors: bool = False) -> None:
-    """Edit what a text that will go states, in every way."""
+    """Edit the facts of a text that will go, in every way."""
     _both(docs, out, vectors=vectors)
     embedder = Hashes() if vectors else None
     old = ("The old gate", "is named", "Vexillology")
@@ -170,7 +170,8 @@ Call = Callable[[Path, Path], None]
 
 
 class Command(NamedTuple):
-    """Describes an attacked command: what was there, how the files changed since, the call, and what is to be gone.
+    """Describes an attacked command: the files before it, how they changed since, the call, and the words that have
+    to be gone.
 
     before, call: get the folder of files and that of the index.
     """
@@ -267,7 +268,7 @@ def _write(docs: Path) -> None:
 
 
 class Case:
-    """Holds what was there before a command, and tries it: interrupted, then given again."""
+    """Holds the files before a command, and tries it: interrupted, then given again."""
 
     def __init__(self, command: Command, folder: Path) -> None:
         self.command, self.docs, self.before, self.folder = (
@@ -293,7 +294,7 @@ class Case:
         self.seconds = time.perf_counter() - started
 
     def attempt(self, **interruptions: Any) -> str:
-        """Interrupt the command, once or several times, and give it again; return what is wrong then, "" for nothing.
+        """Interrupt the command, once or several times, and give it again; return the faults, "" for nothing.
 
         interruptions: as `run` takes them; a list gives one for each of several calls.
         """
@@ -351,7 +352,7 @@ class Case:
 
 
 def _traces(texts: Sequence[str]) -> list[bytes]:
-    """Return what must be gone with the texts: words, the file's name, hashes, and vectors of texts and names."""
+    """Return the words that have to be gone with the texts: words, the file's name, hashes, and vectors of texts and names."""
     if not texts:
         return []
     names = [name for text in texts for name in text.split(" | ")[::2]]
@@ -429,7 +430,7 @@ def _state(out: Path) -> dict[str, Any]:
 
 
 def _graph(out: Path) -> dict[str, Any]:
-    """Return the graph of an index, which has to be saved as it is in the database, and alone."""
+    """Return the graph of an index, which has to be saved as it is in the database, and by itself."""
     (saved,) = (
         path for path in (out / CACHE / "graph").iterdir() if path.suffix != ".sum"
     )
@@ -450,7 +451,7 @@ def _graph(out: Path) -> dict[str, Any]:
 
 
 def _odd_segments(cache: Path, epoch: int) -> list[str]:
-    """Return what is in a cache and should not be: other epochs, half a segment, two of the same cells, damage."""
+    """Return the parts of a cache that should not be there: other epochs, half a segment, two of the same cells, damage."""
     folders = [path.name for path in cache.iterdir()] if cache.exists() else []
     odd = [name for name in folders if name not in (str(epoch), "graph")]
     folder = cache / str(epoch)
@@ -521,7 +522,7 @@ _REMOVING = [
 )
 @pytest.mark.parametrize("other", [_build, _index_one], ids=["kg build", "index"])
 def test_another_command_after_a_kill(attack: Attack, case: Case, other: Call) -> None:
-    """kill -9 at each file operation, then another command: what is gone from the index is gone from every file."""
+    """kill -9 at each file operation, then another command: a text that is gone from the index is gone from every file."""
     for number in _some(attack, case.whole.operations):
         out = case.interrupted(number)
         other(case.docs, out)

@@ -36,7 +36,7 @@ RECOVERY = 30.0
 
 @dataclass
 class Traffic:
-    """Callers that go on all the time, and what became of their requests."""
+    """Callers that go on all the time, and the ends of their requests."""
 
     url: str
     ended: threading.Event = field(default_factory=threading.Event)
@@ -106,7 +106,7 @@ def _file(name: str) -> dict[str, tuple[str, bytes]]:
 
 
 def _problem(client: httpx.Client) -> str:
-    """Return what does not answer, "" if every part does."""
+    """Return the parts that do not answer, "" if every part does."""
     try:
         asked, ready = (
             client.post("/api/ask", json={"question": QUESTION}),
@@ -205,7 +205,7 @@ def _less(after: int, before: int) -> int:
 
 
 def _recovery(client: httpx.Client) -> tuple[str, float]:
-    """Wait until every part answers; return what does not after RECOVERY seconds, and the seconds it took."""
+    """Wait until every part answers; return the parts that do not after RECOVERY seconds, and the seconds it took."""
     began = time.monotonic()
     while problem := _problem(client):
         if time.monotonic() - began > RECOVERY:
@@ -214,7 +214,7 @@ def _recovery(client: httpx.Client) -> tuple[str, float]:
 
 
 def _check_kept(attack: Attack, client: httpx.Client, traffic: Traffic) -> list[str]:
-    """Return what callers were told is stored, and is not; count it, and requests that were wedged or wrong."""
+    """Return the files that callers believe stored, and that are not; count it, and requests that were wedged or wrong."""
     attack.tried += traffic.requests
     for told in (*traffic.wedged, *traffic.wrong):
         attack.expect(False, told)
@@ -287,7 +287,7 @@ def test_files_that_another_process_locks(attack: Attack, tmp_path: Path) -> Non
 
 
 def test_tables_that_somebody_locks(attack: Attack, postgres: str) -> None:
-    """Tables of an index that a keeper of the database locks: readers are told within seconds, and well afterwards"""
+    """Tables of an index that a keeper of the database locks: readers hear of it within seconds, and well afterwards"""
     address = Address(postgres, "locked_tables")
     PassageIndex.create(address).add([BELL])
     with (

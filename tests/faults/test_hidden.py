@@ -1,4 +1,4 @@
-"""Attacks by documents in which instructions are hidden from whoever reads them."""
+"""Attacks by documents in which instructions are hidden from their readers."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _file(random: Random, suffix: str) -> HeldFile:
 
 @pytest.mark.parametrize("suffix", [".html", ".epub", ".docx", ".pdf"])
 def test_hidden_instructions(attack: Attack, suffix: str) -> None:
-    """Instructions hidden in a document by styles, colours, sizes and places: none is indexed, each is reported"""
+    """Instructions hidden in a document by styles, colours, sizes and places: they are not indexed, and each is reported"""
     pytest.importorskip("pypdf" if suffix == ".pdf" else "markitdown")
     for _ in attack.times(120):
         file = _file(attack.random, suffix)

@@ -30,10 +30,10 @@ class Walk:
     def __init__(self, root: Path, random: Random) -> None:
         self.root, self.out, self.random = root, root / "my.index", random
         self.numbers = count()
-        self.texts: dict[Path, list[str]] = {}  # what the files hold
+        self.texts: dict[Path, list[str]] = {}  # the words of the files
         self.indexed: dict[
             Path, list[str]
-        ] = {}  # what they held when they were indexed, or moved
+        ] = {}  # the words that they had when they were indexed, or moved
         self.ghosts: set[str] = set()  # texts of places that are gone
 
     def write(self) -> None:
@@ -84,7 +84,7 @@ class Walk:
                 self.ghosts.update(self.indexed.pop(path))
 
     def index(self) -> str:
-        """Index some folders and files, and return what is wrong then."""
+        """Index some folders and files, and return the faults."""
         there = [
             self.root / place for place in PLACES if (self.root / place).is_dir()
         ] + sorted(self.texts)

@@ -1,6 +1,6 @@
 """Attacks on one index by several objects that write it in turn, while its cache is deleted and readers look on.
 
-After every write no file holds anything of what is gone, and every reader finds what an index in memory finds.
+After every write no file holds anything of a text that is gone, and every reader finds the hits of an index in memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STEPS = 25
 
 
 def _in_letters(*numbers: int) -> str:
-    """Return a word of letters alone, which no tokeniser splits at its figures."""
+    """Return a word of only letters, which no tokeniser splits at its figures."""
     letters = str.maketrans("0123456789", "abcdefghij")
     return "x".join(str(number).translate(letters) for number in numbers)
 
@@ -96,7 +96,7 @@ def test_several_writers_of_one_index(
             content = b"".join(
                 file.read_bytes() for file in path.rglob("*") if file.is_file()
             )
-            # what was gone before is gone from caches that were made since, too; ids may have come back
+            # a text that was gone before is gone from caches that were made since, too; ids may have come back
             left = [
                 passage.id
                 for passage in gone

@@ -32,7 +32,7 @@ from ras_agent.tools.plan.llm import LLMPlanner
 from tests.faults.attack import Attack
 
 ASKED = {"question": "Who?"}
-# what the limit promises, and what a busy machine may add
+# the limit's promise, and the seconds that a busy machine may add
 LATE = 1.0 + 1.5
 
 
@@ -213,7 +213,7 @@ def test_a_model_that_drips(attack: Attack, scripted_llm: Any) -> None:
 
 
 def test_budgets_of_calls_tokens_and_hops(attack: Attack) -> None:
-    """Random budgets of calls, tokens and hops: none is passed, and the ledger counts what was made."""
+    """Random budgets of calls, tokens and hops: no budget is exceeded, and the ledger counts the calls."""
     for number in attack.times(300):
         draw = attack.random
         limits = Limits(
@@ -258,7 +258,7 @@ def untimed(out: Any) -> str:
 
 
 def test_many_runs_at_once(attack: Attack) -> None:
-    """200 runs on one event loop and 32 threads: each ends as it does alone."""
+    """200 runs on one event loop and 32 threads: each ends as it does by itself."""
     agent: Any = create_ras_agent(
         planner=Role(1),
         extractor=Role(1),

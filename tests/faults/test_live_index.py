@@ -70,7 +70,7 @@ class Slow(TwoSearches):
 
 
 def _ask(agent: Any, number: int) -> str:
-    """Ask as one of the tenants; return what is wrong with the run, "" for nothing."""
+    """Ask as one of the tenants; return the faults of the run, "" for nothing."""
     user = TENANTS[number % 3]
     inputs: Any = {
         "question": f"Who founded Depot {number % 4}?",
@@ -114,7 +114,7 @@ def test_each_run_sees_one_commit_and_its_tenant_alone(
 ) -> None:
     """Runs in 12 threads while another process writes the index.
 
-    The last few commits are remembered. A run that more have overtaken searches the last, and lists what it drops.
+    The last few commits are remembered. A run that more have overtaken searches the last, and lists the facts that it drops.
     """
     kind = "graph" if retriever == "ppr" else "words"
     command = [sys.executable, "-c", WRITER, str(tmp_path)]

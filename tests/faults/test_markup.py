@@ -35,7 +35,7 @@ PIECES += [
     "    ",
 ]
 SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):.", re.DOTALL | re.IGNORECASE)
-# what Markdown's own elements have
+# the attributes of Markdown's own elements
 OURS = {
     "a": {"href", "title"},
     "ol": {"start"},
@@ -44,7 +44,7 @@ OURS = {
 
 
 class _Loads(HTMLParser):
-    """Reader of a page that notes what runs or loads: scripts, styles, attributes that Markdown does not make.
+    """Reader of a page that notes each thing that runs or loads: scripts, styles, attributes that Markdown does not make.
 
     A link to anything but a page, an address of mail or a telephone runs a program.
     """

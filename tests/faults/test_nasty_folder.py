@@ -1,4 +1,4 @@
-"""Attacks on `index` by a folder of hostile files: each is loaded, left out or told, the good ones are there."""
+"""Attacks on `index` by a folder of hostile files: each is loaded, left out or reported, the good ones are there."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ LEFT_OUT = {
 
 
 def _hang(path: Path) -> None:
-    """Make what has no content at all: a pipe, links to elsewhere, links in circles."""
+    """Make files that have no content at all: a pipe, links to elsewhere, links in circles."""
     os.mkfifo(path / "pipe.txt")
     (path / "passwd.txt").symlink_to("/etc/passwd")
     (path / "etc").symlink_to("/etc")
@@ -123,7 +123,7 @@ def nasty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_nasty_folder(attack: Attack, nasty: Path, tmp_path: Path) -> None:
-    """index a nasty folder: what is good is indexed, what is not is told, links are not followed."""
+    """index a nasty folder: good files are indexed, the others are reported, links are not followed."""
     report = ingest([nasty], tmp_path / "i")
     index = PassageIndex.open(tmp_path / "i")
     indexed = {

@@ -188,7 +188,7 @@ def _graph(evil: str) -> str:
 
 
 def _faults(browser: Browser, path: Path) -> tuple[int, list[str]]:
-    """Open a page, touch every element of it and of its inner page; return how many, and what should not have been."""
+    """Open a page, touch every element of it and of its inner page; return how many, and all forbidden events."""
     browser.open("about:blank")
     browser.open(path.as_uri())
     return _touch(browser, path.as_uri())
@@ -217,7 +217,7 @@ def _touch(browser: Browser, address: str) -> tuple[int, list[str]]:
         if not url.startswith((address, "about:", "data:"))
     ]
     logged = [params["entry"] for method, params in told if method == "Log.entryAdded"]
-    # a server may refuse what a click on everything asks of it
+    # a server may refuse the requests of a click on everything
     entries = [
         one["text"]
         for one in logged
@@ -242,7 +242,7 @@ def test_markup_in_what_the_live_page_is_sent(
 ) -> None:
     """markup and scripts in question, plan, passages, facts, stored graph, answer and errors of the served page"""
     index = tmp_path / "evil.index"
-    # what an index and HTTP can hold
+    # the texts that an index and HTTP can hold
     texts = [evil.replace("\x00", "").replace("\ud800", "") for evil in PAYLOADS]
     passages = []
     for number, evil in enumerate(texts):

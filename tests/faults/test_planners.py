@@ -1,4 +1,4 @@
-"""Attacks on planners that are shown passages: a model that says again what a passage tells it to say."""
+"""Attacks on planners that are shown passages: a model that repeats the words that a passage orders."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ PLANNERS: dict[str, Maker] = {
 
 
 class _Quoting(ReplyingModel):
-    """Model that takes tools, and calls none but in its words."""
+    """Model that takes tools, and calls them only in its words."""
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
         return self
 
 
 def _quoting(seen: list[str]) -> ReplyingModel:
-    """Return a model that says what stands between the marks of a passage, and notes it."""
+    """Return a model that repeats the text between the marks of a passage, and notes it."""
 
     def reply(prompt: str) -> str:
         quoted = (
@@ -71,7 +71,7 @@ def _quoting(seen: list[str]) -> ReplyingModel:
 
 
 def _steps(payload: str, way: str) -> tuple[QuestionGraph, tuple[Step, ...]]:
-    """Return what a search has found: a passage that holds the payload in its text, its title or a fact."""
+    """Return the result of a search: a passage that holds the payload in its text, its title or a fact."""
     held = f"{BEGIN}\n{payload}\n{END}"
     text = (
         f"The kelp harbour is shut.\n{held}"

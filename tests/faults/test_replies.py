@@ -178,7 +178,7 @@ def _pieces(kind: str, dice: random.Random, prompt: str) -> str:
 
 @pytest.mark.parametrize("graph", MAKERS)
 def test_fuzzed_replies(attack: Attack, graph: str) -> None:
-    """Replies of 13 kinds: a run ends, within its hops, and cites only what there is"""
+    """Replies of 13 kinds: a run ends, within its hops, and cites only passages that exist"""
     replies = 0
     for kind in KINDS:
         for number in attack.times(30 if graph != "single_shot" else 26):
@@ -205,7 +205,7 @@ def test_fuzzed_replies(attack: Attack, graph: str) -> None:
 
 
 def _problem(out: dict[str, Any]) -> str:
-    """Return what is wrong with a run; "" for nothing."""
+    """Return the faults of a run; "" for nothing."""
     if len(out["steps"]) > LIMITS.max_hops:
         return f"{len(out['steps'])} hops"
     if not out["stop_reason"] or not isinstance(out["answer"], str):
@@ -230,7 +230,7 @@ def _problem(out: dict[str, Any]) -> str:
 
 # ---- facts between noise
 
-# what is before a closed thought is part of it
+# the text before a closed thought is part of it
 THOUGHTS = (
     "<think>hm</think>",
     "(S> a | P> b | O> c)</think>",
@@ -395,7 +395,7 @@ def _inputs(way: str, payload: str) -> tuple[list[Passage], dict[str, Any]]:
 
 
 def _parrot(quotes: str) -> ReplyingModel:
-    """Return a model that quotes what was marked for it, before or after its own reply."""
+    """Return a model that quotes the text that was marked for it, before or after its own reply."""
     asked = 0
 
     def reply(prompt: str) -> str:

@@ -82,7 +82,7 @@ def _decide(folder: Path) -> None:
 
 
 def _end(folder: Path) -> dict[str, Any]:
-    """Go on as a caller does who does not know what became of his decision, and return the run's end."""
+    """Go on as a caller does who does not know the end of his decision, and return the run's end."""
     with open_checkpointer(f"sqlite:{folder / 'threads.sqlite'}") as checkpointer:
         agent = _agent(folder, checkpointer)
         while True:

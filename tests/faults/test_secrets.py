@@ -1,4 +1,4 @@
-"""Attacks by a model's server that says again what it was sent: keys, passwords of addresses, headers."""
+"""Attacks by a model's server that repeats its requests: keys, passwords of addresses, headers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _tells(text: str, secret: str, length: int) -> bool:
 
 
 def _echoes(attack: Attack, sent: str) -> list[tuple[str, str]]:
-    """Return texts in which a server may say what it was sent, each with the form that stands in it."""
+    """Return texts in which a server may repeat its requests, each with the form that stands in it."""
     start = attack.random.randrange(len(sent) - PART)
     part = sent[start : start + attack.random.randint(PART, len(sent))]
     before = "".join(attack.random.choices(LETTERS, k=attack.random.randint(0, 9)))
@@ -94,7 +94,7 @@ def _chained(secret: str) -> Exception:
 
 
 def test_keys_that_a_server_says_again(attack: Attack) -> None:
-    """Keys and passwords that a server says again, whole, in part, spaced, in base64, in pieces: none can be read"""
+    """Keys and passwords that a server says again, whole, in part, spaced, in base64, in pieces: no secret can be read"""
     for number in attack.times(300):
         key, password = _key(attack), _key(attack)
         address = (

@@ -79,7 +79,7 @@ async def test_two_hundred_callers_at_once(attack: Attack, server: str) -> None:
                 except TimeoutError:
                     return "left"
             response = await client.post("/api/ask", json=asked)
-            if response.status_code == 409:  # what it left is still ending
+            if response.status_code == 409:  # its processes are still ending
                 return "left"
             return (
                 events_of(response.text)[-1][1]["answer"]
@@ -279,7 +279,7 @@ def test_names_that_lead_elsewhere(attack: Attack, tmp_path: Path) -> None:
                     inside and not any(Path(one).is_absolute() for one in kept),
                     f"{name!r} left {kept}",
                 )
-            # both in a path and in what it asks for
+            # both in a path and in its request
             for path in (
                 f"/page/{name}",
                 f"/page/..%2f{name}",
@@ -350,7 +350,7 @@ def _add(index: Path, text: str, team: str) -> None:
 
 
 def _found(index: Path) -> set[tuple[str, object]]:
-    """What the index holds: texts with their teams, where the stored file is the one that was indexed."""
+    """The content of the index: texts with their teams, where the stored file is the one that was indexed."""
     stored = (
         read_upload(SqliteDatabase(index), upload_path("zyltor.md")) or b""
     ).decode()
@@ -361,7 +361,7 @@ def _found(index: Path) -> set[tuple[str, object]]:
 
 
 def test_uploads_stay_in_their_part(attack: Attack, tmp_path: Path) -> None:
-    """Tokens of a part of the index that upload at once, under the same names and ids: each changes its own alone"""
+    """Tokens of a part of the index that upload at once, under the same names and ids: each changes only its own"""
     teams = [f"team{number}" for number in range(4)]
     index = tmp_path / "my.index"
     PassageIndex.create(index).add(
@@ -630,14 +630,14 @@ def _hostile_bodies() -> list[tuple[str, str, bytes]]:
 
 
 def _processor_seconds(process: subprocess.Popen[str]) -> float:
-    """Return what a process has taken of the processor."""
+    """Return the processor time of a process."""
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
 def _watched(process: subprocess.Popen[str], address: str) -> Iterator[list[float]]:
-    """Yield what a server has worked, request by request, before it said that it is there."""
+    """Yield the processor time of a server, request by request, before it said that it is there."""
     ended = threading.Event()
     waits: list[float] = []
 
@@ -703,7 +703,7 @@ def test_requests_that_are_much_work(attack: Attack) -> None:
 CHUNKED = "Transfer-Encoding: chunked\r\n"
 ASKED = json.dumps({"question": QUESTION})
 IN_ONE = f"{len(ASKED):x}\r\n{ASKED}\r\n"
-# the fields of a request for an answer, what follows them, and what is sent behind it for as long as it is taken
+# the fields of a request for an answer, the bytes behind them, and those that are sent after it for as long as it is taken
 UNENDING = {
     "pieces of a letter": (CHUNKED, "", "1\r\n \r\n"),
     "pieces of 65 letters": (CHUNKED, "", f"41\r\n{' ' * 65}\r\n"),
@@ -823,7 +823,7 @@ def test_values_of_other_kinds(attack: Attack, tmp_path: Path) -> None:
 
 
 def _seconds_taken(connection: socket.socket, unit: str) -> float:
-    """Return how long a server takes what is sent without end, or, where nothing is, keeps the connection."""
+    """Return how long a server takes a body without end, or, where nothing is, keeps the connection."""
     began = time.monotonic()
     data = (unit * (65_536 // len(unit or " "))).encode()
     with connection, suppress(OSError):

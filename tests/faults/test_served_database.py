@@ -136,7 +136,7 @@ def test_connections_killed_at_each_statement(
                 told.status_code in (200, 503),
                 f"upload {moment}: {told.status_code} {told.text[:100]}",
             )
-            # a connection that ends after the commit, before the rest is tidied up, may be told as an error
+            # a connection that ends after the commit, before the rest is tidied up, may be reported as an error
             good = [after] if told.status_code == 200 else [before, after]
             attack.expect(
                 stored() in good,
@@ -173,7 +173,7 @@ def test_connections_killed_at_each_statement(
 
 
 def _check_counts(attack: Attack, address: Address) -> None:
-    """Compare what is counted of an index with what is in it, and read every row."""
+    """Compare the counts of an index with its content, and read every row."""
     index = PassageIndex.open(address)
     with index.database.reading() as connection:
         (counted,) = connection.execute("SELECT passages FROM index_state").fetchone()
@@ -188,7 +188,7 @@ def _check_counts(attack: Attack, address: Address) -> None:
 
 
 def test_two_servers_that_write(attack: Attack, postgres: str) -> None:
-    """Two servers that write one index at once: each upload is done or told to come again, and none is lost"""
+    """Two servers that write one index at once: each upload is done or refused for now, and no upload is lost"""
     address = Address(postgres, "two_writers")
     PassageIndex.create(address).add([BELL])
     rounds = attack.times(12)
@@ -275,7 +275,7 @@ SQL = [
 
 
 def test_filters_that_hold_sql(attack: Attack, postgres: str) -> None:
-    """Filters and metadata whose names and values hold SQL: found is what an index in files finds, and nothing else"""
+    """Filters and metadata whose names and values hold SQL: the hits are those of an index in files"""
     address = Address(postgres, "sql_in_filters")
     storable = [text for text in SQL if text not in ("\x00", "\ud800")]
     passages = [

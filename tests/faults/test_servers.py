@@ -23,7 +23,7 @@ from tests.faults.attack import Attack
 from tests.faults.faulty_server import FAULTS, SECRET, WORDS, Server, redirect, serving
 
 SETTINGS = ChatSettings(timeout=0.5, retry=RetryPolicy(attempts=2, first_wait=0.01))
-# two tries, and what a busy machine may add
+# two tries, and the seconds that a busy machine may add
 AT_MOST = 2 * 0.5 + 3.0
 WAYS = ("sync", "async", "sync stream", "async stream")
 
@@ -43,7 +43,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 def ask(
     spec: str, way: str, settings: ChatSettings = SETTINGS
 ) -> tuple[Reply | BaseException, float]:
-    """Return the reply, or what was raised, and the seconds it took."""
+    """Return the reply, or the exception, and the seconds it took."""
     request = Request(
         (Turn("user", "Who?"),), (lambda text: None) if "stream" in way else None
     )
@@ -133,7 +133,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
 def test_addresses(
     attack: Attack, server: Server, certificate: ssl.SSLContext, way: str
 ) -> None:
-    """TLS, names, ports and redirects: told by their names, and prompts go nowhere else."""
+    """TLS, names, ports and redirects: reported by their names, and prompts go nowhere else."""
     with serving(certificate) as secure, serving() as other:
         there = f"http://localhost:{other.port}/html/once/a/v1/chat/completions"
         for status in (301, 302, 303, 307, 308):

@@ -77,7 +77,7 @@ def test_one_long_line(attack: Attack, tmp_path: Path, suffix: str) -> None:
 
 
 def test_very_many_questions(attack: Attack) -> None:
-    """one agent answers 5,000 questions; memory and open files stay what they are after 200"""
+    """one agent answers 5,000 questions; memory and open files stay as they are after 200"""
     agent = create_ras_agent(index=sample_passages(), limits=Limits(max_hops=1))
     before = files = 0
     answers: dict[str, str] = {}

@@ -73,7 +73,7 @@ def test_building_samples_on_a_full_disk(
         half = out.is_file() and out.read_bytes() != samples
         rerun = run(lambda out=out: build_once(out))  # type: ignore[misc]
         same = out.is_file() and out.read_bytes() == samples
-        # what the program ends with in one line (ras_agent.program)
+        # the errors that end the program with one line (ras_agent.program)
         plain = not full.error or full.error.strip().splitlines()[-1].startswith(
             ("OSError", "ras_agent.errors.")
         )
@@ -86,7 +86,7 @@ def test_building_samples_on_a_full_disk(
 def _prepared(
     folder: Path, scripted_model: Callable[..., Any]
 ) -> tuple[Callable[[Path], None], Callable[[], Counter[str]], Ended, bytes]:
-    """Return what builds the samples, what counts the prompts since the log was emptied, a whole run, its samples."""
+    """Return a builder of the samples, a counter of the prompts since the log was emptied, a whole run, its samples."""
     (folder / "asked").touch()
     _write(folder / "corpus.jsonl", CORPUS)
     source = _write(folder / "questions.jsonl", QUESTIONS)

@@ -43,7 +43,7 @@ def _is_linear(reader: TextReader, text: AttackText) -> bool:
         reader.read, text.of(SHORT)
     ):
         return True
-    # what a short text does not reach may cost a step, from where the time is linear again
+    # an alternative that a short text does not reach may cost a step, from where the time is linear again
     further = _seconds(reader.read, text.of(4 * LONG))
     return further < min(8 * long, GIVEN_UP)
 

@@ -60,7 +60,7 @@ SAVES: dict[str, Any] = {"steps": 4, "save_every": 1}
 
 @dataclass(frozen=True)
 class Training:
-    """A training. prepare: writes what it reads into a folder. train: trains on that folder, into another one."""
+    """A training. prepare: writes its input into a folder. train: trains on that folder, into another one."""
 
     prepare: Callable[[Path], object]
     train: Callable[[Path, Path], object]
@@ -256,7 +256,7 @@ def test_trainings_killed(attack: Attack, tmp_path: Path, name: str) -> None:
 
 
 def _weights(folder: Path) -> dict[str, Any]:
-    """Return the trained weights in a folder, without what a training keeps to go on."""
+    """Return the trained weights in a folder, without the files that a training needs to go on."""
     return {
         f"{file.relative_to(folder)}: {name}": weights
         for file in sorted(folder.rglob("*.safetensors"))

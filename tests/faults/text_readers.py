@@ -237,7 +237,7 @@ def _read(text: str) -> None:
 
 
 def _dialects(text: str) -> None:
-    """Read a reply in each dialect, as it is and behind what begins an action."""
+    """Read a reply in each dialect, as it is and behind the beginning of an action."""
     rows = [dialect(name) for name in names("dialect")]
     for reply in (
         text,

@@ -91,7 +91,7 @@ LIMITS = st.builds(
 
 
 class Anything:
-    """All roles in one; every call returns or raises what is next in its script, round and round."""
+    """All roles in one; every call returns or raises the next entry of its script, round and round."""
 
     def __init__(self, **scripts):
         self._scripts = scripts

@@ -1,4 +1,4 @@
-"""Which extractor goes with which planner, and what a preset asks of an answerer."""
+"""Which extractor goes with which planner, and the demands of a preset on an answerer."""
 
 import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel

@@ -1,4 +1,4 @@
-"""What an extractor, a retriever or a record says beside a fact's words is found wherever the fact goes."""
+"""The attributes that an extractor, a retriever or a record adds to a fact's words is found wherever the fact goes."""
 
 from __future__ import annotations
 

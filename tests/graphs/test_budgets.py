@@ -232,7 +232,7 @@ def test_what_a_role_has_before_a_refused_call_counts_and_the_loop_ends_all_the_
     ras, fakes
 ):
     class Thrifty(fakes.SentenceExtractor):
-        """Reads passages one model call each, and returns what it has when no more are allowed."""
+        """Reads passages one model call each, and returns its facts when no more are allowed."""
 
         def extract(self, passages, subquery=""):
             from ras_agent.records import Extraction

@@ -1,4 +1,4 @@
-"""What a failing tool does to a run: it is recorded, and the run goes on if it can."""
+"""The effect of a failing tool on a run: it is recorded, and the run goes on if it can."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""An agent asked within a filter: what it may find, what binds it, and who is refused."""
+"""An agent asked within a filter: which passages it may find, which filter binds it, and who is refused."""
 
 import asyncio
 import re

@@ -87,7 +87,7 @@ PASSAGES = [
     },
     {"id": "paris", "title": "Paris", "text": "Paris is the capital of France."},
 ]
-# the first entry that fits what the model is shown is its reply
+# the first entry that fits the prompt is its reply
 REPLIES = [
     ("You answer questions", "Answer: Water of Leith [1]"),
     ("[1] Water of Leith", "The river is found.\n[SUFFICIENT]"),
@@ -205,7 +205,7 @@ def test_a_study_takes_its_parts_away(
         for path in (tmp_path / "study").rglob("results.jsonl")
     }
     hops = {name: result["hops"] for name, result in results.items()}
-    # the graph reads no facts: its full loop shows passages already, and no run shows them beside triples
+    # the graph reads no facts: its full loop shows passages already, and no run shows them next to triples
     assert hops == {"full-loop": 2, "no-planning": 1, "no-retrieval": 0}
     # as the full loop reads none
     assert results["no-planning"]["trace"]["graph"]["facts"] == []

@@ -1,4 +1,4 @@
-"""An answer rests on evidence that was found, or there is none: with every graph and every answerer."""
+"""An answer rests on evidence that was found, or the agent abstains: with every graph and every answerer."""
 
 from collections.abc import Sequence
 from dataclasses import replace

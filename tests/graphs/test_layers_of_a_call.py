@@ -1,4 +1,4 @@
-"""What a model call goes through between a node and the socket: each layer is a place where an error may have been."""
+"""The layers of a model call between a node and the socket: each layer is a place where an error may have been."""
 
 from __future__ import annotations
 

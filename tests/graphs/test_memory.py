@@ -1,4 +1,4 @@
-"""A store keeps what a thread has found for its next question, each user's apart."""
+"""A store keeps the facts that a thread has found for its next question, each user's apart."""
 
 import asyncio
 import json

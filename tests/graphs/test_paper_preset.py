@@ -1,4 +1,4 @@
-"""The preset "paper" is RAS's loop: what each model is sent, equation by equation (arXiv 2502.10996, section 3)."""
+"""The preset "paper" is RAS's loop: the prompt of each model, equation by equation (arXiv 2502.10996, section 3)."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ CHAIN = (
 
 
 def data(prompt: str) -> str:
-    """The last turn of a prompt, which holds what is particular to the question."""
+    """The last turn of a prompt, which holds the parts that belong to the question."""
     return prompt.rpartition("\nhuman: ")[2]
 
 

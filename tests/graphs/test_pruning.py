@@ -1,4 +1,4 @@
-"""Planner and answerer are shown the best facts of a question's graph alone; the run's own graph stays whole."""
+"""Planner and answerer are shown the best facts of a question's graph only; the run's own graph stays whole."""
 
 from __future__ import annotations
 

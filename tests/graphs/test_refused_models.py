@@ -1,4 +1,4 @@
-"""A server that is not there, refuses the key or does not know the model ends a run at the first call, told once."""
+"""A server that is not there, refuses the key or does not know the model ends a run at the first call, reported once."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What people write into a run is checked where it comes in: the state's keys, limits, decisions."""
+"""The words that people write into a run are checked where it comes in: the state's keys, limits, decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes from outside: given passages, and an extractor's facts; impossible ones are recorded and dropped."""
+"""The objects that come from outside: given passages, and an extractor's facts; impossible ones are recorded and dropped."""
 
 import json
 

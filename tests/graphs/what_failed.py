@@ -1,4 +1,4 @@
-"""What failed in a run, but that no sentence bears its answer: the answers of the tests' answerers are counts."""
+"""The failures of a run, but that no sentence bears its answer: the answers of the tests' answerers are counts."""
 
 from typing import Any
 

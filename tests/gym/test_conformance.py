@@ -1,4 +1,4 @@
-"""An episode is the run of an agent: scripted calls are played through both, and what comes of them is compared."""
+"""An episode is the run of an agent: scripted calls are played through both, and their results are compared."""
 
 from __future__ import annotations
 

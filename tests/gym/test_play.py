@@ -97,7 +97,7 @@ def test_a_policy_that_does_not_end_is_stopped(environment: GraphSearch) -> None
 
 
 class Cheat:
-    """A policy that calls what is no tool."""
+    """A policy that calls an unknown tool."""
 
     def act(self, environment: GraphSearch) -> ToolCall:
         return ToolCall("reset", {"question": "Where is Paris?"})

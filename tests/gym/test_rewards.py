@@ -1,4 +1,4 @@
-"""Parts of a reward: what is measured of an episode, and what is left out."""
+"""Parts of a reward: which are measured of an episode, and which are left out."""
 
 from __future__ import annotations
 

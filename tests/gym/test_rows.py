@@ -1,4 +1,4 @@
-"""Questions as rows: what a trainer's data set holds is what `reset` takes."""
+"""Questions as rows: a row of a trainer's data set is the input of `reset`."""
 
 from __future__ import annotations
 

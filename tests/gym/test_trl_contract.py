@@ -1,4 +1,4 @@
-"""What TRL asks of an environment, by a stand-in that does with it what GRPOTrainer of TRL 1.16.0 does.
+"""The demands of TRL on an environment, by a stand-in that uses it as GRPOTrainer of TRL 1.16.0 does.
 
 tests/contracts/test_trl.py does the same with TRL itself (`make contracts`).
 """
@@ -45,7 +45,7 @@ class StandIn:
         ]
 
     def begin(self, rows: Sequence[dict[str, Any]]) -> list[list[dict[str, str]]]:
-        """Reset an environment for each row, and return the prompts with what `reset` has returned."""
+        """Reset an environment for each row, and return the prompts with the result of `reset`."""
         self.pool += [self.factory() for _ in rows[len(self.pool) :]]
         prompts = []
         for row, environment in zip(rows, self.pool, strict=False):
@@ -62,7 +62,7 @@ class StandIn:
         return prompts
 
     def call(self, rollout: int, name: str, **arguments: Any) -> str:
-        """Return what the policy is shown of a call: also its error, as text."""
+        """Return the text that the policy sees of a call: also its error, as text."""
         try:
             return str(getattr(self.pool[rollout], name)(**arguments))
         except Exception as error:

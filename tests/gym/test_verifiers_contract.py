@@ -29,7 +29,7 @@ class Generic:
 
 
 class Toolset(Generic):
-    """What serves tools; the state is shared with the task that scores them."""
+    """The server of tools; the state is shared with the task that scores them."""
 
     @property
     def state(self) -> Any:

@@ -1,4 +1,4 @@
-"""How far confidences are from what answers are worth."""
+"""How far confidences are from the worth of the answers."""
 
 import random
 from pathlib import Path

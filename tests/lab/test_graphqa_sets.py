@@ -1,4 +1,4 @@
-"""Made sets in the forms of SceneGraphs and WebQSP: what their answers rest on."""
+"""Made sets in the forms of SceneGraphs and WebQSP: the evidence of their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The questions over ordinary documents: what decides them stands in the documents, and the scorer's rules."""
+"""The questions over ordinary documents: the evidence stands in the documents, and the scorer's rules."""
 
 from __future__ import annotations
 

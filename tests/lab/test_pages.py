@@ -1,4 +1,4 @@
-"""Pages of experiments say what was asked, how, and what it decided; pages link to what is there."""
+"""Pages of experiments say the question, the method and the decision; their links lead to files that exist."""
 
 from __future__ import annotations
 

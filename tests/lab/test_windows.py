@@ -1,4 +1,4 @@
-"""Whole runs of five hops against a server whose context window is small, and which refuses what is longer."""
+"""Whole runs of five hops against a server whose context window is small, and which refuses longer prompts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_ras_answers_after_five_hops_in_every_window(
     assert run.counts["refused"] <= 2
     left_out = [told.partition(" ")[0] for told in run.left_out][-1:]
     assert left_out in ([], ["answerer"])
-    # the stand-in answers with what no passage says
+    # the stand-in answers with words that no passage has
     expected = (
         "did not fit",
         "tokens of evidence",

@@ -85,7 +85,9 @@ class Copy:
                     os.killpg(child, signal.SIGKILL)
             time.sleep(0.02)
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(child, signal.SIGKILL)  # what the tests started and left behind
+            os.killpg(
+                child, signal.SIGKILL
+            )  # the processes that the tests started and left behind
         code = os.waitstatus_to_exitcode(status)
         return Ended(code, time.monotonic() - began, usage.ru_utime + usage.ru_stime)
 

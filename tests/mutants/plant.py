@@ -16,7 +16,7 @@ from cosmic_ray.operators.operator import Operator
 from cosmic_ray.operators.provider import OperatorProvider
 
 # Cosmic Ray's operators that make a bug somebody could write. Left out are those whose mutants no test can miss (a name
-# swapped for an unknown one) or that change annotations alone (`|`).
+# swapped for an unknown one) or that change only annotations (`|`).
 _OPERATORS = (
     "AddNot",
     "NumberReplacer",
@@ -86,7 +86,7 @@ def _is_dropped(statement: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """Holds the text of a file with one bug. `line` is where; `old` and `new` are what the bug changes."""
+    """Holds the text of a file with one bug. `line` is where; `old` and `new` are the text before and after it."""
 
     line: int
     old: str
@@ -123,10 +123,10 @@ def _all(source: str) -> Iterator[Mutant]:
 
 
 def _says_nothing(mutant: Mutant) -> bool:
-    """Return whether the mutant changes what decides nothing in a program that runs.
+    """Return whether the mutant changes a part that decides nothing in a program that runs.
 
     A decorator says how a class is made, a bare star parts parameters and is no product, `strict=True` asserts that two
-    sequences are equally long, and what is imported for types alone is not imported.
+    sequences are equally long, and an import only for types is not made.
     """
     old, new = mutant.old, mutant.new
     return (
@@ -139,7 +139,7 @@ def _says_nothing(mutant: Mutant) -> bool:
 
 
 def _lines_of_other_systems(source: str) -> set[int]:
-    """Return the lines that run on Windows alone."""
+    """Return the lines that run only on Windows."""
     found: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         if (

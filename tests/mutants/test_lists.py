@@ -1,4 +1,4 @@
-"""The lists of files to mutate and of mutants that nobody can notice name what is in the code."""
+"""The lists of files to mutate and of mutants that nobody can notice name parts of the code."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_mutant_that_nobody_can_notice_changes_lines_that_are_there(
     path: str,
 ) -> None:
     assert path in TESTS
-    # a mutant names the lines that it changes as one, without what they are indented by
+    # a mutant names the lines that it changes as one, without their indentation
     lines = "\n".join(
         ["", *map(str.strip, (ROOT / path).read_text("utf-8").splitlines()), ""]
     )

@@ -1,4 +1,4 @@
-"""What a page has to be for everybody's eyes and fingers, measured in the browser by WCAG 2.2's rules."""
+"""The rules of a page for everybody's eyes and fingers, measured in the browser by WCAG 2.2's rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 Browser = Any  # the class of tests/conftest.py
 
-# Text against what is behind it: 4.5 to 1, or 3 to 1 for large text (1.4.3). What is dimmed is not there to be read.
+# Text against its background: 4.5 to 1, or 3 to 1 for large text (1.4.3). Dimmed text is not there to be read.
 _PALE = """(() => {
   const pen = document.createElement('canvas').getContext('2d', { willReadFrequently: true })
   const rgba = (css) => {
@@ -77,7 +77,7 @@ def pale(page: Browser) -> list[str]:
 
 
 def small(page: Browser) -> list[str]:
-    """Return what is too small to be pressed by a finger, with its size."""
+    """Return the elements that are too small to be pressed by a finger, with its size."""
     found: list[str] = page.ask(_SMALL)
     return found
 

@@ -1,4 +1,4 @@
-"""What a notebook shows: text of documents is escaped, and nothing is fetched to draw it."""
+"""The output in a notebook: text of documents is escaped, and nothing is fetched to draw it."""
 
 from ras_agent import create_ras_agent
 from ras_agent.trace import Trace

@@ -29,7 +29,7 @@ def page(browser: Browser, address: str) -> Browser:
 
 
 def focused(page: Browser) -> str:
-    """The entity that has the focus, or the id or the text of what has it."""
+    """The entity that has the focus, or the id or the text of the element that has it."""
     found: str = page.ask(
         "(() => { const at = document.activeElement; return at.dataset.node ?? (at.id || at.textContent.trim()) })()"
     )

@@ -1,4 +1,4 @@
-"""The page of a run whose answer is a chain of four facts: how it is told, where it leads, and how it fits."""
+"""The page of a run whose answer is a chain of four facts: its sentence, where it leads, and how it fits."""
 
 from __future__ import annotations
 

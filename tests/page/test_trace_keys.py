@@ -30,7 +30,7 @@ PARTS = {
         "passage": "Passage",
     },
 }
-# what the page that draws a run while it runs adds to a step, and what an event has instead of a passage's id
+# the fields that the page of a running run adds to a step, and that an event has instead of a passage's id
 NOT_OF_A_TRACE = {("step", "now"), ("hit", "passage")}
 
 _CHAIN = re.compile(r"(?<![\w\"`/-])((?:\w+\??\.)+)(\w+)")
@@ -58,7 +58,7 @@ def reads(script: str) -> Iterator[tuple[str, str]]:
 
 
 def unknown(script: str, keys: dict[str, set[str]]) -> set[tuple[str, str]]:
-    """Return what a script reads of the parts of a trace that is none of their keys."""
+    """Return the names that a script reads of the parts of a trace, and that are not among their keys."""
     of_parts = {
         (part, key) for part, key in reads(script) if part in keys
     } - NOT_OF_A_TRACE

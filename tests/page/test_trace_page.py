@@ -1,4 +1,4 @@
-"""The page of a run in a real browser: what it shows, how it grows, and that no text in it can run."""
+"""The page of a run in a real browser: which steps it shows, how it grows, and that no text in it can run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proof of an answer: which cited sentences lead from a name in the question to it, and where there is none."""
+"""The proof of an answer: which cited sentences lead from a name in the question to it, and where there is no proof."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which evidence goes first into a prompt that is too small: what links what was asked for, and the newest hop."""
+"""Which evidence goes first into a prompt that is too small: the facts that link the things asked for, and the newest hop."""
 
 from random import Random
 

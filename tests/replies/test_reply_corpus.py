@@ -1,13 +1,14 @@
 """Replies in the manner of many models, each labelled by hand with its right reading, and how many are read so.
 
-Each line of the four files here is one reply: the family of models that writes so, the reply, what it should be read
-as, and a note. "unreadable" means that it is right to ask again. `set` says what a reply was for: the parsers were
+Each line of the four files here is one reply: the family of models that writes so, the reply, its
+right reading, and a note. "unreadable" means that it is right to ask again. `set` names the use of a reply: the parsers were
 adapted to those "tuned on"; those "held back" were written and labelled at the same time, and not looked at meanwhile;
-those of an "attack" were written afterwards, in search of what the parsers misunderstand, which were then mended.
+those of an "attack" were written afterwards, in search of replies that the parsers misunderstand, which were then mended.
 "real, small" was written by no hand: SmolLM2-135M-Instruct (Apache-2.0) replied so to the prompts of this package,
 mostly over the bundled sample, and only the readings are ours.
 
-    python -m tests.replies.test_reply_corpus        # prints the table of docs/models.md, and what is not understood
+    python -m tests.replies.test_reply_corpus        # prints the table of docs/models.md, and the replies that are
+    not understood
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The conformance suites find what is wrong: an object that breaks one promise is refused with that promise's name."""
+"""The conformance suites find faults: an object that breaks one promise is refused with that promise's name."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Which language a text seems to be in, and what languages are called."""
+"""Which language a text seems to be in, and the names of languages."""
 
 import pytest
 

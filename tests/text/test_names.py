@@ -1,4 +1,4 @@
-"""Names by their capitals: what joins two words into one name, and what does not."""
+"""Names by their capitals: which words join two words into one name."""
 
 import pytest
 

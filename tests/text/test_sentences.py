@@ -1,4 +1,4 @@
-"""Sentence spans: what facts, citations and chunks point to."""
+"""Sentence spans: the places of facts, citations and chunks."""
 
 from unittest.mock import patch
 

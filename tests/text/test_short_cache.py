@@ -1,4 +1,4 @@
-"""Caches of what short texts give."""
+"""Caches of the results of short texts."""
 
 from ras_agent.text.short_cache import LONGEST_CACHED, cached_if_short
 

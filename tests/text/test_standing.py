@@ -1,4 +1,4 @@
-"""A fact stands in its text if the words and figures of both its ends are there; what nobody can tell is unknown."""
+"""A fact stands in its text if the words and figures of both its ends are there; undecidable facts are unknown."""
 
 from __future__ import annotations
 

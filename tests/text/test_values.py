@@ -1,4 +1,4 @@
-"""Dates and numbers: what a phrase is worth as a whole, which agree, and where they are in running text."""
+"""Dates and numbers: the value of a phrase as a whole, which agree, and where they are in running text."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What tests of files that survive a crash share."""
+"""The parts that tests of files that survive a crash share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every program of ras_agent.train says in its help what each option means, and what it is where it is left out."""
+"""Every program of ras_agent.train says in its help the meaning of each option, and its default."""
 
 from __future__ import annotations
 

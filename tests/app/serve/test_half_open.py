@@ -1,4 +1,4 @@
-"""A client that ends its sending after its request gets its answer; what is no request costs little and no words."""
+"""A client that ends its sending after its request gets its answer; a text that is not a request costs little and no words."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def ask(page: Browser, question: str) -> None:
 
 
 def leave(page: Browser, expression: str) -> None:
-    """Do what leads to another page, and wait until the browser is there."""
+    """Follow a link to another page, and wait until the browser is there."""
     page.events.clear()
     page.ask(f"setTimeout(() => {expression})")
     page.wait_for("Page.frameNavigated")

@@ -1,4 +1,4 @@
-"""What chat pages ask of a chat's model besides questions is answered by rule; questions are not."""
+"""The requests that chat pages make of a chat's model besides questions is answered by rule; questions are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ras-agent serve` as a process: it says where it serves, ends in order, and refuses what cannot be."""
+"""`ras-agent serve` as a process: it says where it serves, ends in order, and refuses impossible requests."""
 
 import json
 import os

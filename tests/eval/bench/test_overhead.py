@@ -1,4 +1,4 @@
-"""The benchmark of the loop's own cost: a record a loop, ours beside the bare graph."""
+"""The benchmark of the loop's own cost: a record a loop, ours and the bare graph's."""
 
 import json
 from pathlib import Path

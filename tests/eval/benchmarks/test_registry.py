@@ -1,4 +1,4 @@
-"""What holds for every benchmark, and what `Benchmark` does with files, folders, counts and plain records."""
+"""The rules of every benchmark, and the work of `Benchmark` with files, folders, counts and plain records."""
 
 import hashlib
 import json

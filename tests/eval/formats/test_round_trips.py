@@ -1,4 +1,4 @@
-"""What is written in a format that is read, too, comes back equal."""
+"""A file in a format that is also read comes back equal."""
 
 import json
 import math

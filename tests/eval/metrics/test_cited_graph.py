@@ -1,4 +1,4 @@
-"""What a reply lists of a graph, in the forms in which models write it, and its answer apart from the list."""
+"""The parts of a graph that a reply lists, in the forms in which models write it, and its answer apart from the list."""
 
 import pytest
 

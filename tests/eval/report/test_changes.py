@@ -1,4 +1,4 @@
-"""What changed between two runs, and at which step of a question first."""
+"""The changes between two runs, and at which step of a question first."""
 
 from __future__ import annotations
 

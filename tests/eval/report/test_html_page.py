@@ -1,4 +1,4 @@
-"""The page of a report, in a real browser: what it lists, how it filters, and that nothing in it can run."""
+"""The page of a report, in a real browser: which runs it lists, how it filters, and that nothing in it can run."""
 
 import json
 import re
@@ -513,7 +513,7 @@ class TestIsSafe:
 
 
 def drawn(page: Browser) -> dict[str, Any]:
-    """What the graph's frame shows, once it does."""
+    """The words of the graph's frame, once it does."""
     found: dict[str, Any] = page.ask_frame(
         "new Promise((done) => { const look = () => document.querySelectorAll('.node').length ? done({"
         "nodes: document.querySelectorAll('.node').length, edges: document.querySelectorAll('.edge').length, "

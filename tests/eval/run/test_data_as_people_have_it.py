@@ -48,7 +48,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 class Frame:
-    """What is asked of a pandas DataFrame."""
+    """The methods that are called of a pandas DataFrame."""
 
     columns = ("id", "question")
 

@@ -1,4 +1,4 @@
-"""A run's folder: what is in it after a crash, and who may write to it."""
+"""A run's folder: which files it has after a crash, and who may write to it."""
 
 import json
 import os

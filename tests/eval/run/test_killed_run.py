@@ -79,7 +79,7 @@ def _arguments(
 ) -> list[str]:
     """Return the command's arguments but for the engine, whose roles they name."""
     corpus, questions = files
-    # workers do not know what others ask at this moment; a passage that two of them read would be asked for twice
+    # workers do not know the requests of others at this moment; a passage that two of them read would be asked for twice
     asked = (
         ("planner", "extractor", "answerer")
         if engine == "here"
@@ -101,7 +101,7 @@ def _rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def _untimed(row: dict[str, Any]) -> dict[str, Any]:
-    """What of a result does not depend on the clock, nor on which replies were at hand."""
+    """The part of a result that does not depend on the clock, nor on which replies were at hand."""
     return {
         key: row[key]
         for key in (
@@ -149,7 +149,7 @@ def test_a_killed_run_is_finished_without_asking_anything_twice(
     # away from this folder: Ray puts the driver's own on its workers' path, where it would hide the package
     started: Any = {"env": {**os.environ, "NO_PROXY": "127.0.0.1"}, "cwd": tmp_path}
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    # the unbroken run takes this process alone, whatever engine the broken one has
+    # the unbroken run takes only this process, whatever engine the broken one has
     with serving() as model:
         whole = CliRunner().invoke(
             build_program(), _arguments(files, model, tmp_path / "whole", 1, engine)
@@ -169,7 +169,7 @@ def test_a_killed_run_is_finished_without_asking_anything_twice(
         helpers = _descendants(killed.pid)
         os.kill(killed.pid, signal.SIGKILL)
         killed.wait()
-        # Ray takes a moment to notice; until then its workers would go on, and ask what the next run asks
+        # Ray takes a moment to notice; until then its workers would go on, and ask the next run's questions
         deadline = time.monotonic() + 60
         while any(map(_runs, helpers)):
             assert time.monotonic() < deadline, "the killed run's helpers go on"
@@ -202,7 +202,7 @@ def test_ctrl_c_leaves_a_run_that_can_be_finished(
     with serving() as model:
         command = _command(files, model, tmp_path / "run", 2, "here")
         model.gate(30)
-        # a shell's background jobs are deaf to Ctrl-C, and hand that on to what they start
+        # a shell's background jobs are deaf to Ctrl-C, and hand that on to their children
         heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
         interrupted = subprocess.Popen(
             command, stderr=subprocess.PIPE, text=True, preexec_fn=heed, **started

@@ -1,4 +1,4 @@
-"""What a manifest notices: other questions, and a checkout with changes."""
+"""The changes that a manifest notices: other questions, and a checkout with changes."""
 
 import subprocess
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""What calls cost, by a table that the user keeps."""
+"""The cost of calls, by a table that the user keeps."""
 
 from pathlib import Path
 

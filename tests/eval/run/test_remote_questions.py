@@ -1,4 +1,4 @@
-"""Questions spread over processes: the same results as in one, and an end that is told when a worker ends."""
+"""Questions spread over processes: the same results as in one, and an end that is reported when a worker ends."""
 
 import multiprocessing
 from pathlib import Path

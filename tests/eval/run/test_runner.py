@@ -46,7 +46,7 @@ CALL = {
 
 
 class Asked:
-    """Answers question n with "answer n", or raises for those in `failing`; remembers what it was asked."""
+    """Answers question n with "answer n", or raises for those in `failing`; remembers its requests."""
 
     def __init__(self, failing: tuple[str, ...] = ()) -> None:
         self.ids: list[str] = []
@@ -305,7 +305,7 @@ def test_a_bare_search_retrieves_and_answers_nothing(tmp_path: Path) -> None:
 
 
 class Answering:
-    """An agent that says what it was asked; it ends with `stop_reason` and these failures."""
+    """An agent that repeats its question; it ends with `stop_reason` and these failures."""
 
     def __init__(self, stop_reason: str = "sufficient", *failures: str) -> None:
         self.asked: list[Mapping[str, Any]] = []
@@ -458,7 +458,7 @@ def test_a_server_that_failed_is_an_error_and_a_reply_that_cannot_be_read_is_non
         Here(question_work(answer, said)), QUESTIONS[:1], _folder(tmp_path)
     )
     assert (result.error["type"] if result.error else None) == kind
-    # what a fallback has answered is kept, and counts as no answer
+    # a fallback's answer is kept, and counts as no answer
     assert (result.answer, result.scores["said"]) == ("answer 0", float(kind is None))
     # nor as an abstention, which is right where nothing answers a question
     assert not result.scores["abstained"]

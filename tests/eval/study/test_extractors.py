@@ -22,7 +22,7 @@ GOLD = [["Ida Falk", "born in", "Visby"], ["Visby", "on", "Gotland"]]
 
 
 class Reader:
-    """Reads what it was told to, and remembers the passage."""
+    """Reads scripted facts, and remembers the passage."""
 
     name = "reader"
 

@@ -1,4 +1,4 @@
-"""Does the graph pay: rows of retrievers, what they cost, and the verdict in one sentence."""
+"""Does the graph pay: rows of retrievers, their costs, and the verdict in one sentence."""
 
 from __future__ import annotations
 

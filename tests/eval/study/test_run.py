@@ -1,4 +1,4 @@
-"""A study's folder: what it lists, what it refuses."""
+"""A study's folder: which runs it lists and refuses."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Pseudo questions: what they ask for, and that the answer is at its spans."""
+"""Pseudo questions: their question phrases, and that the answer is at its spans."""
 
 from lab.weights.pseudo_examples import pseudo_examples
 from ras_agent.records import Passage

@@ -1,4 +1,4 @@
-"""Forms of answers: what a server holds a reply to is what is read."""
+"""Forms of answers: the form that a server demands of a reply is the form that is read."""
 
 import pytest
 from hypothesis import given

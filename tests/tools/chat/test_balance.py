@@ -22,7 +22,7 @@ ASKED = Request((Turn("user", "Who?"),))
 
 
 class Server(Endpoint):
-    """Endpoint that replies with its name, or raises what is put in `problems`, one a call."""
+    """Endpoint that replies with its name, or raises the next of `problems`, one a call."""
 
     def __init__(self, name: str, *problems: BaseException) -> None:
         super().__init__(f"http://{name}/v1")

@@ -375,7 +375,7 @@ def test_a_call_that_would_pass_max_tokens_is_not_made(scripted_llm: Any) -> Non
     with metered(Ledger("answerer", limits=Limits(max_tokens=200))):
         chat.complete(request)
     (asked,) = scripted_llm.requests()
-    assert 100 < asked["max_tokens"] < 200  # what the prompt leaves
+    assert 100 < asked["max_tokens"] < 200  # the room behind the prompt
     with (
         metered(Ledger("answerer", limits=Limits(max_tokens=50))),
         pytest.raises(BudgetExceeded, match="max_tokens"),

@@ -202,7 +202,7 @@ class ShortLoop(Limits):
 
 @pytest.fixture
 def time_from_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a run's time begin with its first model call, and what ends with the loop take a minute for that."""
+    """Let a run's time begin with its first model call, and its clean-up take a minute for that."""
     began: list[float] = []
 
     def now() -> float:

@@ -1,4 +1,4 @@
-"""How replies end: what is no whole reply is a failure with its reason, and what a server broke off is asked again."""
+"""How replies end: an incomplete reply is a failure with its reason, and a reply that a server broke off is asked again."""
 
 from dataclasses import replace
 from types import SimpleNamespace

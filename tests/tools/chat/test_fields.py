@@ -1,4 +1,4 @@
-"""What settings add to requests: fields, headers, keys; what a server refuses of it is left out."""
+"""The fields that settings add to requests: fields, headers, keys; those that a server refuses are left out."""
 
 from typing import Any
 
@@ -180,7 +180,7 @@ def test_a_model_object_comes_as_its_owner_made_it() -> None:
 
 
 class LikeOllama(FakeListChatModel):
-    """Model whose client takes what the model does not."""
+    """Model whose client takes fields that the model does not."""
 
     reasoning: str | None = None
     seed: int | None = None

@@ -1,4 +1,4 @@
-"""Odd replies of servers, read by langchain-openai's client and by ours: what that one reads, ours reads too."""
+"""Odd replies of servers, read by langchain-openai's client and by ours: replies that that one reads, ours reads too."""
 
 import asyncio
 import json
@@ -308,7 +308,7 @@ def url() -> Iterator[str]:
 
 
 def by_langchain(url: str, streamed: bool) -> str:
-    """Return what ChatOpenAI makes of the reply; "" where it raises."""
+    """Return ChatOpenAI's reading of the reply; "" where it raises."""
     model = ChatOpenAI(
         model="m",
         base_url=url,

@@ -207,7 +207,7 @@ def ask(request: pytest.FixtureRequest) -> Any:
 
 
 class Heard(BaseCallbackHandler):
-    """Notes what LangChain tells of a call."""
+    """Notes LangChain's reports of a call."""
 
     def __init__(self) -> None:
         self.heard: list[Any] = []

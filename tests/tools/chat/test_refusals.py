@@ -1,4 +1,4 @@
-"""What servers refuse of a request, in the words of some forty of them: it is left out, and that is remembered."""
+"""The parts of a request that servers refuse, in the words of some forty of them: it is left out, and that is remembered."""
 
 import json
 from typing import Any
@@ -99,7 +99,7 @@ WHOLE = [
 
 
 def refuse(scripted_llm: Any, status: int, words: str) -> None:
-    """Let the server refuse one request, and reply to what follows."""
+    """Let the server refuse one request, and reply to the next ones."""
     error = json.dumps({"error": {"message": words, "type": "invalid_request_error"}})
     scripted_llm.script(
         {"status": status, "body": error}, {"reply": "Bell", "repeat": True}

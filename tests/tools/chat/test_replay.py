@@ -1,4 +1,4 @@
-"""Replays: replies come from the cache alone, and a request without one is told with where it differs."""
+"""Replays: replies come only from the cache, and a request without one is refused, with the place where it differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model's window: what a text takes of it, what models and servers say of it, and what is asked after a refusal."""
+"""A model's window: the share of a text, the numbers of models and servers, and the request after a refusal."""
 
 import json
 import re
@@ -65,7 +65,7 @@ def test_an_estimate_comes_from_characters_alone(
 def test_the_parts_of_a_text_have_at_least_the_tokens_of_the_whole(
     left: str, right: str
 ) -> None:
-    """So a prompt whose parts fit, each estimated alone, fits too."""
+    """So a prompt whose parts fit, each estimated by itself, fits too."""
     whole = estimate_tokens(f"{left}\n{right}")
     assert whole <= estimate_tokens(left) + estimate_tokens("\n") + estimate_tokens(
         right
@@ -88,7 +88,7 @@ def test_a_text_is_cut_to_its_beginning(text: str, most: int) -> None:
     assert cut == text or estimate_tokens(text) > most - 2
 
 
-# ---- what servers say
+# ---- the words of servers
 
 
 TOO_LONG = [
@@ -281,7 +281,7 @@ def test_langchain_knows_the_windows_of_openais_models(
 
 
 class Served:
-    """A model whose server refuses prompts of more than `words` words, and counts what it got."""
+    """A model whose server refuses prompts of more than `words` words, and counts its requests."""
 
     def __init__(
         self,
@@ -299,7 +299,7 @@ class Served:
         self.sizes: list[int] = []
         self.model = scripted_model(("", answer))
         self.model.model = (
-            f"served-{uuid4().hex}"  # what is learned of an endpoint stays with it
+            f"served-{uuid4().hex}"  # the limits of an endpoint stay with it
         )
 
 

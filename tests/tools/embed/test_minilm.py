@@ -1,4 +1,4 @@
-"""The packaged MiniLM in numpy, beside sentence-transformers on the same weights."""
+"""The packaged MiniLM in numpy, compared with sentence-transformers on the same weights."""
 
 import math
 import socket

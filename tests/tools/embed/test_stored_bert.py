@@ -1,4 +1,4 @@
-"""BERT as it is stored: rounded weights, and a tokenizer by its vocabulary alone."""
+"""BERT as it is stored: rounded weights, and a tokenizer only by its vocabulary."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

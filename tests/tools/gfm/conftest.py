@@ -79,7 +79,7 @@ def _loops(
 
 @pytest.fixture
 def small() -> dict[str, Any]:
-    """A network of width 8 and 3 layers, 40 entities of uneven degree (two alone), 90 facts of 5 relations."""
+    """A network of width 8 and 3 layers, 40 entities of uneven degree (two without edges), 90 facts of 5 relations."""
     rng = np.random.default_rng(0)
     config = GFMConfig(text_width=12, width=8, layers=3)
     weights = {

@@ -1,4 +1,4 @@
-"""What is cached for a graph is what the plain network computes, however it is put together."""
+"""The cached arrays of a graph are those that the plain network computes, however it is put together."""
 
 import numpy as np
 import pytest

@@ -224,7 +224,7 @@ def test_an_entity_that_is_left_out_would_have_changed_by_a_negligible_length(
 
 
 def test_a_hub_with_thousands_of_messages_hardly_changes_by_one() -> None:
-    """Entity 0 exchanges messages with 5,000 others; the question's entity with one of these alone."""
+    """Entity 0 exchanges messages with 5,000 others; the question's entity with only one of these."""
     facts = np.column_stack(
         (
             np.zeros(5000, dtype=np.int64),

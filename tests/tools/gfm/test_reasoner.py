@@ -138,7 +138,7 @@ def _loops(
 
 @pytest.fixture
 def case() -> dict[str, Any]:
-    """A network of width 8 and 3 layers over 40 nodes of uneven degree, two of them alone, with 90 facts."""
+    """A network of width 8 and 3 layers over 40 nodes of uneven degree, two of them without edges, with 90 facts."""
     rng = np.random.default_rng(0)
     config = ReasonerConfig(text_width=12, width=8, layers=3)
     common = rng.zipf(1.5, size=(90, 2)).clip(max=38) - 1

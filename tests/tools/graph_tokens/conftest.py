@@ -33,7 +33,7 @@ def graph_llm(tiny_llm: Path) -> Callable[..., Any]:
 
 
 def move_weights(model: Any) -> None:
-    """Move what a GraphLLM's tuning trains, and the running statistics, as far as a training would."""
+    """Move the weights that a GraphLLM's tuning trains, and the running statistics, as far as a training would."""
     import torch
 
     model.train()

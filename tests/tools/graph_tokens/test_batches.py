@@ -92,7 +92,7 @@ class LLM:
 
 @pytest.fixture
 def vllm(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Put the stand-in in vLLM's place; return what engines were made."""
+    """Put the stand-in in vLLM's place; return the engines that were made."""
 
     def request(name: str, number: int, path: str) -> SimpleNamespace:
         return SimpleNamespace(name=name, number=number, path=path)

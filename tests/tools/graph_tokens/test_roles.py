@@ -1,4 +1,4 @@
-"""GraphLLM in its roles: what planner and answerer hand to it, as text and as graph, and what is set where."""
+"""GraphLLM in its roles: the inputs of planner and answerer, as text and as graph, and the settings of each."""
 
 from __future__ import annotations
 

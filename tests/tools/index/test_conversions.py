@@ -136,7 +136,7 @@ Make = Callable[[str, str | bytes], Path]
 
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Writes a file; whoever then reaches for the network fails."""
+    """Writes a file; a program that then reaches for the network fails."""
 
     def refused(*_: object) -> NoReturn:
         raise AssertionError("a file that is read must not open a connection")

@@ -1,4 +1,4 @@
-"""Texts that a caller gives in place of an index: what they may be, their ids, and what is said of others."""
+"""Texts that a caller gives in place of an index: their forms, their ids, and the messages for others."""
 
 from __future__ import annotations
 

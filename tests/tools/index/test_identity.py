@@ -1,4 +1,4 @@
-"""What files and documents are called in an index: no two alike, none renamed, short where possible."""
+"""The names of files and documents in an index: no two alike, no renaming, short where possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal: what an index was made from, file by file and document by document."""
+"""The journal: the sources of an index, file by file and document by document."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Kinds of files beside text, Markdown and the converted ones: what becomes of each."""
+"""Kinds of files other than text, Markdown and the converted ones: the result of each."""
 
 from __future__ import annotations
 

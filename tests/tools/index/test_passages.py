@@ -1,4 +1,4 @@
-"""Rows of passages and vectors in a database: what they hold, and what is left of them when they are erased."""
+"""Rows of passages and vectors in a database: their content, and their remains when they are erased."""
 
 import json
 import sqlite3

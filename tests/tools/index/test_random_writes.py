@@ -1,4 +1,4 @@
-"""Any sequence of writes leaves an index that is searched as one that was made at once of what is left."""
+"""Any sequence of writes leaves an index that is searched as one that was made at once of the rest."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

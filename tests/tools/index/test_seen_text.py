@@ -1,4 +1,4 @@
-"""Converted documents say what their readers see: figures stay true, and hidden or struck text is left out."""
+"""Converted documents give the text that their readers see: figures stay true, and hidden or struck text is left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The passage index: what writes change, what a reader sees, what survives an interruption."""
+"""The passage index: the changes of writes, the view of a reader, and the state after an interruption."""
 
 import os
 import shutil
@@ -218,7 +218,7 @@ def test_a_retriever_searches_what_was_there_when_it_was_made(
     before = retriever_over(index, "hybrid")
     index.delete_document("bell")
     index.add([Passage("new", "Bell rang in Edinburgh.")])
-    # without what was erased: no text of it is left to show
+    # without the erased ones: no text of it is left to show
     assert {hit.passage.id for hit in before.retrieve("Bell Edinburgh")} == {"leith#0"}
     assert set(found(index, "Bell Edinburgh", "hybrid")) == {"leith#0", "new"}
 
@@ -774,7 +774,7 @@ def test_a_segment_that_another_process_made_anew_loses_what_is_deleted_and_noth
     index.add(many(8))
     index.delete_document("doc1")
     shutil.rmtree(tmp_path / "index" / "cache")
-    # its segment has no slot for what was deleted before
+    # its segment has no slot for passages that were deleted before
     other = PassageIndex.open(tmp_path / "index")
     other.finish()
     assert segments_in(tmp_path / "index") == ["cells-0-8"]
@@ -1284,7 +1284,7 @@ def test_a_commit_is_named_anew_by_each_write_and_by_nothing_else(
     assert commits[1:] == [commits[1]] * 3
 
 
-# What is erased
+# Erased texts
 
 
 @pytest.mark.parametrize("saved_from", [1, 256])

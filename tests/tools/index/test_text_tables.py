@@ -1,4 +1,4 @@
-"""Tables in texts: where they are, what their rows state, and how a document with tables is cut."""
+"""Tables in texts: where they are, the facts of their rows, and how a document with tables is cut."""
 
 from __future__ import annotations
 

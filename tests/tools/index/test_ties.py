@@ -1,4 +1,4 @@
-"""Scores that differ by rounding alone count as equal."""
+"""Scores that differ only by rounding count as equal."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Uploaded files in the database of an index: stored with what was made of them, and overwritten when they go."""
+"""Uploaded files in the database of an index: stored with their passages, and overwritten when they go."""
 
 import os
 import sqlite3

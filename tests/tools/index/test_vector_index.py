@@ -54,7 +54,7 @@ def test_an_index_is_moved_once_and_finds_there_what_it_finds_here(
     here = VectorIndex.build(VECTORS, VectorSettings(kind))
     here.save(tmp_path / "vectors")
     loaded = VectorIndex.load(tmp_path / "vectors")
-    assert not moves  # what is not searched stays where it is
+    assert not moves  # a part that is not searched stays where it is
     for query in VECTORS[:3]:
         numbers, products = loaded.search(query, 5)
         expected = np.argsort(-(VECTORS @ query), kind="stable")[:5]

@@ -75,7 +75,7 @@ def test_a_build_follows_the_index(index: Path) -> None:
     store.delete_document("leith.txt")
     store.add([PARIS])
     report = build_graph(index)
-    # what was deleted was erased at once
+    # deleted passages were erased at once
     assert (report.read, report.unchanged, report.erased) == (
         1,
         1,

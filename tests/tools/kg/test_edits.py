@@ -1,4 +1,4 @@
-"""A person's edits of a stored graph: what it holds then, what outlives a build, and what goes with a text."""
+"""A person's edits of a stored graph: its content then, the edits that outlive a build, and those that go with a text."""
 
 from __future__ import annotations
 
@@ -383,7 +383,7 @@ def test_the_same_edit_twice_is_one(index: Path) -> None:
     assert PassageIndex.open(index).commit == commit
 
 
-# ---- what goes with a text
+# ---- the facts that go with a text
 
 
 def _everything(folder: Path) -> bytes:
@@ -487,7 +487,7 @@ def test_a_retriever_that_is_open_follows_edits(
     assert found() == (False, True)
 
 
-# ---- what cannot be done
+# ---- impossible requests done
 
 
 @pytest.mark.parametrize(
@@ -689,7 +689,7 @@ def test_edits_do_to_all_facts_what_they_do_to_each(
 def stating(
     facts: Sequence[Fact], names: Sequence[str], alone: Sequence[Fact] = ()
 ) -> Occurrences:
-    """Return what one passage says, and facts that no passage does."""
+    """Return the facts of one passage, and facts that no passage does."""
     triples = tuple(Triple(*fact, (Source(P.passage_id, 1, 2),)) for fact in facts)
     return occurrences_of(
         [PassageFacts(P.passage_id, triples, tuple(names))],

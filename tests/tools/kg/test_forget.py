@@ -1,4 +1,4 @@
-"""What a graph forgets with the passages of its index, and what it keeps."""
+"""The facts that a graph forgets with the passages of its index, and those that it keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes out of a knowledge graph, and what comes in."""
+"""Exports and imports of a knowledge graph."""
 
 from __future__ import annotations
 

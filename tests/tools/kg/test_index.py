@@ -1,4 +1,4 @@
-"""A knowledge graph: what its arrays hold, whatever the order of its facts."""
+"""A knowledge graph: the content of its arrays, whatever the order of its facts."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_names_and_phrases_that_are_entities(
             ["Mary Poppins", "Mary Poppins scene"],
             ["Mary Poppins"],
         ),
-        # what an entity leaves of a name
+        # the rest of a name behind an entity
         (
             "Is James Norman Hall Argentinian?",
             ["James Norman Hall", "Argentinian"],

@@ -1,4 +1,4 @@
-"""The graph of an index in PostgreSQL: what a folder's graph does, it does."""
+"""The graph of an index in PostgreSQL: it does all that a folder's graph does."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def facts(graph: KGIndex) -> list[str]:
 
 
 def opened_anew(place: Path | Address, monkeypatch: pytest.MonkeyPatch) -> KGIndex:
-    """Open the graph as another process does, which has none of this one's arrays."""
+    """Open the graph as another process does, without this one's arrays."""
     monkeypatch.setattr(make, "_held", {})
     return KGIndex.open(place)
 

@@ -1,4 +1,4 @@
-"""Files of triples: what they hold, and what is wrong with them and where."""
+"""Files of triples: their facts, and which lines are wrong and where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing the graph of an index up to date: what is read once, what is erased, what survives a kill."""
+"""Bringing the graph of an index up to date: which passages are read once, which are erased, and which survive a kill."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PARIS = Passage("paris", "Paris | is capital of | France", title="Paris (city)")
 
 
 class LineExtractor:
-    """Every line is a fact; counts what it reads."""
+    """Every line is a fact; counts its texts."""
 
     name = "lines"
 
@@ -76,7 +76,7 @@ def build(
 
 
 def arrays_in(folder: Path) -> dict[str, bytes]:
-    """What the file of the graph's arrays holds, whatever the numbers of names."""
+    """The content of the file of the graph's arrays, whatever the numbers of names."""
     (file,) = (
         path for path in (folder / "cache" / "graph").iterdir() if path.suffix != ".sum"
     )

@@ -1,6 +1,6 @@
 """Follow-up questions with the earlier turns, oldest first, and the standalone question that is wanted.
 
-Where a person could not tell from the turns alone, or the question stands alone, the question itself is wanted.
+Where a person could not tell from only the turns, or the question stands by itself, the question itself is wanted.
 LABELLED was looked at while the rule was written, HELD_BACK was written before it and only counted.
 """
 

@@ -32,7 +32,7 @@ PHONE = Passage(
 
 
 class Scripted(Reader):
-    """Points at the parts that it was told, and answers each question with a word, wherever a text holds it."""
+    """Points at the parts that it was given, and answers each question with a word, wherever a text holds it."""
 
     def __init__(self, described: dict[str, str], answers: dict[str, str]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The offline planner: what it asks for first, which bridge it follows, and when it stops."""
+"""The offline planner: its first sub-query, which bridge it follows, and when it stops."""
 
 import pytest
 

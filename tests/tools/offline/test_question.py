@@ -1,4 +1,4 @@
-"""What a question asks for, read off its words."""
+"""The thing that a question asks for, read off its words."""
 
 import pytest
 

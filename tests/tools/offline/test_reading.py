@@ -1,4 +1,4 @@
-"""A passage is read once: roles and steps share what was read of it, within a bound."""
+"""A passage is read once: roles and steps share its readings, within a bound."""
 
 from ras_agent.records import Hit, Passage, Step
 from ras_agent.tools.offline.planner import gather

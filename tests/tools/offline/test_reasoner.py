@@ -1,4 +1,4 @@
-"""The offline reasoner: it quotes what leads on and says when nothing does."""
+"""The offline reasoner: it quotes the sentence that leads on and says when nothing does."""
 
 from ras_agent.records import Passage
 from ras_agent.tools.offline.planner import OfflineReasoner

@@ -1,4 +1,4 @@
-"""What a person has removed or corrected gives the offline roles no answer; what the person said instead does."""
+"""Facts that a person has removed or corrected give the offline roles no answer; the person's own facts do."""
 
 import pytest
 

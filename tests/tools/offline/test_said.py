@@ -1,4 +1,4 @@
-"""A name of a list is answered with all of its names; why, and what a text says on the whole, with sentences."""
+"""A name of a list is answered with all of its names; why, and summaries of a text, with sentences."""
 
 from __future__ import annotations
 

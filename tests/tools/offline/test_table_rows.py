@@ -1,4 +1,4 @@
-"""What rows of tables answer, and what they do not."""
+"""Questions that rows of tables answer, and others."""
 
 from __future__ import annotations
 

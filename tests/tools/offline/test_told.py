@@ -1,4 +1,4 @@
-"""The offline answerer over a part of the evidence: facts alone, or passages alone."""
+"""The offline answerer over a part of the evidence: only facts, or only passages."""
 
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Source, Triple

@@ -1,4 +1,4 @@
-"""Replies of search-trained planners in their dialects: what is searched or answered, and where the action ends."""
+"""Replies of search-trained planners in their dialects: the search or the answer, and where the action ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ QUERY, END_QUERY = "<|begin_of_query|>", "<|end_of_query|>"
 
 
 def _read(name: str, reply: str, *, cut: bool = False) -> tuple[str, str] | None:
-    """Return the action of a reply and its text; None for none."""
+    """Return the action of a reply and its text; None if it has no action."""
     reading = dialect(name).read(reply, cut, "")
     return (
         None
@@ -37,7 +37,7 @@ def _read(name: str, reply: str, *, cut: bool = False) -> tuple[str, str] | None
 
 
 def _counts(name: str, reply: str) -> str:
-    """Return what counts of a reply, with the tag that was cut off."""
+    """Return the part of a reply that counts, with the tag that was cut off."""
     reading = dialect(name).read(reply, False, "")
     assert reading is not None
     return reply[: reading.end] + reading.closing
@@ -68,7 +68,7 @@ def _counts(name: str, reply: str) -> str:
         ("<search> who wrote it", ("subq", "who wrote it")),
         ("<search> who wrote it\n\nI will wait.", ("subq", "who wrote it")),
         ("<answer> Beijing", ("sufficient", "Beijing")),
-        # the first action counts, not what the model plays for others behind it
+        # the first action counts, not the turns that the model plays for others behind it
         (
             "<search> a b </search><information> Doc 1 </information><answer> x </answer>",
             ("subq", "a b"),

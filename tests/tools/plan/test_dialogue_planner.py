@@ -1,4 +1,4 @@
-"""Planners of others in the loop, over HTTP: their prompts, their dialogue hop after hop, what ends it."""
+"""Planners of others in the loop, over HTTP: their prompts, their dialogue hop after hop, and its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a planner's reply means: which of its tokens count, and what stands behind them."""
+"""The meaning of a planner's reply: which of its tokens count, and the text behind them."""
 
 import re
 
@@ -405,7 +405,7 @@ replies = st.lists(st.sampled_from(TOKENS), max_size=15).map("".join)
 
 
 def states(reply: str) -> str:
-    """Return the action that a reply states, "" for none."""
+    """Return the action that a reply states, "" if it states no action."""
     try:
         return parse_plan(reply).action
     except ParseError:

@@ -1,4 +1,4 @@
-"""The planner on a chat model: what it shows the model, and what it makes of the replies."""
+"""The planner on a chat model: its prompts, and its reading of the replies."""
 
 import re
 from dataclasses import replace
@@ -105,7 +105,7 @@ def test_a_tasks_instruction_comes_above_the_question(scripted_model: Any) -> No
 
 
 def examples() -> list[tuple[str, str]]:
-    """Return the planner's worked examples: what is shown, and the reply."""
+    """Return the planner's worked examples: the prompt, and the reply."""
     turns = [turn.text for turn in load("plan", few_shot=True).turns[1:-1]]
     return list(zip(turns[::2], turns[1::2], strict=True))
 
@@ -114,7 +114,7 @@ def examples() -> list[tuple[str, str]]:
 def test_worked_examples_have_the_layout_that_the_loop_sends(
     shown: str, reply: str
 ) -> None:
-    """The first sub-query is the question, and what was found is shown as `history_block` shows it."""
+    """The first sub-query is the question, and the passages found are shown as `history_block` shows it."""
     *hops, last = re.split(r"^(?:\[SUBQ\] |Question: )", shown, flags=re.MULTILINE)[1:]
     question, steps, graph = last.strip(), [], QuestionGraph()
     for hop, (subquery, _, found) in enumerate(

@@ -232,7 +232,7 @@ def test_without_a_model_that_calls_tools_the_remedy_is_named() -> None:
 def _with_words(
     words: str, *calls: tuple[str, str, dict[str, Any]], thoughts: str = ""
 ) -> dict[str, Any]:
-    """Return a reply in which the model speaks beside its calls, each an id, a tool and its arguments."""
+    """Return a reply in which the model speaks in addition to its calls, each an id, a tool and its arguments."""
     told = [
         {
             "id": name,

@@ -1,4 +1,4 @@
-"""The dialogue of a run: each prompt begins with the whole of the one before, whoever planned the hops."""
+"""The dialogue of a run: each prompt begins with the whole of the one before, by any planner."""
 
 from __future__ import annotations
 

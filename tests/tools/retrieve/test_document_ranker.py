@@ -37,7 +37,7 @@ def test_documents_add_up_what_their_entities_weigh(
 
 
 def test_twenty_entities_count_by_default() -> None:
-    # entity n is in document n alone, and is less likely than the one before it
+    # entity n is only in document n, and is less likely than the one before it
     each = np.arange(25)
     scores = document_scores(1 / (2.0 + each), SparseRows.counted(each, each, (25, 25)))
     assert scores.tolist() == [1] * 20 + [0] * 5

@@ -200,7 +200,7 @@ def test_inverse_relations_are_read_as_text_or_negated(
     np.testing.assert_array_equal(
         inverse_vectors(graph, GFMConfig(text_width=width)), expected
     )
-    assert hash_embedder.texts == []  # they are kept beside the graph
+    assert hash_embedder.texts == []  # they are kept next to the graph
     assert (
         inverse_vectors(graph, GFMConfig(text_width=width, inverse="negated")) is None
     )

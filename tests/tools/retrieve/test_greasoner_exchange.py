@@ -31,7 +31,7 @@ DOCUMENTS = {
     "Ohio": "A river.",
 }
 # an entity with attributes, one without an edge, a node of each other layer; edges between any two layers, one in place
-# of a mention, one beside it, one between documents; a relation with attributes
+# of a mention, one next to it, one between documents; a relation with attributes
 NODES: list[tuple[str, str, dict[str, Any]]] = [
     *((name, "document", {"content": text}) for name, text in DOCUMENTS.items()),
     ("bell", "entity", {"born": 1847, "died": None}),
@@ -281,7 +281,7 @@ def test_what_rests_on_a_deleted_document_alone_leaves_the_other_layers(
 ) -> None:
     build_graph(tmp_path / "i", gfm=data, embedder=hash_embedder, exact=True)
     graph = delete_documents(tmp_path / "i", "Leith").graph
-    # the river was named there alone, and its length went with it; Edinburgh still belongs to Scotland
+    # the river was named only there, and its length went with it; Edinburgh still belongs to Scotland
     assert set(graph.others.nodes) == {
         Node("entity", "nobody"),
         Node("community", "scotland"),

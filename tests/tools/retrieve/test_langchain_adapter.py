@@ -31,7 +31,7 @@ CORPUS = [
 
 
 class Fixed(BaseRetriever):
-    """Returns what it was given."""
+    """Returns its input."""
 
     documents: list[Document]
 

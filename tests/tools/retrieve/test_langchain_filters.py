@@ -1,4 +1,4 @@
-"""Filters through LangChain: what a vector store is asked, in its own language, and who is refused."""
+"""Filters through LangChain: the query of a vector store, in its own language, and who is refused."""
 
 import asyncio
 from typing import Any, ClassVar
@@ -76,7 +76,7 @@ def test_the_filter_that_a_retriever_was_made_with_holds_too(
 
 
 class Chroma(VectorStore):
-    """Remembers what it was asked, as Chroma, PGVector and Pinecone are asked."""
+    """Remembers its requests, as Chroma, PGVector and Pinecone are asked."""
 
     asked: ClassVar[list[Any]] = []
 

@@ -26,7 +26,7 @@ Facts = list[tuple[str, str, str]]
 
 @contextmanager
 def server(answer: Callable[[str, bytes, Any], Reply]) -> Iterator[str]:
-    """Serve what `answer` makes of a path, a body and the headers; yield the address, without a scheme."""
+    """Serve the result of `answer` for a path, a body and the headers; yield the address, without a scheme."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -58,7 +58,7 @@ class Constant:
 
 
 class NoHits:
-    """A retriever that finds nothing, and knows what k may be."""
+    """A retriever that finds nothing, and knows the limits of k."""
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
         if k < 1:
@@ -82,7 +82,7 @@ class Letters:
 
 
 class Newest:
-    """A retriever from outside: no ranker, it knows hits alone."""
+    """A retriever from outside: no ranker, it knows only hits."""
 
     def __init__(self, index: PassageIndex, *, first: str = "bell") -> None:
         self._hits = [

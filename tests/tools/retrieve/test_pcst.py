@@ -1,4 +1,4 @@
-"""PCST subgraphs as a retriever: whose passages come, why, and what comes where no passage states the facts."""
+"""PCST subgraphs as a retriever: whose passages come, why, and the result where no passage states the facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PageRank retrieval: what a walk finds that words do not."""
+"""PageRank retrieval: passages that a walk finds and words do not."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_passage_counts_the_logarithm_of_how_often_it_names_an_entity() -> Non
     index = PassageIndex.in_memory(
         [Passage("often", "Two facts."), Passage("once", "One.")]
     )
-    # without a step the walk is at Bell alone
+    # without a step the walk is only at Bell
     hits = retriever_over(index, "ppr", graph=graph, damping=0.0, length=0.0).retrieve(
         "Whom did Bell know?", 2
     )

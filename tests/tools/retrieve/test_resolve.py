@@ -1,4 +1,4 @@
-"""What a user may write for a retriever."""
+"""The forms in which a user may write a retriever."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A search binds a retriever to a filter and a commit; a retriever by name remembers what it made for them."""
+"""A search binds a retriever to a filter and a commit; a retriever by name remembers its parts for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tool that takes a query is a retriever: what it returns becomes passages, whatever form it has."""
+"""A tool that takes a query is a retriever: its results become passages, whatever form it has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caches in a file and in PostgreSQL: the first value stays; what is locked, full or damaged is told."""
+"""Caches in a file and in PostgreSQL: the first value stays; a locked, full or damaged file is reported."""
 
 import os
 import sqlite3
@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["file", "postgres"])
 def cache(request: pytest.FixtureRequest, path: Path) -> Open:
-    """What opens a cache of a kind, as another process would."""
+    """The opener of a cache of a kind, as another process would."""
     place = path if request.param == "file" else request.getfixturevalue("address")
     return lambda kind: StoredCache(place, kind)
 

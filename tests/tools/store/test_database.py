@@ -1,4 +1,4 @@
-"""What every database of an index does: transactions, readers beside a writer, one run over files at a time."""
+"""The work of every database of an index: transactions, readers during a write, one run over files at a time."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ def texts(database: Database) -> list[str]:
 
 @contextmanager
 def opening(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[Open]:
-    """Make a database, and give what opens it anew, as another process would."""
+    """Make a database, and give a function that opens it again, as another process would."""
     opened: list[Database] = []
     if kind == "file":
         make_file(folder, STATEMENTS)

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: what is on the disk, and in which order."""
+"""Files that are whole or not there: the files on the disk, and their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References between rows: the database itself refuses an orphan, and a row that goes takes along what rests on it."""
+"""References between rows: the database itself refuses an orphan, and a row that goes takes along the rows that rest on it."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A database of SQLite: transactions, readers beside a writer, and nothing left of what was erased."""
+"""A database of SQLite: transactions, readers during a write, and nothing left of erased rows."""
 
 import os
 import random

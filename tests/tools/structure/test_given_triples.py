@@ -25,7 +25,7 @@ READ = Triple("Leith", "flows through", "Edinburgh", (Source("leith"),))
 
 
 class Extractor:
-    """Reads one fact in LEITH, or raises; notes what it was given."""
+    """Reads one fact in LEITH, or raises; notes its input."""
 
     name = "mine"
 

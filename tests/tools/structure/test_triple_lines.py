@@ -166,7 +166,7 @@ def test_a_field_has_a_thousand_characters_at_most(form: str) -> None:
         "a -> b",
         "a -> b -> c | d",
         "(a | b | c",  # cut off
-        "(Rome, Paris, London)",  # names alone
+        "(Rome, Paris, London)",  # only names
         "(Rome, the city, of seven hills)",
         "Subject: a, Object: c, Predicate: b",
         "Note | this is | not a fact",

@@ -1,4 +1,4 @@
-"""The extractor on a local text-to-triples model: its batches, its failures, what it records, and its spec."""
+"""The extractor on a local text-to-triples model: its batches, its failures, its records, and its spec."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KINDS = ("t5", "llama")
 
 
 class Fixed:
-    """Writes what it is told to, and remembers what it was asked."""
+    """Writes scripted texts, and remembers its requests."""
 
     fingerprint = "fixed"
 
@@ -221,7 +221,9 @@ def test_callers_that_wait_for_the_model_are_served_in_one_pass(
 
     asyncio.run(ask())
     assert sum(map(len, writer.asked)) == 5
-    assert len(writer.asked) <= 2  # the first alone, or with others, and then the rest
+    assert (
+        len(writer.asked) <= 2
+    )  # the first by itself, or with others, and then the rest
 
 
 def test_batches_hold_texts_of_like_length_up_to_their_tokens() -> None:

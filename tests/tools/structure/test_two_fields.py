@@ -1,4 +1,4 @@
-"""Lines that lack a field are read as sentences; what these do not state stays left over."""
+"""Lines that lack a field are read as sentences; words that these do not state stay left over."""
 
 from __future__ import annotations
 

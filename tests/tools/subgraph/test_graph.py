@@ -1,4 +1,4 @@
-"""The plain graph: what it is made from, and parts of it."""
+"""The plain graph: its sources, and parts of it."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ EDGES = st.lists(
 
 
 class Liking:
-    """Scores a text by how many of some words it holds. Keeps what it was asked."""
+    """Scores a text by how many of some words it holds. Keeps its requests."""
 
     name = "liking"
 
@@ -191,7 +191,7 @@ def test_a_front_is_judged_in_one_call_by_a_scorer_whose_calls_do_not_compare(
         PathLimits(longest=2, width=1),
         "relations",
     )
-    # "nationality" of the second front is judged beside "parents", which the first front had as well
+    # "nationality" of the second front is judged next to "parents", which the first front had as well
     assert [sorted(texts) for texts in calls] == [
         ["children", "parents", "spouse"],
         ["nationality", "parents"],

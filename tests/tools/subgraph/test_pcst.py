@@ -61,7 +61,7 @@ def best_value(
     costs: np.ndarray,
 ) -> float:
     """By trying every connected subgraph: prizes of nodes and edges less the costs of edges."""
-    value = float(node_prizes.max(initial=0.0))  # one node alone
+    value = float(node_prizes.max(initial=0.0))  # a single node
     for size in range(1, len(ends) + 1):
         for chosen in combinations(range(len(ends)), size):
             edges = [(int(ends[e, 0]), int(ends[e, 1])) for e in chosen]
@@ -75,7 +75,7 @@ def best_value(
 
 
 def objective(prizes: Prizes, nodes: np.ndarray, edges: np.ndarray) -> float:
-    """Eq. 7: what `nodes` and `edges` (places in the subgraph) are worth, less what the edges cost."""
+    """Eq. 7: what `nodes` and `edges` (places in the subgraph) are worth, less the cost of the edges."""
     return float(
         prizes.nodes[nodes].sum() + prizes.edges[edges].sum() - prizes.cost * len(edges)
     )

@@ -1,4 +1,4 @@
-"""Work that costs a worker nothing to build: it returns what it is given."""
+"""Work that costs a worker nothing to build: it returns its input."""
 
 from __future__ import annotations
 

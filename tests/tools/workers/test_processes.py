@@ -1,4 +1,4 @@
-"""Processes that work for this one: none outlives it, none is left behind."""
+"""Processes that work for this one: no process outlives it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The training of the aligner: the loss falls, validations tell what is kept, a resumed training ends the same."""
+"""The training of the aligner: the loss falls, validations measure the kept share, a resumed training ends the same."""
 
 from __future__ import annotations
 

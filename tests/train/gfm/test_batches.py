@@ -1,4 +1,4 @@
-"""What a step of GFM training reads: documents near a question, parts of graphs, facts to complete, shares."""
+"""The input of a step of GFM training: documents near a question, parts of graphs, facts to complete, shares."""
 
 from __future__ import annotations
 

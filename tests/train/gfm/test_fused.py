@@ -51,7 +51,7 @@ def _weights(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
 
 
 def _start(questions: int, entities: int) -> Any:
-    """Two entities each, and none for the last question."""
+    """Two entities each, and no entity for the last question."""
     rng = np.random.default_rng(2)
     start = np.zeros((questions, entities), dtype=np.float32)
     for row in range(questions - 1):

@@ -1,4 +1,4 @@
-"""Training of G-reasoner: what a step reads, its losses, and a network that learns which documents support."""
+"""Training of G-reasoner: the input of a step, its losses, and a network that learns which documents support."""
 
 from __future__ import annotations
 

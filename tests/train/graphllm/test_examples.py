@@ -1,4 +1,4 @@
-"""What a GraphLLM is trained on: the prompts of its roles, and replies that cite."""
+"""The samples of a GraphLLM's training: the prompts of its roles, and replies that cite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run over questions with graphs stores what was answered, batch by batch."""
+"""A run over questions with graphs stores the answers, batch by batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The papers' tables: what each row changes, and that rows with an aligner train it, prune by it and are scored."""
+"""The papers' tables: the changes of each row, and that rows with an aligner train it, prune by it and are scored."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_the_rows_of_the_alignment_are_trained_pruned_and_scored(
     pruned = tmp_path / "tables/without-representation-alignment/seed-0"
     assert json.loads((pruned / "view.json").read_text())["view"]["n_seed"] == 2
     assert not GraphAligner.load(pruned / "aligner").config.align_graphs
-    # in use a model is shown what its aligner leaves of the tree
+    # in use a model is shown the part of the tree that its aligner keeps
     in_use, whole = (
         GraphReader.load(pruned).prompts,
         GraphReader.load(pruned, n_seed=0).prompts,

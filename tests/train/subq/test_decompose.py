@@ -1,4 +1,4 @@
-"""What replies of a chat model mean when it picks documents and writes searches."""
+"""The reading of a chat model's replies when it picks documents and writes searches."""
 
 import pytest
 

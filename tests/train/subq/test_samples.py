@@ -1,4 +1,4 @@
-"""The file of samples: what is written is read, and what is wrong in it is located."""
+"""The file of samples: a written sample is read, and a fault in it is located."""
 
 import json
 from pathlib import Path

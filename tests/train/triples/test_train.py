@@ -1,4 +1,4 @@
-"""Training of text-to-triples models: what is learned, the loss on targets alone, and the folder that comes out."""
+"""Training of text-to-triples models: the weights that are learned, the loss only on targets, and the folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two-hop questions made of single ones, and what they describe."""
+"""Two-hop questions made of single ones, and their descriptions."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Questions of yes or no about what things are, made of how texts about them begin."""
+"""Questions of yes or no about the kinds of things, made of how texts about them begin."""
 
 import random
 

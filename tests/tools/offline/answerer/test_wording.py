@@ -1,4 +1,4 @@
-"""What sentences say of a question of yes or no in the question's own words."""
+"""The verdict of sentences on a question of yes or no in the question's own words."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ def test_a_long_list_is_looked_through_for_verbs_once(
 
 
 class TestATitleThatIsTheNameOfAFile:
-    """Says nothing of what its text is about: the first sentence does, or a heading."""
+    """Does not name the subject of its text: the first sentence does, or a heading."""
 
     @pytest.mark.parametrize(
         "text",

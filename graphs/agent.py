@@ -153,7 +153,7 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         """
         if args_schema is not None or arg_types is not None:
             raise TypeError(
-                "an agent's tool has the one argument `question`: give only name and description"
+                "an agent's tool has only the argument `question`: give only name and description"
             )
         return as_tool(self, name, description)
 

@@ -55,9 +55,11 @@ def question_of(messages: Sequence[BaseMessage]) -> str:
         if isinstance(message, HumanMessage):
             if text := message.text.strip():
                 return text
-            raise ValueError("the last message of the user holds no text to answer")
+            raise ValueError(
+                "the last message of the user has no text to answer: write a question"
+            )
     raise ValueError(
-        'the messages hold none of the user: {"messages": [{"role": "user", "content": "..."}]}'
+        'the messages have no message of the user: add one, as {"messages": [{"role": "user", "content": "..."}]}'
     )
 
 
@@ -188,7 +190,7 @@ def _messages(raw: Any) -> list[BaseMessage]:
         ]
     except (ValueError, NotImplementedError, TypeError) as error:
         raise ValueError(
-            f"the input's messages cannot be read as LangChain messages: {error}"
+            f"the input's messages are not LangChain messages: {error}"
         ) from error
 
 

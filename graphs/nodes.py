@@ -116,11 +116,11 @@ def begin(
         if state["remaining_steps"] < least:
             # LangGraph wants one more than the steps that are taken
             raise ValueError(
-                f"recursion_limit is too low to reach an answer: give at least {least + 1}, or none"
+                f"recursion_limit is too low to reach an answer: give at least {least + 1}, or leave it out"
             )
         if state.get("static_passages") and not static:
             raise ValueError(
-                "this graph has no mode for static_passages: give seed_passages, or take the RAS graph"
+                "only the RAS loop has static_passages: give seed_passages, or use --loop ras (create_ras_agent)"
             )
         if reviewed and get_config().get("configurable", {}).get(_CHECKPOINTER) is None:
             raise ReviewError(

@@ -89,7 +89,7 @@ def assemble_agent(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> A
     """
     if parts.review and (checkpointer is None or checkpointer is False):
         raise SettingsError(
-            f"review = {','.join(parts.review)!r}: nobody can be waited for here, as there is no checkpointer; "
+            f"review = {','.join(parts.review)!r}: a review needs a checkpointer, and there is no checkpointer here; "
             "leave review out, or ask the question with `ras-agent ask --review`"
         )
     return graph_spec(parts.graph).assemble(parts, checkpointer)
@@ -175,7 +175,9 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     chosen = _Choices.of(arguments)
     settings = chosen.settings
     if isinstance(chosen.preset, str) and chosen.preset and not spec.presets:
-        raise SettingsError(f"loop {graph!r} takes no preset, got {chosen.preset!r}")
+        raise SettingsError(
+            f"loop {graph!r} has no presets, got {chosen.preset!r}: leave preset out"
+        )
     specs = chosen.roles(spec)
     retriever_spec, index = _retriever_and_index(chosen)
     language = settings.language or ""
@@ -270,7 +272,7 @@ def _retriever_and_index(chosen: _Choices) -> tuple[object, Any]:
     store = langchain_retriever(index)
     if store is not None and chosen.names_retriever:
         raise SettingsError(
-            f"the index is {type(index).__name__}, which is searched as it is, and the retriever is "
+            f"the index is {type(index).__name__}, which is a retriever itself, and the option retriever is "
             f"{chosen.retriever!r:.80}: leave one of them out"
         )
     if store is not None:

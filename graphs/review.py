@@ -220,7 +220,7 @@ def _facts(accepts_feedback: bool) -> NodeBody:
             decided = tuple(chain.from_iterable(readings.values()))
             if any("" in triple.key for triple in decided):
                 raise ReviewError(
-                    "decision: a subject, predicate or object has no letter that can be seen"
+                    "decision: a subject, predicate or object has no visible letter: write one that has"
                 )
             update: Update = {"reviews": log}
             if decided != triples:

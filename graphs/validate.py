@@ -95,7 +95,7 @@ def read_given_passages(inputs: Inputs) -> list[list[JSON]]:
         )
     if iterations is not None and (not static or iterations < 1):
         raise ValueError(
-            f"static_iterations is a number from 1, given with static_passages; got {iterations!r}"
+            f"static_iterations has to be at least 1, and goes with static_passages; got {iterations!r}"
         )
     passages = [
         _given_passage(item, number)
@@ -125,7 +125,7 @@ def check_admitted(passages: Iterable[Passage], admitted: Filter) -> None:
         if not admitted.matches(passage):
             raise FilterError(
                 f"given passage {passage.id!r} is outside the filter ({admitted}): give only passages whose metadata "
-                "it admits, or leave them away"
+                "it admits, or leave them out"
             )
 
 

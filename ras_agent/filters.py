@@ -310,7 +310,7 @@ def read_metadata(source: object) -> dict[str, Any]:
     for key in ASSIGNED:
         if key in source:
             raise FilterError(
-                f"metadata: {key!r} is what a passage itself says; choose another name"
+                f"metadata: {key!r} is a field of the passage itself: choose another name"
             )
     fields: dict[str, Any] = {}
     for key, value in source.items():
@@ -347,10 +347,10 @@ def takes_filter(retriever: object) -> bool:
 def _conditions(key: object, value: object) -> list[Condition]:
     """Return the conditions that a filter has for a key: one, or one for each test of a mapping."""
     if not isinstance(key, str) or not key:
-        raise FilterError(f"a filter's keys are texts, got {key!r:.200}")
+        raise FilterError(f"a filter's keys have to be texts, got {key!r:.200}")
     if storable(key) != key:
         raise FilterError(
-            f"filter key {key!r:.200} holds what no database keeps: a NUL, or half a character"
+            f"filter key {key!r:.200} has a character that no database stores, NUL or half a pair: take it out"
         )
     if not isinstance(value, Mapping):
         return [_condition(key, value)]
@@ -370,7 +370,7 @@ def _condition(key: str, value: object, test: Test = "in") -> Condition:
     listed = _items(value)
     if not listed:
         raise FilterError(
-            f"filter key {key!r} has no value: leave the key away, or name what it may be"
+            f"filter key {key!r} has no value: leave the key out, or name what it may be"
         )
     texts: dict[str, Scalar] = {}
     for item in listed:

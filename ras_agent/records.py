@@ -213,7 +213,7 @@ class Attributes(dict[str, Any]):
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise TypeError(
-            "attributes cannot change: dataclasses.replace makes a record with others"
+            "attributes cannot be changed: make a new record with dataclasses.replace"
         )
 
     __setitem__ = __delitem__ = __ior__ = pop = popitem = clear = _refuse
@@ -485,7 +485,7 @@ class Plan(Record):
                 f"unknown plan action {self.action!r}; known: {', '.join(_ACTIONS)}"
             )
         if self.action == "subq" and not self.subquery.strip():
-            raise ValueError(f"a {SUBQ} plan needs a sub-query")
+            raise ValueError(f"a {SUBQ} plan needs a sub-query: give `subquery`")
 
 
 @dataclass(frozen=True)

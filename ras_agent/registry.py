@@ -126,9 +126,7 @@ def register(kind: str, name: str, plugin: object) -> None:
     kind = _current_kind(kind)
     table = _table(kind)
     if name in _BUILT_IN[kind]:
-        raise ValueError(
-            f"{kind} {name!r} is built in: register yours under another name"
-        )
+        raise ValueError(f"{kind} {name!r} is built in: register yours by another name")
     if not _NAME.fullmatch(name):
         raise ValueError(
             f"a {kind}'s name is a word of letters, digits, '.', '_' and '-', got {name!r}"
@@ -298,6 +296,6 @@ def check_call(
     except TypeError as error:
         form = f"({', '.join(arguments)})"
         raise TypeError(
-            f"the {kind} {name!r} is called as {form}, and {plugin!r:.200} does not take that: {error}; "
+            f"the {kind} {name!r} is called as {form}, and {plugin!r:.200} does not accept these arguments: {error}; "
             f"give it the parameters {form}"
         ) from None

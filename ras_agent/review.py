@@ -239,7 +239,7 @@ def decisions_of(given: object, review: Review) -> tuple[Decision, ...]:
         return (_decision(given, review, "decision"),)
     if review.at != "facts":
         raise ReviewError(
-            f"decision: only facts take a list of decisions, and this is {review.at}"
+            f"decision: a list of decisions is only for a review of facts, and this one is at {review.at}: give one decision"
         )
     if not given:
         raise ReviewError(
@@ -251,7 +251,7 @@ def decisions_of(given: object, review: Review) -> tuple[Decision, ...]:
         decision = _decision(one, review, f"decision {number}")
         if decision.fact in changed:
             raise ReviewError(
-                f"decision {number}.fact: an earlier decision has changed {decision.fact!r} already"
+                f"decision {number}.fact: another decision has changed {decision.fact!r} already: give one decision for a fact"
             )
         if decision.fact:
             changed.add(decision.fact)
@@ -267,7 +267,7 @@ def _decision(given: object, review: Review, where: str) -> Decision:
     if given["action"] not in review.actions:
         known = ", ".join(review.actions)
         raise ReviewError(
-            f"{where}.action: {given['action']!r:.80} cannot be done at {review.at}; known: {known}"
+            f"{where}.action: {given['action']!r:.80} is not possible at {review.at}; choose from: {known}"
         )
     action = cast(Action, given["action"])
     said = _SAYS[review.at, action]
@@ -315,7 +315,7 @@ def _read(key: str, value: object, where: str) -> Any:
     most = _LONGEST_NAME if key == "by" else _LONGEST_TEXT
     if len(value) > most:
         raise ReviewError(
-            f"{where}: {len(value):,} characters, and it may have {most:,}"
+            f"{where}: has {len(value):,} characters, and at most {most:,} are allowed"
         )
     text = encodable(value)
     if key in ("by", "subject", "predicate", "object"):

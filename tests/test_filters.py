@@ -1,4 +1,4 @@
-"""Filters: what they admit, and how a wrong one is reported."""
+"""Filters: which passages they admit, and how a wrong one is reported."""
 
 import re
 
@@ -123,7 +123,7 @@ def test_both_admits_what_each_admits_and_a_filter_cannot_be_widened() -> None:
         (7, 'a filter is a JSON object such as {"team": "x"}, got 7'),
         (
             {"team": []},
-            "filter key 'team' has no value: leave the key away, or name what it may be",
+            "filter key 'team' has no value: leave the key out, or name what it may be",
         ),
         (
             {"team": None},
@@ -162,15 +162,15 @@ def test_both_admits_what_each_admits_and_a_filter_cannot_be_widened() -> None:
             {"team": ["x", ["y"]]},
             "filter key 'team' is compared with a text, a number, true or false, or a list of",
         ),
-        ({7: "x"}, "a filter's keys are texts, got 7"),
+        ({7: "x"}, "a filter's keys have to be texts, got 7"),
         (
             {"n": [1, 1 << 64]},
             "filter key 'n': a whole number has at most 64 bits",
         ),
-        ({"": "x"}, "a filter's keys are texts, got ''"),
+        ({"": "x"}, "a filter's keys have to be texts, got ''"),
         (
             {"a\ud800": "x"},
-            r"filter key 'a\ud800' holds what no database keeps: a NUL, or half a character",
+            r"filter key 'a\ud800' has a character that no database stores, NUL or half a pair: take it out",
         ),
     ],
 )

@@ -96,15 +96,15 @@ def test_an_agents_roles_are_called_by_their_own_settings() -> None:
         ),
         (
             {"extra_body": "top_k"},
-            "extra_body is written NAME=VALUE, or as a JSON object",
+            "extra_body has to be written NAME=VALUE, or as a JSON object",
         ),
         (
             {"roles": {"planer": {"top_p": 1}}},
-            "'planer' is no role that is set here; did you mean planner",
+            "'planer' is not a role with settings of its own; did you mean planner",
         ),
         (
             {"roles": {"planner": {"topp": 1}}},
-            "'topp' is no setting of one role .planner.; did you mean top_p",
+            "'topp' is not a setting of a single role .planner.; did you mean top_p",
         ),
         (
             {"roles": "planner.top_p=3"},
@@ -112,7 +112,10 @@ def test_an_agents_roles_are_called_by_their_own_settings() -> None:
         ),
         ({"roles": "planner"}, "roles is written NAME=VALUE"),
         ({"headers": {"x team": "a"}}, "'x team' is no name of a header"),
-        ({"headers": {"Host": "a"}}, "'Host' cannot be set: the connection decides it"),
+        (
+            {"headers": {"Host": "a"}},
+            "'Host' cannot be set, since the connection decides it: leave it out",
+        ),
         ({"top_p": 2}, "less than or equal to 1, got 2"),
     ],
 )

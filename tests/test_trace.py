@@ -278,7 +278,7 @@ class TestErrors:
         plan = {"hop": 1, "action": "subq", "subquery": " ", "reason": ""}
         assert (
             self.message({"plans": [plan]})
-            == "run.json: plans.0: a [SUBQ] plan needs a sub-query"
+            == "run.json: plans.0: a [SUBQ] plan needs a sub-query: give `subquery`"
         )
 
     def test_another_version(self) -> None:
@@ -317,7 +317,7 @@ class TestErrors:
         graph = TRACE.to_dict()["graph"]
         graph["facts"][0]["readings"] = [["a", "b", "c", [7]]]
         assert "run.json: graph: " in self.message({"graph": graph})
-        assert "a reading names a source" in self.message({"graph": graph})
+        assert "a reading has the number of a source" in self.message({"graph": graph})
 
     def test_an_unknown_key_is_ignored(self) -> None:
         failures = [{**TRACE.failures[0].to_dict(), "new": 1}]

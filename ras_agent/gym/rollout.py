@@ -78,7 +78,7 @@ class Policy:
         url, _, model = address.removeprefix("vllm:").partition("#")
         if not url.startswith(("http://", "https://")):
             raise SettingsError(
-                f"a policy is http://host:port/v1#model, not {printable(address)!r}"
+                f"a policy is written http://host:port/v1#model, not {printable(address)!r}"
             )
         return cls(url, model or "auto", key)
 
@@ -143,7 +143,7 @@ def rollout_agent(
     """
     if settings.cache is not None or settings.replay:
         raise SettingsError(
-            "a rollout asks its model anew: with a cache the equal calls of a group would be one; leave cache and "
+            "a rollout has to ask its model each time: with a cache the equal calls of a group would be one; leave cache and "
             "replay out"
         )
     if isinstance(policy, str):
@@ -219,7 +219,7 @@ def _refuse_other_loops(settings: Settings, planner: object) -> None:
     asked = graph_spec(settings.loop).planner
     if asked is None or asked == "reasoner":
         raise SettingsError(
-            f"loop {settings.loop!r} asks no planner, so that a rollout would train nobody: take --loop ras or react"
+            f"loop {settings.loop!r} asks no planner, so that a rollout would train nothing: use --loop ras or react"
         )
     if asked != "planner" or not is_chat_model(planner):
         return
@@ -228,8 +228,8 @@ def _refuse_other_loops(settings: Settings, planner: object) -> None:
         row = dialect(settings.dialect)
     if row is not None and (row.rendering == "rewritten" or row.digest):
         raise SettingsError(
-            f"dialect {row.name!r} writes its prompt anew for each search, and a rollout's has to grow, so that its "
-            "calls are one sample: take another, such as --dialect search-r1 or --dialect ras"
+            f"dialect {row.name!r} writes a new prompt for each search, and a rollout's prompt has to grow, so that its "
+            "calls are one sample: use another, such as --dialect search-r1 or --dialect ras"
         )
 
 
@@ -345,7 +345,7 @@ def read_rewards(texts: Sequence[str]) -> Rewards:
             weights[name] = float(weight or 1)
         except ValueError:
             raise SettingsError(
-                f"a reward is NAME=WEIGHT, such as f1=1, not {text!r}"
+                f"a reward is written NAME=WEIGHT, such as f1=1, not {text!r}"
             ) from None
     own: dict[str, Any] = dict.fromkeys(parts, 0.0)
     metrics = {}

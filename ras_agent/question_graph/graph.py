@@ -359,6 +359,6 @@ def _load_fact(data: Mapping[str, Any]) -> Iterable[Triple]:
             readings.append(reading)
     except IndexError as error:
         raise ValueError(
-            f"fact {fact.id}: a reading names a source that it does not have"
+            f"fact {fact.id}: a reading has the number of a source that the fact does not have"
         ) from error
     return readings

@@ -95,9 +95,11 @@ def read_headers(value: object) -> dict[str, HeaderValue]:
     headers: dict[str, HeaderValue] = {}
     for name, text in _object_in(value, "headers", str).items():
         if not _NAME_OF_HEADER.fullmatch(name):
-            raise ValueError(f"{name!r:.40} is no name of a header, as x-team")
+            raise ValueError(f"{name!r:.40} is not a header's name, such as x-team")
         if name.lower() in _OF_THE_CONNECTION:
-            raise ValueError(f"{name!r} cannot be set: the connection decides it")
+            raise ValueError(
+                f"{name!r} cannot be set, since the connection decides it: leave it out"
+            )
         if not isinstance(text, str) or _UNSENDABLE.search(text):
             raise ValueError(
                 f"the value of {name!r} has to be one line of Latin letters; it is not shown here"
@@ -116,7 +118,9 @@ def read_roles(value: object) -> dict[str, dict[str, Any]]:
         role, *names = place.split(".", 2)
         if role not in ROLES:
             remedy = did_you_mean(role, ROLES) or f"roles: {', '.join(ROLES)}"
-            raise ValueError(f"{role!r:.40} is no role that is set here; {remedy}")
+            raise ValueError(
+                f"{role!r:.40} is not a role with settings of its own; {remedy}"
+            )
         for name in reversed(names):
             setting = {name: setting}
         if not isinstance(setting, Mapping):
@@ -131,7 +135,7 @@ def read_roles(value: object) -> dict[str, dict[str, Any]]:
                     did_you_mean(name, OF_A_ROLE) or f"such are {', '.join(OF_A_ROLE)}"
                 )
                 raise ValueError(
-                    f"{name!r:.40} is no setting of one role ({role}); {remedy}"
+                    f"{name!r:.40} is not a setting of a single role ({role}); {remedy}"
                 )
     return roles
 
@@ -144,7 +148,7 @@ def read_variables(value: object) -> str:
     names = [name.strip() for name in str(value).split(",")]
     if not all(map(_NAME_OF_VARIABLE.fullmatch, names)):
         raise ValueError(
-            "names of environment variables that hold keys are wanted, such as KEY_A,KEY_B, and no keys"
+            "give the names of environment variables that hold keys, such as KEY_A,KEY_B, and not the keys"
         )
     return ",".join(names)
 
@@ -219,7 +223,9 @@ def _object_in(value: object, name: str, read: Any) -> dict[str, Any]:
             continue
         key, equals, said = str(text).partition("=")
         if not equals or not key.strip():
-            raise ValueError(f"{name} is written NAME=VALUE, or as a JSON object")
+            raise ValueError(
+                f"{name} has to be written NAME=VALUE, or as a JSON object"
+            )
         read_so_far[key.strip()] = read(said)
     return read_so_far
 
@@ -228,7 +234,7 @@ def _json_object(text: str, name: str) -> dict[str, Any]:
     try:
         parsed = json.loads(text)
     except ValueError as error:
-        raise ValueError(f"{name} is no JSON object: {error}") from None
+        raise ValueError(f"{name} is not a JSON object: {error}") from None
     return dict(parsed)
 
 

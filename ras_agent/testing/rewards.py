@@ -37,7 +37,7 @@ def check_rewards(make: Callable[[], Any], rows: Sequence[Row]) -> dict[str, flo
     """
     if not rows:
         raise ValueError(
-            "there are no rows to play: give the questions that are trained on"
+            "there are no rows to play: give the questions of the training"
         )
     for row in rows:
         if not row.get("supporting_titles"):

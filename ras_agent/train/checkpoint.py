@@ -86,7 +86,7 @@ class Checkpoint:
             progress = Progress(**json.loads(metadata["progress"]))
         except (KeyError, TypeError, ValueError) as error:
             raise WeightsError(
-                f"{file}: is no training of this version: choose another folder"
+                f"{file}: was not written by this version: choose another folder"
             ) from error
         differences = _differences(settings, json.loads(json.dumps(self.settings)))
         if differences:

@@ -468,7 +468,9 @@ class _Training:
         while True:
             batches = self.batches(epoch)
             if not len(batches):
-                raise SettingsError(f"epoch {epoch} has no batches")
+                raise SettingsError(
+                    f"epoch {epoch} has no batches: give more samples, or a smaller --batch"
+                )
             for place in range(len(batches)):
                 if number >= first * size and number % count == rank:
                     step_batches.append(batches[place])

@@ -214,10 +214,10 @@ class TestSaving:
         [
             (
                 "run.txt",
-                "cannot save to run.txt: its name must end in one of .html, .json, .graphml, .mmd",
+                "cannot save to run.txt: its name has to end in one of .html, .json, .graphml, .mmd",
             ),
-            ("gone/run.json", "cannot save to gone/run.json: there is no folder gone"),
-            ("folder.json", "cannot save to folder.json: it is a folder"),
+            ("gone/run.json", "cannot save to gone/run.json: there is no folder gone; make it first"),
+            ("folder.json", "cannot save to folder.json: it is a folder; name a file"),
         ],
     )
     def test_a_bad_target_ends_before_the_run(
@@ -496,7 +496,10 @@ class TestErrors:
     def test_no_index_is_wrong_usage(self, cli: Cli) -> None:
         result = cli("ask", QUESTION)
         assert result.exit_code == 2
-        assert "no index: give --index PATH, or --sample" in result.stderr
+        assert (
+            "there is no index to search: give --index PATH, or --sample"
+            in result.stderr
+        )
 
     @pytest.mark.parametrize(
         "arguments",
@@ -530,7 +533,7 @@ class TestErrors:
 
 
 def _heed_ctrl_c() -> None:
-    """A shell's background jobs are deaf to Ctrl-C, and hand that on to what they start."""
+    """A shell's background jobs are deaf to Ctrl-C, and hand that on to their children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

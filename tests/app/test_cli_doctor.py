@@ -230,7 +230,7 @@ def test_an_address_that_is_none_says_how_it_is_written(
     monkeypatch.setenv("OPENAI_BASE_URL", "file:///etc/passwd")
     shown = " ".join(cli("doctor").output.split())
     assert (
-        "– OPENAI_BASE_URL file:///etc/passwd is no address · write it as http://host:port/v1"
+        "– OPENAI_BASE_URL file:///etc/passwd is not an address · write it as http://host:port/v1"
         in shown
     )
 

@@ -230,7 +230,7 @@ def test_a_threshold_that_is_not_a_cosine_is_wrong_usage(
 ) -> None:
     result = cli("kg", "build", "bell.index", f"--threshold={threshold}")
     assert result.exit_code == 2
-    assert "is not above 0 and up to 1" in result.stderr
+    assert "has to be above 0 and at most 1" in result.stderr
 
 
 @pytest.mark.parametrize("options", [("--around", "Edinburgh"), ("--nodes", "3")])

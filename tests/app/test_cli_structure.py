@@ -172,7 +172,7 @@ def test_structure_needs_a_model_that_reads(
         "--triple-cache",
         tmp_path / "facts.sqlite",
     ]
-    assert "which extractor reads?" in cli(*command).stderr
+    assert "no extractor to read with" in cli(*command).stderr
     refused = cli(*command, "--extractor", "offline")
     assert (
         refused.exit_code,

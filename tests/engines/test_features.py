@@ -1,4 +1,4 @@
-"""What only some engines have: forms of replies, windows that are set, vectors of texts, prompts as vectors, bulk."""
+"""Features that only some engines have: forms of replies, windows that are set, vectors of texts, prompts as vectors, bulk."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def _compare(folder: Path, server: Server, name: str, *, at_once: int = 64) -> N
 def frozen_and_adapted(
     engine: Engine, graph_llms: Callable[[str], Path]
 ) -> Iterator[Server]:
-    """A server of the language model that takes prompts as vectors, with an adapter beside it."""
+    """A server of the language model that takes prompts as vectors, with an adapter next to it."""
     options = [
         "--enable-prompt-embeds",
         "--enable-lora",
@@ -240,7 +240,8 @@ def test_a_name_that_is_not_served_and_a_server_that_takes_no_vectors_are_told(
     with pytest.raises(
         ModelRefused,
         match=says(
-            "takes no prompt embeddings", "vllm serve MODEL --enable-prompt-embeds"
+            "does not accept prompt embeddings",
+            "vllm serve MODEL --enable-prompt-embeds",
         ),
     ):
         _asked(folder, server, server.model)

@@ -29,7 +29,7 @@ HISTORY = [("user", "Who patented the telephone?"), ("ai", "Alexander Graham Bel
 
 
 class Rewriting:
-    """Answers with the script, and writes down what it is given."""
+    """Answers with the script, and writes down its input."""
 
     def __init__(self, *script):
         self.script, self.given = iter(script), []
@@ -216,7 +216,7 @@ def test_the_rewriting_counts_in_the_usage(scripted_model):
 
 def test_a_reply_without_a_question_is_asked_for_again(scripted_model):
     model = scripted_model(
-        ("Your reply could not be used: it is no question", "Where was Bell born?"),
+        ("Your reply could not be used: it is not a question", "Where was Bell born?"),
         ("Next question", "He was born in Edinburgh."),
         ("", "[SUFFICIENT]"),
     )

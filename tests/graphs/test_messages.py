@@ -1,4 +1,4 @@
-"""A conversation in messages: the agent alone, as a node of a bigger graph, and under a supervisor."""
+"""A conversation in messages: the agent by itself, as a node of a bigger graph, and under a supervisor."""
 
 import json
 from typing import Any
@@ -152,12 +152,14 @@ def test_a_question_alone_is_answered_in_plain_json(ras, enough):
 
 @pytest.mark.parametrize("messages", [[], [("ai", "Hello.")], [("user", " ")]])
 def test_messages_that_ask_nothing_are_refused(ras, messages):
-    with pytest.raises(ValueError, match=r"question|text to answer|none of the user"):
+    with pytest.raises(
+        ValueError, match=r"question|text to answer|no message of the user"
+    ):
         ras("q").invoke({"messages": messages})
 
 
 def test_what_is_no_message_is_refused(ras):
-    with pytest.raises(ValueError, match="cannot be read as LangChain messages"):
+    with pytest.raises(ValueError, match="are not LangChain messages"):
         ras("q").invoke({"messages": [{"said": "Who?"}]})
 
 

@@ -1,4 +1,4 @@
-"""An agent's parts come from settings and from what its graph's spec says."""
+"""An agent's parts come from settings and from its graph's spec."""
 
 import re
 from dataclasses import replace
@@ -40,7 +40,7 @@ MODEL = "openai:gpt-4o-mini"
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """registered(...): a GraphSpec under the name "mine", for this test alone."""
+    """registered(...): a GraphSpec under the name "mine", only for this test."""
     monkeypatch.setitem(registry.PLUGINS, "loop", dict(registry.PLUGINS["loop"]))
     return lambda *args, **options: registry.register(
         "loop", "mine", GraphSpec(*args, **options)
@@ -139,9 +139,7 @@ def test_a_graphs_own_kind_of_planner_is_made_of_what_the_user_writes(
 
 
 def test_a_preset_is_refused_by_a_graph_that_takes_none() -> None:
-    with pytest.raises(
-        SettingsError, match="loop 'ircot' takes no preset, got 'paper'"
-    ):
+    with pytest.raises(SettingsError, match="loop 'ircot' has no presets, got 'paper'"):
         agent_from_settings(Settings(loop="ircot", preset="paper"), CORPUS)
 
 

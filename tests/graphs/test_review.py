@@ -1,4 +1,4 @@
-"""A run that waits for a person: what it shows, what he may decide, and what the run holds afterwards."""
+"""A run that waits for a person: the facts that it shows, the decisions that he may make, and the run's state afterwards."""
 
 import asyncio
 import json
@@ -68,7 +68,7 @@ def decide(agent, decision, thread=THREAD, **options):
 
 @pytest.fixture
 def asked(ras):
-    """asked(*review, **roles): an agent that has been asked "Who?", and what it gave."""
+    """asked(*review, **roles): an agent that has been asked "Who?", and its state."""
 
     def ask(*review, script=("one",), **roles):
         agent = ras(
@@ -305,7 +305,7 @@ def test_several_facts_are_changed_at_once_and_their_source_is_the_person(asked)
         "Leith is in Scotland.",
         "Stated by Ada",
     )
-    # what is found and what is held agree
+    # the hits and the content agree
     assert out["steps"][0]["new_triple_ids"] == [
         fact["id"] for fact in out["graph"]["facts"][:3]
     ]
@@ -502,7 +502,7 @@ def test_a_note_leads_back_to_the_answerer_or_to_the_planner(asked, fakes):
         (
             "plan",
             {"action": "remove"},
-            "decision.action: 'remove' cannot be done at plan; known: approve, edit",
+            "decision.action: 'remove' is not possible at plan; choose from: approve, edit",
         ),
         (
             "plan",
@@ -537,7 +537,7 @@ def test_a_note_leads_back_to_the_answerer_or_to_the_planner(asked, fakes):
         (
             "plan",
             [APPROVE],
-            "decision: only facts take a list of decisions, and this is plan",
+            "decision: a list of decisions is only for a review of facts, and this one is at plan: give one decision",
         ),
         (
             "facts",
@@ -580,7 +580,7 @@ def test_a_note_leads_back_to_the_answerer_or_to_the_planner(asked, fakes):
         (
             "facts",
             {"action": "add", "subject": "\u200b", "predicate": "b", "object": "c"},
-            "decision: a subject, predicate or object has no letter that can be seen",
+            "decision: a subject, predicate or object has no visible letter: write one that has",
         ),
         (
             "answer",
@@ -590,7 +590,7 @@ def test_a_note_leads_back_to_the_answerer_or_to_the_planner(asked, fakes):
         (
             "answer",
             {"action": "ask", "note": "x"},
-            "decision.action: 'ask' cannot be done at answer; known: approve, edit, remove",
+            "decision.action: 'ask' is not possible at answer; choose from: approve, edit, remove",
         ),
     ],
 )
@@ -620,7 +620,7 @@ def test_a_fact_is_changed_once_and_known(asked):
     )
     assert (
         waiting(out)["error"]
-        == f"decision 2.fact: an earlier decision has changed {name!r} already"
+        == f"decision 2.fact: another decision has changed {name!r} already: give one decision for a fact"
     )
     out = decide(agent, {"action": "remove", "fact": "t0"})
     assert waiting(out)["error"].startswith(
@@ -839,7 +839,7 @@ def test_a_review_needs_a_checkpointer(ras):
         ras("one", review=("plan",)).invoke({"question": "Who?"})
     settings = Settings(review="plan", index=None, retriever="bm25")
     with pytest.raises(
-        SettingsError, match=r"review = 'plan': nobody can be waited for here"
+        SettingsError, match=r"review = 'plan': a review needs a checkpointer"
     ):
         assemble_agent(resolve_parts("ras", settings=settings, index=[]))
 

@@ -252,7 +252,7 @@ def _vectors(reply: Any, count: int) -> Floats:
         raise BrokenReply(f"the reply holds no vectors: {error}") from error
     if vectors.ndim != 2 or not vectors.shape[1] or not np.isfinite(vectors).all():
         raise BrokenReply(
-            "the reply holds vectors of different widths, or with values that are no numbers"
+            "the reply holds vectors of different widths, or with values that are not numbers"
         )
     return vectors
 

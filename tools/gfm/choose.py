@@ -185,7 +185,7 @@ def cuda_device(device: str) -> str | None:
         name == "cuda" and colon and number.isdecimal()
     ):
         raise SettingsError(
-            f"device {device!r}: known are auto, cpu, cuda and cuda:<number>"
+            f"unknown device {device!r}; choose from auto, cpu, cuda and cuda:<number>"
         )
     if device == "cpu":
         return None
@@ -204,5 +204,7 @@ def cuda_device(device: str) -> str | None:
             )
         else:
             devices = "torch sees none"
-        raise SettingsError(f"device {device!r} is not here ({devices}): {_REMEDY}")
+        raise SettingsError(
+            f"device {device!r} does not exist on this machine ({devices}): {_REMEDY}"
+        )
     return f"cuda:{int(number or 0)}"

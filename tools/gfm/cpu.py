@@ -100,7 +100,7 @@ class FastGFM:
 
         if not 0 <= tolerance < 1:
             raise SettingsError(
-                f"a tolerance of probabilities is at least 0 and below 1, got {tolerance}; 0 is exact"
+                f"the tolerance of probabilities has to be at least 0 and below 1 (0 is exact), got {tolerance}"
             )
 
         self.graph = graph

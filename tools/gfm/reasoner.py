@@ -145,7 +145,7 @@ class ReasonerConfig:
         )
         if inverse is None:
             raise WeightsError(
-                f"{where}: inverse_relation_feat is {dataset['inverse_relation_feat']!r}; 'text' or 'inverse' is known"
+                f"{where}: inverse_relation_feat is {dataset['inverse_relation_feat']!r}; choose 'text' or 'inverse'"
             )
         widths = {entity["input_dim"], *entity["hidden_dims"]}
         if len(widths) != 1:

@@ -93,10 +93,12 @@ class GFMConfig:
             )
         if self.message_target not in ("head", "tail"):
             raise WeightsError(
-                f"message_target is 'head' or 'tail', got {self.message_target!r}"
+                f"message_target has to be 'head' or 'tail', got {self.message_target!r}"
             )
         if self.inverse not in ("text", "negated"):
-            raise WeightsError(f"inverse is 'text' or 'negated', got {self.inverse!r}")
+            raise WeightsError(
+                f"inverse has to be 'text' or 'negated', got {self.inverse!r}"
+            )
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of every weight by its published name."""
@@ -224,7 +226,7 @@ def _ranker(fields: Mapping[str, Any], where: str) -> dict[str, Any] | None:
     name = str(fields.get("_target_", "")).rpartition(".")[2]
     if name not in _RANKERS:
         raise WeightsError(
-            f"{where}: ranker is {name!r}, which adds up logits; known: {', '.join(_RANKERS)}. Take `ranker` out of "
+            f"{where}: ranker is {name!r}, which adds up logits; known: {', '.join(_RANKERS)}. Remove `ranker` from "
             "the file to rank as the paper does"
         )
     return {"top": fields["top_k"], "weight": _RANKERS[name]}
@@ -330,7 +332,9 @@ def read_weights(
     ):
         if (path := folder / name).is_file():
             return _check_weights(reader(path), shapes, path)
-    raise WeightsError(f"{folder}: there is neither model.safetensors nor model.pth")
+    raise WeightsError(
+        f"{folder}: has neither model.safetensors nor model.pth: name a folder with the weights"
+    )
 
 
 def save_gfm(
@@ -382,7 +386,9 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
     try:
         return dict(load_file(path))
     except Exception as error:  # the library has its own error type, and raises others for a file cut short
-        raise WeightsError(f"{path}: not a safetensors file: {error}") from error
+        raise WeightsError(
+            f"{path}: not a safetensors file ({error}): download the weights again"
+        ) from error
 
 
 def _read_pickled(path: Path) -> dict[str, Tensor]:

@@ -80,11 +80,11 @@ class AlignerConfig:
             or min(self.temperature, self.contrast) <= 0
         ):
             raise SettingsError(
-                f"an aligner's widths are at least 1 and its temperatures above 0, got {self}"
+                f"an aligner's widths have to be at least 1 and its temperatures above 0, got {self}"
             )
         if not (self.align_nodes or self.align_graphs):
             raise SettingsError(
-                "an aligner learns from nodes, from graphs or from both: leave one of them in"
+                "an aligner has to learn from nodes, from graphs or from both: switch one of them on"
             )
 
     @classmethod
@@ -372,7 +372,7 @@ def _naming_unfit_weights(folder: Path) -> Iterator[None]:
     except (OSError, SafetensorError, RuntimeError) as error:
         why = str(error).partition("\n")[0]
         raise WeightsError(
-            f"{folder / WEIGHTS}: no weights of the aligner in {CONFIG} ({why}): train it anew"
+            f"{folder / WEIGHTS}: no weights of the aligner in {CONFIG} ({why}): train it again"
         ) from error
 
 
@@ -383,7 +383,7 @@ def read_config(folder: Path) -> AlignerConfig:
         data = json.loads(path.read_text("utf-8"))
         if (data.get("format"), data.get("version")) != (FORMAT, VERSION):
             raise WeightsError(
-                f"{path}: expected '{FORMAT}' version {VERSION}: train it anew"
+                f"{path}: expected '{FORMAT}' version {VERSION}: train it again"
             )
         return AlignerConfig.from_dict(data["config"])
     except FileNotFoundError as error:
@@ -393,7 +393,7 @@ def read_config(folder: Path) -> AlignerConfig:
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError, SettingsError) as error:
         raise WeightsError(
-            f"{path}: no configuration of an aligner: {error}"
+            f"{path}: not an aligner's configuration: {error}"
         ) from error
 
 

@@ -70,7 +70,7 @@ class GraphLLMBatches:
                 raise
             raise SettingsError(
                 "this vLLM cannot leave word vectors out of an adapter (lora_target_modules): its engine ends where "
-                f"prompts with an adapter overlap: take a newer one, or merge the adapter: {MERGE} {folder} OUT"
+                f"prompts with an adapter overlap: use a newer one, or merge the adapter: {MERGE} {folder} OUT"
             ) from error
 
     def generate(

@@ -58,7 +58,7 @@ class EncoderConfig:
             or self.width % self.heads
         ):
             raise SettingsError(
-                f"an encoder's numbers are at least 1 and its heads divide its width, got {self}"
+                f"an encoder's numbers have to be at least 1, and its heads have to divide its width, got {self}"
             )
 
 

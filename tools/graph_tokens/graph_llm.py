@@ -389,7 +389,7 @@ class GraphLLM(nn.Module):
         except (OSError, RuntimeError, ValueError, SafetensorError) as error:
             why = str(error).partition("\n")[0]
             raise WeightsError(
-                f"{folder / GRAPH_WEIGHTS}: no weights of the model in {CONFIG} ({why}): train it anew"
+                f"{folder / GRAPH_WEIGHTS}: no weights of the model in {CONFIG} ({why}): train it again"
             ) from error
         model.fingerprint = hashlib.sha256(stored).hexdigest()[:16]
         return model
@@ -463,7 +463,7 @@ def read_config(folder: Path) -> GraphLLMConfig:
         ) from error
     except (json.JSONDecodeError, TypeError, AttributeError, SettingsError) as error:
         raise WeightsError(
-            f"{path}: no configuration of a GraphLLM: {error}"
+            f"{path}: not a GraphLLM's configuration: {error}"
         ) from error
 
 
@@ -506,7 +506,7 @@ def served_layers(adapter: Path) -> tuple[str, ...]:
         names = tuple(sorted({str(name).rpartition(".")[2] for name in named}))
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise WeightsError(
-            f"{file}: no configuration of an adapter ({error}): train it anew"
+            f"{file}: not an adapter's configuration ({error}): train it again"
         ) from error
     if words := [name for name in names if "embed" in name or name == "lm_head"]:
         raise SettingsError(

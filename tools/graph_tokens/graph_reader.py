@@ -72,7 +72,7 @@ class GraphView:
         )
         if min(numbers) < 0 or self.reply_tokens < 1:
             raise SettingsError(
-                f"a view of a graph has no number below 0, and replies have a token; got {self}"
+                f"a graph view's numbers have to be at least 0, and reply_tokens at least 1; got {self}"
             )
 
 
@@ -106,7 +106,7 @@ class GraphPrompts:
         """
         if view.n_seed and aligner is None:
             raise SettingsError(
-                f"pruning to {view.n_seed} nodes takes an aligner, and there is none"
+                f"pruning to {view.n_seed} nodes needs an aligner: give one"
             )
         self.view = view
         self._vectors = vectors
@@ -250,7 +250,7 @@ def _read_view(file: Path) -> GraphView:
         data = json.loads(file.read_text(encoding="utf-8"))
         if (data.get("format"), data.get("version")) != (_FORMAT, _VERSION):
             raise WeightsError(
-                f"{file}: expected '{_FORMAT}' version {_VERSION}: train it anew"
+                f"{file}: expected '{_FORMAT}' version {_VERSION}: train it again"
             )
         return GraphView(**data["view"])
     except FileNotFoundError as error:
@@ -260,5 +260,5 @@ def _read_view(file: Path) -> GraphView:
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError, SettingsError) as error:
         raise WeightsError(
-            f"{file}: says not what the model is shown: {error}"
+            f"{file}: does not say what the model is shown: {error}"
         ) from error

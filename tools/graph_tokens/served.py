@@ -215,7 +215,7 @@ class ServedGraphLLM(GraphLLMChat):
             if _FLAG in why:
                 remedy = f"start it with `vllm serve MODEL {_FLAG}`"
                 raise ModelRefused(
-                    f"the server at {where} takes no prompt embeddings; {remedy}"
+                    f"the server at {where} does not accept prompt embeddings; {remedy}"
                 ) from error
             if "hidden_size" in why:
                 remedy = f"let it serve {self.graph_llm.config.language_model}"

@@ -91,7 +91,7 @@ class LLMRewriter:
         def parse(text: str) -> str:
             standalone = question_in(text, question)
             if not standalone:
-                raise ParseError("it is no question")
+                raise ParseError("it is not a question")
             return standalone
 
         asked = yield from fitted(self._chat, MAX_TOKENS, render)

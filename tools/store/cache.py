@@ -156,10 +156,10 @@ class StoredCache:
         except Locked as error:
             _known_locked.add(self._file)
             raise Locked(
-                f"cannot keep {self.kind}: {error}, or name another file"
+                f"cannot store {self.kind}: {error}, or name another file"
             ) from error
         except (StoreError, IndexMismatch, IndexNotFound, IndexExists) as error:
-            raise StoreError(f"cannot keep {self.kind}: {error}") from error
+            raise StoreError(f"cannot store {self.kind}: {error}") from error
 
 
 def _open(place: str | Path | Address) -> Database:

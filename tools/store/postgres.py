@@ -365,7 +365,7 @@ class PostgresDatabase:
             ]
         except Exception:  # an unreadable address could be quoted in any part
             raise StoreError(
-                f"{self.address} is no address of a PostgreSQL database: write postgresql://user@host:5432/database"
+                f"{self.address} is not the address of a PostgreSQL database: write postgresql://user@host:5432/database"
             ) from None
         for secret in secrets:
             said = said.replace(str(secret), "***")

@@ -471,7 +471,7 @@ def make_file(folder: Path, statements: list[tuple[str, tuple[object, ...]]]) ->
             connection.close()
     except sqlite3.Error as error:
         raise StoreError(
-            f"{fresh} could not be written ({error}): is there room on its disk?"
+            f"{fresh} could not be written ({error}): check that there is room on its disk"
         ) from error
     with fresh.open("rb+") as file:
         os.fsync(file.fileno())

@@ -48,7 +48,7 @@ class VLLMWriter:
     ) -> None:
         if decoding.beams > 1:
             raise SettingsError(
-                f"vLLM takes no beams here: text2triple:{name} has them"
+                f"vLLM does not search with beams here: use text2triple:{name}"
             )
         try:
             from transformers import AutoConfig
@@ -64,7 +64,7 @@ class VLLMWriter:
             ) from error
         if config.is_encoder_decoder:
             raise SettingsError(
-                f"vLLM runs no model with an encoder: take text2triple:{name}"
+                f"vLLM does not run models with an encoder: use text2triple:{name}"
             )
         self._name = name
         self._commit = getattr(config, "_commit_hash", None)
@@ -136,7 +136,8 @@ def text2triple_vllm(argument: str, options: RoleOptions) -> TripleModel:
     name, _, written = argument.partition("#")
     if not name:
         raise SettingsError(
-            "which model? the public one has an encoder: text2triple-vllm:/path-or-hub-name"
+            "no model is named: write text2triple-vllm:/path-or-hub-name (the public model has an encoder, "
+            "which vLLM does not run)"
         )
     decoded: list[str] = []
     engine: dict[str, Any] = {}

@@ -58,7 +58,7 @@ def parse_composition(text: str | int) -> Composition:
     if string.isascii() and string.removeprefix("-").isdecimal():
         if not 0 <= int(string) < len(INSTANCES):
             raise CompositionError(
-                f"there is no instance {string}: Table 4 has 0 to {len(INSTANCES) - 1}"
+                f"there is no instance {string}: choose one of Table 4's, 0 to {len(INSTANCES) - 1}"
             )
         return INSTANCES[int(string)]
     modules = string.lower().split(">")
@@ -91,7 +91,7 @@ def parse_composition(text: str | int) -> Composition:
         check("scorer behind 'beam:'", guide, SCORERS)
     elif colon:
         raise CompositionError(
-            f"{text!r}: {filtering} paths are found without a scorer, write only {filtering!r}"
+            f"{text!r}: {filtering} paths are found without a scorer: write only {filtering!r}"
         )
     check("path refinement", refinement, ("random", *SCORERS))
     return Composition(extraction, pruning, filtering, guide, refinement)

@@ -42,7 +42,7 @@ class Extraction:
         counts = (self.max_ent, self.walks, self.steps, self.hops)
         if min(counts) < 1 or not 0 <= self.damping < 1:
             raise ValueError(
-                f"max_ent, walks, steps and hops are at least 1 and damping is in 0..1, got {self}"
+                f"max_ent, walks, steps and hops have to be at least 1, and damping at least 0 and below 1, got {self}"
             )
 
 

@@ -105,7 +105,7 @@ class PathLimits:
     def __post_init__(self) -> None:
         if self.longest < 0 or self.most < 1 or self.width < 1:
             raise ValueError(
-                f"longest is at least 0, most and width at least 1, got {self}"
+                f"longest has to be at least 0, most and width at least 1, got {self}"
             )
 
 

@@ -233,10 +233,10 @@ class PCSTSettings:
     def __post_init__(self) -> None:
         if min(self.nodes, self.edges, self.cost, self.named_prize) < 0:
             raise ValueError(
-                f"nodes, edges, cost and named_prize are at least 0, got {self}"
+                f"nodes, edges, cost and named_prize have to be at least 0, got {self}"
             )
         if self.trees < 1:
-            raise ValueError(f"there is at least one tree, got {self}")
+            raise ValueError(f"trees has to be at least 1, got {self}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,7 @@ class PCSTFinder:
             graph.origin is None or graph.origin.entity_vectors is None
         ):
             raise ValueError(
-                "PCST needs to know what fits a question: a scorer, or a KGIndex with vectors"
+                "PCST needs a judge of what fits the question: give a scorer, or a KGIndex with vectors"
             )
 
     def find(

@@ -45,7 +45,7 @@ class PathSettings:
     def __post_init__(self) -> None:
         if min(self.window, self.top_k) < 1:
             raise ValueError(
-                f"window and top_k are at least 1, got {self.window} and {self.top_k}"
+                f"window and top_k have to be at least 1, got {self.window} and {self.top_k}"
             )
 
 

@@ -104,7 +104,7 @@ class Cluster:
                     return await worker.do.remote(item)
                 except ray.exceptions.RayActorError as error:
                     raise RunError(
-                        f"a Ray worker ended ({error}); the same command resumes the run"
+                        f"a Ray worker ended ({error}): run the same command again to resume"
                     ) from error
                 finally:
                     free.put_nowait(worker)

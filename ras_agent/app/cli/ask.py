@@ -107,12 +107,14 @@ def ask(options: AskOptions) -> None:
     question = options.question
     settings = options.settings
     if not question.strip():
-        raise typer.BadParameter("the question is blank")
+        raise typer.BadParameter("the question is blank: write a question")
     if options.sample and "index" in options.flags:
-        raise typer.BadParameter("give --index or --sample, not both")
+        raise typer.BadParameter(
+            "--index and --sample exclude each other: give one of them"
+        )
     if not options.sample and settings.needs_index:
         raise typer.BadParameter(
-            "no index: give --index PATH, or --sample to try the bundled one"
+            "there is no index to search: give --index PATH, or --sample to try the bundled one"
         )
     targets = [_checked_target(path) for path in options.save or ()]
     if settings.review:
@@ -121,11 +123,11 @@ def ask(options: AskOptions) -> None:
         needs_a_person()
     if options.thread and settings.checkpoint.partition(":")[0] == "memory":
         raise typer.BadParameter(
-            "--thread needs a place that outlives the command: --checkpoint sqlite:FILE"
+            "--thread needs a checkpoint, which outlives the command: add --checkpoint sqlite:FILE"
         )
     if "checkpoint" in options.flags and not options.thread:
         raise typer.BadParameter(
-            "--checkpoint stores a conversation: name it, --thread NAME"
+            "--checkpoint stores a conversation, which needs a name: add --thread NAME"
         )
 
     console = screen(stderr=options.as_json, quiet=options.quiet)
@@ -332,14 +334,18 @@ def _checked_target(path: Path) -> Path:
     """Return `path` if a trace can be saved there. Raises SettingsError: better before a run than after it."""
     if path.suffix.lower() not in _FORMS:
         raise SettingsError(
-            f"cannot save to {path}: its name must end in one of {', '.join(_FORMS)}"
+            f"cannot save to {path}: its name has to end in one of {', '.join(_FORMS)}"
         )
     if not path.parent.is_dir():
-        raise SettingsError(f"cannot save to {path}: there is no folder {path.parent}")
+        raise SettingsError(
+            f"cannot save to {path}: there is no folder {path.parent}; make it first"
+        )
     if path.is_dir():
-        raise SettingsError(f"cannot save to {path}: it is a folder")
+        raise SettingsError(f"cannot save to {path}: it is a folder; name a file")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise SettingsError(f"cannot save to {path}: no permission to write there")
+        raise SettingsError(
+            f"cannot save to {path}: you have no permission to write there; name another file"
+        )
     return path
 
 

@@ -74,7 +74,9 @@ def eval_cost(options: CostOptions) -> None:
     extractor = options.extractor
     model = options.model
     if (triple_cache is None) != (extractor is None):
-        raise typer.BadParameter("--triple-cache and --extractor go together")
+        raise typer.BadParameter(
+            "--triple-cache and --extractor go together: give both, or neither"
+        )
     passages = load_passages(options.corpus)
     results = list(RunFolder(options.run).results())
     ids = {passage.id for passage in passages}
@@ -133,7 +135,7 @@ def _measure_reading(
 
     if isinstance(place, Path) and not place.is_file():
         raise SettingsError(
-            f"there is no triple cache {place}; ras-agent structure makes one"
+            f"there is no triple cache {place}: `ras-agent structure` makes one"
         )
     fingerprint = getattr(
         extractor_from_settings(load_settings(None, {}, {"triple_cache": place}), spec),
@@ -145,7 +147,7 @@ def _measure_reading(
     calls = [facts.calls for facts in stored if facts is not None]
     if not calls:
         raise SettingsError(
-            f"{place} holds no facts that {spec} read in this corpus; run ras-agent structure first"
+            f"{place} holds no facts that {spec} read in this corpus: run `ras-agent structure` first"
         )
     return mean_passage(calls)
 

@@ -134,7 +134,9 @@ class RunOptions(Options):
     def run_settings(self) -> Settings:
         """Return the settings of the runs, which wait for no person's decision. Raises BadParameter for two corpora."""
         if self.corpus and "index" in self.flags:
-            raise typer.BadParameter("give --corpus or --index, not both")
+            raise typer.BadParameter(
+                "--corpus and --index exclude each other: give one of them"
+            )
         # a file that serves `ask` too may name reviews
         return self.settings.model_copy(update={"review": None})
 

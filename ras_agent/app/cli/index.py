@@ -130,10 +130,14 @@ def index(options: IndexOptions) -> None:
 
     settings = options.settings
     if not options.paths and not options.forget and not options.sample:
-        raise typer.BadParameter("index what? name files or folders, or give --sample")
+        raise typer.BadParameter(
+            "nothing to index: name files or folders, or give --sample"
+        )
     target: Path | Address | None = options.out or settings.index
     if target is None:
-        raise typer.BadParameter("where to? give --out PATH, such as --out my.index")
+        raise typer.BadParameter(
+            "the index needs a place: give --out PATH, such as --out my.index"
+        )
     console = screen(quiet=options.quiet)
     with _bar(console) as on_progress, sample_file() as bundled:
         report = ingest(

@@ -42,7 +42,7 @@ _AROUND = 100
 
 def _cosine(value: float | None) -> float | None:
     if value is not None and not 0 < value <= 1:
-        raise typer.BadParameter(f"{value} is not above 0 and up to 1")
+        raise typer.BadParameter(f"{value} has to be above 0 and at most 1")
     return value
 
 
@@ -336,8 +336,8 @@ def export(options: ExportOptions) -> None:
     writer = writers.get(kind)
     if writer is None:
         raise SettingsError(
-            f"{out}: unknown format; known: {', '.join(filter(None, writers))}, or a folder, which is to be there if "
-            "there is a dot in its name"
+            f"{out}: unknown format; known: {', '.join(filter(None, writers))}, or a folder, which has to exist if "
+            "its name has a dot"
         )
     if (around or nodes) and out.suffix.lower() != ".html":
         raise typer.BadParameter(
@@ -387,7 +387,9 @@ def _draw(
     for name in around:
         number = graph.entity_id(name)
         if number is None:
-            raise SettingsError(f"the graph has no entity {name!r}")
+            raise SettingsError(
+                f"the graph has no entity {name!r}: give a name as the graph has it"
+            )
         start.append(number)
     entities = (
         nearby(graph, start, nodes or _AROUND)

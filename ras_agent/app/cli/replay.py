@@ -56,7 +56,7 @@ def replay(options: ReplayOptions) -> None:
         other := options.flags & {"llm", "planner", "extractor", "answerer"}
     ):
         raise typer.BadParameter(
-            f"--{min(other)} changes who is asked: say from which hop on, --from-hop N"
+            f"--{min(other)} changes a role from some hop on: name the hop with --from-hop N"
         )
     if "llm" in options.flags:
         raise typer.BadParameter(

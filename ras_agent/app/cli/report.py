@@ -68,7 +68,7 @@ def report(options: ReportOptions) -> None:
     for path in targets:
         if not path.parent.is_dir():
             raise SettingsError(
-                f"cannot write {path}: there is no folder {path.parent}"
+                f"cannot write {path}: there is no folder {path.parent}; make it first"
             )
     console = screen(stderr=True)
     with busy(console) as doing:

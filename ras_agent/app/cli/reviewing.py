@@ -40,8 +40,8 @@ def needs_a_person() -> None:
     """Raise SettingsError if nobody can be asked: standard input is no terminal."""
     if not sys.stdin.isatty():
         raise SettingsError(
-            "--review asks you at the terminal, and standard input is none: run it in a terminal, leave --review out "
-            "(--review '' overrides ras-agent.toml), or decide in Python (create_ras_agent(review=...))"
+            "--review asks you at the terminal, and standard input is not a terminal: run it in a terminal, "
+            "leave --review out (--review '' overrides ras-agent.toml), or decide in Python (create_ras_agent(review=...))"
         )
 
 

@@ -102,10 +102,10 @@ def rollout(options: RolloutOptions) -> None:
     )
 
     if not options.question.strip():
-        raise typer.BadParameter("the question is blank")
+        raise typer.BadParameter("the question is blank: write a question")
     if not options.sample and options.settings.needs_index:
         raise typer.BadParameter(
-            "no index: give --index PATH, or --sample to try the bundled one"
+            "there is no index to search: give --index PATH, or --sample to try the bundled one"
         )
     if "planner" in options.flags:
         raise typer.BadParameter(

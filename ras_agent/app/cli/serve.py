@@ -91,7 +91,7 @@ def _models(settings: Settings) -> str:
 def _check_index(sample: bool, settings: Settings) -> None:
     if not sample and settings.needs_index:
         raise typer.BadParameter(
-            "no index: give --index PATH, or --sample to try the bundled one"
+            "there is no index to search: give --index PATH, or --sample to try the bundled one"
         )
 
 

@@ -99,7 +99,7 @@ def structure(options: StructureOptions) -> None:
     spec = settings.extractor or settings.llm
     if spec is None:
         raise typer.BadParameter(
-            "which extractor reads? give --extractor, such as --extractor openai:gpt-4o-mini"
+            "no extractor to read with: give one, such as --extractor openai:gpt-4o-mini"
         )
     table = load_prices(options.prices)
     console = screen(quiet=options.quiet)
@@ -136,7 +136,7 @@ def _passages(
         return load_passages(corpus, on_bad)
     if settings.index is None:
         raise typer.BadParameter(
-            "read what? give --corpus PASSAGES.jsonl or --index PATH"
+            "nothing to read: give --corpus PASSAGES.jsonl or --index PATH"
         )
     return PassageIndex.open(settings.index).passages
 

@@ -151,7 +151,9 @@ def extractors(options: ExtractorsOptions) -> None:
     from ras_agent.eval.study import extractors_design
 
     if bool(options.benchmark) != bool(options.data):
-        raise typer.BadParameter("a benchmark and its --data go together")
+        raise typer.BadParameter(
+            "a benchmark needs its file: give the benchmark and --data together"
+        )
     design = extractors_design(
         _task(options, options.benchmark, options.data) if options.data else None,
         options.run_settings(),

@@ -250,12 +250,14 @@ class Guard:
             asker = urlsplit(origin).netloc
         except ValueError:
             raise ApiError(
-                400, "Host and Origin: one of them is no address", "bad_request"
+                400,
+                "Host or Origin is not an address: send the server's own address",
+                "bad_request",
             ) from None
         if access.open and not (is_loopback(name) or name == self._host):
             raise ApiError(
                 421,
-                f"this server is not {host!r}: ask it by the address that it serves",
+                f"this server is not {host!r}: use the address that it serves",
                 "wrong_host",
             )
         changes = scope["method"] not in ("GET", "HEAD", "OPTIONS")
@@ -268,14 +270,14 @@ class Guard:
         ):
             raise ApiError(
                 403,
-                f"pages of {origin} may not ask: --cors {origin} lets them",
+                f"pages of {origin} may not use this server: start it with --cors {origin} to let them",
                 "wrong_origin",
             )
         caller = access.caller(headers.get("authorization", ""))
         if caller is None and not (path in _OPEN or path.startswith(_OPEN_BELOW)):
             raise ApiError(
                 401,
-                "show a token that the server knows: Authorization: Bearer TOKEN",
+                "the request has no token that the server knows: send Authorization: Bearer TOKEN",
                 "invalid_api_key",
             )
         return caller
@@ -302,7 +304,9 @@ def _limit_body(receive: Receive, most: int) -> Receive:
                 message = await receive()
         except TimeoutError:
             raise ApiError(
-                408, "the request's body did not arrive in time", "timeout"
+                408,
+                "the request's body did not arrive in time: send it again",
+                "timeout",
             ) from None
         received += len(message.get("body", b""))
         complete = not message.get("more_body", False)

@@ -343,8 +343,8 @@ def check_form(given: Mapping[str, Any], messages: Sequence[Message]) -> None:
             and not (name == "tools" and given.get("tool_choice") == "none")
         ):
             raise ApiError(
-                400, f"{name}: {remedy}; leave {name} away", "unsupported_value"
+                400, f"{name}: {remedy}; leave {name} out", "unsupported_value"
             )
     if kinds := {kind for turn in messages for kind in turn.other_parts}:
-        wrong = f"messages: the agent reads text, not {', '.join(sorted(kinds))}; leave these parts away"
+        wrong = f"messages: the agent reads text, not {', '.join(sorted(kinds))}; leave these parts out"
         raise ApiError(400, wrong, "unsupported_value")

@@ -81,7 +81,9 @@ class Documents:
         names = [safe_name(file.filename or "") for file in files]
         if len({name.casefold() for name in names}) < len(names):
             raise ApiError(
-                422, "two files of this upload have the same name", "same_name"
+                422,
+                "two files of this upload have the same name: rename one of them",
+                "same_name",
             )
         # one upload of a caller at a time: who sends many, or one that takes long, waits for himself
         async with self._turns.setdefault(caller.name, asyncio.Lock()):
@@ -262,7 +264,7 @@ def safe_name(given: str) -> str:
     ):
         raise ApiError(
             422,
-            f"{given!r:.200} is no name of a file: give one without folders",
+            f"{given!r:.200} is not a file's name: give a name without folders",
             "bad_name",
         )
     if (
@@ -271,13 +273,13 @@ def safe_name(given: str) -> str:
     ):
         raise ApiError(
             422,
-            f"{given!r:.200} holds characters that no name of a file should",
+            f"{given!r:.200} has characters that a file's name should not have: give another name",
             "bad_name",
         )
     if len(name.encode()) > _LONGEST_NAME:
         raise ApiError(
             422,
-            f"the name {given[:40]!r}... is too long: {_LONGEST_NAME} bytes are the most",
+            f"the name {given[:40]!r}... is too long: give one of at most {_LONGEST_NAME} bytes",
             "bad_name",
         )
     suffix = Path(name).suffix.lower()

@@ -48,14 +48,18 @@ class _Requests(h11.Connection):
         if self._pieces <= MOST_SMALL_PIECES:
             return
         if self._received < self._pieces * LEAST_PIECE:
-            raise h11.RemoteProtocolError("the body comes in too many small pieces")
+            raise h11.RemoteProtocolError(
+                "the body comes in too many small pieces: send larger ones"
+            )
 
 
 def _check_length(request: h11.Request) -> None:
     """Raise RemoteProtocolError where a length is said in two ways, of which a proxy may have taken the other."""
     names = {name for name, _ in request.headers}
     if {b"content-length", b"transfer-encoding"} <= names:
-        raise h11.RemoteProtocolError("a body has one length")
+        raise h11.RemoteProtocolError(
+            "the body has two lengths: send one Content-Length, or chunks"
+        )
 
 
 class HalfOpen(H11Protocol):

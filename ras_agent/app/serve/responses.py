@@ -106,11 +106,11 @@ async def responses(body: ResponsesRequest, request: Request) -> Response:
     if body.text and body.text.format and body.text.format.type != "text":
         raise ApiError(
             400,
-            f"text.format: {ONLY_TEXT}; leave text.format away",
+            f"text.format: {ONLY_TEXT}; leave text.format out",
             "unsupported_value",
         )
     if not messages:
-        raise ApiError(400, "input: it holds no message of the user", "no_question")
+        raise ApiError(400, "input has no message of the user: add one", "no_question")
     thread = (
         _thread_of(body.previous_response_id)
         if body.previous_response_id
@@ -146,7 +146,7 @@ def _thread_of(response_id: str) -> str:
     if not (response_id.startswith(_ID) and thread and turn):
         raise ApiError(
             404,
-            f"there is no response {response_id!r:.80}",
+            f"there is no response {response_id!r:.80}: send the whole conversation as input",
             "previous_response_not_found",
         )
     return thread

@@ -175,13 +175,13 @@ class Service:
         if not state.tasks:  # not `next`, which a node leaves empty that ended before its checkpoint was written
             raise ApiError(
                 409,
-                f"the run of thread {thread!r} has ended: ask a question",
+                f"the run of thread {thread!r} has ended: ask a new question",
                 "nothing_to_resume",
             )
         if request.decision is not None and not state.interrupts:
             raise ApiError(
                 409,
-                f"thread {thread!r} waits for no decision: leave it away to go on",
+                f"thread {thread!r} waits for no decision: send the request without one",
                 "no_review",
             )
         inputs: Any = (
@@ -232,7 +232,11 @@ class Service:
         if note.right is not None:
             outputs = outputs_of(state.values)
             if not outputs.get("stop_reason"):
-                raise ApiError(409, f"thread {thread!r} has no answer yet", "no_answer")
+                raise ApiError(
+                    409,
+                    f"thread {thread!r} has no answer yet: wait for its run to end",
+                    "no_answer",
+                )
             notes = notes.judged(
                 outputs, right=note.right, correct=note.correct.strip()
             )
@@ -246,7 +250,11 @@ class Service:
         if not await aforget_thread(
             self._checkpointer, key, user=caller.name, store=self._notes
         ):
-            raise ApiError(404, f"there is no thread {thread!r}", "unknown_thread")
+            raise ApiError(
+                404,
+                f"there is no thread {thread!r}: ask with this thread first",
+                "unknown_thread",
+            )
         return {"threads_forgotten": 1}
 
     async def retrieve(
@@ -368,7 +376,11 @@ class Service:
             self._checkpointer, "get_tuple", config, within=_STORED_SECONDS
         )
         if stored is None:
-            raise ApiError(404, f"there is no thread {thread!r}", "unknown_thread")
+            raise ApiError(
+                404,
+                f"there is no thread {thread!r}: ask with this thread first",
+                "unknown_thread",
+            )
         # a run goes on in an agent with the same nodes
         review = places(cast("dict[str, Any]", stored.metadata).get(_REVIEW, ""))
         return review, await self._agent(review).aget_state(config)
@@ -412,7 +424,7 @@ class Service:
             which = "of yours " if free else ""
             raise ApiError(
                 503,
-                f"so many questions {which}are being answered already: try again soon",
+                f"too many questions {which}are being answered already: try again soon",
                 "busy",
             )
         within = _lower(self._limits, limits)
@@ -482,7 +494,9 @@ def conversation(messages: list[wire.Message] | None) -> list[BaseMessage]:
     ]
     if not any(role == "user" for role, _ in said):
         raise ApiError(
-            400, "the messages hold no text of the user to answer", "no_question"
+            400,
+            "messages have no text of the user to answer: add a message of the user",
+            "no_question",
         )
     return convert_to_messages(said)
 

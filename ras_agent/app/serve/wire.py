@@ -75,7 +75,7 @@ def _with_few_parts(messages: Any) -> Any:
         parts += len(content) if isinstance(content, list) else 0
     if parts > MOST_PARTS:
         raise ValueError(
-            f"they have {parts:,} parts, and {MOST_PARTS:,} are the most: leave earlier messages away"
+            f"they have {parts:,} parts, and at most {MOST_PARTS:,} are allowed: leave earlier messages out"
         )
     return messages
 
@@ -125,7 +125,7 @@ class _Request(BaseModel):
         # each unknown one would be an error of its own
         if isinstance(request, dict) and len(request) > MOST_KEYS:
             raise ValueError(
-                f"it has {len(request):,} keys, and {MOST_KEYS} are the most"
+                f"it has {len(request):,} keys, and at most {MOST_KEYS} are allowed"
             )
         return request
 
@@ -217,7 +217,7 @@ class AskRequest(_Request):
     @model_validator(mode="after")
     def _asks_once(self) -> AskRequest:
         if (self.question is None) == (self.messages is None):
-            raise ValueError("give question or messages, one of them")
+            raise ValueError("give either question or messages")
         return self
 
 

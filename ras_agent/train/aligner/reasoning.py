@@ -131,6 +131,6 @@ class ChatReasoning:
         text = " ".join(without_thinking(reply.text).split())
         if not text:
             raise ParseError(
-                f"{self._chat.name} wrote no reasoning for the question {sample.id}"
+                f"{self._chat.name} wrote no reasoning for the question {sample.id}: run the command again"
             )
         return text

@@ -129,7 +129,7 @@ def train_on(
     """Train an aligner on `train_graphs` and save it. The samples `dev_part` choose its weights."""
     if not train_graphs:
         raise SettingsError(
-            f"{config.samples} has no samples of the part 'train' with facts"
+            f"{config.samples} has no samples of the part 'train' with facts: build the samples again"
         )
 
     def validate() -> Mapping[str, float]:

@@ -114,7 +114,8 @@ def _begin(
     first = sets[0].config
     if others := [one.name for one in sets if one.config != first]:
         raise IndexMismatch(
-            f"{sets[0].name} and {', '.join(others)} hold vectors of different encoders or instructions"
+            f"{sets[0].name} and {', '.join(others)} hold vectors of different encoders or instructions: "
+            "write the sets with one"
         )
     if config.start_from is None:
         shape = replace(first, width=config.width, layers=config.layers)

@@ -261,7 +261,7 @@ def read_linked(folder: Path) -> dict[str, list[LinkedQuestion]]:
     unknown = sorted({*kinds} - {*_KINDS})
     if unknown:
         raise IngestError(
-            f"{folder / 'questions.jsonl'}: no kind of question: {', '.join(unknown)}; {REMEDY}"
+            f"{folder / 'questions.jsonl'}: unknown kinds of questions: {', '.join(unknown)}; {REMEDY}"
         )
     try:
         with np.load(folder / "questions.npz", allow_pickle=False) as file:

@@ -95,7 +95,7 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
         )
         if self.aligner and self.encoder == "none":
             raise SettingsError(
-                "--aligner is an encoder, and --encoder none wants none: leave one of them out"
+                "--aligner is an encoder, and --encoder none is without one: leave one of them out"
             )
         if self.aligner and self.start_from:
             raise SettingsError(

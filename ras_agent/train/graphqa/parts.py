@@ -50,7 +50,7 @@ class PartsOptions:
             )
         if len(self.shares) != 2 or sum(self.shares) >= 1:
             raise SettingsError(
-                "--shares are two, of validation and test, and together below 1"
+                "--shares has to be two numbers, for validation and test, that add up to less than 1"
             )
 
 
@@ -65,7 +65,7 @@ def read_parts(
     questions = set_.load(data)
     if not any(question.graph.nodes for question in questions):
         raise SettingsError(
-            f"{data}: its questions have no graphs, and this training reads them"
+            f"{data}: its questions have no graphs, which this training needs: choose another set"
         )
     if options.split == "published":
         places = published_parts(len(questions))

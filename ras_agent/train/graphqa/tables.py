@@ -159,7 +159,9 @@ class GraphQATablesConfig(GraphQATrainingConfig):
             if name not in TABLES:
                 raise UnknownName("table", name, tuple(TABLES))
         if not self.seeds or not self.tables:
-            raise SettingsError("--tables and --seeds name at least one each")
+            raise SettingsError(
+                "--tables and --seeds need a value each: name at least one table and one seed"
+            )
         if self.test is None and not self.shares[1]:
             raise SettingsError(
                 "rows are scored on a test: give --test FILE, or --shares with a second share"

@@ -123,7 +123,8 @@ class GraphQATrainingConfig(GraphLLMOptions):
             and (self.start_from or self.encoder == "none")
         ):
             raise SettingsError(
-                "--aligner is no encoder here, and prunes nothing: add --n-seed or leave it out"
+                "--aligner has no use here, since --start-from has an encoder or --encoder is none: add --n-seed N to "
+                "prune with it, or leave it out"
             )
 
     def parts_options(self) -> PartsOptions:

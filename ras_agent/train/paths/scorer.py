@@ -61,7 +61,7 @@ class ScorerTrainingConfig(GraphLLMOptions):
         check_choices(self, {"wording": get_args(Wording)})
         if self.encoder != "none" or self.graph_tokens:
             raise SettingsError(
-                "a scorer's model reads text alone: leave --encoder and --graph-tokens out"
+                "a scorer's model reads only text: leave --encoder and --graph-tokens out"
             )
         if len(self.kb) != len(self.questions):
             raise SettingsError(

@@ -240,7 +240,7 @@ def train_head(
 
     if not train_part or not dev_part:
         raise SettingsError(
-            "training needs examples to learn from and examples to choose the epoch by"
+            "there are no examples to train on, or none to choose the epoch by: give more questions"
         )
     torch.manual_seed(config.seed)
     triplets, held_out = (_triplets(part, embedder) for part in (train_part, dev_part))

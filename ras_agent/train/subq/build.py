@@ -147,9 +147,7 @@ def build(config: SubqConfig) -> dict[str, Any]:
         if count % _EVERY == 0:
             print(f"{count} questions, {len(samples)} samples", flush=True)
     if not samples:
-        raise IngestError(
-            "no question gave a sample; what was wrong with each is written above"
-        )
+        raise IngestError("no question gave a sample: the lines above say why for each")
     write_samples(config.out, samples)
     card = {
         "what": "samples for planner and answerer, labelled by Algorithm 1 of RAS",
@@ -250,7 +248,7 @@ class _Worker:
             )
         documents = await self._decomposer.documents(item.question, item.documents)
         if not documents:
-            raise ParseError("none of its supporting documents helps, says the model")
+            raise ParseError("the model says that no supporting document helps")
         searches: list[str] = []
         for place, document in enumerate(documents):
             searches.append(

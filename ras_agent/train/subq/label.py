@@ -104,7 +104,7 @@ def as_subquery(text: str) -> str:
         line += "" if line.endswith(("?", "？")) else "?"
     plan = plan_of(f"{SUBQ} {line}")
     if plan is None or plan.action != "subq":
-        raise ParseError(f"{text!r:.200} is no search question")
+        raise ParseError(f"{text!r:.200} is not a search question")
     return plan.subquery
 
 

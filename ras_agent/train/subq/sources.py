@@ -127,12 +127,12 @@ def _of_published_record(record: QuestionRecord) -> SubqQuestion:
             continue
         if text not in texts:
             raise record.error(
-                f"a document of 'sub_queries' is none of 'supporting_docs': {text!r:.80}"
+                f"a document of 'sub_queries' is not among 'supporting_docs': {text!r:.80}"
             )
         documents.append(context_passage(item.text("doc_topic"), text))
         searches.append(item.text("sub_query"))
     if not documents:
-        raise record.error("'sub_queries' has none with a document")
+        raise record.error("no sub-query of 'sub_queries' has a document")
     question = Question(
         record.identity, record.text("question"), (record.text("answer"),)
     )

@@ -324,7 +324,7 @@ def test_what_a_token_uploads_is_in_its_part_of_the_index(
             SALES,
             '{"file": "sales.md"}',
             422,
-            "metadata: 'file' is what a passage itself says",
+            "metadata: 'file' is a field of the passage itself",
         ),
         (ROOT, '["team"]', 422, "metadata: Input should be a valid dictionary"),
         (
@@ -512,7 +512,7 @@ def test_an_origin_that_is_named_may_ask(served: Served) -> None:
         (
             json.dumps({"messages": [{"content": [1] * 200}] * 51}),
             422,
-            "10,200 parts, and 10,000 are the most",
+            "10,200 parts, and at most 10,000 are allowed",
         ),
         (
             json.dumps({"messages": [{"content": [1] * 999}] * 2}),
@@ -522,7 +522,7 @@ def test_an_origin_that_is_named_may_ask(served: Served) -> None:
         (
             json.dumps({f"key{number}": 1 for number in range(101)}),
             422,
-            "101 keys, and 100 are the most",
+            "101 keys, and at most 100 are allowed",
         ),
         (
             json.dumps({"question": "Who?", "filter": {"team": ["x"] * 30_000}}),

@@ -117,8 +117,8 @@ def test_what_is_wrong_with_a_request_is_said_in_one_shape(
     client: httpx.Client,
 ) -> None:
     for body, message in (
-        ({}, "give question or messages, one of them"),
-        ({"question": "  "}, "the last message of the user holds no text"),
+        ({}, "give either question or messages"),
+        ({"question": "  "}, "the last message of the user has no text"),
         (
             {"question": QUESTION, "limits": {"max_hops": 0}},
             "limits.max_hops: Input should be greater than 0",

@@ -1,4 +1,4 @@
-"""Embedders behind an address, over real HTTP: what is sent, what comes back, what is reported."""
+"""Embedders behind an address, over real HTTP: requests, replies and reports."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -176,7 +176,7 @@ def test_a_server_that_is_busy_for_a_moment_is_asked_again(
         ),
         (
             {"data": [{"object": "embedding", "index": 0, "embedding": [1e999]}]},
-            "values that are no numbers",
+            "values that are not numbers",
         ),
         ({"data": None}, "no"),
     ],

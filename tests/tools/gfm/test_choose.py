@@ -24,7 +24,7 @@ WEIGHTS = initial_weights(GFMConfig(text_width=6, width=8, layers=2), 0)
 def _pretend(
     monkeypatch: pytest.MonkeyPatch, devices: int, free: int = 10**12
 ) -> list[tuple[Any, ...]]:
-    """CUDA devices that torch seems to see; returns what is made on them, in truth on the CPU."""
+    """CUDA devices that torch seems to see; returns the tensors that are made on them, in truth on the CPU."""
     made: list[tuple[Any, ...]] = []
 
     def on_cpu(weights: Any, graph: Any, on: str, **options: Any) -> DeviceGFM:
@@ -167,7 +167,11 @@ def test_auto_goes_where_there_is_room_and_says_so(
             "cuda:2",
             r"device 'cuda:2' is not here \(the 2 that torch .* sees are numbered from 0\)",
         ),
-        (2, "cuda:", "device 'cuda:': known are auto, cpu, cuda and cuda:<number>"),
+        (
+            2,
+            "cuda:",
+            "unknown device 'cuda:'; choose from auto, cpu, cuda and cuda:<number>",
+        ),
         (2, "gpu", "device 'gpu': known are"),
         (2, "cuda:-1", "device 'cuda:-1': known are"),
     ],

@@ -1,4 +1,4 @@
-"""The aligner: its losses by the paper's formulas, what it keeps of a graph, its file form."""
+"""The aligner: its losses by the paper's formulas, the nodes that it keeps of a graph, its file form."""
 
 from __future__ import annotations
 
@@ -371,7 +371,7 @@ def test_an_aligner_is_written_into_folders_that_are_made(
     hash_embedder: Any, tmp_path: Path
 ) -> None:
     small(hash_embedder).save(tmp_path / "models" / "aligner")
-    small(hash_embedder).save(tmp_path / "models" / "aligner")  # over what is there
+    small(hash_embedder).save(tmp_path / "models" / "aligner")  # over the existing ones
     assert (
         GraphAligner.load(tmp_path / "models" / "aligner", hash_embedder).config
         == SMALL
@@ -402,7 +402,7 @@ def test_a_width_below_1_and_a_temperature_of_0_are_refused(
 ) -> None:
     with pytest.raises(
         SettingsError,
-        match="an aligner's widths are at least 1 and its temperatures above 0",
+        match="an aligner's widths have to be at least 1 and its temperatures above 0",
     ):
         replace(SMALL, **wrong)
     least = replace(SMALL, hidden=1, projected=1, temperature=0.01, contrast=0.01)

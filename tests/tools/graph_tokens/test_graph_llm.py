@@ -1,4 +1,4 @@
-"""GraphLLM: soft tokens in front of the text, losses on targets alone, batches, and what is saved."""
+"""GraphLLM: soft tokens in front of the text, losses only on targets, batches, and the saved files."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_a_folder_without_a_model_says_what_makes_one(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"language_model": "x", "colour": "red"}')
     with pytest.raises(
         WeightsError,
-        match=says("config.json", "no configuration of a GraphLLM", "colour"),
+        match=says("config.json", "not a GraphLLM's configuration", "colour"),
     ):
         GraphLLM.load(tmp_path)
 

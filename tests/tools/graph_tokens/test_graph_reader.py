@@ -1,4 +1,4 @@
-"""What a GraphLLM is shown of a question's graph: the Steiner tree, what an aligner leaves of it, rows that fit."""
+"""The part of a question's graph that a GraphLLM sees: the Steiner tree, the rest behind an aligner, rows that fit."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_an_aligner_prunes_to_the_best_nodes_and_their_neighbours(
 def test_pruning_without_an_aligner_is_refused(hash_embedder: Any) -> None:
     with pytest.raises(
         SettingsError,
-        match=says("pruning to 5 nodes takes an aligner, and there is none"),
+        match=says("pruning to 5 nodes needs an aligner: give one"),
     ):
         prompts(hash_embedder, n_seed=5)
 

@@ -1,4 +1,4 @@
-"""A GraphLLM behind vLLM writes what it writes here: the wire, the server's rules, and what is said of refusals."""
+"""A GraphLLM behind vLLM writes the same as here: the wire, the server's rules, and the words of refusals."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_a_server_without_the_flag_is_reported_with_the_flag(
             with pytest.raises(
                 ModelRefused,
                 match=says(
-                    "takes no prompt embeddings",
+                    "does not accept prompt embeddings",
                     "vllm serve MODEL --enable-prompt-embeds",
                 ),
             ):

@@ -586,7 +586,7 @@ class TestFields:
 
 
 class TestMetadata:
-    """Is given to what is named, remembered, and wins over what a file says of itself."""
+    """Is given to the named files, remembered, and wins over a file's own words."""
 
     @pytest.fixture
     def teams(self, tmp_path: Path) -> Path:
@@ -665,8 +665,8 @@ class TestMetadata:
     @pytest.mark.parametrize(
         ("metadata", "message"),
         [
-            ({"title": "x"}, "metadata: 'title' is what a passage itself says"),
-            ({"page": 3}, "metadata: 'page' is what a passage itself says"),
+            ({"title": "x"}, "metadata: 'title' is a field of the passage itself"),
+            ({"page": 3}, "metadata: 'page' is a field of the passage itself"),
             (
                 {"team": {"not": "x"}},
                 "metadata: filter key 'team' is compared with a text",

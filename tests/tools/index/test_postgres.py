@@ -1,4 +1,4 @@
-"""An index in a real PostgreSQL server: what is said of every index in test_store.py, and what is so there alone."""
+"""An index in a real PostgreSQL server: the promises of every index in test_store.py, and those of PostgreSQL."""
 
 import gc
 import json
@@ -40,7 +40,7 @@ from tests.messages import says
 def reopen(
     address: Address, hash_embedder: Any
 ) -> Iterator[Callable[[], PassageIndex]]:
-    """What opens an index with vectors, which is empty at first, as another process would."""
+    """The opener of an index with vectors, which is empty at first, as another process would."""
     opened = [PassageIndex.create(address, hash_embedder)]
 
     def another() -> PassageIndex:
@@ -461,7 +461,7 @@ def test_a_killed_run_is_taken_up_again(
     assert (report.passages_total, report.passages_written) == (4, 3)
 
 
-# ---- the command line, and what is too long
+# ---- the command line, and values that are too long
 
 
 def test_doctor_opens_an_index_in_a_database(address: Address) -> None:
@@ -530,7 +530,7 @@ def test_a_schema_is_a_plain_name(schema: str) -> None:
         ),
         (
             "postgresql://u:secret@127.0.0.1:1/d?secret=x",
-            "is no address of a PostgreSQL database",
+            "is not the address of a PostgreSQL database",
         ),
         ("postgresql://u:secret@127.0.0.1:secret/d", "127.0.0.1:\\S*"),
     ],

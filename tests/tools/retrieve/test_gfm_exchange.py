@@ -336,7 +336,8 @@ def test_a_tolerance_of_nought_leaves_nothing_out(
     with pytest.raises(
         SettingsError,
         match=says(
-            "a tolerance of probabilities is at least 0 and below 1", "got -0.1"
+            "the tolerance of probabilities has to be at least 0 and below 1",
+            "got -0.1",
         ),
     ):
         retriever_over(index, "gfm", weights=weights, device="cpu", tolerance=-0.1)

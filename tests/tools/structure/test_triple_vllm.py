@@ -154,7 +154,7 @@ def test_what_vllm_has_not_is_an_error_that_names_what_has(
     encoder = memorising_model("t5")
     with pytest.raises(
         SettingsError,
-        match=says("no model with an encoder", f"take text2triple:{encoder}"),
+        match=says("models with an encoder", f"use text2triple:{encoder}"),
     ):
         resolve_extractor(f"text2triple-vllm:{encoder}")
     with pytest.raises(WeightsError, match="cannot load the model"):

@@ -1,4 +1,4 @@
-"""Compositions: Table 4 by number, strings, and what a wrong one says."""
+"""Compositions: Table 4 by number, strings, and the message for a wrong one."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_it_knows_which_scorers_it_needs() -> None:
             "unknown path filtering 'longest'; known: shortest, complete, beam:<scorer>",
         ),
         ("ppr>beam>random", "unknown scorer behind 'beam:' ''"),
-        ("ppr>shortest:st>random", "without a scorer, write only 'shortest'"),
+        ("ppr>shortest:st>random", "without a scorer: write only 'shortest'"),
         ("ppr>shortest>best", "unknown path refinement 'best'; known: random, bm25"),
     ],
 )

@@ -480,7 +480,7 @@ def test_metrics_without_a_step_are_located(folder: Path, tmp_path: Path) -> Non
         ),
         (
             lambda lines: ["{}", *lines[1:]],
-            r"questions\.jsonl: no kind of question: None; write the set again",
+            r"questions\.jsonl: unknown kinds of questions: None; write the set again",
         ),
     ],
 )

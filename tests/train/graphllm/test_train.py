@@ -514,5 +514,5 @@ def test_the_encoder_may_begin_as_an_aligners(
 def test_an_aligner_is_no_encoder_for_a_model_without_one(
     config: GraphLLMTrainingConfig,
 ) -> None:
-    with pytest.raises(SettingsError, match="--encoder none wants none"):
+    with pytest.raises(SettingsError, match="--encoder none is without one"):
         replace(config, encoder="none", aligner=Path("aligner"))

@@ -176,7 +176,7 @@ def test_an_epoch_that_orders_no_more_triplets_right_leaves_the_head_as_it_began
 
 
 def test_nothing_to_learn_from_is_refused(hash_embedder: Any, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="examples to learn from"):
+    with pytest.raises(ValueError, match="no examples to train on"):
         train_head([], [], hash_embedder, config(tmp_path))
 
 

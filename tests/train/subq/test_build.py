@@ -182,7 +182,7 @@ def test_questions_that_give_no_sample_are_named(tmp_path: Path) -> None:
         "c: no answer",
         "d: step 1 of the decomposition refers to #2, which no earlier step answers",
         "e: a step names no paragraph that supports it",
-        "musique f: 'none' is no search question",
+        "musique f: 'none' is not a search question",
     ]
 
 
@@ -358,4 +358,4 @@ def test_the_published_questions_bring_a_sub_query_for_each_document(
         "the oberoi group",
     ]
     [reason] = card["left_out"]
-    assert says("'sub_queries' has none with a document").search(reason)
+    assert says("no sub-query of 'sub_queries' has a document").search(reason)

@@ -159,5 +159,5 @@ def test_a_subquery_reads_as_the_loop_reads_it(text, subquery) -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "none needed", "[SUFFICIENT]"])
 def test_what_asks_nothing_is_no_subquery(text) -> None:
-    with pytest.raises(ParseError, match="is no search question"):
+    with pytest.raises(ParseError, match="is not a search question"):
         as_subquery(text)

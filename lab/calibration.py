@@ -1,4 +1,4 @@
-"""How far the confidences of an evaluation's answers are from what the answers are worth.
+"""How far the confidences of an evaluation's answers are from the answers' true rates.
 
     python -m lab.calibration RUN...
     python -m lab.calibration --fit DATA --out signals.jsonl
@@ -203,7 +203,7 @@ def _of_times(data: Path) -> tuple[list[Passage], list[tuple[str, Worth]]]:
 
 
 def _parts_of(file: Path) -> Iterator[tuple[str, Worth]]:
-    """Yield the single questions of which MuSiQue's are made, and what is right."""
+    """Yield the single questions of which MuSiQue's are made, and the right answers."""
     for question, answer in _singles(file):
         yield question, _f1([answer])
 

@@ -39,8 +39,8 @@ _JOBS = ["painter", "singer", "judge", "pilot", "chemist", "poet"]
 class MadeSets:
     """Options. scenes, people: how many questions there are of each set; a fifth of the people is for the test.
 
-    closed: the answer is one of four words, a colour or a job, and the graph has no other of them, so that the graph
-        alone decides, whatever is asked.
+    closed: the answer is one of four words, a colour or a job, and the graph has no other of them, so that only the
+        graph decides, whatever is asked.
     """
 
     out: Path

@@ -93,7 +93,7 @@ def statements(easy: Doubles, rng: np.random.Generator) -> Doubles:
 
 
 def set_f1(easy: Doubles, rng: np.random.Generator) -> Doubles:
-    """Return the F1 of a list of answers: of one to five that are right, some are named, and others beside them."""
+    """Return the F1 of a list of answers: of one to five that are right, some are named, and others next to them."""
     gold = rng.integers(1, 6, len(easy))
     named = rng.binomial(gold, easy)
     wrong = rng.poisson(0.7, len(easy))
@@ -117,7 +117,7 @@ PAIRED = (right_or_wrong, statements, set_f1, discounted_gain, two_judges)
 def pairs(kind: int, rng: np.random.Generator) -> tuple[Doubles, Doubles]:
     """Return the scores of two systems on the same questions.
 
-    On some questions the second does what the first did; where it does not, the question is as hard for it, or a
+    On some questions the second does the same as the first; where it does not, the question is as hard for it, or a
     little harder or easier throughout.
     """
     score = PAIRED[kind % len(PAIRED)]
@@ -184,7 +184,7 @@ def own_difference(scores: Doubles) -> tuple[float, float]:
 
 
 def of_differences(interval: Interval) -> PairedInterval:
-    """Return the interval of two systems that reads their differences alone."""
+    """Return the interval of two systems that reads only their differences."""
     return lambda a, b: interval(a - b)
 
 

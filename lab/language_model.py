@@ -43,7 +43,7 @@ _RANGES: Mapping[str, Range] = dict.fromkeys(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(FitConfig):
-    """Everything that decides what comes out.
+    """Everything that decides the result.
 
     data: samples (ras_agent.train.subq), or the questions of a benchmark. vocabulary: the most tokens. width, layers,
         heads: of the network, whose hidden layers are three times as wide. text_tokens: the longest text. batch: texts

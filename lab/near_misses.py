@@ -7,7 +7,7 @@ Each question of a paragraph is asked as it is, and with one thing changed so th
 name, a relation ("founded" for "sold"), or a negation; and over another paragraph in place of its own, as an
 unanswerable one.
 Half of the paragraphs may be looked at. The other half is scored, with other relations, which were written before
-anybody had seen what is said of them.
+anybody had seen the answers about them.
 DATA is the folder of data sets (reading/squad1_*.jsonl). --out keeps a line for each question.
 """
 
@@ -120,7 +120,7 @@ _AUXILIARY = re.compile(
 
 @dataclass(frozen=True)
 class Asked:
-    """A question over a paragraph. answers: none where the paragraph does not answer it."""
+    """A question over a paragraph. answers: () where the paragraph does not answer it."""
 
     kind: str
     question: str
@@ -150,7 +150,7 @@ def questions(
     most: int,
     relations: Mapping[str, str] = _RELATIONS,
 ) -> Iterator[Asked]:
-    """Yield `most` questions of each kind. relations: what takes the place of each word."""
+    """Yield `most` questions of each kind. relations: the replacement of each word."""
     draw = random.Random(seed)
     drawn = draw.sample(examples, len(examples))
     names = sorted({name for one in drawn for name in _names(one.question)})
@@ -182,7 +182,7 @@ def questions(
 
 
 def _names(question: str) -> list[str]:
-    """Return the names of a question; its first word is none."""
+    """Return the names of a question; its first word does not count."""
     _, _, rest = question.partition(" ")
     return [rest[start:end] for start, end in name_spans(rest)]
 

@@ -1,9 +1,9 @@
-"""Score a reader on what it has not learnt from: SQuAD's passages that were held out, and made statements.
+"""Score a reader on texts that it has not learnt from: SQuAD's passages that were held out, and made statements.
 
     python -m lab.reader --data DATA --weights ras_agent/data/reader.safetensors --corpus DATA/hotpotqa/corpus.jsonl
 
 The statements are questions of yes and no made of sentences of a corpus that the training does not read, each judged
-over the passage that its sentence is in: by the reader alone, and by the offline answerer as it answers by default.
+over the passage that its sentence is in: by the reader by itself, and by the offline answerer as it answers by default.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def statements(reader: Reader, examples: list[ReaderExample]) -> dict[str, objec
 
 
 def answered(reader: Reader, examples: list[ReaderExample]) -> dict[str, object]:
-    """Return the same of the answerer's yes and no; what it leaves unsaid or answers otherwise is not judged."""
+    """Return the same of the answerer's yes and no; an answer that is unsaid or of another kind is not judged."""
     answerer, named = OfflineAnswerer(reader), {"yes": "true", "no": "false"}
     texts = [
         Passage(str(number), example.text) for number, example in enumerate(examples)

@@ -1,4 +1,4 @@
-"""Measures what passages, vectors and facts take on one machine at several sizes: seconds, disk, memory, milliseconds.
+"""Measures passages, vectors and facts on one machine at several sizes: seconds, disk, memory, milliseconds.
 
     python -m lab.scale --sizes 10000,100000
 
@@ -11,7 +11,7 @@ process of its own:
     graph                a knowledge graph without vectors of names, searched by `ppr`
 
 Making is in processor seconds; a search is the median of the clock's times; memory is the peak of a process that opens
-what was made and searches.
+the result and searches.
 """
 
 from __future__ import annotations

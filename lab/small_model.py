@@ -1,4 +1,4 @@
-"""SmolLM2-135M in every role and loop: what is understood, what its facts and citations rest on, what it costs.
+"""SmolLM2-135M in every role and loop: the replies that are understood, the support of its facts and citations, its cost.
 
     python -m lab.small_model run OUT --server http://127.0.0.1:8080/v1#smollm2 --hotpotqa FOLDER
     python -m lab.small_model table OUT
@@ -108,7 +108,7 @@ def tasks(hotpotqa: Path | None, limit: int) -> list[Task]:
 def run(
     out: Path, server: str, of: Sequence[Task], rows: Sequence[Row], until: float
 ) -> None:
-    """Ask what is not asked yet, each question of all rows, until a time."""
+    """Ask the questions that are not asked yet, each question of all rows, until a time."""
     out.mkdir(parents=True, exist_ok=True)
     done = {(line["row"], line["task"], line["id"]) for line in results(out)}
 
@@ -151,7 +151,7 @@ def run(
 
 
 def asked(agent: Agent, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run of one question left, and an error that ended it."""
+    """Return the result of a run of one question, and an error that ended it."""
     begun = time.monotonic()
     try:
         out: dict[str, Any] = dict(agent.invoke({"question": question["question"]}))
@@ -200,7 +200,7 @@ def results(out: Path) -> Iterator[dict[str, Any]]:
 
 
 def stands_in(words: str, text: str) -> bool:
-    """Return whether all content words of a phrase, or all its words where it has none, are words of a text."""
+    """Return whether all content words of a phrase, or all its words where it has no content words, are words of a text."""
     wanted = content_words(words) or words.casefold().split()
     return set(wanted) <= {*content_words(text), *text.casefold().split()}
 
@@ -232,7 +232,7 @@ def read(line: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def borne(line: Mapping[str, Any]) -> tuple[int, int]:
-    """Return how many citations an answer has that is no yes or no, and how many quote what it says."""
+    """Return how many citations an answer has that is no yes or no, and how many quote it."""
     answer = line["answer"]
     if line.get("abstained") or not answer or answer.casefold() in ("yes", "no"):
         return 0, 0
@@ -241,7 +241,7 @@ def borne(line: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def share(pairs: Sequence[tuple[int, int]], *, lost: bool = False) -> str:
-    """Return the second numbers' sum of the first numbers' sum, or what is left of it."""
+    """Return the second numbers' sum of the first numbers' sum, or the rest of it."""
     of = sum(pair[0] for pair in pairs)
     part = sum(pair[1] for pair in pairs)
     return f"{of - part if lost else part}/{of}" if of else "-"

@@ -1,4 +1,4 @@
-"""Measures what a change of an index costs at several sizes, until the first answers that see it.
+"""Measures the cost of a change of an index at several sizes, until the first answers that see it.
 
     python -m lab.store --sizes 1000,10000,100000 --json store.jsonl --plot lab/store.svg
     python -m lab.store --sizes 1000,10000 --url postgresql://me@localhost/bench
@@ -8,7 +8,7 @@
     python -m lab.store --sizes 1000000 --corpus corpus.jsonl --questions questions.jsonl
     python -m lab.store --sizes "" --json store.jsonl --plot lab/store.svg
 
-The last one draws what earlier ones have written: a panel for each kind of index, lines of files and of PostgreSQL.
+The last one draws the figures of the earlier ones: a panel for each kind of index, lines of files and of PostgreSQL.
 
 With an address, the index is made in a schema of that database, which is dropped afterwards; the server's own time is
 not in the figures.
@@ -219,7 +219,7 @@ def measure(
 
 
 def _clock(embedder: _Timed | None) -> float:
-    """Return the processor time of this process in seconds, without what vectors were drawn for."""
+    """Return the processor time of this process in seconds, without the drawing of vectors."""
     return time.process_time() - (embedder.seconds if embedder else 0)
 
 
@@ -297,7 +297,7 @@ def measure_records(
 
     try:
         ingest([file_of("corpus", 0, size)], place)
-        cost(lambda: None)  # imports what answers need
+        cost(lambda: None)  # imports the modules that answers need
         more = [
             file_of(f"more{number}", size + 10 * number, 10) for number in range(times)
         ]
@@ -441,7 +441,7 @@ def measure_graph(
         with PassageIndex.create(place, None).batch() as batch:
             batch.upsert(passages[:size])
         build()
-        costs(lambda: None)  # imports what answers need
+        costs(lambda: None)  # imports the modules that answers need
         more = passages[size:]
         changes: dict[str, list[Callable[[], object]]] = {
             "add 10": [

@@ -1,10 +1,10 @@
 """Score the offline mode on 240 questions about two things, written for this over training passages of two sets.
 
     python -m lab.two_things --data DATA                 # the first half, which chose things, question by question
-    python -m lab.two_things --data DATA --half second   # the half that is scored: counts alone
+    python -m lab.two_things --data DATA --half second   # the half that is scored: only counts
 
-Half of the questions are to be answered with yes or no, a quarter choose one of the two, a quarter ask what both have
-in common, often in other words than the texts. The passages are those of HotpotQA's training sample and of
+Half of the questions are to be answered with yes or no, a quarter choose one of the two, a quarter ask for the
+common part of both, often in other words than the texts. The passages are those of HotpotQA's training sample and of
 2WikiMultihopQA; everything is said (least_confidence 0), searched for by BM25.
 """
 

@@ -1,4 +1,4 @@
-"""Worlds of invented names in two or three plain sentences without titles: what the offline mode says of them.
+"""Worlds of invented names in two or three plain sentences without titles: the answers of the offline mode about them.
 
     python -m lab.untitled --part looked-at --seed 1
     python -m lab.untitled --part scored --seed 1
@@ -77,7 +77,7 @@ def _people(draw: random.Random, words: Mapping[str, list[str]]) -> list[str]:
 def _two_things(
     draw: random.Random, words: Mapping[str, list[str]], same: bool
 ) -> dict[str, str]:
-    """Return the names of two buildings and two people. same: whether what is asked is the same for both."""
+    """Return the names of two buildings and two people. same: whether the asked value is the same for both."""
     one, other = draw.sample(words["buildings"], 2)
     ann, bo = _people(draw, words)
     varn, orvik = draw.sample(words["towns"], 2)

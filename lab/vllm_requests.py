@@ -1,4 +1,4 @@
-"""Writes down what vLLM's server takes of chats and of prompts as embeddings, and gives back, from its own classes.
+"""Writes down the time that vLLM's server takes of chats and of prompts as embeddings, and gives back, from its own classes.
 
     python -m lab.vllm_requests
 

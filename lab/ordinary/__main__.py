@@ -1,9 +1,9 @@
 """Score agents on ordinary documents that this repository invented: 60 questions over 20, a second set 100 over 24.
 
     python -m lab.ordinary                                  # the third that may be looked at, question by question
-    python -m lab.ordinary --part scored                    # the two thirds that are scored: counts alone
+    python -m lab.ordinary --part scored                    # the two thirds that are scored: only counts
     python -m lab.ordinary --set second                     # the half of the second set that may be looked at
-    python -m lab.ordinary --set second --part scored       # its other half: counts alone
+    python -m lab.ordinary --set second --part scored       # its other half: only counts
 
 Every answer is right, wrong or left unsaid. A question that the documents do not answer is right if it is left unsaid.
 """
@@ -31,7 +31,7 @@ from ras_agent.tools.index.ingest import ingest
 
 KINDS = ("one", "two", "names", "yes or no", "passage", "not told")
 _SEED = 24
-_MORE_WORDS = 4  # that an answer may have beside an accepted one
+_MORE_WORDS = 4  # that an answer may have next to an accepted one
 _LIKE = 0.5  # token F1 from which two names are one: "Luis" of "the brothers Luis and Mateo Ferrer"
 _LISTED = 0.8  # precision and recall of a list that is right
 
@@ -43,7 +43,7 @@ class QuestionSet:
     """Documents and their questions.
 
     folder: has documents/ and questions.jsonl, whose keys lab/ordinary.md explains.
-    share: of each kind, what may be looked at.
+    share: of each kind, that may be looked at.
     """
 
     folder: Path

@@ -1,6 +1,6 @@
 """Ask the offline mode questions over eight small tables, in Markdown, HTML, CSV and TSV; all of it is invented.
 
-    python -m lab.tables                    # 40 questions: look-up, two hops, comparison, and what must be refused
+    python -m lab.tables                    # 40 questions: look-up, two hops, comparison, and questions that must be refused
     python -m lab.tables --set second       # 20 more, which were written afterwards and asked once
 
 An answer is right if it is one of those that a person would give, as a whole; a question that the tables do not answer

@@ -10,7 +10,7 @@ from ras_agent.records import Passage
 from ras_agent.train.pseudo_questions import Cloze, clozes
 
 _TWO_HOP = 0.4  # share of questions that name their subject by another passage, where one mentions it
-_UNANSWERABLE = 0.2  # share of two-hop questions asked of the other passage alone
+_UNANSWERABLE = 0.2  # share of two-hop questions asked of only the other passage
 _BOTH_TEXTS = 0.4  # share of two-hop questions asked of both passages together
 
 

@@ -3,8 +3,8 @@
     python -m lab.weights.reader.average first.safetensors second.safetensors --out reader.safetensors
 
 The mean of the weights of trainings that began with the same network often reads better than each of them, and costs no
-more to use (Wortsman et al. 2022, arXiv:2203.05482, "uniform soup"). The card holds what those of the trainings, which
-lie next to their weights, have in common, and what each says by itself.
+more to use (Wortsman et al. 2022, arXiv:2203.05482, "uniform soup"). The card holds the values
+that those of the trainings, which lie next to their weights, have in common, and the values of each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Batches of the reader's training: rows of tokens, and what the reader should make of each."""
+"""Batches of the reader's training: rows of tokens, and the right reading of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Item(NamedTuple):
-    """Example as tokens. text: none where the question alone is read.
+    """Example as tokens. text: none where only the question is read.
 
     gold: (first, last) tokens of each answer in the text, or of the description in the question; none where there is
     none. verdict: a place in VERDICTS, or -1 where spans are asked for.

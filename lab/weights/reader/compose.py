@@ -26,14 +26,14 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.offline.chain import asking_for
 from ras_agent.train.data import training_set
 
-# what is asked for by these nouns has no name
+# a thing that these nouns ask for has no name
 _NO_NAMES = frozenset({"kind", "type", "year"})
 _LONGEST = 14  # words of a description
 _MOST_OF_A_NAME = 6  # questions that may ask about one name
 
 
 def description(question: str) -> str:
-    """Return what a question asks for as a noun phrase, blank where no rule knows its form.
+    """Return a noun phrase for the thing that a question asks for, blank where no rule knows its form.
 
     >>> description("Who invented the telephone?"), description("In which city was Bell born?")
     ('the person who invented the telephone', 'the city in which Bell was born')
@@ -155,7 +155,7 @@ def _joined(
 
 
 def described_span(question: str, second: str, name: str) -> tuple[int, int] | None:
-    """Find what stands in a question where its last step has a name; None where the rest of the step is not in it.
+    """Find the phrase that stands in a question where its last step has a name; None where the rest of the step is not in it.
 
     >>> described_span("When was the institute that owned The Collegian founded?", "When was Rice founded?", "Rice")
     (9, 48)
@@ -187,7 +187,7 @@ def described_span(question: str, second: str, name: str) -> tuple[int, int] | N
 def decompositions(
     data: Path, examples: Sequence[ReaderExample], rng: random.Random
 ) -> tuple[list[ReaderExample], list[ReaderExample]]:
-    """Return questions with what they describe (none in a plain question), and readings of such descriptions.
+    """Return questions with their descriptions (none in a plain question), and readings of such descriptions.
 
     A question with a description has no text; the description is its span. The readings ask for a described thing
     over the text that names it, in the words in which the planner asks.
@@ -221,7 +221,7 @@ def decompositions(
 def composed_pairs(
     examples: Sequence[ReaderExample], rng: random.Random
 ) -> Iterator[ReaderExample]:
-    """Yield composed questions over what is around both answers, the text that names the bridge first."""
+    """Yield composed questions over the text around both answers, the text that names the bridge first."""
     for made in compositions(examples, rng):
         lead = _around(made.first.text, made.first.spans[0])[0]
         text, spans = _around(made.second.text, made.second.spans[0])

@@ -1,4 +1,4 @@
-"""Reading examples: a question, a text, and what the reader should make of them.
+"""Reading examples: a question, a text, and the right reading of them.
 
 Where a set names an answer but not its place, every whole-word occurrence in a supporting text counts (distant
 supervision): the loss lets the reader choose among them.
@@ -33,7 +33,7 @@ _UNTOKENISED = (
 
 @dataclass(frozen=True, slots=True)
 class ReaderExample:
-    """Question and text; `spans` are half-open character spans of the answer, none where the text does not answer.
+    """Question and text; `spans` are half-open character spans of the answer, () where the text does not answer.
 
     verdict: one of VERDICTS for a question to be answered with yes or no, which has no spans; else blank.
     """
@@ -51,7 +51,7 @@ class ReaderExample:
 
 
 def occurrences(answers: Iterable[str], text: str) -> tuple[tuple[int, int], ...]:
-    """Return the places of any of `answers` in `text`, as whole words in any case; none for an empty answer."""
+    """Return the places of any of `answers` in `text`, as whole words in any case; () for an empty answer."""
     places = set()
     for answer in answers:
         if answer.strip():
@@ -92,7 +92,7 @@ def policyqa(data: Path) -> Iterator[ReaderExample]:
 
 
 def evidence(data: Path) -> Iterator[ReaderExample]:
-    """Yield HotpotQA's training questions over their supporting sentences alone."""
+    """Yield HotpotQA's training questions over only their supporting sentences."""
     return _marked(data / "reading" / "hotpot_train_evidence.jsonl", "evidence")
 
 
@@ -242,7 +242,7 @@ def _two_hop(
 def reported_steps(data: Path) -> set[str]:
     """Return the questions, in lower case, that MuSiQue's reported questions are made of, where that file is there.
 
-    MuSiQue was composed of the training questions of SQuAD and others: what is scored must not have been learnt.
+    MuSiQue was composed of the training questions of SQuAD and others: the scored ones must not have been learnt.
     """
     file = data / "musique" / "questions.jsonl"
     if not file.is_file():

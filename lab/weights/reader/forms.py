@@ -1,4 +1,4 @@
-"""The forms that English questions have, told apart by their first words; a rule for each makes other texts of them."""
+"""The forms that English questions have, distinguished by their first words; a rule for each makes other texts of them."""
 
 from __future__ import annotations
 

@@ -110,8 +110,8 @@ def test_an_agents_roles_are_called_by_their_own_settings() -> None:
             {"roles": "planner.top_p=3"},
             "planner.top_p: input should be less than or equal to 1, got 3",
         ),
-        ({"roles": "planner"}, "roles is written NAME=VALUE"),
-        ({"headers": {"x team": "a"}}, "'x team' is no name of a header"),
+        ({"roles": "planner"}, "roles has to be written NAME=VALUE"),
+        ({"headers": {"x team": "a"}}, "'x team' is not a header's name"),
         (
             {"headers": {"Host": "a"}},
             "'Host' cannot be set, since the connection decides it: leave it out",

@@ -160,20 +160,20 @@ def test_auto_goes_where_there_is_room_and_says_so(
         (
             0,
             "cuda",
-            r"device 'cuda' is not here \(torch sees none\): choose device='auto' or 'cpu', or install",
+            r"device 'cuda' does not exist on this machine \(torch sees none\): choose device='auto' or 'cpu', or install",
         ),
         (
             2,
             "cuda:2",
-            r"device 'cuda:2' is not here \(the 2 that torch .* sees are numbered from 0\)",
+            r"device 'cuda:2' does not exist on this machine \(the 2 that torch .* sees are numbered from 0\)",
         ),
         (
             2,
             "cuda:",
             "unknown device 'cuda:'; choose from auto, cpu, cuda and cuda:<number>",
         ),
-        (2, "gpu", "device 'gpu': known are"),
-        (2, "cuda:-1", "device 'cuda:-1': known are"),
+        (2, "gpu", "unknown device 'gpu'"),
+        (2, "cuda:-1", "unknown device 'cuda:-1'"),
     ],
 )
 def test_a_device_that_is_not_there_is_an_error_with_its_remedy(

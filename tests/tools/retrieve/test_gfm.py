@@ -456,7 +456,7 @@ def test_a_device_is_chosen_for_the_network_and_its_mixes(
     assert retriever_over(index, name, weights=weights, device="cpu").retrieve(
         QUESTION, 2
     )
-    with pytest.raises(SettingsError, match="device 'cuda:999' is not here"):
+    with pytest.raises(SettingsError, match="device 'cuda:999' does not exist"):
         retriever_over(index, name, weights=weights, device="cuda:999")
 
 

@@ -147,9 +147,7 @@ def test_what_vllm_has_not_is_an_error_that_names_what_has(
     memorising_model: Callable[[str], Path],
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(
-        SettingsError, match=says("no beams", f"text2triple:{folder} has them")
-    ):
+    with pytest.raises(SettingsError, match=says("beams", f"use text2triple:{folder}")):
         resolve_extractor(f"text2triple-vllm:{folder}#beams=4")
     encoder = memorising_model("t5")
     with pytest.raises(

@@ -52,43 +52,21 @@ class ReplyForm:
 def as_grammar(pattern: str) -> str:
     r"""Return a regular expression as the right side of a rule in llama.cpp's grammars (GBNF).
 
-    >>> as_grammar(r"\[SUBQ\] [^\n?]{2,300}\?|\[NONE\]")
-    '"[SUBQ] " [^\\n?]{2,300} "?" | "[NONE]"'
+    >>> as_grammar(r"\[S\] [^\n?]{2,300}\?|no")
+    '"[" "S" "]" " " [^\\n?] {2,300} "?" | "n" "o"'
     """
-    parts: list[str] = []
-    literal = ""
-
-    def end_literal() -> None:
-        nonlocal literal
-        if literal:
-            parts.append(json.dumps(literal, ensure_ascii=False))
-        literal = ""
-
-    tokens = list(_TOKEN.finditer(pattern))
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        text = _literal(token)
-        if text:
-            if following is not None and _is_count(following):
-                end_literal()
-            literal += text
-            continue
-        end_literal()
-        if _is_count(token):
-            parts[-1] += token[0]
-        else:
-            parts.append(
-                "[0-9]" if token["class"] else "(" if token["group"] else token[0]
-            )
-    end_literal()
-    return " ".join(parts)
+    return " ".join(map(_symbol, _TOKEN.finditer(pattern)))
 
 
-def _literal(token: re.Match[str]) -> str:
-    """Return the character that a token stands for; "" for one that does not stand for exactly one."""
-    if token["escaped"]:
-        return "\n" if token["escaped"] == "n" else token["escaped"]
-    return token["plain"] or ""
-
-
-def _is_count(token: re.Match[str]) -> bool:
-    return bool(token["count"]) or token[0] in ("*", "+", "?")
+def _symbol(token: re.Match[str]) -> str:
+    """Return a token of a regular expression as a grammar has it."""
+    if token["class"]:
+        return "[0-9]"
+    if token["group"]:
+        return "("
+    character = token["escaped"] or token["plain"]
+    if not character:
+        return token[0]
+    if token["escaped"] == "n":
+        character = "\n"
+    return json.dumps(character, ensure_ascii=False)

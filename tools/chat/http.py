@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from ras_agent.records import JSON
+from ras_agent.tools.chat.secrets import printable
 
 if TYPE_CHECKING:
     import aiohttp
@@ -243,7 +244,9 @@ class Endpoint:
                     text = (await _whole(response)).decode("utf-8", "replace")
                     raise ErrorStatus(response.status, response.headers, text)
                 if response.status >= 300:
-                    there = _shown(urljoin(url, response.headers.get("Location", "")))
+                    there = printable(
+                        urljoin(url, response.headers.get("Location", ""))
+                    )
                     raise RefusedReply(
                         f"the server redirects ({response.status}) to {there}, and prompts go to no address that you "
                         "did not name; name that one, if it is right"
@@ -281,7 +284,7 @@ class Endpoint:
                 )
             reason = reason or error
             raise NoConnection(
-                f"no connection to {_shown(url)}: {reason}", url
+                f"no connection to {printable(url)}: {reason}", url
             ) from reason
 
     def _at(self, path: str) -> str:
@@ -316,12 +319,6 @@ class Endpoint:
             return None
         proxies = getproxies()
         return proxies.get(parts.scheme, proxies.get("all"))
-
-
-def _shown(url: str) -> str:
-    """Return an address without user and query, which may hold a secret."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 async def _pieces(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[bytes]:

@@ -104,20 +104,6 @@ async def test_a_stream_that_ends_without_a_finish_reason_is_begun_anew(
         await stream(as_chat(scripted_llm.spec, settings), TURNS)
 
 
-async def test_a_stream_that_says_it_is_done_needs_no_finish_reason(
-    scripted_llm: Any, settings: ChatSettings, stream: Complete
-) -> None:
-    scripted_llm.script({"reply": "Bell.", "done": True})
-    assert (await stream(as_chat(scripted_llm.spec, settings), TURNS)).text == "Bell."
-
-
-async def test_a_server_that_ignores_the_wish_for_a_stream_is_understood(
-    scripted_llm: Any, settings: ChatSettings, stream: Complete
-) -> None:
-    scripted_llm.script({"reply": "Bell.", "whole": True, "repeat": True})
-    assert (await stream(as_chat(scripted_llm.spec, settings), TURNS)).text == "Bell."
-
-
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
@@ -164,29 +150,6 @@ async def test_a_used_up_account_is_not_tried_again(
     scripted_llm.script({"reply": "", "whole": True, "fields": told, "repeat": True})
     with pytest.raises(ModelCallError, match=r"failed after 1 try: .*no credit"):
         await complete(as_chat(scripted_llm.spec, settings), TURNS)
-
-
-@pytest.mark.parametrize(
-    "usage",
-    [
-        *(
-            None,
-            {},
-            [],
-            "none",
-            {"prompt_tokens": None, "completion_tokens": -4},
-            {"prompt_tokens": 0.5},
-        ),
-        *({"prompt_tokens": "many"}, {"prompt_tokens": "10"}, {"prompt_tokens": [3]}),
-    ],
-)
-async def test_a_reply_with_wrong_numbers_of_tokens_is_a_reply(
-    scripted_llm: Any, settings: ChatSettings, usage: object
-) -> None:
-    scripted_llm.script({"reply": "Bell.", "fields": {"usage": usage}, "repeat": True})
-    for complete in (_sync, _async):
-        reply = await complete(as_chat(scripted_llm.spec, settings), TURNS)
-        assert (reply.text, reply.input_tokens, reply.output_tokens) == ("Bell.", 0, 0)
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])

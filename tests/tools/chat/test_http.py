@@ -165,18 +165,6 @@ async def test_a_timeout_is_tried_again(
     assert (await complete(chat, Request(TURNS))).text == "Bell."
 
 
-async def test_a_reply_cut_at_its_token_limit_says_so(
-    scripted_llm: Any, complete: Complete
-) -> None:
-    scripted_llm.script(
-        {"reply": "Alexander", "finish": "length"},
-        {"reply": "Alexander", "finish": "length"},
-    )
-    chat = as_chat(scripted_llm.spec)
-    assert (await complete(chat, Request(TURNS))).truncated
-    assert (await complete(chat, Request(TURNS, lambda text: None))).truncated
-
-
 @pytest.mark.parametrize(
     ("status", "remedy"),
     [

@@ -449,17 +449,6 @@ async def test_log_probabilities(server: Served, ask: Any) -> None:
     )
 
 
-async def test_a_reply_of_blocks_and_one_without_a_text_are_texts(
-    server: Served,
-) -> None:
-    server.reply = lambda request: said(
-        [{"type": "text", "text": "Be"}, {"type": "text", "text": "ll"}]
-    )  # type: ignore[arg-type]
-    assert (await server.model().ainvoke("Who?")).text == "Bell"
-    server.reply = lambda request: said(None)  # type: ignore[arg-type]
-    assert (await server.model().ainvoke("Who?")).text == ""
-
-
 @pytest.mark.parametrize("choice", [{"message": None}, 7, {"message": {"content": 5}}])
 async def test_a_reply_of_another_form_is_a_broken_one(
     server: Served, ask: Any, choice: Any

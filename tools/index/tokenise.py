@@ -44,6 +44,7 @@ _NEXT_LETTERS = re.compile(
 )
 _MARK = re.compile("[-&\u2010]")
 _NOT_OF_A_WORD = re.compile("[ .'’]")
+_INNER_APOSTROPHE = re.compile("['’](?=[A-Z])")
 _APOSTROPHE_NAME = re.compile("(?<![\\w'’])[A-Z]['’][A-Z][a-z]{2,30}(?!\\w)")
 _DIGIT = re.compile(r"\d")
 _HUMP = re.compile(r"[A-Z](?<=[a-z].)")
@@ -56,7 +57,7 @@ _LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]+|\d+")
 _MOST_PARTS = 4
 """A word of more changes between letters and digits is a number in another base, of which no single sign is a part."""
 # 10⁶ and 5½ are not 106 and 51/2
-_RAISED = re.compile("(?<=\\d)(?=[²³¹⁰⁴-⁹¼-¾⅐-⅞])")
+_RAISED = re.compile("[²³¹⁰⁴-⁹¼-¾⅐-⅞](?<=\\d.)")
 # Scripts written without spaces between words (and Hangul, where particles cling to their nouns): no dictionary is
 # at hand, so a run of them is indexed as overlapping pairs of characters.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
@@ -140,7 +141,7 @@ def _of_one_form(text: str) -> str:
     if text.isascii():
         return text
     seen = _UNSEEN.sub("", text)
-    apart = _RAISED.sub(" ", seen)
+    apart = _RAISED.sub(r" \g<0>", seen)
     return normal_form("NFKC", apart)
 
 
@@ -298,7 +299,7 @@ class Tokeniser:
             found += _POINTED_LETTERS.findall(text)
         if _BLANK_OF_THOUSANDS.search(text):
             found += _SPACED_THOUSANDS.findall(text)
-        if self.language == ENGLISH:
+        if self.language == ENGLISH and _INNER_APOSTROPHE.search(text):
             found += _APOSTROPHE_NAME.findall(text)
         return [_NOT_OF_A_WORD.sub("", name).casefold() for name in found]
 

@@ -20,7 +20,13 @@ from ras_agent.errors import EditError, IndexNotFound
 from ras_agent.records import Triple
 from ras_agent.review import person
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.edits import MOST_ANCHORS, Anchor, Edit, key_of
+from ras_agent.tools.kg.edits import (
+    MOST_ANCHORS,
+    Anchor,
+    Edit,
+    MergedNames,
+    key_of,
+)
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.writer import KGProgress, KGWriter, open_writer
 
@@ -93,7 +99,7 @@ def replace_fact(
             0,
             "replace",
             old=_fact(fact),
-            new=_fact(by_fact),
+            new=work.of_two(by_fact),
             by=_person(by),
             anchors=work.stating(fact),
         )
@@ -116,7 +122,7 @@ def add_fact(
         edit = Edit(
             0,
             "add",
-            new=_fact(fact),
+            new=work.of_two(fact),
             by=_person(by),
             anchors=anchors,
             start=start,
@@ -232,6 +238,19 @@ class _Editing:
 
     def key(self, name: str) -> str:
         return key_of(name, exact=self.graph.manifest.exact)
+
+    def of_two(self, fact: Fact) -> Fact:
+        """Return a fact to write. Raises EditError if its ends are two names of one entity, which were merged."""
+        fact = _fact(fact)
+        subject, _, object_ = fact
+        merged = MergedNames(self.edits, exact=self.graph.manifest.exact)
+        is_loop = self.key(merged.of(subject)) == self.key(merged.of(object_))
+        if is_loop and self.key(subject) != self.key(object_):
+            raise EditError(
+                f"{subject!r} and {object_!r} are one entity, since they were merged: take the merge back, "
+                "or give a fact of two"
+            )
+        return fact
 
     def done(self, edit: Edit) -> EditReport:
         """Write an edit and the graph; one that is there already is not written twice."""

@@ -230,6 +230,14 @@ def test_the_picture_names_the_person_beside_the_passage(index: Path) -> None:
     assert '"(by person)"' in page
 
 
+def test_a_fact_between_two_names_of_one_entity_is_refused(index: Path) -> None:
+    merge_entities(index, "Aleck Bell", "Bell")
+    with pytest.raises(EditError, match=says("are one entity, since they were merged")):
+        add_fact(index, ("Aleck Bell", "knew", "Bell"))
+    with pytest.raises(EditError, match=says("are one entity")):
+        replace_fact(index, WRONG, ("Bell", "was", "Aleck Bell"))
+
+
 def test_merged_entities_are_one_by_either_name(index: Path) -> None:
     graph = merge_entities(index, "Aleck Bell", "Bell").graph
     assert facts(graph) == [PATENTED, ("Bell", "taught in", "Hartford"), WRONG, FLOWS]

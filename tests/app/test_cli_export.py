@@ -354,7 +354,7 @@ def test_pairs_need_a_role_and_a_format_that_has_them(
     run = planned("run", "river")
     arguments = ("--against", run, "--out", tmp_path / "x")
     assert (
-        "name the role with --role"
+        "name it with --role"
         in cli("export", run, "--to", "trl", *arguments).output
     )
     done = cli("export", run, "--to", "prime", "--role", "planner", *arguments)

@@ -87,7 +87,7 @@ def export(options: ExportOptions) -> None:
     pairs = options.against is not None
     if pairs and not calls:
         raise typer.BadParameter(
-            "--against pairs the calls of one role: name the role with --role"
+            "--against pairs the calls of a role: name it with --role"
         )
     if not calls and options.to not in writers() and options.to in writers(calls=True):
         raise typer.BadParameter(

@@ -353,9 +353,6 @@ def test_pairs_need_a_role_and_a_format_that_has_them(
 ) -> None:
     run = planned("run", "river")
     arguments = ("--against", run, "--out", tmp_path / "x")
-    assert (
-        "name it with --role"
-        in cli("export", run, "--to", "trl", *arguments).output
-    )
+    assert "name it with --role" in cli("export", run, "--to", "trl", *arguments).output
     done = cli("export", run, "--to", "prime", "--role", "planner", *arguments)
     assert (done.exit_code, "known: trl" in done.output) == (1, True), done.output

@@ -149,12 +149,12 @@ def cost_of(tokens: Mapping[str, Tokens], prices: Prices) -> Cost:
 
 def model_tokens(usage: Mapping[str, Any]) -> dict[str, Tokens]:
     """Return the tokens of each model in a result's `usage` (see ras_agent.eval.run.result.token_use)."""
-    return {
-        model: Tokens(
-            used["calls"],
-            used["input_tokens"],
-            used["output_tokens"],
-            used["cached_tokens"],
+    tokens = {}
+    for model, used in (usage.get("by_model") or {}).items():
+        tokens[model] = Tokens(
+            used.get("calls", 0),
+            used.get("input_tokens", 0),
+            used.get("output_tokens", 0),
+            used.get("cached_tokens", 0),
         )
-        for model, used in (usage.get("by_model") or {}).items()
-    }
+    return tokens

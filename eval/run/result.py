@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from functools import cache
+from typing import Annotated, Any, NotRequired, Self
+
+from pydantic import AfterValidator, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from ras_agent.eval.question import Question
 from ras_agent.records import JSON, Passage
@@ -36,7 +40,18 @@ _PLAIN_COLUMNS = (
     *("stop_reason", "hops", "seconds", "queued", "at_once"),
 )
 _LIST_COLUMNS = ("answers", "supporting", "retrieved")
-_MAY_LACK = frozenset({"gold_hops", "confidence", "error", "trace"})
+
+
+class _Failure(TypedDict):
+    """A problem in a run that did not end it."""
+
+    role: str
+    message: str
+    hop: NotRequired[Any]
+
+
+_COUNTS = TypeAdapter(dict[str, int | dict[str, dict[str, int]]])
+_FAILURE = TypeAdapter(_Failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +90,11 @@ class Result:
     seconds: float = 0.0
     queued: float = 0.0
     at_once: int = 0
-    usage: JSON = field(default_factory=dict)
+    usage: Annotated[JSON, AfterValidator(_COUNTS.validate_python)] = field(
+        default_factory=dict
+    )
     models: tuple[str, ...] = ()
-    failures: tuple[JSON, ...] = ()
+    failures: tuple[Annotated[JSON, AfterValidator(_FAILURE.validate_python)], ...] = ()
     error: JSON | None = None
     trace: JSON | None = None
     by_title: bool = False
@@ -113,33 +130,34 @@ class Result:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the result that `to_dict` described. Unknown keys and scores that are null are ignored.
 
-        Raises ValueError for a field without a value that has to have one.
+        Raises ValueError, which names the field, for a value of another type.
         """
-        values: dict[str, Any] = {}
-        for item in fields(cls):
-            if item.name in data:
-                values[item.name] = data[item.name]
-        lacking = [
-            item.name
-            for item in fields(cls)
-            if item.name not in _MAY_LACK and values.get(item.name, 0) is None
-        ]
-        if lacking:
-            raise ValueError(f"{lacking[0]!r} is null")
-        if wrong := [
-            name
-            for name, score in values.get("scores", {}).items()
-            if isinstance(score, str)
-        ]:
-            raise ValueError(f"the score {wrong[0]!r} is a text")
-        scores = values.get("scores", {}).items()
-        values["scores"] = {name: score for name, score in scores if score is not None}
-        values |= {
-            name: tuple(value)
-            for name, value in values.items()
-            if isinstance(value, list)
-        }
-        return cls(**values)
+        known = dict(data)
+        scores = data.get("scores")
+        if isinstance(scores, Mapping):
+            known["scores"] = {}
+            for name, score in scores.items():
+                if score is not None:
+                    known["scores"][name] = score
+        try:
+            return _line(cls).validate_python(known)
+        except ValidationError as error:
+            raise ValueError(_first_problem(error)) from error
+
+
+@cache
+def _line(result: type[Result]) -> TypeAdapter[Any]:
+    """Return the check of a line; it is made when the first line is read."""
+    return TypeAdapter(result)
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Return a sentence about the first value that has another type than its field."""
+    problem = error.errors(include_url=False)[0]
+    place = ".".join(map(str, problem["loc"]))
+    if problem["input"] is None:
+        return f"{place!r} is null"
+    return f"{place!r}: {problem['msg']}, found {problem['input']!r:.80}"
 
 
 def result_of(

@@ -195,16 +195,24 @@ def test_a_run_that_only_searches_is_exported_with_its_passages(
 
 
 @pytest.mark.parametrize(
-    ("field", "told"),
-    [("seconds", "'seconds' is null"), ("answers", "'answers' is null")],
+    ("field", "value", "told"),
+    [
+        ("seconds", None, "'seconds' is null"),
+        ("answers", None, "'answers' is null"),
+        ("usage", {"by_role": None}, "'usage.by_role.+' is null"),
+        ("failures", [{"role": "planner"}], "'failures.0.message': Field required"),
+        ("failures", [3], "'failures.0': Input should be a valid dictionary"),
+        ("scores", {"em": "high"}, "'scores.em': Input should be a valid number"),
+        ("trace", [], "'trace': Input should be a valid dictionary"),
+    ],
 )
-def test_a_field_that_is_null_is_named_with_its_line(
-    corpus: Path, tmp_path: Path, field: str, told: str
+def test_a_field_of_another_type_is_named_with_its_line(
+    corpus: Path, tmp_path: Path, field: str, value: object, told: str
 ) -> None:
     _run(ROWS, corpus, tmp_path / "run")
     place = tmp_path / "run" / "results.jsonl"
     lines = [json.loads(line) for line in place.read_text().splitlines()]
-    lines[1][field] = None
+    lines[1][field] = value
     place.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(RunError, match=f"line 2: not a result .*{told}"):
         list(RunFolder(tmp_path / "run").results())

@@ -110,18 +110,37 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def apart_from_role(
     manifest: Mapping[str, Any], other: Mapping[str, Any], role: str
 ) -> list[str]:
-    """List the differences of two runs besides who plays `role`: in other roles, retriever, limits, corpus or graph."""
-    return [
-        line
-        for line in differences(manifest, other)
-        if _is_system(line) and not line.startswith(f"roles.{role}:")
-    ]
+    """List the differences of two runs besides who plays `role`.
+
+    They are in other roles and their prompts, retriever, settings, limits, corpus and graph.
+    """
+    apart = []
+    for line in differences(manifest, other):
+        if _is_apart(line, role):
+            apart.append(line)
+    return apart
 
 
-def _is_system(difference: str) -> bool:
-    return difference.startswith(
-        ("roles.", "limits.", "graph:", "corpus_sha256:", "knowledge_graph:")
-    )
+_SYSTEM = ("roles.", "limits.", "settings.", "graph:", "retrieval_only:")
+_SEARCHED = ("corpus_sha256:", "knowledge_graph:")
+_PROMPTS = {
+    "planner": ("plan", "react", "subq-", "followup", "next-sentence"),
+    "answerer": ("answer", "may-", "must-", "corag-answer", "reader"),
+    "extractor": ("triples", "text2triple", "mentions"),
+}
+"""How the names of each role's prompts begin"""
+
+
+def _is_apart(difference: str, role: str) -> bool:
+    if difference.startswith(f"roles.{role}:"):
+        return False
+    if role == "planner" and difference.startswith("settings.dialect:"):
+        return False
+    if difference.startswith((*_SYSTEM, *_SEARCHED)):
+        return True
+    prompt = difference.removeprefix("prompts.")
+    own = _PROMPTS.get(role, ())
+    return prompt != difference and not prompt.startswith(own)
 
 
 def file_sha256(path: str | Path) -> str:

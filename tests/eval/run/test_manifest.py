@@ -13,7 +13,12 @@ from ras_agent.budget import Limits
 from ras_agent.eval.benchmarks import benchmark as find_benchmark
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.begin import with_benchmark_defaults
-from ras_agent.eval.run.manifest import differences, git_commit, manifest_of
+from ras_agent.eval.run.manifest import (
+    apart_from_role,
+    differences,
+    git_commit,
+    manifest_of,
+)
 from ras_agent.settings import Settings
 
 
@@ -55,6 +60,19 @@ def test_a_long_value_is_shown_in_80_characters() -> None:
     assert differences({"data_sha256": "é" * 78}, {"data_sha256": "é" * 79}) == [
         f'data_sha256: "{"é" * 78}" there, "{"é" * 78}… here'
     ]
+
+
+def test_what_two_runs_differ_in_besides_a_role_is_listed() -> None:
+    here = _manifest(roles={"planner": "a", "answerer": "b"}, settings={"style": None})
+    other = _manifest(
+        roles={"planner": "c", "answerer": "d"},
+        settings={"style": "long", "dialect": "ras"},
+    )
+    other["prompts"] = {**here["prompts"], "plan": "x", "answer": "y"}
+    listed = [
+        line.partition(":")[0] for line in apart_from_role(here, other, "planner")
+    ]
+    assert listed == ["prompts.answer", "roles.answerer", "settings.style"]
 
 
 @pytest.mark.parametrize(

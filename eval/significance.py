@@ -122,10 +122,10 @@ def _student(freedom: float) -> float:
 def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
     """Return the 95 % interval of the mean of a - b, over questions that both systems were asked.
 
-    It is Student's, with half a question more that differs for each system, by as much as any does (of shares: Agresti
-    and Min, 2005). So it covers where few questions differ, or not any: a bootstrap of these knows no difference, and
-    of six questions it covers half as often as it says. lab/intervals.md has the coverage. Raises ValueError for lists
-    of different length, and for empty ones.
+    Half a question more differs for each system, by as much as any does, as Agresti and Min (2005) have it for shares.
+    So it covers where few questions differ, or not any: a bootstrap of these knows no difference, and of six questions
+    it covers half as often as it says. lab/intervals.md has the coverage. Raises ValueError for lists of different
+    length, and for empty ones.
     """
     difference = _differences(a, b)
     largest = float(np.abs(difference).max())
@@ -134,7 +134,7 @@ def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, floa
     more = 1.0  # a half for each system
     mean = float(difference.sum()) / (n + more)
     variance = (float(np.sum(difference**2)) + more * square) / (n + more) - mean**2
-    half = _student(max(1, n - 1)) * sqrt(max(0.0, variance) / (n + more))
+    half = _Z * sqrt(max(0.0, variance) / (n + more))
     low = mean - half
     high = mean + half
     if largest <= 1.0:

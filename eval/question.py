@@ -61,12 +61,14 @@ class Question:
         if self.by_title:
             return tuple(passage.title for passage in passages)
         gold = frozenset(self.supporting)
-        return tuple(
-            passage.document_id
-            if passage.document_id in gold and passage.id not in gold
-            else passage.id
-            for passage in passages
-        )
+        named = []
+        for passage in passages:
+            named.append(
+                passage.document_id
+                if passage.document_id in gold and passage.id not in gold
+                else passage.id
+            )
+        return tuple(named)
 
     @property
     def relevance(self) -> Mapping[str, float]:
@@ -132,10 +134,10 @@ class TextualGraph:
 
     def triples(self) -> tuple[tuple[str, str, str], ...]:
         """Return the edges with their nodes' texts."""
-        return tuple(
-            (self.nodes[source], text, self.nodes[target])
-            for source, text, target in self.edges
-        )
+        triples = []
+        for source, text, target in self.edges:
+            triples.append((self.nodes[source], text, self.nodes[target]))
+        return tuple(triples)
 
 
 REST = "ras_agent"

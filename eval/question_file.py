@@ -143,10 +143,10 @@ class QuestionRecord:
 
     def objects(self, *keys: str) -> list[QuestionRecord]:
         """Return the objects of the list under the first of `keys` that is there, as records of their own."""
-        return [
-            self.inside(item, f"{keys[0]} {number}", number)
-            for number, item in enumerate(self.items(*keys), 1)
-        ]
+        records = []
+        for number, item in enumerate(self.items(*keys), 1):
+            records.append(self.inside(item, f"{keys[0]} {number}", number))
+        return records
 
     def inside(self, value: Any, place: str, number: int = 1) -> QuestionRecord:
         """Return an object inside this one as a record, also one that a text holds as JSON."""

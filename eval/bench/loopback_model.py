@@ -143,10 +143,10 @@ class _Ledger:
     prompts: set[bytes] = field(default_factory=set)
 
     def counts(self) -> dict[str, int]:
-        return {
-            name: getattr(self, name)
-            for name in ("received", "answered", "repeated", "refused", "longest")
-        }
+        counted = {}
+        for name in ("received", "answered", "repeated", "refused", "longest"):
+            counted[name] = getattr(self, name)
+        return counted
 
 
 class _Connection(asyncio.Protocol):

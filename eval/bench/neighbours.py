@@ -81,11 +81,10 @@ def _of_own_process(*options: str) -> float:
     """Return the processor seconds that a process of its own prints."""
     command = [sys.executable, "-m", "ras_agent.eval.bench.neighbours", *options]
     # the limits on threads that the caller has set would hide those that the library sets
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.endswith("_NUM_THREADS")
-    }
+    environment = {}
+    for name, value in os.environ.items():
+        if not name.endswith("_NUM_THREADS"):
+            environment[name] = value
     done = subprocess.run(
         command, check=True, capture_output=True, text=True, env=environment
     )

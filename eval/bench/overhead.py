@@ -95,29 +95,31 @@ class InstantAsyncRoles(InstantRoles):
 
 
 def _hits(hop: int) -> list[Hit]:
-    return [
-        Hit(
-            Passage(
-                f"p{hop}-{rank}", _SENTENCE * 8, f"Title {hop} {rank}", f"d{hop}-{rank}"
-            ),
-            10.0 - rank,
+    hits = []
+    for rank in range(5):
+        hits.append(
+            Hit(
+                Passage(
+                    f"p{hop}-{rank}",
+                    _SENTENCE * 8,
+                    f"Title {hop} {rank}",
+                    f"d{hop}-{rank}",
+                ),
+                10.0 - rank,
+            )
         )
-        for rank in range(5)
-    ]
+    return hits
 
 
 def _facts(hits: Sequence[Hit]) -> tuple[Triple, ...]:
-    return tuple(
-        Triple(
-            hit.passage.title,
-            f"relation {number}",
-            f"entity {hit.passage.id} {number}",
-            (source,),
-        )
-        for hit in hits
-        for number in range(4)
-        for source in [Source(hit.passage.id, 0, 74, extractor="bench")]
-    )
+    facts = []
+    for hit in hits:
+        source = Source(hit.passage.id, 0, 74, extractor="bench")
+        for number in range(4):
+            entity = f"entity {hit.passage.id} {number}"
+            fact = Triple(hit.passage.title, f"relation {number}", entity, (source,))
+            facts.append(fact)
+    return tuple(facts)
 
 
 class _BareState(TypedDict):

@@ -253,10 +253,10 @@ def _passages(count: int = 2000) -> list[Passage]:
     texts = (
         " ".join(_word(draw.randrange(_WORDS)) for _ in range(60)) for _ in range(count)
     )
-    return [
-        Passage(f"p{number}", f"{text}.", f"Title {number}")
-        for number, text in enumerate(texts)
-    ]
+    passages = []
+    for number, text in enumerate(texts):
+        passages.append(Passage(f"p{number}", f"{text}.", f"Title {number}"))
+    return passages
 
 
 def _question(number: int) -> Question:

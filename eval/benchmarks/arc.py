@@ -40,10 +40,10 @@ def _options(record: QuestionRecord) -> dict[str, str]:
     """Return texts by label from objects (official), columns of labels and texts (hubs), or an object."""
     value = record.data.get("choices")
     if isinstance(value, list):
-        return {
-            option.text("label"): option.text("text")
-            for option in record.objects("choices")
-        }
+        options = {}
+        for option in record.objects("choices"):
+            options[option.text("label")] = option.text("text")
+        return options
     choices = record.inside(value, "choices")
     if "label" in choices and "text" in choices:
         labels = choices.texts("label")

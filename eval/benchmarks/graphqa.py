@@ -121,11 +121,11 @@ def _scene_reader(questions: Path) -> Callable[[QuestionRecord], Question]:
             raise IngestError(
                 f"{questions.parent}: holds none of {', '.join(_FILES)}; {SCENE_GRAPHS.source}"
             )
-        return {
-            image: graph
-            for file in files
-            for image, graph in read_scene_graphs(file).items()
-        }
+        read = {}
+        for file in files:
+            for image, graph in read_scene_graphs(file).items():
+                read[image] = graph
+        return read
 
     return lambda record: _read_scene(graphs(), record)
 

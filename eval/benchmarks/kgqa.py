@@ -87,11 +87,10 @@ def cwq_question(record: QuestionRecord) -> Question:
         answers = record.objects("answers")
     else:
         answers = []
-    aliases = {
-        answer.text("answer"): list(answer.texts("aliases", default=()))
-        for answer in answers
-        if "answer" in answer
-    }
+    aliases = {}
+    for answer in answers:
+        if "answer" in answer:
+            aliases[answer.text("answer")] = list(answer.texts("aliases", default=()))
     kind = record.text("compositionality_type", default="")
     return _official(
         record,
@@ -131,11 +130,16 @@ def grailqa_question(record: QuestionRecord) -> Question:
         for number, node in nodes.items()
         if node.text("node_type") in ("entity", "literal")
     ]
-    triples = [
-        [names[edge.text("start")], edge.text("relation"), names[edge.text("end")]]
-        for edge in (query.objects("edges") if query else ())
-        if {edge.text("start"), edge.text("end")} <= names.keys()
-    ]
+    triples = []
+    for edge in query.objects("edges") if query else ():
+        if {edge.text("start"), edge.text("end")} <= names.keys():
+            triples.append(
+                [
+                    names[edge.text("start")],
+                    edge.text("relation"),
+                    names[edge.text("end")],
+                ]
+            )
     return _official(
         record,
         record.text("qid"),
@@ -173,9 +177,10 @@ def _described(text: str, record: QuestionRecord) -> list[str]:
             f"'targetValue' should be (list (description NAME) ...), found {text!r:.80}"
         )
     found = _DESCRIPTION.findall(text)
-    return [
-        re.sub(r"\\(.)", r"\1", quoted) if quoted else bare for quoted, bare in found
-    ]
+    described = []
+    for quoted, bare in found:
+        described.append(re.sub(r"\\(.)", r"\1", quoted) if quoted else bare)
+    return described
 
 
 def _graph_of(record: QuestionRecord) -> TextualGraph:

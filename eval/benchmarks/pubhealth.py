@@ -22,15 +22,14 @@ def _read(record: QuestionRecord) -> Question | None:
     for key in ("label", "output", "answer", "answers"):
         if key in record:
             keys.append(key)
-    if keys:
-        labels = [label.strip().lower() for label in record.texts(*keys)]
-    else:
-        labels = []
-    verdicts = {
-        _VERDICTS[word]
-        for word in (_HUB_LABELS.get(word, word) for word in labels)
-        if word in _VERDICTS
-    }
+    labels = []
+    verdicts = set()
+    for text in record.texts(*keys, default=()):
+        label = text.strip().lower()
+        word = _HUB_LABELS.get(label, label)
+        labels.append(label)
+        if word in _VERDICTS:
+            verdicts.add(_VERDICTS[word])
     if not verdicts and ("claim" in record or not record.data):
         return None
     if len(verdicts) != 1:

@@ -143,11 +143,11 @@ def _write(run: Exported, path: Path) -> Sequence[Path]:
             f"{path} is not an empty folder; empty it, or name another with --out"
         )
     by_question = groupby(run.calls, lambda call: call.id)
-    return [
-        file
-        for number, (_, calls) in enumerate(by_question, 1)
-        for file in write_json(path / f"{number:05}.json", trajectory_of(list(calls)))
-    ]
+    paths = []
+    for number, (_, calls) in enumerate(by_question, 1):
+        trajectory = trajectory_of(list(calls))
+        paths += write_json(path / f"{number:05}.json", trajectory)
+    return paths
 
 
 ATIF = registered(Format(name="atif", title="ATIF trajectories", write_calls=_write))

@@ -90,11 +90,10 @@ def read_question(record: QuestionRecord) -> Question:
     Its metadata keep the grades as `relevance`, best first, which nDCG reads.
     """
     grades = record.inside(record.data["qrels"], "qrels").data
-    relevant = {
-        name: grade
-        for name, grade in sorted(grades.items(), key=lambda item: -item[1])
-        if grade > 0
-    }
+    relevant = {}
+    for name, grade in sorted(grades.items(), key=lambda item: -item[1]):
+        if grade > 0:
+            relevant[name] = grade
     return Question(
         id=record.text("_id"),
         question=record.text("text"),

@@ -147,12 +147,11 @@ def graph_validity(
     mill") and an explanation behind a long dash are left away where the whole is no node.
     """
     names = {name for node in nodes for name in _names(node)}
-    graph_edges = {
-        (head, canonical_key(relation), tail)
-        for source, relation, target in edges
-        for head in _names(source)
-        for tail in _names(target)
-    }
+    graph_edges = set()
+    for source, relation, target in edges:
+        for head in _names(source):
+            for tail in _names(target):
+                graph_edges.add((head, canonical_key(relation), tail))
     return GraphValidity(
         len(cited.nodes),
         sum(not names.isdisjoint(_readings(node)) for node in cited.nodes),
@@ -492,9 +491,10 @@ def _cells(text: str) -> list[str]:
     """Return the fields of a line of CSV; [] for a line longer than `_LONGEST`."""
     if len(text) > _LONGEST:
         return []
-    return [
-        cell.strip() for cell in next(csv.reader([text], skipinitialspace=True), [])
-    ]
+    cells = []
+    for cell in next(csv.reader([text], skipinitialspace=True), []):
+        cells.append(cell.strip())
+    return cells
 
 
 def _whole_edges(text: str) -> list[Edge]:
@@ -527,10 +527,10 @@ def _arrow_edges(text: str) -> list[Edge]:
         nodes = parts[::2]
         relations = parts[1::2]
     ends = [_node_of_arrow(node) for node in nodes]
-    return [
-        (head, relation.strip(" []():"), tail)
-        for head, relation, tail in zip(ends, relations, ends[1:], strict=False)
-    ]
+    edges = []
+    for head, relation, tail in zip(ends, relations, ends[1:], strict=False):
+        edges.append((head, relation.strip(" []():"), tail))
+    return edges
 
 
 def _node_of_arrow(text: str) -> str:

@@ -41,10 +41,9 @@ def _proof_complete(question: Question, outcome: Outcome) -> float | None:
     if not proof or not question.supporting:
         return None
     passages = {passage.id: passage for passage in outcome.passages}
-    told = {
-        citation.title if question.by_title else citation.passage_id
-        for citation in proof
-    }
+    told = set()
+    for citation in proof:
+        told.add(citation.title if question.by_title else citation.passage_id)
     told.update(
         question.names(
             passages[one.passage_id] for one in proof if one.passage_id in passages

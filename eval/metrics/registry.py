@@ -74,9 +74,10 @@ class Outcome:
 
     def triples(self) -> list[tuple[str, str, str]]:
         """Return the question graph's facts as (subject, predicate, object)."""
-        return [
-            (fact.subject, fact.predicate, fact.object) for fact in self.facts.values()
-        ]
+        triples = []
+        for fact in self.facts.values():
+            triples.append((fact.subject, fact.predicate, fact.object))
+        return triples
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +227,11 @@ def _own_names() -> frozenset[str]:
     """Import the modules of this folder, whose decorators register their metrics, and return the metrics' names."""
     registry.import_modules_of(_FOLDER)
     table = registry.PLUGINS["metric"].items()
-    return frozenset(
-        name
-        for name, plugin in table
-        if isinstance(plugin, Metric) and _is_own(plugin.score)
-    )
+    names = []
+    for name, plugin in table:
+        if isinstance(plugin, Metric) and _is_own(plugin.score):
+            names.append(name)
+    return frozenset(names)
 
 
 _FOLDER = __name__.rpartition(".")[0]

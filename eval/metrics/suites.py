@@ -21,13 +21,12 @@ _INSUFFICIENT = "insufficient information"
 def reference_texts(reference: Any) -> list[str]:
     """Return the texts in a reference answer: of a mapping its keys and values, of a list its items, "yes" for True."""
     if isinstance(reference, dict):
-        return [
-            text
-            for item in (*reference, *reference.values())
-            for text in reference_texts(item)
-        ]
+        return reference_texts([*reference, *reference.values()])
     if isinstance(reference, list | tuple):
-        return [text for item in reference for text in reference_texts(item)]
+        texts = []
+        for item in reference:
+            texts += reference_texts(item)
+        return texts
     if isinstance(reference, bool):
         return ["yes" if reference else "no"]
     return [str(reference)]
@@ -103,12 +102,10 @@ def _fact_mrr(question: Question, outcome: Outcome, k: int) -> float | None:
     """Return how early the first passage comes that holds a gold fact: 1 / its rank, 0 behind rank k."""
     if not (facts := _facts(question)):
         return None
-    ranks = (
-        rank
-        for rank, passage in enumerate(outcome.passages[:k], 1)
-        if _held(facts, passage.text)
-    )
-    return next((1 / rank for rank in ranks), 0.0)
+    for rank, passage in enumerate(outcome.passages[:k], 1):
+        if _held(facts, passage.text):
+            return 1 / rank
+    return 0.0
 
 
 @metric("fact_map", of_passages=True, cutoff="required")
@@ -155,12 +152,12 @@ def _multihop_accuracy(question: Question, outcome: Outcome) -> float | None:
     else:
         answer = outcome.answer.lower()
     words = set(answer.split())
-    return float(
-        any(
-            words & set(gold.lower().removesuffix(".").split() + gold.lower().split())
-            for gold in question.answers
-        )
-    )
+    for gold in question.answers:
+        text = gold.lower()
+        of_gold = text.split() + text.removesuffix(".").split()
+        if not words.isdisjoint(of_gold):
+            return 1.0
+    return 0.0
 
 
 # ---- GraphRAG-Bench

@@ -87,10 +87,10 @@ def _supporting_facts(question: Question) -> set[Hashable]:
     """Return the gold (title, sentence) pairs; no pairs if the question's contexts do not say where sentences end."""
     if not question.metadata.get("sentence_ends"):
         return set()
-    return {
-        (str(title), int(number))
-        for title, number in question.metadata.get("supporting_facts") or ()
-    }
+    facts = set()
+    for title, number in question.metadata.get("supporting_facts") or ():
+        facts.add((str(title), int(number)))
+    return facts
 
 
 def _cited_sentences(question: Question, outcome: Outcome) -> set[Hashable]:

@@ -308,28 +308,17 @@ def _distribution(values: Sequence[float]) -> Distribution:
 
 def _recall(results: Sequence[Result]) -> tuple[RecallPoint, ...]:
     """Return the curve of recall up to the longest ranked list, at most 50."""
-    deepest = min(
-        _MOST_K, max((len(result.retrieved) for result in results), default=0)
-    )
-    return tuple(
-        RecallPoint(
-            k,
-            float(
-                np.mean(
-                    [
-                        recall_at(k, result.retrieved, result.supporting)
-                        for result in results
-                    ]
-                )
-            ),
-            float(
-                np.mean(
-                    [
-                        all_recalled_at(k, result.retrieved, result.supporting)
-                        for result in results
-                    ]
-                )
-            ),
-        )
-        for k in range(1, deepest + 1)
-    )
+    longest = 0
+    for result in results:
+        longest = max(longest, len(result.retrieved))
+    curves = []
+    for k in range(1, min(_MOST_K, longest) + 1):
+        shares = []
+        all_found = []
+        for result in results:
+            ranked = result.retrieved
+            shares.append(recall_at(k, ranked, result.supporting))
+            all_found.append(all_recalled_at(k, ranked, result.supporting))
+        share = float(np.mean(shares))
+        curves.append(RecallPoint(k, share, float(np.mean(all_found))))
+    return tuple(curves)

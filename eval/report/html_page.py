@@ -109,12 +109,11 @@ def _pack_traces(
     runs: Sequence[Run], workers: int, progress: Callable[[int, int], None] | None
 ) -> dict[tuple[int, int], str]:
     """Return the packed traces by (run, the result's place in it). Traces that cannot be read are left out."""
-    traces = {
-        (number, place): result.trace
-        for number, run in enumerate(runs)
-        for place, result in enumerate(run.results)
-        if result.trace is not None
-    }
+    traces = {}
+    for number, run in enumerate(runs):
+        for place, result in enumerate(run.results):
+            if result.trace is not None:
+                traces[(number, place)] = result.trace
     packed = packed_traces(list(traces.values()), workers=workers, progress=progress)
     return {place: text for place, text in zip(traces, packed, strict=True) if text}
 

@@ -232,18 +232,16 @@ def _breakdown(runs: Sequence[RunFigures], kind: str, metrics: Sequence[str]) ->
     names = dict.fromkeys(
         group.name for run in runs for group in run.groups.get(kind, ())
     )
-    rows = [
-        [
-            group.name,
-            run.name,
-            str(group.n),
-            *(score_text(group.scores.get(name), group.n) for name in metrics),
-        ]
-        for group_name in names
-        for run in runs
-        for group in run.groups.get(kind, ())
-        if group.name == group_name
-    ]
+    rows = []
+    for group_name in names:
+        for run in runs:
+            for group in run.groups.get(kind, ()):
+                if group.name != group_name:
+                    continue
+                row = [group.name, run.name, str(group.n)]
+                for name in metrics:
+                    row.append(score_text(group.scores.get(name), group.n))
+                rows.append(row)
     return markdown_table([kind, "run", "n", *metrics], rows, texts=2)
 
 
@@ -251,5 +249,8 @@ def _stops(runs: Sequence[RunFigures]) -> str:
     reasons = dict.fromkeys(reason for run in runs for reason in run.stop_reasons)
     rows = []
     for reason in reasons:
-        rows.append([reason, *(str(run.stop_reasons.get(reason, 0)) for run in runs)])
+        row = [reason]
+        for run in runs:
+            row.append(str(run.stop_reasons.get(reason, 0)))
+        rows.append(row)
     return markdown_table(["stopped", *(run.name for run in runs)], rows)

@@ -329,16 +329,13 @@ def _depth(run: RunFigures, k: int, what: str) -> str:
 def _manifests(report: Report) -> Html:
     parts = []
     for number, run in enumerate(report.runs, 1):
-        pairs = [
-            pair
-            for key, value in run.manifest.items()
-            if key not in ("schema", "version", "name")
-            and value not in (None, {}, [], "")
-            for pair in (
-                el("dt", key.replace("_", " ")),
-                el("dd", _manifest_value(value)),
-            )
-        ]
+        pairs = []
+        for key, value in run.manifest.items():
+            is_empty = value in (None, {}, [], "")
+            if is_empty or key in ("schema", "version", "name"):
+                continue
+            pairs.append(el("dt", key.replace("_", " ")))
+            pairs.append(el("dd", _manifest_value(value)))
         if pairs:
             inside = el("dl", *pairs)
         else:

@@ -243,9 +243,10 @@ def agent_inputs(task: Task, graph: str, question: Question) -> Inputs:
 
 
 async def _search(retriever: Retriever, question: Question, k: int) -> list[Passage]:
-    return [
-        hit.passage for hit in await acall(retriever, "retrieve", question.question, k)
-    ]
+    passages = []
+    for hit in await acall(retriever, "retrieve", question.question, k):
+        passages.append(hit.passage)
+    return passages
 
 
 def _by_id(passages: Sequence[Passage]) -> dict[str, Any]:

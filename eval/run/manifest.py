@@ -98,13 +98,15 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """
     there = _flat(_as_json(before))
     here = _flat(_as_json(now))
-    return [
-        f"{key}: {_text(there, key)} there, {_text(here, key)} here"
-        for key in sorted(there.keys() | here.keys())
-        if key.partition(".")[0] not in _CIRCUMSTANCES
-        and not (key in _LATER and key not in there)
-        and there.get(key, _ABSENT) != here.get(key, _ABSENT)
-    ]
+    listed = []
+    for key in sorted(there.keys() | here.keys()):
+        if (
+            key.partition(".")[0] not in _CIRCUMSTANCES
+            and not (key in _LATER and key not in there)
+            and there.get(key, _ABSENT) != here.get(key, _ABSENT)
+        ):
+            listed.append(f"{key}: {_text(there, key)} there, {_text(here, key)} here")
+    return listed
 
 
 def apart_from_role(
@@ -160,14 +162,14 @@ def file_sha256(path: str | Path) -> str:
 
 def prompt_hashes(directory: str | Path | None = None) -> dict[str, str]:
     """Map each prompt's name to the SHA-256 of its turns, with overrides and extensions applied."""
-    return {
-        name: hashlib.sha256(
+    hashes = {}
+    for name in prompt_names(directory):
+        hashes[name] = hashlib.sha256(
             json.dumps(
                 [[turn.role, turn.text] for turn in load(name, directory).turns]
             ).encode()
         ).hexdigest()
-        for name in prompt_names(directory)
-    }
+    return hashes
 
 
 def git_commit() -> str | None:

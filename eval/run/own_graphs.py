@@ -126,12 +126,12 @@ class QuestionGraphIndex:
         def mentions(query: str) -> Sequence[str]:
             if starts and query == question.question:
                 return starts
-            return [
-                mention.text
-                for mention in query_mentions(
-                    query, lambda name: graph.entity_id(name) is not None
-                )
-            ]
+            found = []
+            for mention in query_mentions(
+                query, lambda name: graph.entity_id(name) is not None
+            ):
+                found.append(mention.text)
+            return found
 
         return mentions
 

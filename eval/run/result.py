@@ -121,10 +121,10 @@ class Result:
         values = {}
         for item in fields(self):
             values[item.name] = getattr(self, item.name)
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in values.items()
-        }
+        line = {}
+        for name, value in values.items():
+            line[name] = list(value) if isinstance(value, tuple) else value
+        return line
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

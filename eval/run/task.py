@@ -192,15 +192,14 @@ def count_without_evidence(questions: Sequence[Question], index: PassageIndex) -
             searched.append(question)
     if not searched:
         return 0
-    there = {
-        name
-        for passage in index.passages
+    there = set()
+    for passage in index.passages:
         for name in (
             (True, passage.title),
             (False, passage.id),
             (False, passage.document_id),
-        )
-    }
+        ):
+            there.add(name)
     return sum(
         any((question.by_title, name) not in there for name in question.supporting)
         for question in searched

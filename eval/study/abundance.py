@@ -119,11 +119,11 @@ def abundance_design(
 
 def _traces(out: Path) -> Mapping[str, JSON]:
     """Return the traces of the study's full loop, by question."""
-    return {
-        result.id: result.trace
-        for result in StudyFolder(out).runs()[FULL].results()
-        if result.trace is not None
-    }
+    traces = {}
+    for result in StudyFolder(out).runs()[FULL].results():
+        if result.trace is not None:
+            traces[result.id] = result.trace
+    return traces
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,11 +387,11 @@ def kept_passages(
     for fact in graph.facts:
         for source in fact.sources:
             spans.setdefault(source.passage_id, []).append((source.start, source.end))
-    return [
-        _blank(passage, spans[name])
-        for name, passage in passages.items()
-        if name in spans
-    ]
+    kept = []
+    for name, passage in passages.items():
+        if name in spans:
+            kept.append(_blank(passage, spans[name]))
+    return kept
 
 
 def _blank(passage: Passage, spans: Sequence[tuple[int, int]]) -> Passage:

@@ -188,11 +188,10 @@ def _show(
         {result.gold_hops for result in results_of_one if result.gold_hops is not None}
     )
     if len(hops) > 1:
-        cells = {
-            (name, f"{count} hops"): f"{name}/{count}"
-            for name in runs
-            for count in hops
-        }
+        cells = {}
+        for name in runs:
+            for count in hops:
+                cells[(name, f"{count} hops")] = f"{name}/{count}"
         parted = {
             f"{name}/{count}": [
                 result for result in results if result.gold_hops == count
@@ -272,10 +271,10 @@ class OracleRetriever:
             raise ValueError(
                 f"a search needs words and a k of at least 1, got {query!r} and {k}"
             )
-        return [
-            Hit(passage, 1 / rank)
-            for rank, passage in enumerate(self._gold[:k], start=1)
-        ]
+        hits = []
+        for rank, passage in enumerate(self._gold[:k], start=1):
+            hits.append(Hit(passage, 1 / rank))
+        return hits
 
 
 class OracleAnswerer:

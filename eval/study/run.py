@@ -138,10 +138,10 @@ class StudyFolder:
 
     def runs(self) -> dict[str, RunFolder]:
         """Return the study's runs by name, whether they have begun or not."""
-        return {
-            run["name"]: RunFolder(self.path / run["folder"])
-            for run in self.study()["runs"]
-        }
+        ended = {}
+        for run in self.study()["runs"]:
+            ended[run["name"]] = RunFolder(self.path / run["folder"])
+        return ended
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """Replace a file of the folder."""

@@ -154,11 +154,10 @@ def _row(
     columns = score_columns(results)
     scores = {name: mean_interval(columns[name]) for name in metrics if name in columns}
     # by id, so that the order in which questions ended has no say in the resampling
-    own_scores = {
-        result.id: result.scores[headline]
-        for result in sorted(results, key=lambda result: result.id)
-        if headline in result.scores
-    }
+    own_scores = {}
+    for result in sorted(results, key=lambda result: result.id):
+        if headline in result.scores:
+            own_scores[result.id] = result.scores[headline]
     gap = None
     if own_scores.keys() & base_scores.keys():
         gap = compare(own_scores, base_scores)

@@ -143,7 +143,7 @@ def _write(run: Exported, path: Path) -> Sequence[Path]:
             f"{path} is not an empty folder; empty it, or name another with --out"
         )
     by_question = groupby(run.calls, lambda call: call.id)
-    paths = []
+    paths: list[Path] = []
     for number, (_, calls) in enumerate(by_question, 1):
         trajectory = trajectory_of(list(calls))
         paths += write_json(path / f"{number:05}.json", trajectory)

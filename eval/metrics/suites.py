@@ -23,7 +23,7 @@ def reference_texts(reference: Any) -> list[str]:
     if isinstance(reference, dict):
         return reference_texts([*reference, *reference.values()])
     if isinstance(reference, list | tuple):
-        texts = []
+        texts: list[str] = []
         for item in reference:
             texts += reference_texts(item)
         return texts

@@ -140,9 +140,10 @@ class Result:
                 if score is not None:
                     known["scores"][name] = score
         try:
-            return _line(cls).validate_python(known)
+            result: Self = _line(cls).validate_python(known)
         except ValidationError as error:
             raise ValueError(_first_problem(error)) from error
+        return result
 
 
 @cache

@@ -87,7 +87,7 @@ def _supporting_facts(question: Question) -> set[Hashable]:
     """Return the gold (title, sentence) pairs; no pairs if the question's contexts do not say where sentences end."""
     if not question.metadata.get("sentence_ends"):
         return set()
-    facts = set()
+    facts: set[Hashable] = set()
     for title, number in question.metadata.get("supporting_facts") or ():
         facts.add((str(title), int(number)))
     return facts

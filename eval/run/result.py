@@ -140,16 +140,16 @@ class Result:
                 if score is not None:
                     known["scores"][name] = score
         try:
-            result: Self = _line(cls).validate_python(known)
+            result: Self = _line().validate_python(known)
         except ValidationError as error:
             raise ValueError(_first_problem(error)) from error
         return result
 
 
 @cache
-def _line(result: type[Result]) -> TypeAdapter[Any]:
+def _line() -> TypeAdapter[Any]:
     """Return the check of a line; it is made when the first line is read."""
-    return TypeAdapter(result)
+    return TypeAdapter(Result)
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -70,7 +70,7 @@ def test_two_runs() -> None:
         """\
 | paired difference | metric | n | difference | p | p of 1, Holm |
 | --- | --- | ---: | ---: | ---: | ---: |
-| b \\| &lt;b> − a | em | 2 | +100.0 (-100.0 to +100.0) | 0.5000 | 0.5000 |""",
+| b \\| &lt;b> − a | em | 2 | +100.0 (-17.7 to +100.0) | 0.5000 | 0.5000 |""",
         """\
 | run | hops | seconds p50 / p95 | LLM calls | tokens per question p50 / p95 | cost | per right answer |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |

@@ -90,7 +90,7 @@ def test_traces_can_be_left_out(cli: Cli, run: Path, tmp_path: Path) -> None:
 def test_two_runs_are_compared(cli: Cli, run: Path) -> None:
     done = cli("report", run, run, "--markdown", "-")
     assert (
-        "| sample (2) − sample | em | 4 | +0.0 (-63.2 to +63.2) | 1.0000 |"
+        "| sample (2) − sample | em | 4 | +0.0 (-39.2 to +39.2) | 1.0000 |"
         in done.stdout
     )
 

@@ -215,7 +215,7 @@ def test_changes_are_counted_listed_and_compared_in_pairs() -> None:
         "",
         "| metric | new − old | p | p of 1, Holm | n |",
         "| --- | ---: | ---: | ---: | ---: |",
-        "| em | +50.0 (-100.0 to +100.0) | 1.0000 | 1.0000 | 2 |",
+        "| em | +50.0 (-51.0 to +100.0) | 1.0000 | 1.0000 | 2 |",
         "",
         "b: turned right; answer",
         "    old: wrong",

@@ -94,9 +94,9 @@ def test_no_is_said_where_too_few_questions_could_show_a_gain() -> None:
     runs = {"dense": _results([1, 0, 0, 1]), "ppr": _results([1, 1, 0, 1], seconds=0.5)}
     said = verdict(rows_of(runs, ["f1"], "f1", WALKING), "f1")
     assert said == (
-        "No, not over these 4 questions: ppr, the best with a graph, has +25.0 points of f1 (-64.8 to +100.0, "
+        "No, not over these 4 questions: ppr, the best with a graph, has +25.0 points of f1 (-32.6 to +72.6, "
         "p = 1.000, 1 tried) to dense, the best without, for 0.50 s less a question; a difference of less than about "
-        "82 points would not show here."
+        "53 points would not show here."
     )
 
 

@@ -183,6 +183,7 @@ function showTrouble(error, again) {
   const token = error.status === 401 || error.status === 403;
   const unknown = $("token").value ? "The server does not know this token." : "Whoever runs the server has it.";
   hideTrouble();
+  if ($("steps").querySelector(".coming")) $("steps").replaceChildren();
   $("trouble").replaceChildren(
     make("b", {}, token ? "The server wants a token" : "That did not work"),
     make("p", {}, error.status === 401 ? unknown : error instanceof Refused ? error.message : `The page failed: ${error.message}`),

@@ -364,8 +364,12 @@ def _in_passage(
 
 
 def _without_loose_end(answer: str) -> str:
-    """Return an answer without the small words and the marks that it ends in: "1940" of "1940; an"."""
-    answer = answer.rstrip(" ,;:")
+    """Return an answer without the small words, the marks and the years of a life that it ends in.
+
+    >>> _without_loose_end("1940; an"), _without_loose_end("Ilse Marrow, 1931-2011")
+    ('1940', 'Ilse Marrow')
+    """
+    answer = _LIFE.sub("", answer.rstrip(" ,;:"))
     while (split := answer.rpartition(" "))[2].lower() in _LOOSE_WORDS and split[0]:
         answer = split[0].rstrip(" ,;:")
     return answer
@@ -442,6 +446,7 @@ def _named(passage: ReadPassage, start: int, end: int) -> str:
 
 # where a paragraph or a cell of a table ends, and an answer with it
 _ENDS = re.compile(r"(?<=[^|\s])[ \t]*(?:\n\s*\n|\|)")
+_LIFE = re.compile(r"(?<=[a-z]), ?\d{4} ?[–-] ?\d{4}$")
 _LOOSE_WORDS = word_set("a an the and or of in by")
 _ARTICLE = re.compile(r"^(?:The|A|An) ")
 

@@ -15,7 +15,7 @@ from ras_agent.text.names import name_spans
 from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import figures_in
-from ras_agent.text.words import stem_set, stems
+from ras_agent.text.words import stem, stem_set, stems
 from ras_agent.tools.offline.answerer.compare import (
     SAME,
     THAN,
@@ -64,6 +64,7 @@ LEAST_CONFIDENCE = 0.75
 """The confidence below which an answer is left unsaid, if nobody sets another."""
 _SUGGESTED = 0.5  # confidence from which an answer left unsaid is suggested: it is more likely right than wrong
 _AND = re.compile(r"\b(?:and|both)\b", re.IGNORECASE)
+_DEFINITE = re.compile(r"The (?P<noun>[a-z-]+) (?:is|was|were|are|has|had|will)\b")
 _JUDGED = 8  # passages that a question is judged over
 _PAIRED = 12  # passages of which pairs are made
 # for answers read over the whole question; the middle of a plateau on HotpotQA's tuning half
@@ -365,8 +366,25 @@ def _named(sentences: Sequence[Sentence]) -> Iterator[Sentence]:
     """Yield sentences, and before one that begins with a pronoun the one that names its subject, if no title does."""
     for sentence in sentences:
         if not sentence.passage.topic:
+            introduced = _introducing(sentence)
+            if introduced is not None:
+                yield introduced
             yield sentence.naming
         yield sentence
+
+
+def _introducing(sentence: Sentence) -> Sentence | None:
+    """Return the sentence before one that begins with "The bridge" which first speaks of "a new bridge"."""
+    definite = _DEFINITE.match(sentence.text)
+    before = sentence.before
+    if definite is None or before is None:
+        return None
+    noun = stem(definite["noun"])
+    while before is not None:
+        if noun in before.stems and not _DEFINITE.match(before.text):
+            return before
+        before = before.before
+    return None
 
 
 def _with_figures(question: str, sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:

@@ -316,6 +316,29 @@ def test_a_proof_of_the_opposite_is_of_something_else() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "question", "answer"),
+    [
+        (
+            "Ada Crane, 1931-2011\n\nAda Crane, the founder of Korl Works, died in Varn.",
+            "Who founded Korl Works?",
+            "Ada Crane",
+        ),
+        (
+            "The council voted for a new bridge across the Orn. The bridge was designed by Ada Crane.",
+            "Who designed the bridge across the Orn?",
+            "Ada Crane",
+        ),
+    ],
+)
+def test_years_of_a_life_are_no_answer_and_the_bridge_is_the_one_before(
+    text: str, question: str, answer: str
+) -> None:
+    said, sure = reply([text], question)
+    assert said == answer
+    assert sure > LEAST_CONFIDENCE
+
+
 def test_one_of_several_names_is_enough() -> None:
     (passage,) = read([Passage("1", "Rose McGowan played Paige in Charmed.")])
     assert not lacks_what_is_named(

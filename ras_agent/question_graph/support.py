@@ -76,12 +76,12 @@ def with_support(
     """
     if not answer.citations:
         return answer
-    evidence = {}
+    evidence: dict[int, _Evidence] = {}
     support: dict[int, list[bool | None]] = {}
     for one in answer.citations:
         evidence[one.number] = _evidence(one, passages, facts)
         support[one.number] = []
-    judged = {}
+    judged: dict[int, Verdict] = {}
     if verdicts:
         numbers = (*evidence, _TOGETHER)
         judged = dict(zip(numbers, verdicts, strict=True))

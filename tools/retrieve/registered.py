@@ -117,7 +117,7 @@ def retriever_over(
         return index.make_retriever(name, options)
     factory = find("retriever", name)
     check_options(name, factory, options)
-    retriever: Retriever = factory(index, **options)
+    retriever: Any = factory(index, **options)
     if hasattr(retriever, "filtered"):
         whole = index.within()
 
@@ -126,4 +126,5 @@ def retriever_over(
             return retriever_over(whole.within(filter), name, **options)
 
         retriever.filtered = lru_cache(_FILTERED)(filtered)
-    return retriever
+    made: Retriever = retriever
+    return made

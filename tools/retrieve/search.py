@@ -214,7 +214,7 @@ class LiveRetriever:
 
     def _view(self, index: PassageIndex, filter: Filter, commit: str) -> CommitView:
         view = index.within(filter) if filter else index
-        retriever = retriever_over(view, self.name, **self._options)
+        retriever: Any = retriever_over(view, self.name, **self._options)
         if hasattr(retriever, "complete"):
             # a search that meets an erased passage is made again over the last commit
             retriever.complete = True

@@ -129,7 +129,8 @@ class Graph:
         return Triple(*self._names(edge))
 
     def _names(self, edge: int) -> tuple[str, str, str]:
-        head, relation, tail = self.edges[edge].tolist()
+        row: list[int] = self.edges[edge].tolist()
+        head, relation, tail = row
         return (
             self.nodes[head],
             self.relations[relation],

@@ -78,7 +78,8 @@ class Path:
         before = self.start
         further = self.nodes[1:]
         for after, edge in zip(further, self.edges, strict=True):
-            head, relation, _ = graph.edges[edge].tolist()
+            row: list[int] = graph.edges[edge].tolist()
+            head, relation, _ = row
             arrow = "←"
             if head == before:
                 arrow = "→"

@@ -67,6 +67,7 @@ def read_parts(
         raise SettingsError(
             f"{data}: its questions have no graphs, which this training needs: choose another set"
         )
+    places: list[Part]
     if options.split == "published":
         places = published_parts(len(questions))
     else:

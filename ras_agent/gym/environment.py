@@ -1,7 +1,7 @@
 """One episode: a policy calls tools in the place of the planner, and everything else is the agent's own loop.
 
 A decision and a search run the bodies of the agents' nodes (ras_agent.graphs.decide, ras_agent.graphs.nodes), so that
-what a policy is trained on is what it meets as `create_react_agent(planner=...)`: the same hits, facts and graph, the
+a policy is trained on the same things that it meets as `create_react_agent(planner=...)`: the same hits, facts and graph, the
 same texts of the tools, and the same end of the loop (tests/gym/test_conformance.py plays both).
 """
 
@@ -48,14 +48,14 @@ from ras_agent.tools.plan.graph_tools import (
 
 DEFAULT_REWARDS = Rewards()
 ENDED = "(the research has ended)"
-"""What a policy is shown once its episode is over"""
+"""The text that a policy is shown once its episode is over"""
 _ENDS = {
     "max_hops": "no search is left",
     "no_new_facts": "the last search brought no new facts",
     "repeated_subquery": "this was searched before",
     "planner_failed": "two calls in a row could not be followed",
 }
-"""What a policy is told of each stop reason of a loop that it has not ended itself"""
+"""The text that a policy is shown for each stop reason of a loop that it has not ended itself"""
 _NO_LOOK_LEFT = "(no look is left: search, or call finish)"
 _ROWS_OWN = ("prompt", "completion", "environment")
 """Columns of a trainer's rows that say nothing of the question"""
@@ -66,7 +66,7 @@ class GraphSearch:
     """Environment of one episode at a time, which `reset` begins again.
 
     Its public methods without `reset` and `get_reward` are the tools, typed, with docstrings in Google's form: the
-    class is what TRL's `GRPOTrainer(environment_factory=...)` asks for, and `environment_factory` makes the factory.
+    class fits TRL's `GRPOTrainer(environment_factory=...)`, and `environment_factory` makes the factory.
     Equal calls after an equal `reset` return equal texts. One instance is for one thread; instances share `parts`.
 
     The loop ends where an agent's run ends: with a search that was made before, one without new facts, the last one of
@@ -93,9 +93,9 @@ class GraphSearch:
         arguments: as for `create_ras_agent`: index, retriever, extractor, answerer, limits (max_hops searches of k
             passages each), settings; also task, an instruction above the question.
         rewards: weights of the reward's parts. The answerer is asked only where a part needs an answer and the policy
-            has given none.
+            has not given one.
         whole_graph: whether a search shows all facts of the question's graph, not only those that are new to it.
-        Raises RasError children for what cannot be set up.
+        Raises RasError children for an index or a role that cannot be set up.
         """
         if parts is not None and (unused := arguments.keys() - {"task"}):
             raise TypeError(
@@ -124,13 +124,13 @@ class GraphSearch:
         self._begin_episode(Question("", "(no question)", ()))
         self.done = True  # until the first reset
 
-    # ---- what a trainer calls
+    # ---- the methods that a trainer calls
 
     def reset(self, question: str | Question = "", **row: Any) -> str:
-        """Begin an episode, and return what the policy is shown first: the question.
+        """Begin an episode, and return the first text for the policy: the question.
 
-        question: its text, or a Question with what is known about it.
-        row: what is known of it, as columns of a data set: those of any format that questions are read from
+        question: its text, or a Question with everything known about it.
+        row: the facts about it, as columns of a data set: those of any format that questions are read from
             (ras_agent.eval.formats), such as ours: id, answers, supporting_titles or supporting_ids, hops, type. Keys
             with None are left out, and so are the trainers' own (prompt, completion, environment).
         Raises IngestError for a row that is no question, ValueError for a blank one.
@@ -177,7 +177,7 @@ class GraphSearch:
         """Return the weighted sum of the reward's parts. Raises the error that a tool has raised."""
         return self._rewards.total(self.reward_parts)
 
-    # ---- what else may be looked at
+    # ---- further results
 
     done: bool
     """Whether nothing that is called belongs to the episode any more"""
@@ -213,7 +213,7 @@ class GraphSearch:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Return the searches so far with what they found."""
+        """Return the searches so far with their findings."""
         return tuple(
             self._records.step(data, self._state["passages"])
             for data in self._state["steps"]
@@ -221,7 +221,7 @@ class GraphSearch:
 
     @property
     def passages(self) -> tuple[Passage, ...]:
-        """Return what the searches have found, in the order of the numbers that the policy is shown."""
+        """Return the findings of the searches, in the order of the numbers that the policy is shown."""
         return tuple(map(self._records.passage, self._state["passages"].values()))
 
     @property
@@ -260,7 +260,7 @@ class GraphSearch:
     def _decide(self, plan: Plan | None) -> str:
         """Let the loop follow a decision of the policy, None for one that cannot be read.
 
-        Return what is shown of the search that it leads to, "" where it leads to none.
+        Return the text about the search that it leads to, "" where there is no search.
         """
         self._unfollowed = 0
         self._policy.decision = plan
@@ -298,7 +298,7 @@ class GraphSearch:
             )
 
     def _settle(self) -> None:
-        """Have the answer written where the loop was ended and the policy has said none, as in an agent's run.
+        """Have the answer written where the loop was ended and the policy has not said one, as in an agent's run.
 
         Raises the error that a tool has raised.
         """
@@ -308,7 +308,7 @@ class GraphSearch:
             self._end("")
 
     def _run(self, body: NodeBody) -> None:
-        """Run a node's body and add its update to the state. What a role raises is raised."""
+        """Run a node's body and add its update to the state. An error of a role is raised."""
         work = body(self._state, self._limits, self._records)
         reply: object = None
         while not isinstance(work, Mapping):
@@ -338,10 +338,10 @@ class GraphSearch:
         return self._shown(result(name))
 
     def _refusal(self, argument: str, *, left: bool = True) -> str:
-        """Count a call; return what the policy is shown where it cannot be followed, "" where it can.
+        """Count a call; return a text for the policy where it cannot be followed, "" where it can.
 
         The second in a row that cannot is a planner's failure, as in an agent's run: the question itself is searched if
-        nothing was, and else the loop ends. What is called after the loop's end is no part of the episode.
+        nothing was, and else the loop ends. Calls after the loop's end are not part of the episode.
         """
         if self.stop_reason:
             return self._end_told()
@@ -360,7 +360,7 @@ class GraphSearch:
         )
 
     def _end_told(self) -> str:
-        """Return what a policy is shown where the loop has ended."""
+        """Return the text for a policy whose loop has ended."""
         if self.done:
             return ENDED
         why = _ENDS.get(self.stop_reason, self.stop_reason)
@@ -418,7 +418,7 @@ def _limits_end(state: Any, limits: Limits, records: Records) -> Update:
 
 
 def _question_of(row: JSON) -> Question:
-    """Return the question of a trainer's row. What is not known of it, answers too, may be lacking."""
+    """Return the question of a trainer's row. Any part of it may be missing, answers too."""
     given = QuestionRecord(row, "row", 0)
     known = {}
     for name, value in given.data.items():
@@ -434,7 +434,7 @@ def _question_of(row: JSON) -> Question:
 
 
 class _Policy:
-    """Planner in whose place a policy decides: it plans what the last call of a tool has said."""
+    """Planner in whose place a policy decides: it plans as the last call of a tool has said."""
 
     decision: Plan | None = None
 
@@ -444,7 +444,7 @@ class _Policy:
 
 
 class _StatedAnswer:
-    """Answerer that says what the policy has written, with the passages whose numbers are in it."""
+    """Answerer that repeats the policy's answer, with the passages whose numbers are in it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -506,9 +506,9 @@ def environment_factory(
     whole_graph: bool = False,
     **arguments: Unpack[AgentArguments],
 ) -> EnvironmentFactory:
-    """Return what makes environments over the same index and roles, which are opened once.
+    """Return a maker of environments over the same index and roles, which are opened once.
 
-    Arguments as for GraphSearch. Raises RasError children for what cannot be set up.
+    Arguments as for GraphSearch. Raises RasError children for an index or a role that cannot be set up.
     """
     factory = EnvironmentFactory(arguments, rewards, whole_graph)
     factory()

@@ -19,7 +19,7 @@ _TOOLS = tuple(tool.name for tool in TOOLS)
 
 
 class Player(Protocol):
-    """Policy in this process: what chooses the calls of an episode."""
+    """Policy in this process: it chooses the calls of an episode."""
 
     def act(self, environment: GraphSearch) -> ToolCall:
         """Return the next call of a tool."""
@@ -71,8 +71,8 @@ def play(environment: GraphSearch, policy: Player, row: Mapping[str, Any]) -> JS
     """Let a policy play one episode, and return it: {"messages", "tools", "reward", "parts"}.
 
     row: as for `reset`; its `prompt` begins the conversation. messages: with a call of a tool in each turn of the
-    assistant, as TRL's SFTTrainer takes them, `tools` beside them. An episode that does not end has 50 calls.
-    Raises UnknownName for a call of what is no tool.
+    assistant, as TRL's SFTTrainer takes them, with `tools` next to them. An episode that does not end has 50 calls.
+    Raises UnknownName for a call of something that is not a tool.
     """
     *system, user = row.get("prompt") or [{"role": "user", "content": ""}]
     messages: list[JSON] = [

@@ -1,4 +1,4 @@
-"""Parts of an episode's reward, each told apart and none judged by a model, and their weights."""
+"""Parts of an episode's reward, each reported separately and without a model as a judge, and their weights."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FINDS_INSIDE = frozenset(
 _MOST_TIMES_LONGER = 3
 _RIGHT = 0.5  # of F1
 _ABSTAINED = {True: 0.1, False: 0.25}
-"""What abstaining is worth where the passages hold an answer, and where they hold none"""
+"""The worth of abstaining where the passages hold an answer, and where they do not"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Rewards:
     f1, em: the answer against the gold answers.
     gold: the share of the gold passages that the searches have reached.
     new_support: the same share, less where more searches were made than there are gold passages: a second search pays
-        what it brings, and one in vain costs.
+        its gain, and one in vain costs.
     stop: 1 where the policy stopped after as many searches as the question has gold hops; enough: 1 where it had
         reached all gold passages when it stopped.
     abstention: 1 for a right answer, 0.25 for abstaining where the passages hold no gold answer, 0.1 where they do, 0
@@ -108,7 +108,7 @@ class Rewards:
         return not all(map(_of_passages, of_answers))
 
     def lacking(self, question: Question) -> dict[str, str]:
-        """Map each part that cannot be measured of a question to what the question lacks: answers, or gold passages."""
+        """Map each part that cannot be measured to the part that the question lacks: answers, or gold passages."""
         answered = question
         if not question.answers:
             answered = replace(question, answers=("x",))
@@ -159,7 +159,7 @@ _BROKEN_OFF = frozenset({"", "repeated_subquery", "planner_failed", "model_refus
 def ended_well(stop_reason: str) -> bool:
     """Tell whether a loop has ended in good form: by `finish`, or by a limit that is no fault of the policy's form.
 
-    It has not where the policy stopped calling tools, searched the same again, or wrote what could not be followed.
+    It has not where the policy stopped calling tools, searched the same again, or wrote something that could not be followed.
     """
     return stop_reason not in _BROKEN_OFF
 
@@ -179,7 +179,7 @@ def support_gains(
 ) -> tuple[float, ...]:
     """Return for each search the share of the gold passages that it reached first. Their sum is the share in all.
 
-    In which order two searches are made changes what each of them gains, never the sum.
+    In which order two searches are made changes the gain of each, never the sum.
     """
     gold = set(question.supporting)
     reached = set[str]()
@@ -233,7 +233,7 @@ def _new_support(episode: Episode) -> float:
 
 
 def _abstention(episode: Episode) -> float:
-    """Return what it is worth to have answered, or not to have: right above abstaining, abstaining above wrong."""
+    """Return the worth of having answered, or of not having: right above abstaining, abstaining above wrong."""
     question = episode.question
     outcome = episode.outcome
     if not episode.hops:
@@ -246,7 +246,7 @@ def _abstention(episode: Episode) -> float:
 
 
 def _citations(episode: Episode) -> float | None:
-    """Return the answer's F1 times that of what it cites; None where nothing says what is right."""
+    """Return the answer's F1 times that of its citations; None where nothing says which are right."""
     question = episode.question
     outcome = episode.outcome
     right = find_metric("f1").score(question, outcome)

@@ -1,8 +1,8 @@
 """Rollouts: one question asked with the model that is trained as planner, for trainers that keep the agent's own loop.
 
 A gateway such as agent-lightning's, or an interception server such as that of verifiers, stands between the planner and
-the model, and records what the model is sent and says. All other roles are fixed: none follows the model that is
-trained. What is sent only grows within a rollout (layout "dialogue"), so that its calls are one sample.
+the model, and records the prompts and replies of the model. All other roles are fixed: no other follows the model that is
+trained. The prompt only grows within a rollout (layout "dialogue"), so that its calls are one sample.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ras_agent.tools.plan.dialects import dialect, dialect_of_model
 from ras_agent.tools.roles import role_name
 
 TEMPERATURE = 1.0
-"""What the model that is trained samples at, unless a setting says otherwise: at 0 the rollouts of a group are one"""
+"""The temperature of the model that is trained, unless a setting says otherwise: at 0 the rollouts of a group are one"""
 _FIXED = "offline"
 _POST_SECONDS = 30.0
 _ERROR = re.compile(r"([A-Z]\w*): ")
@@ -46,7 +46,7 @@ _ADDRESS = re.compile(r"https?://[^#\s]+")
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Address of the model that is trained. url: up to /v1. key: what the gateway wants to be shown."""
+    """Address of the model that is trained. url: up to /v1. key: the token that the gateway wants."""
 
     url: str
     model: str = "auto"
@@ -85,7 +85,7 @@ class Policy:
     def chat_model(self, settings: Settings) -> Any:
         """Return the chat model at the address, which samples.
 
-        Its server is asked to leave a stop string in the reply, as vLLM does then: what was said comes back letter by
+        Its server is asked to leave a stop string in the reply, as vLLM does then: the reply comes back letter by
         letter, so that a gateway takes it for the same, whether it compares messages or tokens.
         """
         from pydantic import SecretStr
@@ -117,7 +117,7 @@ class Rollout:
     output: Mapping[str, Any] = field(repr=False)
 
     def to_dict(self) -> JSON:
-        """Return what a log holds of the rollout: plain JSON, without passages and facts."""
+        """Return the log's record of the rollout: plain JSON, without passages and facts."""
         calls = self.output["usage"]["calls"]
         return {
             "reward": self.reward,
@@ -181,7 +181,7 @@ def rollout_agent(
 
 
 def _refuse_policy(role: str, spec: object, policy: Policy) -> None:
-    """Raise SettingsError where what plays a role asks at the policy's address."""
+    """Raise SettingsError where the player of a role asks at the policy's address."""
     for url in _addresses(spec):
         if _place(url) == _place(policy.url):
             raise SettingsError(

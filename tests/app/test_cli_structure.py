@@ -155,7 +155,7 @@ def test_a_locked_triple_cache_ends_the_work_with_one_line(
     ended = cli(*command)
     assert (ended.exit_code, ended.stderr) == (
         1,
-        f"ras-agent: cannot keep facts: {facts}: database is locked by another process; wait for it to end, or name "
+        f"ras-agent: cannot store facts: {facts}: database is locked by another process; wait for it to end, or name "
         "another file\n",
     )
     other.close()

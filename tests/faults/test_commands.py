@@ -128,7 +128,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.filterwarnings("ignore:cannot keep")
+@pytest.mark.filterwarnings("ignore:cannot store")
 @pytest.mark.parametrize(
     "lock", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE", "from the beginning"]
 )

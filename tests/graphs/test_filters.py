@@ -115,8 +115,11 @@ def test_a_retriever_that_takes_no_filter_is_refused_with_a_remedy():
     )
     with pytest.raises(FilterError, match=remedy):
         agent.invoke({**QUESTION, "filter": {"team": "y"}})
+    filtered = create_ras_agent(
+        retriever=Plain(), settings=Settings(filter={"team": "y"})
+    )
     with pytest.raises(FilterError, match=remedy):
-        create_ras_agent(retriever=Plain(), settings=Settings(filter={"team": "y"}))
+        filtered.invoke(QUESTION)
 
 
 def test_a_passage_outside_that_a_retriever_finds_all_the_same_ends_the_run():

@@ -68,7 +68,7 @@ def test_name_and_description_are_the_callers(agent):
 
 
 def test_other_arguments_are_refused(agent):
-    with pytest.raises(TypeError, match="one argument `question`"):
+    with pytest.raises(TypeError, match="only the argument `question`"):
         agent.as_tool(arg_types={"question": str})
 
 

@@ -12,8 +12,8 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "ras_agent/question_graph/graph.py": {
         (
-            "if len(self._all_facts) > max_facts:",
-            "if len(self._all_facts) >= max_facts:",
+            "if spare > 0:",
+            "if spare >= 0:",
         ): "of just as many facts none is hidden",
     },
     "ras_agent/question_graph/merge.py": {

@@ -286,7 +286,9 @@ def test_a_loss_that_is_left_out_does_not_count(
 
 
 def test_an_aligner_that_learns_from_nothing_is_refused() -> None:
-    with pytest.raises(SettingsError, match=says("nodes", "graphs", "leave one")):
+    with pytest.raises(
+        SettingsError, match=says("nodes", "graphs", "switch one of them on")
+    ):
         replace(SMALL, align_nodes=False, align_graphs=False)
 
 

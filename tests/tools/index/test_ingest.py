@@ -669,7 +669,7 @@ class TestMetadata:
             ({"page": 3}, "metadata: 'page' is a field of the passage itself"),
             (
                 {"team": {"not": "x"}},
-                "metadata: filter key 'team' is compared with a text",
+                "metadata: 'team' is a text, a number, true or false",
             ),
             ({"team": []}, "metadata: filter key 'team' has no value"),
             ({"team": float("nan")}, "metadata: Out of range float"),

@@ -85,13 +85,13 @@ def test_an_index_and_a_cache_have_places_of_their_own(
     PassageIndex.create(address)
     with pytest.raises(
         SettingsError,
-        match=says("cannot keep facts", "holds something else", "another schema"),
+        match=says("cannot store facts", "holds something else", "another schema"),
     ):
         StoredCache(address, "facts")
     PassageIndex.create(tmp_path / "an.index")
     with pytest.raises(
         SettingsError,
-        match=says("cannot keep facts", "no such table: cache", "name another file"),
+        match=says("cannot store facts", "no such table: cache", "name another file"),
     ):
         StoredCache(tmp_path / "an.index" / "index.sqlite", "facts")
 
@@ -105,7 +105,7 @@ def test_an_index_is_made_in_no_schema_of_a_cache(address: Address) -> None:
 def test_a_database_that_cannot_be_reached_is_told_without_its_password() -> None:
     nowhere = Address.parse("postgresql://me:secret@127.0.0.1:9/none")
     with pytest.raises(
-        SettingsError, match=says("cannot keep facts", "postgresql://me@127.0.0.1:9")
+        SettingsError, match=says("cannot store facts", "postgresql://me@127.0.0.1:9")
     ) as raised:
         StoredCache(nowhere, "facts")
     assert "secret" not in str(raised.value)
@@ -194,7 +194,7 @@ def test_a_locked_file_is_reported_with_what_to_do(
     facts = cache_of(path)
     assert facts.get("a") == b"1"  # readers need not wait
     told = says(
-        "cannot keep facts",
+        "cannot store facts",
         str(path),
         "database is locked",
         "wait for it",
@@ -243,7 +243,7 @@ def test_a_full_disk_is_reported_as_one(path: Path) -> None:
     with facts._database.writing() as connection:
         connection.execute("PRAGMA max_page_count = 4")
     with pytest.raises(
-        StoreError, match=says("cannot keep facts", "the disk is full", "make room")
+        StoreError, match=says("cannot store facts", "the disk is full", "make room")
     ):
         facts.put("a", b"1" * 100_000)
     facts.put("a", b"1")
@@ -253,7 +253,7 @@ def test_a_full_disk_is_reported_as_one(path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(
-        SettingsError, match=says("cannot keep facts", "file", "name another file")
+        SettingsError, match=says("cannot store facts", "file", "name another file")
     ):
         cache_of(tmp_path / "file" / "facts.sqlite")
 
@@ -261,7 +261,7 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
 def test_a_folder_is_no_cache(tmp_path: Path) -> None:
     with pytest.raises(
         SettingsError,
-        match=says("cannot keep facts", str(tmp_path), "could not be used"),
+        match=says("cannot store facts", str(tmp_path), "could not be used"),
     ):
         cache_of(tmp_path)
 
@@ -274,7 +274,7 @@ def test_a_damaged_cache_is_named_with_its_remedy(path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data[:4096] + b"\xff" * (len(data) - 4096))
     told = says(
-        "cannot keep facts",
+        "cannot store facts",
         str(path),
         "is damaged",
         "name another file, or delete this one",
@@ -293,7 +293,7 @@ def test_a_cache_that_cannot_be_written_is_read(
     facts = cache_of(path)
     assert facts.get("a") == b"1"
     with pytest.raises(
-        StoreError, match=says("cannot keep facts", "could not be used")
+        StoreError, match=says("cannot store facts", "could not be used")
     ):
         facts.put("b", b"2")
 
@@ -307,7 +307,7 @@ def test_a_locked_reply_cache_is_done_without_and_warned_of_once(
     other.execute("BEGIN IMMEDIATE")
     with pytest.warns(
         RuntimeWarning,
-        match=says("cannot keep replies", "database is locked", "wait for it"),
+        match=says("cannot store replies", "database is locked", "wait for it"),
     ):
         cache.slot({}, TURNS).put({"text": "Bell."})
     with warnings.catch_warnings():

@@ -205,7 +205,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
         "# Notes, longer than nothing, and no database at all\n" * 20
     )
     with pytest.raises(
-        SettingsError, match=r"cannot keep facts: .*notes\.md is damaged"
+        SettingsError, match=r"cannot store facts: .*notes\.md is damaged"
     ):
         TripleCache(tmp_path / "notes.md")
 

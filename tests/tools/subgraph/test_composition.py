@@ -83,7 +83,7 @@ def test_it_knows_which_scorers_it_needs() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("21", "no instance 21: Table 4 has 0 to 20"),
+        ("21", "there is no instance 21: choose one of Table 4's, 0 to 20"),
         ("-1", "no instance -1"),
         ("ppr>shortest", "has 2 modules, expected three"),
         ("", "has 1 modules"),

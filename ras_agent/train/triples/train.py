@@ -91,8 +91,6 @@ class TriplesTrainingConfig(FitConfig):
     """Most tokens of its triples."""
     held_out: float = 0.1
     """Share of the texts kept to score with."""
-    schedule: str = "linear"
-    lowest_rate: float = 0.0
 
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)

@@ -138,7 +138,7 @@ class TestFigures:
 
     def test_differences(self, page: Browser) -> None:
         assert text(page, "#differences tbody tr").startswith(
-            "run two em 4 +25.0 -64.8 to +100.0"
+            "run two em 4 +25.0 -32.6 to +72.6"
         )
 
     def test_errors_are_told(self, page: Browser) -> None:

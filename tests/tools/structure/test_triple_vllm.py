@@ -157,7 +157,7 @@ def test_what_vllm_has_not_is_an_error_that_names_what_has(
         resolve_extractor(f"text2triple-vllm:{encoder}")
     with pytest.raises(WeightsError, match="cannot load the model"):
         resolve_extractor(f"text2triple-vllm:{tmp_path}")
-    with pytest.raises(SettingsError, match="which model"):
+    with pytest.raises(SettingsError, match="no model is named"):
         resolve_extractor("text2triple-vllm")
     assert vllm == []
 

@@ -168,6 +168,6 @@ def test_the_command_line_says_what_is_wrong(config: ScorerTrainingConfig) -> No
 
 def test_a_scorer_reads_no_graph_tokens(config: ScorerTrainingConfig) -> None:
     with pytest.raises(
-        SettingsError, match=says("reads text alone", "--encoder", "--graph-tokens")
+        SettingsError, match=says("reads only text", "--encoder", "--graph-tokens")
     ):
         replace(config, graph_tokens=4)

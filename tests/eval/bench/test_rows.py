@@ -2,7 +2,9 @@
 
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,44 +141,38 @@ def test_a_part_without_its_peer_is_left_out_and_said_under_the_table(
     assert capsys.readouterr().out.splitlines()[3:] == [said]
 
 
+SMALL: dict[str, tuple[int, dict[str, Any]]] = {
+    "start": (3, {"runs": 1}),
+    "overhead": (3, {"runs": 2}),
+    "retrieval": (3, {"sizes": (300,), "queries": 3}),
+    "dense": (1, {"sizes": (300,), "queries": 3}),
+    "walk": (1, {"entities": 200, "facts": 300}),
+    "gfm": (2, {"entities": 200, "facts": 300}),
+    "postgres": (1, {"size": 200, "queries": 3}),
+    "graph": (3, {"runs": 2, "size": 20}),
+    "neighbours": (2, {"runs": 1}),
+    "throughput": (1, {"rounds": 1, "at_least": {4: 2.0}}),
+}
+
+
+def test_every_part_is_tried_small() -> None:
+    assert sorted(SMALL) == sorted(PARTS)
+
+
 @pytest.mark.slow("benchmarks")
-def test_every_part_gives_rows_with_one_bar_each(
-    postgres: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("part", SMALL)
+def test_a_part_gives_rows_of_their_own_names_with_one_bar_each(
+    part: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("rustworkx", reason="the peer, extra graph")
     pytest.importorskip("torch", reason="extra gnn")
-    from ras_agent.eval.bench import (
-        dense,
-        gfm,
-        graph,
-        neighbours,
-        overhead,
-        retrieval,
-        start,
-        throughput,
-        walk,
-    )
-    from ras_agent.eval.bench import postgres as in_postgres
-
-    monkeypatch.setenv(in_postgres.SERVER, postgres)
-    rows = [
-        *start.bench_rows(runs=1),
-        *overhead.bench_rows(runs=2),
-        *retrieval.bench_rows(sizes=(300,), queries=3),
-        *dense.bench_rows(sizes=(300,), queries=3),
-        *walk.bench_rows(entities=200, facts=300),
-        *gfm.bench_rows(entities=200, facts=300),
-        *in_postgres.bench_rows(size=200, queries=3),
-        *graph.bench_rows(runs=2, size=20),
-        *neighbours.bench_rows(runs=1),
-        *throughput.bench_rows(rounds=1, at_least={4: 2.0}),
-    ]
-    assert len(rows) == 3 + 3 + 3 + 1 + 1 + 2 + 1 + 3 + 2 + 1
-    assert len({row.name for row in rows}) == len(rows)
-    assert all(
-        row.ours > 0
-        and row.theirs > 0
-        and (row.at_most is None) != (row.at_least is None)
-        for row in rows
-    )
-    assert len(PARTS) == 10
+    module = import_module(f"ras_agent.eval.bench.{part}")
+    if part == "postgres":
+        monkeypatch.setenv(module.SERVER, request.getfixturevalue("postgres"))
+    count, sizes = SMALL[part]
+    rows: list[BenchRow] = list(module.bench_rows(**sizes))
+    assert len({row.name for row in rows}) == len(rows) == count
+    for row in rows:
+        assert row.ours > 0
+        assert row.theirs > 0
+        assert (row.at_most is None) != (row.at_least is None)

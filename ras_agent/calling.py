@@ -5,7 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+)
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar, copy_context
@@ -18,6 +25,8 @@ from ras_agent.budget import Ledger, Limits, current_ledger, metered
 from ras_agent.events import emitting_until_the_end
 
 T = TypeVar("T")
+Asked = TypeVar("Asked")
+Reply = TypeVar("Reply")
 
 # runs that begin without waiting; seconds of the processor that a run takes, until some have ended; how many times as
 # long one may have taken
@@ -76,6 +85,49 @@ def acall(role: object, method: str, *args: Any, within: float = inf) -> Awaitab
         # not where somebody may stop waiting: the event loop's own threads are waited for when it ends
         return _in_shared_thread(work, *args)
     return asyncio.wrap_future(in_thread(lambda: work(*args)))
+
+
+def run_steps(
+    steps: Generator[Asked, Reply, T],
+    answer: Callable[[Asked], Reply],
+    told: tuple[type[Exception], ...] = (Exception,),
+) -> T:
+    """Run a generator that yields what it asks for and is sent the answers, and return its result.
+
+    told: the errors of `answer` that are raised inside the generator, at its yield. Others are raised here.
+    """
+    try:
+        asked = next(steps)
+        while True:
+            try:
+                reply = answer(asked)
+            except told as error:
+                asked = steps.throw(error)
+            else:
+                asked = steps.send(reply)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+async def arun_steps(
+    steps: Generator[Asked, Reply, T],
+    answer: Callable[[Asked], Awaitable[Reply]],
+    told: tuple[type[Exception], ...] = (Exception,),
+) -> T:
+    """Do the same as `run_steps`, for coroutines."""
+    try:
+        asked = next(steps)
+        while True:
+            try:
+                reply = await answer(asked)
+            except told as error:
+                asked = steps.throw(error)
+            else:
+                asked = steps.send(reply)
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 async def _limited(

@@ -15,14 +15,14 @@ from typing import Any, cast
 from typing_extensions import Unpack
 
 from ras_agent.budget import Limits
-from ras_agent.calling import call
+from ras_agent.calling import call, run_steps
 from ras_agent.eval.formats import read_question
 from ras_agent.eval.formats.plain import plain_question
 from ras_agent.eval.metrics import Outcome
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.graphs import decide, nodes
-from ras_agent.graphs.node import NodeBody
+from ras_agent.graphs.node import NodeBody, RoleCall
 from ras_agent.graphs.parts import AgentArguments, AgentParts
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.resolve import resolve_parts
@@ -309,25 +309,22 @@ class GraphSearch:
 
     def _run(self, body: NodeBody) -> None:
         """Run a node's body and add its update to the state. An error of a role is raised."""
-        work = body(self._state, self._limits, self._records)
-        reply: object = None
-        while not isinstance(work, Mapping):
-            try:
-                role_call = work.send(reply)
-            except StopIteration as ended:
-                work = ended.value
-                continue
-            try:
-                reply = call(role_call.role, role_call.method, *role_call.args)
-            except Exception as error:
-                self._error = error
-                raise
-        for key, value in work.items():
+        update = body(self._state, self._limits, self._records)
+        if not isinstance(update, Mapping):
+            update = run_steps(update, self._made)
+        for key, value in update.items():
             if key in ("steps", "plans", "failures") and value is not None:
                 value = [*self._state[key], *value]
             elif key == "passages" and value is not None:
                 value = {**self._state[key], **value}
             self._state[key] = value
+
+    def _made(self, role_call: RoleCall) -> Any:
+        try:
+            return call(role_call.role, role_call.method, *role_call.args)
+        except Exception as error:
+            self._error = error
+            raise
 
     def _look(self, name: object, result: Callable[[str], str]) -> str:
         name = _as_text(name)

@@ -13,6 +13,7 @@ from contextvars import copy_context
 from dataclasses import replace
 from typing import TypeVar
 
+from ras_agent.calling import arun_steps, run_steps
 from ras_agent.errors import BudgetExceeded, ModelCallError, ParseError, PromptTooLong
 from ras_agent.prompts import Prompt, Turn
 from ras_agent.text.tokens import cut_to_tokens
@@ -134,36 +135,14 @@ def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
     """Run a dialogue to its end and return its result."""
     chat.learn_size()
     steps = _with_room_for_thoughts(chat, dialogue)
-    try:
-        request = next(steps)
-        while True:
-            try:
-                reply = chat.complete(request)
-            except _CALL_ERRORS as error:
-                request = steps.throw(error)
-            else:
-                request = steps.send(reply)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+    return run_steps(steps, chat.complete, _CALL_ERRORS)
 
 
 async def aconverse(chat: Chat, dialogue: Dialogue[T]) -> T:
     """Do the same as `converse`, for coroutines."""
     await chat.alearn_size()
     steps = _with_room_for_thoughts(chat, dialogue)
-    try:
-        request = next(steps)
-        while True:
-            try:
-                reply = await chat.acomplete(request)
-            except _CALL_ERRORS as error:
-                request = steps.throw(error)
-            else:
-                request = steps.send(reply)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+    return await arun_steps(steps, chat.acomplete, _CALL_ERRORS)
 
 
 def _with_room_for_thoughts(chat: Chat, dialogue: Dialogue[T]) -> Dialogue[T]:

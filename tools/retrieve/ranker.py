@@ -67,18 +67,18 @@ def with_reasons(hits: Sequence[Hit], reasons: Sequence[tuple[str, ...]]) -> lis
 
 
 def hits(
-    passages: Sequence[Passage], ranking: Ranking, *, complete: bool = False
+    passages: Sequence[Passage], ranking: Ranking, *, whole: bool = False
 ) -> list[Hit]:
     """Look up the ranking's passages and return them as hits, without those that were erased after they were ranked.
 
-    complete: raise ErasedPassage instead of leaving any out.
+    whole: raise ErasedPassage instead of leaving any out.
     """
     found: Sequence[Passage | None]
     if isinstance(passages, StoredPassages):
         found = passages.take(ranking.rows)
     else:
         found = [passages[row] for row in ranking.rows.tolist()]
-    if complete and None in found:
+    if whole and None in found:
         raise ErasedPassage(
             "a passage was deleted or replaced while it was being searched: search again"
         )
@@ -92,8 +92,6 @@ class RankedRetriever(ABC):
     passages: Sequence[Passage]
     filtered: Callable[[Filter], Retriever] | None = None
     """without it a filter goes through the ranking of all passages"""
-    complete = False
-    """whether a search that meets an erased passage raises ErasedPassage, rather than leave it out"""
 
     @abstractmethod
     def rank(self, query: str, k: int) -> Ranking:
@@ -157,9 +155,11 @@ class RankedRetriever(ABC):
         Those behind take the places of copies, and of passages that were erased after they were ranked.
         """
 
+        whole = current_retrieval().is_whole
+
         def find(wanted: int) -> tuple[list[Hit], bool]:
             ranking = rank(query, wanted)
-            found = hits(self.passages, ranking, complete=self.complete)
+            found = hits(self.passages, ranking, whole=whole)
             return found, len(ranking.rows) == wanted
 
         return best_without_copies(find, k)

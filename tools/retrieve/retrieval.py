@@ -33,6 +33,8 @@ class Retrieval:
     hits: Sequence[Hit] = ()
     is_filtered: bool = False
     """Whether a retriever has applied the filter."""
+    is_whole: bool = False
+    """Whether a hit that was erased meanwhile is an ErasedPassage, so that the search can be made again, not left out."""
     views: list[PassageIndex] = field(default_factory=list)
     """Views that were searched, which hold only admitted passages."""
     failures: list[Failure] = field(default_factory=list)

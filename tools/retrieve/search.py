@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -18,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ras_agent.budget import current_ledger
-from ras_agent.calling import acall, call
+from ras_agent.calling import acall, arun_steps, call, run_steps
 from ras_agent.errors import (
     ErasedPassage,
     FilterError,
@@ -100,12 +99,12 @@ class LiveRetriever:
         restriction = retrieval.filter.both(Filter.of(filter))
         view: CommitView = await acall(self, "at", retrieval.commit, restriction)
         try:
-            with retrieving(Retrieval()):
+            with retrieving(Retrieval(is_whole=True)):
                 hits: list[Hit] = await acall(view.retriever, "retrieve", query, k)
         except ErasedPassage:
             # the last commit does not have it
             view = await acall(self, "at", "", restriction)
-            with retrieving(Retrieval()):
+            with retrieving(Retrieval(is_whole=True)):
                 hits = await acall(view.retriever, "retrieve", query, k)
         if not restriction and not retrieval.reasons:
             return self._received(query, hits, view, restriction)
@@ -214,10 +213,7 @@ class LiveRetriever:
 
     def _view(self, index: PassageIndex, filter: Filter, commit: str) -> CommitView:
         view = index.within(filter) if filter else index
-        retriever: Any = retriever_over(view, self.name, **self._options)
-        if hasattr(retriever, "complete"):
-            # a search that meets an erased passage is made again over the last commit
-            retriever.complete = True
+        retriever = retriever_over(view, self.name, **self._options)
         return CommitView(retriever, commit, view)
 
 
@@ -238,7 +234,7 @@ class _Lazy(Generic[T]):
 def _hits_of(view: CommitView, method: str, query: str, k: int) -> list[Hit]:
     """Search a view. It holds only admitted passages, so that the retrievers inside have no filter to apply."""
     search = getattr(view.retriever, method, view.retriever.retrieve)
-    with retrieving(Retrieval()):
+    with retrieving(Retrieval(is_whole=True)):
         hits: list[Hit] = search(query, k)
     return hits
 
@@ -250,8 +246,14 @@ class _Call(NamedTuple):
     method: str
     args: tuple[Any, ...]
 
+    def made(self) -> Any:
+        return call(self.role, self.method, *self.args)
 
-_Stages = Generator[_Call, Any, Any]
+    def amade(self) -> Awaitable[Any]:
+        return acall(self.role, self.method, *self.args)
+
+
+_Stages = Generator[_Call, Any, None]
 
 _LEFT_OUT = (RasError, OSError, ValueError, RuntimeError, TimeoutError)
 _NOT_LEFT_OUT = (SettingsError, MissingExtra, FilterError, ReplayMiss)
@@ -304,31 +306,15 @@ class Search:
     ) -> list[Hit]:
         """Do the same as `retrieve`, without blocking the event loop."""
         retrieval = self._begin(query, filter)
-        stages = self._stages(retrieval, k)
-        with retrieving(retrieval), suppress(StopIteration):
-            asked = next(stages)
-            while True:
-                try:
-                    reply = await acall(asked.role, asked.method, *asked.args)
-                except Exception as error:
-                    asked = stages.throw(error)
-                else:
-                    asked = stages.send(reply)
+        with retrieving(retrieval):
+            await arun_steps(self._stages(retrieval, k), _Call.amade)
         return self._end(retrieval).hits  # type: ignore[return-value]
 
     def find(self, query: str, k: int = 5, filter: object = None) -> Retrieval:
         """Return the whole record of a search: hits, the commit that was seen, and stages that failed."""
         retrieval = self._begin(query, filter)
-        stages = self._stages(retrieval, k)
-        with retrieving(retrieval), suppress(StopIteration):
-            asked = next(stages)
-            while True:
-                try:
-                    reply = call(asked.role, asked.method, *asked.args)
-                except Exception as error:
-                    asked = stages.throw(error)
-                else:
-                    asked = stages.send(reply)
+        with retrieving(retrieval):
+            run_steps(self._stages(retrieval, k), _Call.made)
         return self._end(retrieval)
 
     def _begin(self, query: str, filter: object) -> Retrieval:

@@ -21,6 +21,7 @@ from ras_agent.text.words import FUNCTION_WORDS, fold, stem, stems
 from ras_agent.tools.index.stated_facts import STATED, stated_facts
 from ras_agent.tools.index.text_tables import TABLE
 from ras_agent.tools.offline.english import SUBJECTS
+from ras_agent.tools.offline.forms import Record, records_of
 
 _WORD = re.compile(r"\w+(?:[.,]\d+)*(?:['’]\w+)*")
 _LONGEST_NAME = 12
@@ -178,6 +179,13 @@ class ReadPassage:
         for fact in facts:
             cells = self.records.setdefault(fact.subject, {})
             cells[fact.predicate] = fact.object
+
+    @cached_property
+    def forms(self) -> tuple[Record, ...]:
+        """The records of its forms, which are no rows of a table."""
+        if self.records:
+            return ()
+        return tuple(records_of(self.text))
 
     @cached_property
     def topic(self) -> str:

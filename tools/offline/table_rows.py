@@ -1,4 +1,4 @@
-"""Answers from the rows of tables among the passages: a cell, a comparison of cells, or a yes or no.
+"""Answers from the rows of tables and from forms among the passages: a cell, a comparison of cells, or a yes or no.
 
 A row answers only where everything that a question names is in it, or in the names of its columns or its table, so that
 a row for another thing, or another number, answers nothing. Nothing is added up: a question for a sum has no answer.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.names import is_name
 from ras_agent.text.overlap import holds
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stem_set, word_set
@@ -53,6 +54,8 @@ class Row:
     all_rows: int
     """How many rows the table has; 0 where nobody knows."""
     sentence: Sentence
+    lines: Mapping[str, Sentence] = field(default_factory=dict)
+    """Of a form: column -> the line that has it. One that is the only one of its sort is asked for without its name."""
 
     @property
     def key_column(self) -> str:
@@ -125,6 +128,20 @@ def _rows_of(passage: ReadPassage) -> Iterator[Row]:
             about=about,
             all_rows=passage.rows_of_table,
             sentence=_sentence_of(passage, key),
+        )
+    for number, record in enumerate(passage.forms):
+        lines = {}
+        for label, (start, text) in record.lines.items():
+            lines[label] = Sentence(passage, 0, start, text)
+        heading = " ".join(record.headings)
+        yield Row(
+            table=f"form {passage.id} {number}",
+            key=heading,
+            cells={"": heading, **record.fields},
+            about=about | stem_set(heading),
+            all_rows=0,
+            sentence=passage.sentences[0],
+            lines=lines,
         )
 
 
@@ -252,7 +269,10 @@ def _cell(asked: _Asked, rows: Sequence[Row]) -> Said | None:
             chosen.append((column, row))
     if not chosen:
         return None
-    named = tuple(row for _, row in chosen)
+    named = tuple(
+        replace(row, sentence=row.lines.get(column, row.sentence))
+        for column, row in chosen
+    )
     if asked.kind == "yes_no":
         return Said("yes", named[:1])
     cells = dict.fromkeys(row.cells[column] for column, row in chosen)
@@ -275,10 +295,10 @@ def _left(asked: _Asked, row: Row, anchors: _Anchors) -> frozenset[str]:
 
 def _asked_column(asked: _Asked, row: Row, anchors: _Anchors) -> str:
     """Return the column that is asked for; "" if no column is, or the question says more than the row."""
-    if not anchors:
-        return ""
     left = _left(asked, row, anchors)
     if left & asked.named:
+        return ""
+    if not anchors and (left or not row.lines):
         return ""
     if asked.kind == "yes_no":
         return _affirmed(row, anchors, left)
@@ -313,10 +333,25 @@ def _worth_of_columns(
         shared = stems & (asked.stems | asked.measured)
         if not shared:
             continue
+        if row.lines and not _is_form_value(asked, stems, cell):
+            continue
         has_noun = bool(stems & asked.noun)
         share = len(shared) / len(stems)
         worth[column] = (has_noun, share, len(shared))
     return worth
+
+
+def _is_form_value(asked: _Asked, label: frozenset[str], value: str) -> bool:
+    """Tell whether a line such as "Clerk: Bo Tellis" may answer.
+
+    The question has all words of the label: "Previous tenant" is not the tenant. And "Arne: on the ferry" does not
+    tell who Arne is.
+    """
+    if not label - _LIGHT <= asked.stems | asked.measured:
+        return False
+    if asked.analysis.answer_type != "person":
+        return True
+    return is_name(value.split(",")[0]) and not label <= asked.named
 
 
 def _affirmed(row: Row, anchors: _Anchors, left: frozenset[str]) -> str:

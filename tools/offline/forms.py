@@ -1,0 +1,71 @@
+"""Forms among the passages: lines such as "Clerk: Bo Tellis", of which a table has rows.
+
+Ticket 5521           the heading of a record
+Reporter: Jana Holt   a field: its label and its value
+Priority: high
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ras_agent.tools.offline.extractor.lines import Line, lines_of
+
+_LONGEST_VALUE = 8
+"""Words of a value; longer ones are read as prose."""
+_LONGEST_HEADING = 12
+_STOPS = (".", "?", "!", ":")
+
+
+@dataclass
+class Record:
+    """One record of a form. fields: label -> value; lines: label -> the line that has both, and where it begins."""
+
+    headings: list[str] = field(default_factory=list)
+    fields: dict[str, str] = field(default_factory=dict)
+    lines: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+
+def records_of(text: str) -> Iterator[Record]:
+    """Yield the records of a text. A heading behind fields, or a label that comes back, begins the next one."""
+    record = Record()
+    end = 0
+    for written in text.split("\n"):
+        start = end
+        end = start + len(written) + 1
+        line = next(lines_of(written), None)
+        if line is None:
+            continue
+        if _is_heading(line):
+            if record.fields:
+                yield record
+                record = Record()
+            record.headings.append(line.text)
+        elif _is_field(line):
+            if line.label in record.fields:
+                yield record
+                record = Record(list(record.headings))
+            record.fields[line.label] = line.text
+            record.lines[line.label] = (start, written)
+    if record.fields:
+        yield record
+
+
+def _is_heading(line: Line) -> bool:
+    if line.label:
+        return False
+    return _is_short(line, _LONGEST_HEADING)
+
+
+def _is_field(line: Line) -> bool:
+    if not line.label:
+        return False
+    return _is_short(line, _LONGEST_VALUE)
+
+
+def _is_short(line: Line, most: int) -> bool:
+    if line.text.endswith(_STOPS):
+        return False
+    words = line.text.split()
+    return len(words) <= most

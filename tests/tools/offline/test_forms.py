@@ -7,9 +7,7 @@ from ras_agent.tools.offline.forms import records_of
 from ras_agent.tools.offline.reading import read
 from ras_agent.tools.offline.table_rows import look_up
 
-MINUTES = (
-    "Clerk: Bo Tellis\nChair: Ann Marr\nDate: 4 May 2020\nPrevious warden: Jon Arkwright"
-)
+MINUTES = "Clerk: Bo Tellis\nChair: Ann Marr\nDate: 4 May 2020\nPrevious warden: Jon Arkwright"
 TICKET = "Ticket 5521\n**Reporter:** Jana Holt\n- Assignee: Tomas Reck\nPriority: high"
 CONTACTS = "Name: Ilse Marwitz\nPhone: 0331 5567\n\nName: Tor Valen\nPhone: 0331 9901"
 CHAT = "[08:03] Arne: on the ferry\n[08:06] Arne: late again"

@@ -24,14 +24,36 @@ _FINDS_INSIDE = frozenset(
         "golden_match",
         "answer_coverage",
         "multihop_accuracy",
-        "contained_f1",
-        "substring_f1",
-        "substring_hr",
         "fanout_loose",
         "fanout_strict",
     }
 )
 """Metrics that a text wins which names everything"""
+_FINDS_SETS = frozenset(
+    {
+        "answer_recall",
+        "contained_f1",
+        "contained_recall",
+        "hr",
+        "substring_f1",
+        "substring_hr",
+    }
+)
+"""The same of metrics by which a question has a set of right answers, which may all be named"""
+_OF_CITATIONS = frozenset(
+    {
+        "citation_support",
+        "supporting_citations",
+        "support_em",
+        "support_f1",
+        "sp_em",
+        "sp_f1",
+        "proof_shown",
+        "proof_complete",
+    }
+)
+"""Metrics of citations whatever the answer, so that a copied sentence, or all numbers, can win them"""
+_FAULTS = frozenset({"stopped_early", "stopped_late"})
 _MOST_TIMES_LONGER = 3
 _RIGHT = 0.5  # of F1
 _ABSTAINED = {True: 0.1, False: 0.25}
@@ -56,7 +78,8 @@ class Rewards:
         same again, or wrote two calls in a row that could not be followed.
     searches: the share of the allowed searches that were made. tokens: thousands of tokens that it was shown.
     metrics: weights of other registered metrics (ras_agent.eval.metrics), by their names. One that looks for a gold
-        answer inside a text, such as golden_match, pays less for an answer of more than three times its words.
+        answer inside a text, such as golden_match, pays less for an answer of more than three times its words; one of
+        citations, such as citation_support, is multiplied by the answer's F1.
 
     `ras_agent.testing.check_rewards` plays policies that have learnt nothing, and says which of them wins.
     """
@@ -75,9 +98,13 @@ class Rewards:
     metrics: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise UnknownName for a metric that is not registered, SettingsError for a weight that is not finite."""
-        for name in self.metrics:
+        """Raise UnknownName for a metric that is not registered, SettingsError for a weight that cannot be meant."""
+        for name, weight in self.metrics.items():
             find_metric(name)
+            if name in _FAULTS and weight > 0:
+                raise SettingsError(
+                    f"{name} counts a fault, and a weight of {weight:g} pays for it: give it a negative weight"
+                )
         for name, weight in self.weights().items():
             if not math.isfinite(weight):
                 raise SettingsError(
@@ -218,10 +245,14 @@ def _part(name: str, episode: Episode) -> float | None:
             return len(episode.hops) / episode.max_hops
         case "tokens":
             return episode.shown / 1000
-    score = find_metric(_OF_METRICS.get(name, name)).score(question, outcome)
-    measure = name.partition("@")[0]
-    if score and measure in _FINDS_INSIDE:
-        return score * _brevity(question, outcome)
+    found = find_metric(_OF_METRICS.get(name, name))
+    score = found.score(question, outcome)
+    measure = found.name.partition("@")[0]
+    if measure in _OF_CITATIONS:
+        return _with_answer(score, question, outcome)
+    if score and measure in _FINDS_INSIDE | _FINDS_SETS:
+        allowed = _words_allowed(question, of_set=measure in _FINDS_SETS)
+        return score * _brevity(outcome, allowed)
     return score
 
 
@@ -264,13 +295,27 @@ def _citations(episode: Episode) -> float | None:
     return right * overlap
 
 
-def _brevity(question: Question, outcome: Outcome) -> float:
-    """Return 1.0 for an answer of at most three times the words of the longest gold answer, less for a longer one."""
-    longest = 1
-    for answer in question.answers:
-        longest = max(longest, len(answer.split()))
+def _with_answer(
+    score: float | None, question: Question, outcome: Outcome
+) -> float | None:
+    """Return a score of citations times the answer's F1; None where one of them does not apply."""
+    right = find_metric("f1").score(question, outcome)
+    if score is None or right is None:
+        return None
+    return score * right
+
+
+def _words_allowed(question: Question, *, of_set: bool) -> int:
+    """Return three times the words of the gold answers, of the longest one or of all in a set."""
+    lengths = [len(answer.split()) for answer in question.answers]
+    words = sum(lengths) if of_set else max(lengths, default=0)
+    return _MOST_TIMES_LONGER * max(words, 1)
+
+
+def _brevity(outcome: Outcome, allowed: int) -> float:
+    """Return 1.0 for an answer of at most the allowed words, less for a longer one."""
     words = max(len(outcome.answer.split()), 1)
-    return min(1.0, _MOST_TIMES_LONGER * longest / words)
+    return min(1.0, allowed / words)
 
 
 def _evidence_holds_answer(question: Question, outcome: Outcome) -> bool:

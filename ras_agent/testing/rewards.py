@@ -113,12 +113,12 @@ def _all_citations(environment: Any) -> str:
     return "".join(f"[{number}]" for number in numbers)
 
 
-def _all_names(environment: Any) -> str:
+def _all_names(environment: Any) -> list[str]:
     names: dict[str, None] = {}
     for fact in environment.graph.by_id.values():
         names.setdefault(fact.subject)
         names.setdefault(fact.object)
-    return " ".join([*names][:_MOST_NAMES])
+    return [*names][:_MOST_NAMES]
 
 
 PLAN: tuple[str, Course] = ("the plan", _follow_plan)
@@ -136,7 +136,10 @@ POLICIES: Mapping[str, Course] = {
         lambda environment: f"{_title(environment)} {_all_citations(environment)}"
     ),
     "one search, all names": _after_one_search(
-        lambda environment: f"{_all_names(environment)} [1]"
+        lambda environment: f"{' '.join(_all_names(environment))} [1]"
+    ),
+    "one search, a list of all names": _after_one_search(
+        lambda environment: "; ".join(_all_names(environment))
     ),
     "one search, abstains": _after_one_search(lambda environment: "[1]"),
 }

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from ras_agent import Answer, Limits, Passage, QuestionGraph
+from ras_agent.errors import SettingsError
+from ras_agent.eval.metrics import metric_names
 from ras_agent.eval.question import Question
 from ras_agent.gym import Rewards, environment_factory, rows, search_parts
 from ras_agent.gym.environment import GraphSearch
 from ras_agent.records import Citation, Step
 from ras_agent.testing import ConformanceError, check_rewards
+from ras_agent.testing.rewards import PLAN, POLICIES
 
 _NONE = dict.fromkeys(("f1", "gold", "form"), 0.0)
 PERSONS = [f"{first} {last}" for first in ("Ada", "Bruno", "Clara", "Dario", "Elsa", "Fritz", "Gerda", "Hugo")
@@ -109,13 +112,53 @@ def test_no_policy_that_has_learnt_nothing_wins(
     parts: Any, weights: dict[str, Any]
 ) -> None:
     earned = _check(parts, weights)
-    assert len(earned) == 11
+    assert len(earned) == 12
     assert next(iter(earned)) == "the plan"
 
 
 def test_a_reward_that_such_a_policy_wins_is_refused(parts: Any) -> None:
-    with pytest.raises(ConformanceError, match=r"one search, its first title: 1\.000"):
-        _check(parts, {"metrics": {"citation_precision": 1.0}})
+    with pytest.raises(ConformanceError, match=r"search nonsense and abstain: -0\.250"):
+        _check(parts, {"searches": -1.0})
+
+
+def _metrics() -> list[str]:
+    names = []
+    for name in metric_names():
+        if not name.startswith("stopped_"):  # faults
+            names.append(name.replace("@k", "@60"))
+    return names
+
+
+@pytest.fixture(scope="module")
+def earned(parts: Any) -> dict[str, dict[str, float]]:
+    """What each policy earns by each registered metric, over all questions."""
+    rewards = Rewards(**_NONE, metrics=dict.fromkeys(_metrics(), 1.0))
+    environment = GraphSearch(parts, rewards=rewards)
+    sums: dict[str, dict[str, float]] = {}
+    for name, course in (PLAN, *POLICIES.items()):
+        of_policy = sums.setdefault(name, {})
+        for row in rows(QUESTIONS):
+            environment.reset(**row)
+            course(environment, row)
+            for part, value in environment.reward_parts.items():
+                of_policy[part] = of_policy.get(part, 0.0) + value
+    return sums
+
+
+@pytest.mark.parametrize("metric", _metrics())
+def test_no_registered_metric_is_won_by_a_policy_that_has_learnt_nothing(
+    earned: dict[str, dict[str, float]], metric: str
+) -> None:
+    plan = earned["the plan"].get(metric, 0.0)
+    best = max(of_policy.get(metric, 0.0) for of_policy in earned.values())
+    assert best <= plan + 1e-9
+
+
+@pytest.mark.parametrize("fault", ["stopped_early", "stopped_late"])
+def test_a_fault_is_a_cost_and_never_paid(fault: str) -> None:
+    assert Rewards(metrics={fault: -0.5}).weights()[fault] == -0.5
+    with pytest.raises(SettingsError, match="give it a negative weight"):
+        Rewards(metrics={fault: 0.5})
 
 
 def test_a_plan_needs_titles() -> None:

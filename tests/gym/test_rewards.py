@@ -201,6 +201,26 @@ def test_a_text_that_names_everything_is_paid_less_by_a_metric_that_looks_inside
     )
 
 
+@pytest.mark.parametrize("name", ["answer_recall", "hr@9", "contained_recall"])
+def test_a_set_of_right_answers_may_all_be_named(name: str) -> None:
+    towns = ("Leith", "Perth", "Wick", "Oban", "Ayr", "Nairn")
+    question = Question("q", "Which towns?", towns)
+    episode = Episode(question, Outcome("; ".join(towns)))
+    assert _parts({"metrics": {name: 1.0}}, episode)[name] == 1.0
+
+
+def test_metrics_of_citations_count_with_the_answer() -> None:
+    cited = (Citation(1, "a"), Citation(2, "b"))
+    right = Outcome("Leith", citations=cited, passages=(A, B))
+    wrong = Outcome("Text", citations=cited, passages=(A, B))
+    weights = {"metrics": {"support_f1": 1.0, "citation_support": 1.0}}
+    assert _parts(weights, Episode(QUESTION, right)) == {
+        "support_f1": 1.0,
+        "citation_support": 1.0,
+    }
+    assert set(_parts(weights, Episode(QUESTION, wrong)).values()) == {0.0}
+
+
 def test_what_a_question_lacks_for_a_part_is_told() -> None:
     rewards = Rewards(metrics={"recall@2": 1.0, "em_text": 1.0, "support_f1": 1.0})
     assert rewards.lacking(QUESTION) == {}

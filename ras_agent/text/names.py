@@ -30,6 +30,9 @@ _JOINT = re.compile(
     r"|and)\b(?:\s(?:the|la|le|los|las|der|den))?)\s?",
     re.IGNORECASE,
 )
+# "for 310 pounds" is of no name
+_FOR = re.compile(r"\s+for\s+", re.IGNORECASE)
+_COUNTED = re.compile(r"[\d.,]+\s[a-z]")
 _DOTTED = re.compile(
     r"(?:(?:[A-Z]\.)*[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Inc|Ltd|Co|Mt|Ft|No|vs|Lt|Col|Gen|Capt|Prof|Rev)\."
 )
@@ -59,6 +62,8 @@ def name_spans(text: str) -> list[tuple[int, int]]:
         if not _capitalised(token):
             continue
         gap = text[end:token_start] if end >= 0 else ";"
+        if _FOR.fullmatch(gap) and _COUNTED.match(text, token_start):
+            gap = ";"
         if _joins(gap, text[max(start - 4, 0) : start]) or (
             gap == ", " and token.rstrip(".") in _SUFFIXES
         ):

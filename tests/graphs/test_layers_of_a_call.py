@@ -64,6 +64,7 @@ async def test_an_asynchronous_call_goes_through_few_layers_from_the_node_to_the
         "ras_agent.graphs.node",
         "ras_agent.tools.plan.chat_planner",
         "ras_agent.tools.chat.dialogue",
+        "ras_agent.calling",
         *HTTP,
     ]
 

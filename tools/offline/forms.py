@@ -34,25 +34,24 @@ def records_of(text: str) -> Iterator[Record]:
     for written in text.split("\n"):
         start = end
         end = start + len(written) + 1
-        line = next(lines_of(written), None)
-        if line is None:
-            continue
-        if _is_heading(line):
-            if record.fields:
-                yield record
-                record = Record()
-            record.headings.append(line.text)
-        elif _is_field(line):
-            if line.label in record.fields:
-                yield record
-                record = Record(list(record.headings))
-            record.fields[line.label] = line.text
-            record.lines[line.label] = (start, written)
+        for line in lines_of(written):
+            if is_heading(line):
+                if record.fields:
+                    yield record
+                    record = Record()
+                record.headings.append(line.text)
+            elif _is_field(line):
+                if line.label in record.fields:
+                    yield record
+                    record = Record(list(record.headings))
+                record.fields[line.label] = line.text
+                record.lines[line.label] = (start, written)
     if record.fields:
         yield record
 
 
-def _is_heading(line: Line) -> bool:
+def is_heading(line: Line) -> bool:
+    """Tell whether a line has no label and no end, and is short: the lines below it may be of what it names."""
     if line.label:
         return False
     return _is_short(line, _LONGEST_HEADING)

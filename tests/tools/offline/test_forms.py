@@ -84,3 +84,8 @@ def test_the_line_of_the_field_is_what_is_cited() -> None:
     (sentence,) = said.sentences
     assert sentence.text == "Chair: Ann Marr"
     assert MINUTES[sentence.start :].startswith("Chair: Ann Marr")
+
+
+def test_two_fields_of_one_line_are_two() -> None:
+    (record,) = records_of("Invoice 118\nDate: 2 April 2026    Paid: 16 April 2026")
+    assert record.fields == {"Date": "2 April 2026", "Paid": "16 April 2026"}

@@ -30,6 +30,7 @@ from ras_agent.tools.offline.extractor.topics import (
     without_asides,
 )
 from ras_agent.tools.offline.extractor.words import Chunk, chunked
+from ras_agent.tools.offline.forms import is_heading
 from ras_agent.tools.offline.reading import MOST_READ
 
 _OPENING = 3  # sentences: two headings, say, and the first that has a verb
@@ -90,15 +91,18 @@ def _triples(passage: Passage, titles: re.Pattern[str] | None) -> Iterator[Tripl
             [passage.text[start:end] for start, end in spans[:_OPENING]], titles
         )
     topic = topic_of(name, passage.text)
+    above = topic.label
     for number, (start, end) in enumerate(spans):
         source = (Source(passage.id, start, end, extractor="offline"),)
         facts: list[Fact] = []
         for line in lines_of(passage.text[start:end]):
-            facts += _facts(line, topic, titles, first=number == 0)
+            if not topic.label and is_heading(line) and may_be_thing(line.text):
+                above = line.text
+            facts += _facts(line, topic, above, titles, first=number == 0)
         for subject, predicate, object_ in dict.fromkeys(facts):
             if not topic.label and subject.lower() in _PRONOUNS:
                 continue  # nobody knows whom they stand for
-            is_named = subject == topic.label or may_be_thing(subject)
+            is_named = subject in (topic.label, above) or may_be_thing(subject)
             if not is_named or not may_be_thing(object_):
                 continue
             yield Triple(subject, predicate, object_, source)
@@ -137,20 +141,21 @@ def _first_subject(sentences: Sequence[str], titles: re.Pattern[str] | None) -> 
 
 
 def _is_title(heading: str) -> bool:
-    """Tell whether a heading is the name of something: not "FOR RELEASE", nor "By Ann Lee on 5 January"."""
+    """Tell whether a heading is the name of something: not "FOR RELEASE" or "Rain.", nor "By Ann Lee on 5 January"."""
     first, _, rest = heading.lower().partition(" ")
-    if rest and heading.isupper():
+    if heading.endswith(".") or (rest and heading.isupper()):
         return False
     if first in JOINTS and first != "the":
         return False
     figures = figures_in(heading)
     is_dated = any(figure.is_date for figure in figures)
-    return is_name(heading) and not is_dated
+    return is_name(heading) and not is_dated and may_be_thing(heading)
 
 
 def _facts(
-    line: Line, topic: Topic, titles: re.Pattern[str] | None, first: bool
+    line: Line, topic: Topic, above: str, titles: re.Pattern[str] | None, first: bool
 ) -> Iterator[Fact]:
+    """Yield the facts of a line; above: the topic or, without one, the heading of the form that a label is of."""
     sentence = line.text
     if line.label and topic.label.startswith(line.label):
         sentence = f"{line.label}: {sentence}"
@@ -165,8 +170,8 @@ def _facts(
     verbs = [chunk.start for chunk in chunks if chunk.kind == "vg"]
     if verbs or _is_sentence(line, chunks, topic):
         yield from read_clauses(chunks, topic)
-    elif line.label and topic.label and may_be_thing(line.label):
-        yield from _labelled(line.label, chunks, topic)
+    elif line.label and above and may_be_thing(line.label):
+        yield from _labelled(line.label, chunks, above)
     verb = verbs[0] if verbs and named else 0
     for start, aside in asides:
         before = _named_before(start, chunks)
@@ -199,13 +204,13 @@ def _is_sentence(line: Line, chunks: Sequence[Chunk], topic: Topic) -> bool:
     return first not in VERBS and not words[1].islower()
 
 
-def _labelled(label: str, chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
-    """Yield the names, dates and figures behind a label, of the topic: "Captain: Jon Reed"."""
+def _labelled(label: str, chunks: Sequence[Chunk], subject: str) -> Iterator[Fact]:
+    """Yield the names, dates and figures behind a label of a subject: "Captain: Jon Reed"."""
     for chunk in chunks:
         phrase = chunk.np
         if phrase is None:
             continue
         if phrase.name:
-            yield topic.label, label, phrase.name
+            yield subject, label, phrase.name
         elif phrase.tag in "DF":
-            yield topic.label, label, phrase.text
+            yield subject, label, phrase.text

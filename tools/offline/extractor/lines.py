@@ -35,6 +35,8 @@ _LABEL = re.compile(
     r"\**(?P<label>[A-Z][\w/'’-]{0,30}(?: [\w/'’-]{1,30}){0,3}):\**\s+(?P<rest>\S.*)",
     re.DOTALL,
 )
+# the end of a line, or the space in front of the next label of one with several: "Date: 2 April    Due: 16 April"
+_BREAK = re.compile(r"\n| {3,}(?=[A-Z][\w ]{0,30}: )")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ def lines_of(sentence: str) -> Iterator[Line]:
 def _unwrapped(sentence: str) -> list[str]:
     """Return the lines of a sentence, each with those behind it that go on with it."""
     lines: list[str] = []
-    for line in sentence.split("\n"):
+    for line in _BREAK.split(sentence):
         is_small = line.strip()[:1].islower()
         begins = _ORDER.match(line) or _LABEL.match(line)
         is_behind_long = bool(lines) and len(lines[-1]) >= _WRAPPED

@@ -10,6 +10,8 @@ _WORD = re.compile(r"\w+")
 _EMPTY = english.words("things")["never"] | english.CLOSED.keys()
 _NUMBERS = re.compile(r"[\W\d_]*")
 _MEASURED = re.compile(r"[%$]|\d[.,]\d")
+_SAYS_SOMETHING = re.compile(r"\b(?:we|you|they|he|she|me|us|them)\b|\bI (?=[a-z])")
+"""A pronoun inside a phrase, which is a clause then, or a quotation."""
 _SHORTEST_NUMBER = 3  # digits
 _MOST_WORDS = 12
 
@@ -21,11 +23,13 @@ def may_be_thing(text: str) -> bool:
     (True, True, True)
     >>> may_be_thing("Can I"), may_be_thing("00"), may_be_thing("Next"), may_be_thing("18:30"), may_be_thing("C")
     (False, False, False, False, False)
+    >>> may_be_thing("Noor Hassan I think"), may_be_thing("Elizabeth I")
+    (False, True)
     """
     words = _WORD.findall(text.lower())
     if not words or len(words) > _MOST_WORDS:
         return False
-    if _EMPTY.issuperset(words):
+    if _EMPTY.issuperset(words) or _SAYS_SOMETHING.search(text):
         return False
     bare = text.strip(" .,;:")
     if len(bare) == 1:

@@ -288,3 +288,38 @@ class TestATitleThatIsTheNameOfAFile:
 
 def from_file(text: str) -> Passage:
     return Passage("p", text, "company", metadata={"file": "docs/company.txt"})
+
+
+def test_a_label_is_of_the_heading_above_it_where_nothing_else_is_named() -> None:
+    form = from_file("Ticket 8841\nReporter: Lucia Ferro\nAssignee: Bram de Wit")
+    facts = [
+        (triple.subject, triple.predicate, triple.object)
+        for triple in OfflineExtractor().extract([form]).triples
+    ]
+    assert facts == [
+        ("Ticket 8841", "Reporter", "Lucia Ferro"),
+        ("Ticket 8841", "Assignee", "Bram de Wit"),
+    ]
+
+
+def test_what_is_counted_behind_for_is_of_no_name() -> None:
+    assert read("The pump was repaired by Fenner Engineering for 310 pounds.") == [
+        ("pump", "was repaired by", "Fenner Engineering"),
+        ("pump", "was repaired for", "310 pounds"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Monday. Rain. Repaired the wall.",
+        '"With Tidewise we see more," said Priya Nair.',
+        "The jug is beautiful.",
+    ],
+)
+def test_days_quotations_and_qualities_are_no_entities(text: str) -> None:
+    entities: set[str] = set()
+    for triple in OfflineExtractor().extract([from_file(text)]).triples:
+        entities |= {triple.subject, triple.object}
+    assert entities.isdisjoint({"Monday", "Rain", "beautiful"})
+    assert not any("we see" in entity for entity in entities)

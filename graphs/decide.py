@@ -5,6 +5,7 @@ Both nodes leave the next sub-query in the state, or an empty one and a stop rea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -27,6 +28,9 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.normal_form import storable
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 
+# "#1" in a sub-query: the answer to the first one
+_REFERENCE = re.compile(r"#\d")
+_LONGEST_DETAIL = 2000
 # from `plan` on: retrieve, structure, merge, plan, answer
 _STEPS_OF_A_HOP = 5
 
@@ -123,6 +127,7 @@ def _first_plan(
 ) -> Plan:
     """Return one of the two first plans that there are: to search for the question, or not to search at all.
 
+    Where the planner asks for several searches at once, the question is searched together with them.
     in_own_words: whether a first search is in the planner's words, as where a person has asked for another.
     """
     if plan is None:
@@ -132,6 +137,8 @@ def _first_plan(
     if plan.action == "subq":
         if in_own_words or plan.dialogue:
             return plan
+        if plan.further:
+            return replace(plan, subquery=question, further=plan.subqueries)
         return replace(plan, subquery=question)
     if plan.action == "no_retrieval" and from_memory:
         return plan
@@ -239,14 +246,21 @@ def apply_plan(
 ) -> Update:
     """Emit a plan as an event, record it in the state, and go where it leads: to a search or to the answer.
 
-    A plan that repeats a sub-query ends the loop instead. The node body calls this last.
+    A plan that repeats a sub-query ends the loop instead. Of several sub-queries those are searched now that are new, need
+    no answer of the first and fit into the limits; a failure names each of the others. The node body calls this last.
 
     thought: whether the plan is a sentence of a chain of thought.
     """
     hop = len(state["steps"]) + 1
     plan = replace(
-        plan, subquery=storable(plan.subquery), reason=storable(str(plan.reason or ""))
+        plan,
+        subquery=storable(plan.subquery),
+        reason=storable(str(plan.reason or "")),
+        further=tuple(map(storable, plan.further)),
     )
+    failures: list[Failure] = []
+    if plan.further:
+        plan, failures = _searched_now(state, limits, plan)
     if plan.answer or plan.dialogue:  # a model's own words, too
         plan = Plan.from_dict(to_json_value(plan.to_dict()))
     if streaming():
@@ -256,11 +270,52 @@ def apply_plan(
     if thought:
         recorded["thought"] = True
     update: Update = {"plans": [recorded]}
+    if failures:
+        update["failures"] = record_failures(failures)
     if plan.action != "subq":
         return update | end_loop(plan.action)
     if limits.stop_on_repeat and _repeats(state, plan.subquery):
         return update | end_loop("repeated_subquery")
-    return update | {"subquery": plan.subquery}
+    return update | {"subquery": plan.subquery, "further": list(plan.further)}
+
+
+def _searched_now(
+    state: DecideReads, limits: Limits, plan: Plan
+) -> tuple[Plan, list[Failure]]:
+    """Return a plan of the sub-queries that can be searched at the same time now, and failures that name the others.
+
+    The plan asks only its first sub-query where none of them is new.
+    """
+    hops = len(state["steps"])
+    searches: list[str] = []
+    left_out: dict[str, list[str]] = {}
+    asked = set()
+    for subquery in plan.subqueries:
+        key = canonical_key(subquery)
+        if key in asked:
+            continue
+        asked.add(key)
+        why = ""
+        if searches and _REFERENCE.search(subquery):
+            why = "need the answer to another, after which the planner is asked again"
+        elif limits.stop_on_repeat and _repeats(state, subquery):
+            why = "were searched before"
+        elif hops + len(searches) >= limits.max_hops:
+            why = f"are more than max_hops = {limits.max_hops} allows"
+        elif len(searches) >= limits.max_parallel:
+            why = f"are more than max_parallel = {limits.max_parallel} at the same time"
+        if why:
+            left_out.setdefault(why, []).append(subquery)
+        else:
+            searches.append(subquery)
+    failures = []
+    for why, subqueries in left_out.items():
+        message = f"{len(subqueries)} of the planner's sub-queries were not searched: they {why}"
+        detail = "\n".join(subqueries)[:_LONGEST_DETAIL]
+        failures.append(Failure("planner", message, hops + 1, detail))
+    if not searches:
+        return replace(plan, further=()), failures
+    return replace(plan, subquery=searches[0], further=tuple(searches[1:])), failures
 
 
 def end_loop(reason: str) -> Update:
@@ -294,14 +349,27 @@ def _loop_end(state: DecideReads, limits: Limits) -> StopReason | None:
     hop = len(state["steps"])
     if hop >= limits.max_hops:
         return "max_hops"
-    if limits.stop_on_no_new_facts and hop and not state["steps"][-1]["new_triple_ids"]:
+    began = _last_plan_began(state)
+    steps = state["steps"][began - 1 :]
+    is_news = any(step["new_triple_ids"] for step in steps)
+    if limits.stop_on_no_new_facts and hop and not is_news:
         failed = {
-            failure["role"] for failure in state["failures"] if failure["hop"] == hop
+            failure["role"] for failure in state["failures"] if failure["hop"] >= began
         }
         if failed & {"retriever", "extractor"}:
             return None
         return "no_new_facts"
     return None
+
+
+def _last_plan_began(state: DecideReads) -> int:
+    """Return the first of the hops that were searched last, at the same time; the last hop, if it was alone."""
+    hop = len(state["steps"])
+    for plan in state["plans"]:
+        if plan["hop"] < hop <= plan["hop"] + len(plan.get("further", ())):
+            began: int = plan["hop"]
+            return began
+    return max(hop, 1)
 
 
 def _repeats(state: DecideReads, subquery: str) -> bool:

@@ -6,10 +6,13 @@ The body of a node is a generator: it reads the state, yields each call that it 
         hits = yield RoleCall("retriever", hop, retriever, "retrieve", (state["subquery"], limits.k), list)
         return {"hits": ...}
 
-One that calls nothing is a plain function. `Node` drives a body from `invoke` and from `ainvoke`. Around every call it
-holds model calls against the limits, streams events, and turns an exception into a recorded failure: the generator
-then receives None and goes on without a reply. So it does where max_seconds are over and the call has not ended: the
-node goes on, the failure names the role that was still running, and a later reply is dropped.
+One that calls nothing is a plain function. A body may also yield several calls in a list, as `together` does: they are
+made at the same time, and it receives their replies in the order of the list.
+
+`Node` drives a body from `invoke` and from `ainvoke`. Around every call it holds model calls against the limits, streams
+events, and turns an exception into a recorded failure: the generator then receives None and goes on without a reply. So
+it does where max_seconds are over and the call has not ended: the node goes on, the failure names the role that was still
+running, and a later reply is dropped.
 
 A role on a chat model is written the same way one floor below: its dialogue is a generator that yields Requests, and
 ras_agent.tools.chat.dialogue drives it. They are two drivers because they make different calls, know different errors,
@@ -20,21 +23,22 @@ cache, tries, limits), LangChain's model, and HTTP (tests/graphs/test_layers_of_
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterable
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
 from threading import TIMEOUT_MAX
 from time import monotonic
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 
 from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.calling import StillRunning, acall, call
+from ras_agent.calling import StillRunning, acall, call, in_thread
 from ras_agent.errors import (
     BudgetExceeded,
     FilterError,
@@ -101,9 +105,36 @@ class RoleCall(NamedTuple):
     fallback: object = None
 
 
-NodeSteps = Generator[RoleCall, Any, Update]
+_T = TypeVar("_T")
+
+Calls = RoleCall | list[RoleCall]
+"""What a body yields: a call, or several that are made at the same time"""
+NodeSteps = Generator[Calls, Any, Update]
 NodeBody = Callable[[Any, Limits, Records], NodeSteps | Update]
 """A node's work, given the state, the limits in force, and the memory that turns the state's JSON into records"""
+
+
+def together(
+    works: Sequence[Generator[RoleCall, Any, _T]],
+) -> Generator[Calls, Any, list[_T]]:
+    """Do all works at the same time, each up to its next call; return their results in their order."""
+    if len(works) == 1:
+        result = yield from works[0]
+        return [result]
+    results: dict[int, _T] = {}
+    replies: dict[int, object] = dict.fromkeys(range(len(works)))
+    while replies:
+        calls: dict[int, RoleCall] = {}
+        for number, reply in replies.items():
+            try:
+                calls[number] = works[number].send(reply)
+            except StopIteration as done:
+                results[number] = done.value
+        if not calls:
+            break
+        received = yield list(calls.values())
+        replies = dict(zip(calls, received, strict=True))
+    return [results[number] for number in range(len(works))]
 
 
 def instead_of_model(role: object) -> str:
@@ -152,29 +183,39 @@ class Node(Runnable[Any, Update]):
         run = self._new_run(input)
         with metered(run.ledger), counting(), emitting(run.stream):
             run.begin(self._body, self._records)
-            role_call = run.advance()
-            while role_call is not None:
-                make_call: Callable[..., Any]
-                if role_call.kind == "retriever":
-                    make_call = partial(search, config)
+            while run.advance():
+                if len(run.asked) == 1:
+                    self._make(run.asked[0], config)
                 else:
-                    make_call = call
-                within = run.within(role_call)
-                instead = None
-                try:
-                    run.receive(
-                        role_call,
-                        make_call(
-                            role_call.role,
-                            role_call.method,
-                            *role_call.args,
-                            within=within,
-                        ),
-                    )
-                except Exception as error:
-                    instead = run.fail(role_call, error)
-                role_call = instead or run.advance()
+                    self._make_all(run.asked, config)
+                run.receive()
         return run.end(self._title, config)
+
+    def _make_all(self, asked: Sequence[_Asked], config: RunnableConfig | None) -> None:
+        """Make several calls, each in a thread, and wait for all of them. The first error that is raised counts."""
+        futures = []
+        for one in asked:
+            with metered(one.ledger):
+                futures.append(in_thread(partial(self._make, one, config)))
+        errors = [future.exception() for future in futures]
+        for error in filter(None, errors):
+            raise error
+
+    def _make(self, asked: _Asked, config: RunnableConfig | None) -> None:
+        while (role_call := asked.role_call) is not None:
+            make_call: Callable[..., Any] = call
+            if role_call.kind == "retriever":
+                make_call = partial(search, config)
+            try:
+                reply = make_call(
+                    role_call.role,
+                    role_call.method,
+                    *role_call.args,
+                    within=asked.within(),
+                )
+                asked.receive(reply)
+            except Exception as error:
+                asked.fail(error)
 
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
@@ -182,24 +223,42 @@ class Node(Runnable[Any, Update]):
         run = self._new_run(input)
         with metered(run.ledger), counting(), emitting(run.stream):
             run.begin(self._body, self._records)
-            role_call = run.advance()
-            while role_call is not None:
-                make_call: Callable[..., Awaitable[Any]]
-                if role_call.kind == "retriever":
-                    make_call = partial(asearch, config)
+            while run.advance():
+                if len(run.asked) == 1:
+                    await self._amake(run.asked[0], config)
                 else:
-                    make_call = acall
-                within = run.within(role_call)
-                instead = None
-                try:
-                    reply = await make_call(
-                        role_call.role, role_call.method, *role_call.args, within=within
-                    )
-                    run.receive(role_call, reply)
-                except Exception as error:
-                    instead = run.fail(role_call, error)
-                role_call = instead or run.advance()
+                    await self._amake_all(run.asked, config)
+                run.receive()
         return run.end(self._title, config)
+
+    async def _amake_all(
+        self, asked: Sequence[_Asked], config: RunnableConfig | None
+    ) -> None:
+        """Do the same as `_make_all`, in tasks."""
+
+        async def make(one: _Asked) -> None:
+            with metered(one.ledger):
+                await self._amake(one, config)
+
+        errors = await asyncio.gather(*map(make, asked), return_exceptions=True)
+        for error in filter(None, errors):
+            raise error
+
+    async def _amake(self, asked: _Asked, config: RunnableConfig | None) -> None:
+        while (role_call := asked.role_call) is not None:
+            make_call: Callable[..., Awaitable[Any]] = acall
+            if role_call.kind == "retriever":
+                make_call = partial(asearch, config)
+            try:
+                reply = await make_call(
+                    role_call.role,
+                    role_call.method,
+                    *role_call.args,
+                    within=asked.within(),
+                )
+                asked.receive(reply)
+            except Exception as error:
+                asked.fail(error)
 
     def _new_run(self, state: Any) -> _NodeRun:
         runtime = get_runtime(Limits)
@@ -257,6 +316,8 @@ class _NodeRun:
             in_need={call.role for call in earlier if call.unread},
         )
         self._steps: NodeSteps | Update = {}
+        self.asked: list[_Asked] = []
+        self._is_one = True
         self._reply: object = None
         self._failures: list[JSON] = []
 
@@ -271,27 +332,73 @@ class _NodeRun:
         log_node(title, config, self._state, self.update, self.ledger, took)
         return self.update
 
-    def advance(self) -> RoleCall | None:
-        """Return the next call to make, or None when the body has returned."""
+    def advance(self) -> bool:
+        """Go on with the body to the calls that it makes next, `asked`. Return False when it has returned."""
         if isinstance(self._steps, dict):
             self.update = self._steps
-            return None
+            return False
         try:
-            role_call = self._steps.send(self._reply)
+            calls = self._steps.send(self._reply)
         except StopIteration as done:
             self.update = self._completed(done.value)
-            return None
-        self.ledger.role = role_call.kind
-        self.ledger.hop = role_call.hop
+            return False
         self._reply = None
-        return role_call
+        if isinstance(calls, RoleCall):
+            self.ledger.role = calls.kind
+            self.ledger.hop = calls.hop
+            self.asked = [_Asked(calls, self.ledger)]
+        else:
+            self.asked = [
+                _Asked(one, self.ledger.part(one.kind, one.hop)) for one in calls
+            ]
+        self._is_one = isinstance(calls, RoleCall)
+        return True
 
-    def within(self, role_call: RoleCall) -> float:
-        """Return the seconds that a call may take; infinity where the run has no limit, but for a store's.
+    def receive(self) -> None:
+        """Pass on the replies of the calls to the body, None for a call that failed, in the order of the calls."""
+        replies = []
+        for one in self.asked:
+            replies.append(one.reply)
+            self._failures += one.failures
+        self._reply = replies
+        if self._is_one:
+            self._reply = replies[0]
+        else:
+            self.ledger.join([one.ledger for one in self.asked])
+
+    def _completed(self, update: Update) -> Update:
+        """Return the node's update with the cost and the failures of its calls."""
+        if self.ledger.notes:
+            self._failures += record_failures(self.ledger.notes)
+        if self._failures:
+            update["failures"] = [*self._failures, *update.get("failures", ())]
+        if self.ledger.calls:
+            update["usage"] = Usage(
+                (*self.ledger.earlier, *self.ledger.calls)
+            ).to_dict()
+        if self.ledger.refused:
+            update["stop_reason"] = self.ledger.refused
+        return update
+
+
+class _Asked:
+    """One call of a node's: its reply, None where it failed, and the failures on the way.
+
+    role_call: the call to make next; None when it is over. ledger: that of the call.
+    """
+
+    def __init__(self, role_call: RoleCall, ledger: Ledger) -> None:
+        self.role_call: RoleCall | None = role_call
+        self.ledger = ledger
+        self.reply: object = None
+        self.failures: list[JSON] = []
+
+    def within(self) -> float:
+        """Return the seconds that the call may take; infinity where the run has no limit, but for a store's.
 
         The answer is made also where max_seconds are over, if it is made at once.
         """
-        if role_call.kind == "store":
+        if self.ledger.role == "store":
             return _OF_STORE
         seconds_left = self.ledger.seconds_left()
         limits = self.ledger.limits
@@ -304,26 +411,31 @@ class _NodeRun:
         for_answer = limits.max_seconds - limits.loop_seconds
         return max(seconds_left + min(_TO_HAND_OVER, for_answer / 2), _AT_LEAST)
 
-    def receive(self, role_call: RoleCall, reply: object) -> None:
-        """Pass a reply on to the body. Raises TypeError for a reply of the wrong type."""
+    def receive(self, reply: object) -> None:
+        """Take the reply. Raises TypeError for a reply of the wrong type."""
+        role_call = self.role_call
+        assert role_call is not None
         if not isinstance(reply, role_call.returns):
             raise TypeError(
                 f"{type(searched_by(role_call.role)).__name__}.{role_call.method} must return "
                 f"{role_call.returns.__name__}, got {type(reply).__name__}: {reply!r:.200}"
             )
-        self._reply = reply
+        self.reply = reply
+        self.role_call = None
 
-    def fail(self, role_call: RoleCall, error: Exception) -> RoleCall | None:
-        """Record an exception as a failure, and the limit that it means; return the call to make instead, if any.
+    def fail(self, error: Exception) -> None:
+        """Record an exception as a failure, and the limit that it means; the call is over, or its fallback is next.
 
         Errors in RAISED are raised again.
         """
+        role_call = self.role_call
+        assert role_call is not None
         if isinstance(error, RAISED):
             raise error
+        self.role_call = None
         if isinstance(error, BudgetExceeded):
             self.ledger.refused = error.limit
-            return None
-        instead = None
+            return
         if isinstance(error, StillRunning) and role_call.kind == "store":
             message = f"the store did not answer within {_OF_STORE:g} s: this thread's earlier facts are left out"
         elif isinstance(error, StillRunning):
@@ -340,20 +452,6 @@ class _NodeRun:
             if isinstance(error, ParseError) and role_call.fallback is not None:
                 instead = role_call._replace(role=role_call.fallback, fallback=None)
                 message = f"{message}; {instead_of_model(instead.role)}"
+                self.role_call = instead
         failure = Failure(role_call.kind, message, role_call.hop)
-        self._failures += record_failures([failure])
-        return instead
-
-    def _completed(self, update: Update) -> Update:
-        """Return the node's update with the cost and the failures of its calls."""
-        if self.ledger.notes:
-            self._failures += record_failures(self.ledger.notes)
-        if self._failures:
-            update["failures"] = [*self._failures, *update.get("failures", ())]
-        if self.ledger.calls:
-            update["usage"] = Usage(
-                (*self.ledger.earlier, *self.ledger.calls)
-            ).to_dict()
-        if self.ledger.refused:
-            update["stop_reason"] = self.ledger.refused
-        return update
+        self.failures += record_failures([failure])

@@ -5,9 +5,9 @@ Each factory closes over its tool and returns the body of a node; see ras_agent.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import BaseMessage
 from langgraph.config import get_config
@@ -37,6 +37,7 @@ from ras_agent.graphs.node import (
     RoleCall,
     instead_of_model,
     record_failures,
+    together,
 )
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import (
@@ -74,6 +75,7 @@ from ras_agent.records import (
     Hit,
     Passage,
     Step,
+    Triple,
     any_failed,
 )
 from ras_agent.review import is_person
@@ -165,10 +167,18 @@ def rewrite(rewriter: Rewriter) -> NodeBody:
     return body
 
 
+def searches_of(state: Mapping[str, Any]) -> list[tuple[int, str]]:
+    """Return hop and sub-query of each search that is being made: one, or several of one plan at the same time."""
+    first = len(state["steps"]) + 1
+    subqueries = [state["subquery"], *state.get("further", ())]
+    return list(enumerate(subqueries, start=first))
+
+
 class RetrieveReads(CallReads):
     """State that `retrieve` reads."""
 
     subquery: str
+    further: list[str]
     scope: Scope
     passages: dict[str, JSON]
     read: list[str]
@@ -176,52 +186,72 @@ class RetrieveReads(CallReads):
 
 
 def retrieve(retriever: Retriever) -> NodeBody:
-    """Find passages for the sub-query, or take those given for this hop."""
+    """Find passages for the sub-queries, all at the same time, or take those given for this hop.
+
+    What comes of them does not depend on which search ends first: they are gone through in the plan's order.
+    """
 
     def body(state: RetrieveReads, limits: Limits, records: Records) -> NodeSteps:
-        hop = len(state["steps"]) + 1
-        subquery = state["subquery"]
+        searches = searches_of(state)
+        first = searches[0][0]
         scope = state["scope"]
         given_passages = scope["given"]
-        search = Search(retriever, Filter.of(scope["filter"]), scope["commit"])
+        commit = scope["commit"]
+        admitted = Filter.of(scope["filter"])
+        found: list[list[Hit]]
         if given_passages:
-            hits = tuple(
+            given = [
                 Hit(records.passage(data), 1 / rank)
                 for rank, data in enumerate(given_passages[0], start=1)
-            )
-            check_admitted([hit.passage for hit in hits], search.filter)
+            ]
+            allowed = Search(retriever, admitted).filter
+            check_admitted([hit.passage for hit in given], allowed)
+            found = [given]
         else:
-            reply = yield RoleCall(
-                "retriever", hop, search, "retrieve", (subquery, limits.k), Sequence
-            )
-            hits = tuple(map(valid_hit, (reply or ())[: limits.k]))
+            works = []
+            views = []
+            for hop, subquery in searches:
+                search = Search(retriever, admitted, scope["commit"])
+                views.append(search)
+                works.append(_search(search, hop, subquery, limits.k))
+            found = yield from together(works)
+            # the state of the index that the first of them saw
+            commit = next((view.commit for view in views if view.commit), commit)
         texts: dict[str, str] = {}  # an id names the text that came with it first
-        kept_hits: list[Hit] = []
+        dumped_hits: list[JSON] = []
         new: dict[str, JSON] = {}
-        shadowed = []
+        shadowed: list[Failure] = []
         stale = []
-        for hit in hits:
-            passage = hit.passage
-            stored = state["passages"].get(passage.id)
-            is_earlier = stored is not None and not stored.get("recalled")
-            text = texts.setdefault(
-                passage.id, stored["text"] if stored and is_earlier else passage.text
-            )
-            if passage.text != text:
-                shadowed.append(passage)
-                continue
-            kept_hits.append(hit)
-            if not is_earlier:
-                new[passage.id] = records.dump(passage)
-                if stored and passage.text != stored["text"]:
-                    stale.append(passage.id)
-        emit(Hits(hop, subquery, tuple(kept_hits)))
-        update: Update = {"hits": records.dump_hits(tuple(kept_hits)), "passages": new}
-        if given_passages or search.commit != scope["commit"]:
+        for (hop, subquery), hits in zip(searches, found, strict=False):
+            kept_hits: list[Hit] = []
+            for hit in hits:
+                passage = hit.passage
+                stored = state["passages"].get(passage.id)
+                is_earlier = stored is not None and not stored.get("recalled")
+                text = texts.setdefault(
+                    passage.id,
+                    stored["text"] if stored and is_earlier else passage.text,
+                )
+                if passage.text != text:
+                    shadowed.append(_shared_id(passage, hop))
+                    continue
+                kept_hits.append(hit)
+                if not is_earlier and passage.id not in new:
+                    new[passage.id] = records.dump(passage)
+                    if stored and passage.text != stored["text"]:
+                        stale.append(passage.id)
+            emit(Hits(hop, subquery, tuple(kept_hits)))
+            dumped = records.dump_hits(tuple(kept_hits))
+            if hop == first:
+                dumped_hits = dumped
+            else:
+                dumped_hits = dumped_hits + [hit | {"hop": hop} for hit in dumped]
+        update: Update = {"hits": dumped_hits, "passages": new}
+        if given_passages or commit != scope["commit"]:
             update["scope"] = {
                 **scope,
                 "given": given_passages[1:],
-                "commit": search.commit,
+                "commit": commit,
             }
         if stale:  # their recalled facts were read in a text that is no more
             graph = without_passages(records.graph(state["graph"]), stale)
@@ -230,112 +260,147 @@ def retrieve(retriever: Retriever) -> NodeBody:
                 "read": [name for name in state["read"] if name not in stale],
             }
         if shadowed:
-            update["failures"] = record_failures(
-                _shared_id(passage, hop) for passage in shadowed
-            )
+            update["failures"] = record_failures(shadowed)
         return update
 
     return body
+
+
+def _search(
+    search: Search, hop: int, subquery: str, k: int
+) -> Generator[RoleCall, Any, list[Hit]]:
+    reply = yield RoleCall(
+        "retriever", hop, search, "retrieve", (subquery, k), Sequence
+    )
+    return list(map(valid_hit, (reply or ())[:k]))
 
 
 class StructureReads(CallReads):
     """State that `structure` reads."""
 
     subquery: str
+    further: list[str]
     hits: list[JSON]
     read: list[str]
     passages: dict[str, JSON]
 
 
 def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
-    """Read facts in this hop's passages. A passage read at an earlier hop is not read again: its facts are known.
+    """Read facts in the passages of this hop, or of all that were searched at the same time.
 
-    The extractor is asked only for those passages that do not come with triples.
+    A passage that was read at an earlier hop is not read again: its facts are known. One that several searches have found
+    is read for the first of them. The extractor is asked only for those passages that do not come with triples.
     fallback: reads the passages about which no reply of the extractor's model could be read.
     """
-    name = role_name(extractor)
 
     def body(state: StructureReads, limits: Limits, records: Records) -> NodeSteps:
-        hop = len(state["steps"]) + 1
-        subquery = state["subquery"]
-        passages = {
-            passage_id: records.passage(state["passages"][passage_id])
-            for hit in state["hits"]
-            if (passage_id := hit["passage_id"]) not in state["read"]
-        }
-        if not passages:
-            return {"triples": []}
-        triples, unread = given_triples(passages.values())
-        reply: Extraction | None = Extraction()
-        if unread:
-            reply = yield RoleCall(
-                "extractor", hop, extractor, "extract", (unread, subquery), Extraction
-            )
-            if reply is None and not triples:
-                return {"triples": []}
-        extraction = reply or Extraction()
-        missed = [
-            passages[passage_id]
-            for passage_id in extraction.unread
-            if passage_id in passages
-        ]
-        if missed and fallback is not None and not current_ledger().refused:
-            args = (missed, subquery)
-            message = instead_of_model(fallback)
-            more = yield RoleCall(
-                "extractor", hop, fallback, "extract", args, Extraction
-            )
-            noted = Failure(
-                "extractor",
-                f"no fact was read in {len(missed)} passages; {message}",
-                hop,
-            )
-            parts = [extraction, Extraction(failures=(noted,)), more or Extraction()]
-            extraction = Extraction.joined(parts)
-        extraction = Extraction(triples + extraction.triples, extraction.failures)
-        extraction = valid_facts(extraction, passages, name, hop, subquery)
-        extraction = keep_standing(extraction, passages.values(), hop)
-        triples = extraction.triples
-        failures = extraction.failures
-        emit(Triples(hop, triples))
-        update: Update = {
-            "triples": records.dump_triples(triples),
-            "read": [*state["read"], *passages],
-        }
+        searches = searches_of(state)
+        first = searches[0][0]
+        works = []
+        seen = set(state["read"])
+        for hop, subquery in searches:
+            passages: dict[str, Passage] = {}
+            for hit in state["hits"]:
+                name = hit["passage_id"]
+                if hit.get("hop", first) == hop and name not in seen:
+                    seen.add(name)
+                    passages[name] = records.passage(state["passages"][name])
+            if passages:
+                works.append(_read(extractor, fallback, passages, hop, subquery))
+        triples: tuple[Triple, ...] = ()
+        read = list(state["read"])
+        failures: list[Failure] = []
+        if works:
+            for facts in (yield from together(works)):
+                triples += facts.triples
+                failures += facts.failures
+                read += facts.read
+        update: Update = {"triples": records.dump_triples(triples)}
+        if len(read) > len(state["read"]):
+            update["read"] = read
         if failures:
             update["failures"] = record_failures(failures)
-        if reply is None or any_failed(failures):
-            # a passage that gave no facts may give some when it is found again
-            facts_from = {
-                source.passage_id for triple in triples for source in triple.sources
-            }
-            update["read"] = [
-                *state["read"],
-                *(passage_id for passage_id in passages if passage_id in facts_from),
-            ]
         return update
 
     return body
+
+
+class _Facts(NamedTuple):
+    """What was read in the passages of one search: facts, failures, and the ids of passages not to be read again."""
+
+    triples: tuple[Triple, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    read: tuple[str, ...] = ()
+
+
+def _read(
+    extractor: Extractor,
+    fallback: object,
+    passages: Mapping[str, Passage],
+    hop: int,
+    subquery: str,
+) -> Generator[RoleCall, Any, _Facts]:
+    """Read facts in the passages of one search."""
+    triples, unread = given_triples(passages.values())
+    reply: Extraction | None = Extraction()
+    if unread:
+        reply = yield RoleCall(
+            "extractor", hop, extractor, "extract", (unread, subquery), Extraction
+        )
+        if reply is None and not triples:
+            return _Facts()
+    extraction = reply or Extraction()
+    missed = [
+        passages[passage_id]
+        for passage_id in extraction.unread
+        if passage_id in passages
+    ]
+    if missed and fallback is not None and not current_ledger().refused:
+        args = (missed, subquery)
+        message = instead_of_model(fallback)
+        more = yield RoleCall("extractor", hop, fallback, "extract", args, Extraction)
+        noted = Failure(
+            "extractor",
+            f"no fact was read in {len(missed)} passages; {message}",
+            hop,
+        )
+        parts = [extraction, Extraction(failures=(noted,)), more or Extraction()]
+        extraction = Extraction.joined(parts)
+    extraction = Extraction(triples + extraction.triples, extraction.failures)
+    name = role_name(extractor)
+    extraction = valid_facts(extraction, passages, name, hop, subquery)
+    extraction = keep_standing(extraction, passages.values(), hop)
+    triples = extraction.triples
+    emit(Triples(hop, triples))
+    read = tuple(passages)
+    if reply is None or any_failed(extraction.failures):
+        # a passage that gave no facts may give some when it is found again
+        facts_from = {
+            source.passage_id for triple in triples for source in triple.sources
+        }
+        read = tuple([name for name in passages if name in facts_from])
+    return _Facts(triples, extraction.failures, read)
 
 
 class MergeReads(Reads):
     """State that `merge` reads."""
 
     subquery: str
+    further: list[str]
     hits: list[JSON]
     triples: list[JSON]
     graph: JSON
 
 
 def merge(*, thinking: bool = False) -> NodeBody:
-    """Merge this hop's facts into the question's graph, and append the hop to the steps.
+    """Merge the facts of this hop, or of all hops of one plan, into the question's graph, and append them to the steps.
 
     thinking: whether sub-queries after the first are sentences of a chain of thought.
     """
 
     def body(state: MergeReads, limits: Limits, records: Records) -> Update:
-        hop = len(state["steps"]) + 1
-        hits = state["hits"]
+        searches = searches_of(state)
+        first = searches[0][0]
         before = records.graph(state["graph"])
         triples = records.triples(state["triples"])
         graph = before
@@ -346,56 +411,75 @@ def merge(*, thinking: bool = False) -> NodeBody:
                 state["question"],
                 _of_persons(grown) if state["reviews"] else (),
             )
-        passage_ids = {hit["passage_id"] for hit in hits}
-        # a person may have added facts that are from elsewhere
-        passage_ids |= {
-            source.passage_id for triple in triples for source in triple.sources
-        }
-        facts = graph.entries.items()
-        names = [
-            name
-            for name, (fact, _) in facts
-            for source in fact.sources
-            if source.passage_id in passage_ids
-        ]
-        ids = tuple(dict.fromkeys(names))
+        spent = state["seconds"] - sum(step["seconds"] for step in state["steps"])
+        seconds = round(spent / len(searches), 6)
         # a fact of an earlier turn is new to this question once its own search has found it
-        of_earlier_hops = set().union(*[step["triple_ids"] for step in state["steps"]])
-        new = tuple([name for name in ids if name not in of_earlier_hops])
-        step = Step(
-            hop,
-            state["subquery"],
-            triple_ids=ids,
-            new_triple_ids=new,
-            thought=state["subquery"] if thinking and state["steps"] else "",
-            seconds=round(
-                state["seconds"] - sum(step["seconds"] for step in state["steps"]), 6
-            ),
-        )
-        if streaming():  # counting entities and conflicts costs as much as the merge
-            added = graph.with_ids(new)
-            emit(
-                GraphDelta(
-                    hop,
-                    added,
-                    len(graph),
-                    len(graph.entities),
-                    len(graph.conflicts),
-                    new,
-                )
+        known = set().union(*[step["triple_ids"] for step in state["steps"]])
+        steps: list[JSON] = []
+        for hop, subquery in searches:
+            hits = state["hits"]
+            if len(searches) > 1:
+                hits = _hits_at(hop, first, hits)
+            passage_ids = {hit["passage_id"] for hit in hits}
+            # a person may have added facts that are from elsewhere
+            passage_ids |= {
+                source.passage_id
+                for triple in triples
+                for source in triple.sources
+                if len(searches) == 1 or max(source.hop, first) == hop
+            }
+            ids = _facts_from(passage_ids, graph)
+            new = tuple([name for name in ids if name not in known])
+            known.update(ids)
+            step = Step(
+                hop,
+                subquery,
+                triple_ids=ids,
+                new_triple_ids=new,
+                thought=subquery if thinking and state["steps"] else "",
+                seconds=seconds,
             )
+            steps.append(step.to_dict() | {"hits": hits})
+            if (
+                streaming()
+            ):  # counting entities and conflicts costs as much as the merge
+                emit(
+                    GraphDelta(
+                        hop,
+                        graph.with_ids(new),
+                        len(graph),
+                        len(graph.entities),
+                        len(graph.conflicts),
+                        new,
+                    )
+                )
         changed: Update = {}
         if graph is not before:
             changed["graph"] = records.dump_graph(graph, state["graph"], triples)
         # the step and the graph hold them now; a checkpointer would store them again at each step to come
-        return {
-            **changed,
-            "steps": [step.to_dict() | {"hits": hits}],
-            "hits": [],
-            "triples": [],
-        }
+        return {**changed, "steps": steps, "hits": [], "triples": [], "further": []}
 
     return body
+
+
+def _hits_at(hop: int, first: int, hits: Sequence[JSON]) -> list[JSON]:
+    """Return the hits of one of several searches that began with hop `first`, as a Step holds them."""
+    own = []
+    for hit in hits:
+        if hit.get("hop", first) == hop:
+            own.append({key: value for key, value in hit.items() if key != "hop"})
+    return own
+
+
+def _facts_from(passage_ids: Collection[str], graph: QuestionGraph) -> tuple[str, ...]:
+    """Return the ids of the facts that were read in these passages."""
+    names = [
+        name
+        for name, (fact, _) in graph.entries.items()
+        for source in fact.sources
+        if source.passage_id in passage_ids
+    ]
+    return tuple(dict.fromkeys(names))
 
 
 def _of_persons(graph: QuestionGraph) -> list[str]:

@@ -163,10 +163,12 @@ class State(Outputs):
     scope: Scope
     subquery: str
     """what to retrieve for next; empty when the loop has ended"""
+    further: list[str]
+    """what to retrieve for at the same time; each is a hop of its own, in this order"""
     hits: list[JSON]
-    """this hop's hits, as a Step holds them"""
+    """this hop's hits, as a Step holds them; those of a search of `further` have its `hop`, too"""
     triples: list[JSON]
-    """facts read in this hop's passages"""
+    """facts read in the passages of these hops"""
     read: list[str]
     """ids of passages whose facts are in the graph"""
     remaining_steps: RemainingSteps
@@ -221,6 +223,7 @@ def empty_state() -> Update:
         "usage": Usage().to_dict(),
         "seconds": 0.0,
         # left by one node for the next
+        "further": [],
         "hits": [],
         "triples": [],
         "read": [],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from math import inf
@@ -26,7 +26,8 @@ _LEAST_REPLY = 64  # tokens; a reply that has to be shorter says nothing
 class Limits:
     """Limits of a run. Each one ends the loop with an answer and its `stop_reason`, never with an exception.
 
-    max_hops and k (passages per hop) are RAS's settings. max_facts bounds the question graph. max_llm_calls, max_tokens
+    max_hops and k (passages per hop) are RAS's settings; each search is a hop. max_parallel bounds the searches that one
+    plan makes at the same time. max_facts bounds the question graph. max_llm_calls, max_tokens
     (input plus output) and max_seconds are off where None. They bound the whole run, the answer included: one call, a
     quarter of the tokens and a quarter of the seconds, at most 60, are reserved for it. A call is not made if the
     estimate of its prompt may pass max_tokens. When the time is over, the loop waits for no role; a failure names the
@@ -36,6 +37,7 @@ class Limits:
 
     max_hops: int = 5
     k: int = 5
+    max_parallel: int = 3
     max_facts: int = 400
     max_llm_calls: int | None = None
     max_tokens: int | None = None
@@ -47,6 +49,7 @@ class Limits:
         for name in (
             "max_hops",
             "k",
+            "max_parallel",
             "max_facts",
             "max_llm_calls",
             "max_tokens",
@@ -84,6 +87,14 @@ class Limits:
 
 
 @dataclass
+class _Reserved:
+    """Calls that are admitted and have not ended, and their tokens."""
+
+    calls: int = 0
+    tokens: int = 0
+
+
+@dataclass
 class Ledger:
     """Record of the model calls of one run, which admits or refuses the next. Thread safe.
 
@@ -105,14 +116,36 @@ class Ledger:
     refused: str | None = None
     notes: list[Failure] = field(default_factory=list)
     in_need: set[str] = field(default_factory=set)
-    _open: int = 0
-    _open_tokens: int = 0
+    _reserved: _Reserved = field(default_factory=_Reserved)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def part(self, role: str, hop: int) -> Ledger:
+        """Return the ledger of one of several calls that a node makes at the same time; they share the limits.
+
+        Each has its own notes, so that `join` records them in the order of the calls, whichever ends first.
+        """
+        return replace(
+            self,
+            role=role,
+            hop=hop,
+            refused=None,
+            notes=[],
+            in_need=set(self.in_need),
+        )
+
+    def join(self, parts: Iterable[Ledger]) -> None:
+        """Take over the notes and refusals of `parts`, in their order, and put the calls into the order of the hops."""
+        for part in parts:
+            self.refused = self.refused or part.refused
+            self.in_need |= part.in_need
+            for noted in part.notes:
+                self._add_note(noted)
+        self.calls.sort(key=lambda call: call.hop)
 
     def exceeded(self, *, keep_for_answer: int = 1) -> str | None:
         """Return the name of the limit that the next call would pass, or None. `keep_for_answer` calls are reserved."""
         limits = self.limits
-        calls = len(self.earlier) + len(self.calls) + self._open
+        calls = len(self.earlier) + len(self.calls) + self._reserved.calls
         if (
             limits.max_llm_calls is not None
             and calls >= limits.max_llm_calls - keep_for_answer
@@ -144,7 +177,7 @@ class Ledger:
             call.input_tokens + call.output_tokens
             for call in (*self.earlier, *self.calls)
         )
-        return limit - used - self._open_tokens
+        return limit - used - self._reserved.tokens
 
     def admit(self, prompt: int = 0, reply: int = 0) -> int:
         """Reserve a call of `prompt` tokens whose reply may take `reply` tokens, and return how many of these it gets.
@@ -159,8 +192,8 @@ class Ledger:
             granted = int(min(reply, self.tokens_left() - prompt))
             if granted < min(reply, _LEAST_REPLY):
                 self.refuse("max_tokens")
-            self._open += 1
-            self._open_tokens += prompt + granted
+            self._reserved.calls += 1
+            self._reserved.tokens += prompt + granted
             return granted
 
     def refuse(self, limit: str) -> NoReturn:
@@ -173,8 +206,8 @@ class Ledger:
     def record(self, call: Call, reserved: int = 0) -> None:
         """Close a reserved call, of `reserved` tokens, with the tokens that it really used."""
         with self._lock:
-            self._open -= 1
-            self._open_tokens -= reserved
+            self._reserved.calls -= 1
+            self._reserved.tokens -= reserved
             self.calls.append(call)
 
     def add(self, call: Call) -> None:
@@ -190,12 +223,15 @@ class Ledger:
         role: str = "",
     ) -> None:
         """Record a problem of `role`, by default the running one; the same message is recorded once."""
-        role = role or self.role
+        noted = kind(role or self.role, message, self.hop, detail)
         with self._lock:
-            if all(
-                noted.message != message or noted.role != role for noted in self.notes
-            ):
-                self.notes.append(kind(role, message, self.hop, detail))
+            self._add_note(noted)
+
+    def _add_note(self, new: Failure) -> None:
+        for noted in self.notes:
+            if noted.message == new.message and noted.role == new.role:
+                return
+        self.notes.append(new)
 
     @property
     def needs_more(self) -> bool:
@@ -207,15 +243,15 @@ class Ledger:
         with self._lock:
             self.in_need.add(self.role)
             for number, call in reversed(list(enumerate(self.calls))):
-                if call.role == self.role:
+                if call.role == self.role and call.hop == self.hop:
                     self.calls[number] = replace(call, unread=True)
                     break
 
     def release(self, reserved: int = 0) -> None:
         """Close a reserved call that was never made or returned nothing."""
         with self._lock:
-            self._open -= 1
-            self._open_tokens -= reserved
+            self._reserved.calls -= 1
+            self._reserved.tokens -= reserved
 
 
 _ledger: ContextVar[Ledger | None] = ContextVar("ras_agent_ledger", default=None)

@@ -468,16 +468,26 @@ class Plan(Record):
 
     answer: the model's own, where it stops with an answer, as search-trained models do. dialogue: the messages
     so far, if the next plan goes on from there; a planner that renders its prompt at each hop leaves it empty.
-    Raises ValueError for an unknown action, and for "subq" with a blank sub-query.
+    further: sub-queries to ask at the same time as `subquery`; none may need what another of them finds.
+    Raises ValueError for an unknown action, for "subq" with a blank sub-query, and for `further` that is no tuple of
+    sub-queries.
     """
 
-    json_keys = ("action", "subquery", "reason", "answer?", "dialogue?")
+    json_keys = ("action", "subquery", "reason", "answer?", "dialogue?", "further?")
 
     action: Action
     subquery: str = ""
     reason: str = ""
     answer: str = ""
     dialogue: DialoguePart | None = None
+    further: tuple[str, ...] = ()
+
+    @property
+    def subqueries(self) -> tuple[str, ...]:
+        """Return all sub-queries that are asked at the same time, `subquery` first; () for a plan that asks none."""
+        if not self.subquery:
+            return ()
+        return (self.subquery, *self.further)
 
     def __post_init__(self) -> None:
         if self.action not in _ACTIONS:
@@ -486,6 +496,14 @@ class Plan(Record):
             )
         if self.action == "subq" and not self.subquery.strip():
             raise ValueError(f"a {SUBQ} plan needs a sub-query: give `subquery`")
+        if not self.further:
+            return
+        if self.action != "subq":
+            raise ValueError(f"only a {SUBQ} plan has further sub-queries")
+        if isinstance(self.further, str) or not all(map(str.strip, self.further)):
+            raise ValueError(
+                f"`further` must be a tuple of sub-queries that are not blank, got {self.further!r:.200}"
+            )
 
 
 @dataclass(frozen=True)

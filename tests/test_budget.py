@@ -19,7 +19,16 @@ def call(tokens: int = 0) -> Call:
 
 
 @pytest.mark.parametrize(
-    "name", ["max_hops", "k", "max_facts", "max_llm_calls", "max_tokens", "max_seconds"]
+    "name",
+    [
+        "max_hops",
+        "k",
+        "max_parallel",
+        "max_facts",
+        "max_llm_calls",
+        "max_tokens",
+        "max_seconds",
+    ],
 )
 def test_a_limit_must_be_positive(name):
     with pytest.raises(ValueError, match=rf"Limits\.{name} must be positive, got 0"):
@@ -27,7 +36,16 @@ def test_a_limit_must_be_positive(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["max_hops", "k", "max_facts", "max_llm_calls", "max_tokens", "max_seconds"]
+    "name",
+    [
+        "max_hops",
+        "k",
+        "max_parallel",
+        "max_facts",
+        "max_llm_calls",
+        "max_tokens",
+        "max_seconds",
+    ],
 )
 def test_one_is_a_limit(name):
     assert getattr(Limits(**{name: 1}), name) == 1
@@ -41,6 +59,7 @@ def test_five_hops_of_five_passages_are_the_default_and_no_limit_of_calls_tokens
     assert asdict(Limits()) == {
         "max_hops": 5,
         "k": 5,
+        "max_parallel": 3,
         "max_facts": 400,
         "max_llm_calls": None,
         "max_tokens": None,

@@ -22,7 +22,7 @@ from ras_agent.eval.metrics import Outcome
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.graphs import decide, nodes
-from ras_agent.graphs.node import NodeBody, RoleCall
+from ras_agent.graphs.node import Calls, NodeBody, RoleCall
 from ras_agent.graphs.parts import AgentArguments, AgentParts
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.resolve import resolve_parts
@@ -319,7 +319,13 @@ class GraphSearch:
                 value = {**self._state[key], **value}
             self._state[key] = value
 
-    def _made(self, role_call: RoleCall) -> Any:
+    def _made(self, calls: Calls) -> Any:
+        """Return the reply to a call, or to each of several."""
+        if isinstance(calls, RoleCall):
+            return self._reply_to(calls)
+        return list(map(self._reply_to, calls))
+
+    def _reply_to(self, role_call: RoleCall) -> object:
         try:
             return call(role_call.role, role_call.method, *role_call.args)
         except Exception as error:

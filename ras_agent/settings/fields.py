@@ -228,6 +228,9 @@ class Settings(BaseModel):
     )
 
     max_hops: PositiveInt = _LIMITS(5, "Most hops.", everyday=True)
+    max_parallel: PositiveInt = _LIMITS(
+        3, "Most searches that one plan makes at the same time; each is a hop."
+    )
     max_facts: PositiveInt = _LIMITS(400, "Most facts in the question graph.")
     max_llm_calls: PositiveInt | None = _LIMITS(
         None, "Most model calls; if not set, no limit."

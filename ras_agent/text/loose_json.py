@@ -44,13 +44,21 @@ def json_objects(text: str) -> Iterator[tuple[int, dict[str, Value]]]:
 
 def first_text(item: Mapping[str, Value], keys: Iterable[str]) -> str:
     """Return the text under the first of the keys that has one, or the first text of a list there; "" without any."""
+    return next(iter(all_texts(item, keys)), "")
+
+
+def all_texts(item: Mapping[str, Value], keys: Iterable[str]) -> list[str]:
+    """Return the text under the first of the keys that has one, or all texts of a list that begins with one there."""
     for key in keys:
         value = item.get(key)
-        if isinstance(value, list) and value:
-            value = value[0]
-        if isinstance(value, str) and value.strip():
-            return value.strip()
-    return ""
+        values = value if isinstance(value, list) else [value]
+        texts = []
+        for one in values:
+            if isinstance(one, str) and one.strip():
+                texts.append(one.strip())
+        if texts and isinstance(values[0], str) and values[0].strip():
+            return texts
+    return []
 
 
 def is_json(text: str) -> bool:

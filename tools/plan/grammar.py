@@ -4,7 +4,8 @@
     [SUFFICIENT]             the graph holds the answer
     [NO_RETRIEVAL]           no search is needed
 
-An action is a whole token in square brackets at the start of a line or a sentence. The first valid one counts. Small
+An action is a whole token in square brackets at the start of a line or a sentence. The first valid one counts; further
+lines of [SUBQ] right behind it are searches to make at the same time. Small
 models also write `SUBQ: a question`, `[SUBQ: a question]`, `SUFFICIENT` on a line of its own, JSON, translated tokens,
 or only the question; ras_agent.marks has the spellings. A token that is denied, doubted or asked about does not count:
 neither "INSUFFICIENT" nor "the facts are not [SUFFICIENT]" nor "[SUFFICIENT]? No" nor "sufficient" ends anything.
@@ -21,7 +22,13 @@ from ras_agent.errors import ParseError
 from ras_agent.marks import FLAGS, NO_RETRIEVAL, QUESTION, SPELLINGS, SUBQ, SUFFICIENT
 from ras_agent.records import Action, Plan, Step
 from ras_agent.text.lines import lines_of
-from ras_agent.text.loose_json import Value, first_text, is_json, json_objects
+from ras_agent.text.loose_json import (
+    Value,
+    all_texts,
+    first_text,
+    is_json,
+    json_objects,
+)
 from ras_agent.text.unusable import copies
 from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.form import ReplyForm
@@ -196,6 +203,11 @@ _SEARCH_KEYS = (
     "search_query",
     "search_question",
     "action_input",
+    "subqueries",
+    "sub_queries",
+    "subquestions",
+    "sub_questions",
+    "queries",
 )
 _TEXT_KEYS = ("question", "text", "content", "input", "value")
 _REASON_KEYS = ("reason", "thought", "reasoning")
@@ -236,6 +248,8 @@ def parse_plan(reply: str, prompt: str = "") -> Plan:
         plan = _in_json(text)
     if plan is None and not is_json(text):
         plan = _in_tokens(text) or _bare_question(text, prompt)
+        if plan is not None and plan.action == "subq":
+            plan = replace(plan, further=_further_searches(text, plan))
     if plan is None:
         raise ParseError(f"{nothing_in(reply, 'no action')}; expected {FORM}")
     return plan
@@ -265,9 +279,8 @@ def _in_tokens(text: str) -> Plan | None:
     return stop
 
 
-def further_searches(reply: str, plan: Plan) -> tuple[str, ...]:
+def _further_searches(text: str, plan: Plan) -> tuple[str, ...]:
     """Return the sub-queries that follow the plan's in a list, a line each: prose between them ends it."""
-    text = without_thinking(reply)
     tokens = list(_TOKEN.finditer(text))
     ends = [token.start() for token in tokens[1:]] + [len(text)]
     listed: list[str] = []
@@ -284,8 +297,7 @@ def further_searches(reply: str, plan: Plan) -> tuple[str, ...]:
         worded = [line for line in lines if any(map(str.isalpha, line))]
         if listed and len(worded) > 1:
             break
-    others = dict.fromkeys(listed[1:])
-    return tuple(other for other in others if other not in ("", plan.subquery))
+    return _others(listed[1:], plan.subquery)
 
 
 def _subquery_behind(text: str, token: re.Match[str], end: int) -> str:
@@ -437,28 +449,70 @@ def _asking_part(line: str) -> str:
 
 
 def _in_json(text: str) -> Plan | None:
-    """Return the plan that the first JSON object with an action states."""
+    """Return the plan that the first JSON object with an action states, with the searches of the objects behind it."""
+    first: Plan | None = None
+    further: list[str] = []
     for _, item in json_objects(text):
-        search = first_text(item, _SEARCH_KEYS)
-        word = first_text(item, _ACTION_KEYS)
-        action = "" if "?" in word else re.sub(r"[^A-Z]", "", word.upper())
-        reason = first_text(item, _REASON_KEYS)[:_LONGEST_REASON]
-        stop = _STOPS.get(action) or _flagged(item)
-        if stop is not None:
-            missing = first_text(item, filter(_NAMES_LACK.search, item))
-            if search or missing:
-                return None  # it stops and searches
-            return Plan(stop, reason=reason)
-        if word and action not in _SEARCHES:
-            plan = _in_tokens(word)
-            if plan is not None:
-                return plan
+        if _stops_and_searches(item):
+            break
+        plan = _in_object(item)
+        if plan is None:
             continue
-        if not search and action:
-            search = first_text(item, _TEXT_KEYS)
-        if subquery := first_question(search):
-            return Plan("subq", subquery, reason)
-    return None
+        if first is None:
+            first = plan
+        elif plan.action == "subq":
+            further.append(plan.subquery)
+        further += plan.further
+        if plan.action != "subq":
+            break
+    if first is None or first.action != "subq":
+        return first
+    return replace(first, further=_others(further, first.subquery))
+
+
+def _others(subqueries: Sequence[str], first: str) -> tuple[str, ...]:
+    """Return the sub-queries besides the first, each once."""
+    others = dict.fromkeys(subqueries)
+    return tuple([other for other in others if other not in ("", first)])
+
+
+def _stops_and_searches(item: dict[str, Value]) -> bool:
+    if _stop_in(item) is None:
+        return False
+    missing = first_text(item, filter(_NAMES_LACK.search, item))
+    return bool(first_text(item, _SEARCH_KEYS) or missing)
+
+
+def _stop_in(item: dict[str, Value]) -> Action | None:
+    return _STOPS.get(_action_in(item)) or _flagged(item)
+
+
+def _action_in(item: dict[str, Value]) -> str:
+    """Return the word for an object's action in capitals, without anything else; "" for a question."""
+    word = first_text(item, _ACTION_KEYS)
+    if "?" in word:
+        return ""
+    return re.sub(r"[^A-Z]", "", word.upper())
+
+
+def _in_object(item: dict[str, Value]) -> Plan | None:
+    """Return the plan that one JSON object states, if it states one."""
+    reason = first_text(item, _REASON_KEYS)[:_LONGEST_REASON]
+    stop = _stop_in(item)
+    if stop is not None:
+        return Plan(stop, reason=reason)
+    word = first_text(item, _ACTION_KEYS)
+    action = _action_in(item)
+    if word and action not in _SEARCHES:
+        return _in_tokens(word)
+    searches = all_texts(item, _SEARCH_KEYS)
+    if not searches and action:
+        searches = all_texts(item, _TEXT_KEYS)
+    subqueries = list(map(first_question, searches))
+    if not subqueries or not subqueries[0]:
+        return None
+    first = subqueries[0]
+    return Plan("subq", first, reason, further=_others(subqueries, first))
 
 
 def _flagged(item: dict[str, Value]) -> Action | None:

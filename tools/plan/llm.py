@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -55,7 +55,6 @@ from ras_agent.tools.plan.grammar import (
     REPLY_FORM,
     ended,
     first_question,
-    further_searches,
     parse_plan,
 )
 from ras_agent.tools.roles import RoleOptions
@@ -271,13 +270,8 @@ def _plan_in(
         raise ParseError(
             f"{nothing_in(reply.text, 'no action')}: it copies a worked example"
         )
-    others = further_searches(reply.text, plan)
-    if others:
-        current_ledger().note(
-            "the planner's model asked several sub-queries at once: the first is searched, the others only if it asks again",
-            "\n".join(others),
-        )
-    return plan
+    own = [other for other in plan.further if not copies(other, examples, [shown])]
+    return replace(plan, further=tuple(own))
 
 
 def llm_planner(model: object, options: RoleOptions) -> LLMPlanner | DialoguePlanner:

@@ -190,6 +190,7 @@ class RequestLimits(_Request):
 
     max_hops: PositiveInt | None = None
     k: PositiveInt | None = None
+    max_parallel: PositiveInt | None = None
     max_facts: PositiveInt | None = None
     max_llm_calls: PositiveInt | None = None
     max_tokens: PositiveInt | None = None

@@ -331,7 +331,15 @@ def test_a_question_that_the_model_was_shown_is_not_searched_for() -> None:
         ),
         (
             '{"action": "subq", "query": ["Who wrote it?", "Who filmed it?"]}',
-            Plan("subq", "Who wrote it?"),
+            Plan("subq", "Who wrote it?", further=("Who filmed it?",)),
+        ),
+        (
+            '{"subqueries": ["Who wrote it?", "Who filmed it?", "Who wrote it?"]}',
+            Plan("subq", "Who wrote it?", further=("Who filmed it?",)),
+        ),
+        (
+            '{"action": "search", "query": "Who wrote it?"}\n{"action": "search", "query": "Who filmed it?"}',
+            Plan("subq", "Who wrote it?", further=("Who filmed it?",)),
         ),
         (
             '{"action": "ask", "question": "Who wrote it?"}',

@@ -23,7 +23,7 @@ DEMONYM = re.compile(
 _QUOTED = re.compile(
     r"[\"“”](?:\s*+([^\s\"“”](?:[^\"“”]{0,78}[^\s\"“”])?)\s*+|\s++)[\"“”]"
 )
-_TOKEN = re.compile(r"[^\W_]+(?:[-–'’./&][^\W_]+)*\.?")
+_TOKEN = re.compile(r"(?:\d{1,3}(?:,\d{3})+(?!\d)|[^\W_]+)(?:[-–'’./&][^\W_]+)*\.?")
 # words that join the two halves of one name: "Battle of the Bulge", "Ludwig van Beethoven", "Simon & Garfunkel"
 _JOINT = re.compile(
     r"\s?(?:-|&|\bfor\b|\b(?:of|de|la|le|du|des|del|della|di|da|do|dos|das|von|van|der|den|ter|zu|bin|ibn|ben|al|el|y|e"

@@ -326,7 +326,7 @@ class _Reader:
 
     def _add(self, subject: str, predicate: str, object_: str) -> None:
         subject = subject.strip(" ,;:-'")
-        object_ = self.topic.resolved(object_.strip(" ,;:-"))
+        object_ = self.topic.resolved(object_.strip(" ,;:").rstrip("-"))
         if (
             subject
             and any(map(str.isalnum, object_))

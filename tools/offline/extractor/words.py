@@ -19,14 +19,22 @@ DATE = (
     rf"|{_YEAR}(?:[–/-]\d{{2,4}})?|\d{{1,4}}\s+(?:AD|BC|BCE|CE))(?!\w)(?![.,]\d)"
 )
 """The pattern of a date, a year, a decade or a century."""
-_FIXED = re.compile(rf"\b(?P<D>{DATE})|(?P<G>(?:(?<=s)['’]|['’]s)(?=\s))")
+_NAMED_AFTER = "|".join(
+    word.capitalize() for word in sorted(english.words("things")["named_after"])
+)
+_FIXED = re.compile(
+    rf"\b(?P<D>{DATE})|(?P<G>(?:(?<=s)['’]|['’]s)(?=\s)(?!\s(?:{_NAMED_AFTER})\b))"
+    r"|(?P<F>(?<![^\W_])[-−]?\d+(?:\.\d+)?\s?°\s?[CF]\b)"
+)
 _QUOTED = re.compile(r"[\"“]\s*([^\"“”]{1,90}?)\s*[\"”]")
 _FIGURE = re.compile(
-    r"(?<![^\W_])(?:[$€£¥]|US\$)?\d[\d,]*(?:\.\d+)?(?:[–/-]\d[\d,]*(?:\.\d+)?)?%?(?![-–]\w)"
-    r"(?:\s(?:million|billion|trillion|thousand|hundred))?(?:\s?(?:km2|sq|km|mi|m|ft|kg|cm|mm|mph|percent))?\b%?"
-    r"(?![^\W_])"
+    r"(?<![^\W_])(?:(?<!\S)[-−])?(?:[$€£¥]|US\$)?\d[\d,]*(?:\.\d+)?(?:[–/-]\d[\d,]*(?:\.\d+)?)?%?(?![-–]\w)"
+    r"(?:\s(?:million|billion|trillion|thousand|hundred))?(?:\s?(?:km2|sq|km|mi|m|ft|kg|cm|mm|mph|percent|ha))?\b%?"
+    r"(?![^\W_]|,\d)"
 )
-_WORD = re.compile(r"[^\W_]+(?:[-–'’./&][^\W_]+)*(?:(?<=\b[A-Z])\.)?|[^\w\s\"“”]")
+_WORD = re.compile(
+    r"(?:\d{1,3}(?:,\d{3})+(?!\d)|[^\W_]+)(?:[-–'’./&][^\W_]+)*(?:(?<=\b[A-Z])\.)?|[^\w\s\"“”]"
+)
 _ADJECTIVE = re.compile(
     r".*(?:al|ive|ous|ic|ent|ant|ary|ful|less|able|ible|ish|ese|ian|an|est|er|ern|\d(?:th|st|nd|rd)|[-–]\w+(?:ed|ing))"
 )

@@ -323,3 +323,26 @@ def test_days_quotations_and_qualities_are_no_entities(text: str) -> None:
         entities |= {triple.subject, triple.object}
     assert entities.isdisjoint({"Monday", "Rain", "beautiful"})
     assert not any("we see" in entity for entity in entities)
+
+
+@pytest.mark.parametrize(
+    ("text", "object_"),
+    [
+        ("The harbour handled 1,513,319 passengers.", "1,513,319 passengers"),
+        ("The firm carries a fleet of over 1,800 Trucks.", "1,800 Trucks"),
+        ("The farm covers 1,750ha.", "1,750ha"),
+        ("The lowest temperature is -38.3 °C.", "-38.3 °C"),
+        ("The lowest temperature was −89.2 °C.", "−89.2 °C"),
+    ],
+)
+def test_a_figure_is_whole_with_its_groups_its_sign_and_its_unit(
+    text: str, object_: str
+) -> None:
+    assert read(text)[-1][2] == object_
+
+
+def test_what_is_named_after_somebody_is_one_name() -> None:
+    assert read("St Anne's Hall was built in 1902.") == [
+        ("St Anne's Hall", "was built in", "1902")
+    ]
+    assert read("Ann Lee's father was Bo Day.")[0][0] == "Ann Lee"

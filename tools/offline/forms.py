@@ -52,7 +52,7 @@ def records_of(text: str) -> Iterator[Record]:
 
 def is_heading(line: Line) -> bool:
     """Tell whether a line has no label and no end, and is short: the lines below it may be of what it names."""
-    if line.label:
+    if line.label or ":" in line.text or line.text[0].islower():
         return False
     return _is_short(line, _LONGEST_HEADING)
 

@@ -20,7 +20,7 @@ from ras_agent.tools.offline.extractor.clauses import (
     subject_of,
 )
 from ras_agent.tools.offline.extractor.lines import Line, lines_of
-from ras_agent.tools.offline.extractor.things import may_be_thing
+from ras_agent.tools.offline.extractor.things import is_part, may_be_thing
 from ras_agent.tools.offline.extractor.topics import (
     ALIAS,
     Topic,
@@ -86,6 +86,8 @@ def _title_pattern(passages: Sequence[Passage]) -> re.Pattern[str] | None:
 def _triples(passage: Passage, titles: re.Pattern[str] | None) -> Iterator[Triple]:
     spans = sentence_spans(passage.text)
     name = passage.own_title
+    if is_part(name):
+        name = ""
     if not name and passage.title:
         name = _first_subject(
             [passage.text[start:end] for start, end in spans[:_OPENING]], titles

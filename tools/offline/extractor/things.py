@@ -12,7 +12,13 @@ _NUMBERS = re.compile(r"[\W\d_]*")
 _MEASURED = re.compile(r"[%$]|\d[.,]\d")
 _SAYS_SOMETHING = re.compile(r"\b(?:we|you|they|he|she|me|us|them)\b|\bI (?=[a-z])")
 """A pronoun inside a phrase, which is a clause then, or a quotation."""
-_SHORTEST_NUMBER = 3  # digits
+_PART = re.compile(
+    r"(?i)(?:article|question|section|chapter|part|day|step|appendix|annex|item|page|clause|exercise|lesson|figure|table)"
+    r" (?:\d+|[ivx]+)\b"
+)
+"""The name of a part of a text."""
+_WHEN = re.compile(r"\b(?:ago|(?:next|last) (?:week|month|year|time|night))$")
+_SHORTEST_NUMBER = 4  # digits
 _MOST_WORDS = 12
 
 
@@ -32,9 +38,14 @@ def may_be_thing(text: str) -> bool:
     if _EMPTY.issuperset(words) or _SAYS_SOMETHING.search(text):
         return False
     bare = text.strip(" .,;:")
-    if len(bare) == 1:
+    if len(bare) == 1 or is_part(bare) or _WHEN.search(bare):
         return False
     if _NUMBERS.fullmatch(text) is None or _MEASURED.search(text):
         return True
     longest = max(words, key=len)
     return len(longest) >= _SHORTEST_NUMBER
+
+
+def is_part(title: str) -> bool:
+    """Tell whether a title is of a part of a text, and names nothing: "Article 1", "Day 2: The glacier"."""
+    return _PART.match(title) is not None

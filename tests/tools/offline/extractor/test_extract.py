@@ -4,6 +4,7 @@ import pytest
 
 from ras_agent.records import Passage, Triple
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
+from ras_agent.tools.offline.extractor.things import may_be_thing
 
 Fact = tuple[str, str, str]
 
@@ -346,3 +347,18 @@ def test_what_is_named_after_somebody_is_one_name() -> None:
         ("St Anne's Hall", "was built in", "1902")
     ]
     assert read("Ann Lee's father was Bo Day.")[0][0] == "Ann Lee"
+
+
+def test_a_part_of_a_text_is_no_topic() -> None:
+    passage = Passage(
+        "p",
+        "The association bears the name Friends of Mill Park. It keeps its accounts at Quay Bank.",
+        "Article 1",
+    )
+    triples = OfflineExtractor().extract([passage]).triples
+    assert {triple.subject for triple in triples} == {"association"}
+
+
+@pytest.mark.parametrize("text", ["ten years ago", "next week", "Question 2", "503"])
+def test_times_parts_and_bare_numbers_are_no_entities(text: str) -> None:
+    assert not may_be_thing(text)

@@ -5,7 +5,7 @@ Facts become sentences in passages that an answerer reads; a fact that it cites 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ras_agent.protocols import Answerer
@@ -75,10 +75,11 @@ def _pages(graph: QuestionGraph) -> tuple[list[Passage], QuestionGraph]:
 
 def steps_as_reviewed(graph: QuestionGraph, steps: Sequence[Step]) -> Sequence[Step]:
     """Return the steps with the passages of their hits as a person has corrected them."""
-    return _with(
-        steps,
-        _corrected(graph, [hit.passage for step in steps for hit in step.hits])[0],
-    )
+    found: list[Passage] = []
+    for step in steps:
+        found += [hit.passage for hit in step.hits]
+    now, _ = _corrected(graph, found)
+    return _with(steps, now)
 
 
 def _corrected(
@@ -122,61 +123,62 @@ def _sentences(passage: Passage, gone: Sequence[Triple]) -> Iterator[tuple[int, 
     for fact in gone:
         read = [span for span in spans if fact.was_read_in(Source(passage.id, *span))]
         among = read if fact.sources else spans
-        ends = (fact.subject, fact.object)
-        both = [
-            span
-            for span in among
-            if all(holds(passage.text[slice(*span)], end) for end in ends)
-        ]
+        both: list[tuple[int, int]] = []
+        for start, end in among:
+            text = passage.text[start:end]
+            if holds(text, fact.subject) and holds(text, fact.object):
+                both.append((start, end))
         found.update(both or read)
     yield from sorted(found)
 
 
 def _with(steps: Sequence[Step], now: dict[str, Passage]) -> Sequence[Step]:
-    hits = (
-        tuple(
-            replace(hit, passage=now.get(hit.passage.id, hit.passage))
-            for hit in step.hits
-        )
-        for step in steps
-    )
-    return (
-        [replace(step, hits=of_step) for step, of_step in zip(steps, hits, strict=True)]
-        if now
-        else steps
-    )
+    """Return the steps with the passages of their hits as they are now."""
+    if not now:
+        return steps
+    changed: list[Step] = []
+    for step in steps:
+        hits = []
+        for hit in step.hits:
+            passage = now.get(hit.passage.id, hit.passage)
+            hits.append(replace(hit, passage=passage))
+        changed.append(replace(step, hits=tuple(hits)))
+    return changed
+
+
+_Place = tuple[str, int, int]
+"""A passage's id, and a span in it."""
 
 
 def _where_read(
     citations: Sequence[Citation], told: Sequence[Triple], passages: Sequence[Passage]
 ) -> tuple[Citation, ...]:
     """Return citations of `passages`, each place once; facts in a passage made of them, where they were first read."""
-    given = {passage.id: passage.text for passage in passages}
-    found: dict[tuple[str, int, int], dict[str, None]] = {}
+    given = {passage.id: passage for passage in passages}
+    found: dict[_Place, dict[str, None]] = {}
     for citation in citations:
-        if citation.end <= len(given.get(citation.passage_id, "")):
-            place = citation.passage_id, citation.start, citation.end
+        page = given.get(citation.passage_id)
+        if page is not None and citation.end <= len(page.text):
+            place = (citation.passage_id, citation.start, citation.end)
             found.setdefault(place, {}).update(dict.fromkeys(citation.triple_ids))
             continue
         here = Source(citation.passage_id, citation.start, citation.end)
-        for fact in (fact for fact in told if fact.was_read_in(here)):
-            source = next(
-                (
-                    one
-                    for one in fact.sources
-                    if one.start < len(given.get(one.passage_id, ""))
-                ),
-                None,
-            )
-            if source is not None:
-                end = min(source.end, len(given[source.passage_id]))
-                found.setdefault((source.passage_id, source.start, end), {})[
-                    fact.id
-                ] = None
-    titles = {passage.id: passage.title for passage in passages}
-    return tuple(
-        Citation(
-            number, name, titles[name], start, end, given[name][start:end], tuple(ids)
-        )
-        for number, ((name, start, end), ids) in enumerate(found.items(), start=1)
-    )
+        for fact in told:
+            read = _first_place(fact, given) if fact.was_read_in(here) else None
+            if read is not None:
+                found.setdefault(read, {})[fact.id] = None
+    cited: list[Citation] = []
+    for number, ((name, start, end), ids) in enumerate(found.items(), start=1):
+        page = given[name]
+        quote = page.text[start:end]
+        cited.append(Citation(number, name, page.title, start, end, quote, tuple(ids)))
+    return tuple(cited)
+
+
+def _first_place(fact: Triple, given: Mapping[str, Passage]) -> _Place | None:
+    """Return the first place of a fact in one of the passages given."""
+    for source in fact.sources:
+        page = given.get(source.passage_id)
+        if page is not None and source.start < len(page.text):
+            return source.passage_id, source.start, min(source.end, len(page.text))
+    return None

@@ -61,98 +61,109 @@ def wording(
     """
     asked = _words(_without_auxiliary(question))
     affirmed = [one for one in asked if one.stem != "not"]
-    denies = len(affirmed) < len(asked)
-    if not affirmed or len(affirmed) + 1 < len(asked) or _doubts(affirmed):
+    denials = len(asked) - len(affirmed)
+    if not affirmed or denials > 1 or _doubts(affirmed):
         return None
-    found: dict[str, Sentence] = {}
-    for sentence in (one for passage in passages for one in passage.sentences):
-        found = dict.fromkeys(_said(affirmed, sentence), sentence) | found
-    if "same" in found:
-        return ("no" if denies else "yes"), found["same"]
-    if "figure" in found:
-        return ("yes" if denies else "no"), found["figure"]
-    return (
-        (("hardly no" if denies else "hardly yes"), found["name"])
-        if "name" in found
-        else None
-    )
+    found: dict[Alignment, Sentence] = {}
+    for passage in passages:
+        for sentence in passage.sentences:
+            for alignment in _said(affirmed, sentence):
+                found.setdefault(alignment, sentence)
+    verdicts = _OF_DENIALS if denials else _OF_STATEMENTS
+    for alignment, verdict in verdicts.items():
+        if alignment in found:
+            return verdict, found[alignment]
+    return None
+
+
+_OF_STATEMENTS: dict[Alignment, Wording] = {
+    "same": "yes",
+    "figure": "no",
+    "name": "hardly yes",
+}
+_OF_DENIALS: dict[Alignment, Wording] = {
+    "same": "no",
+    "figure": "yes",
+    "name": "hardly no",
+}
 
 
 def _said(asked: Sequence[_Word], sentence: Sentence) -> set[Alignment]:
     """Return how a sentence has the words asked: the "same", or with another "figure" or "name"; "" for not at all."""
-    told = _words(_BRACKETS.sub(lambda match: " " * len(match.group()), sentence.text))[
-        :_LONGEST
-    ]
+    text = _BRACKETS.sub(lambda match: " " * len(match.group()), sentence.text)
+    told = _words(text)[:_LONGEST]
     if not told or _doubts(told) or any(one.stem == "not" for one in told):
         return set()
-    ways = (told, _in_full(told, _words(sentence.passage.topic)))
-    # behind the first word only where that begins when or where ("In 1874, the mill"), which takes nothing back
-    starts = [
-        (words, at)
-        for words in ways
-        for at in range(len(words) if words[0].stem in _OPENING else 1)
-    ]
-    return {
-        _aligned(asked, words[at:])
-        for words, at in starts
-        if words[at].stem == asked[0].stem
-    }
+    found: set[Alignment] = set()
+    for words in (told, _in_full(told, _words(sentence.passage.topic))):
+        # behind the first word only where that begins when or where ("In 1874, the mill"), which takes nothing back
+        starts = len(words) if words[0].stem in _OPENING else 1
+        for start in range(starts):
+            if words[start].stem == asked[0].stem:
+                found.add(_aligned(asked, words[start:]))
+    return found
 
 
 def _in_full(told: list[_Word], topic: list[_Word]) -> list[_Word]:
     """Return a sentence's words with the passage's topic in place of a pronoun or a short name that it begins with."""
     subject = {one.stem for one in told if one.value == told[0].value >= 0}
-    if topic and (
-        told[0].stem in _PRONOUNS or (subject and subject < {one.stem for one in topic})
-    ):
-        free = 1 + max(one.value for one in topic)
-        rest = told[max(1, len(subject)) :]
-        return [
-            *topic,
-            *(
-                replace(one, value=one.value + free) if one.value >= 0 else one
-                for one in rest
-            ),
-        ]
-    return told
+    of_topic = {one.stem for one in topic}
+    is_short = bool(subject) and subject < of_topic
+    if not topic or not (is_short or told[0].stem in _PRONOUNS):
+        return told
+    free = 1 + max(one.value for one in topic)
+    full = list(topic)
+    for one in told[max(1, len(subject)) :]:
+        if one.value >= 0:
+            one = replace(one, value=one.value + free)
+        full.append(one)
+    return full
 
 
 def _aligned(asked: Sequence[_Word], told: Sequence[_Word]) -> Alignment:
     """Walk along the words of question and sentence, which begin alike; at most one value may be another."""
-    at = place = gap = 0
-    other: Literal["figure", "name", ""] = ""
+    at = 0
+    place = 0
+    gap = 0
+    other: Alignment = ""
     while at < len(asked):
         if place == len(told):
             return ""
         word = asked[at]
         one = told[place]
         if one.stem == word.stem:
-            at = at + 1
-            place = place + 1
+            at += 1
+            place += 1
             gap = 0
-        elif (
-            not other
-            and one.sort == word.sort
-            and _begins(asked, at)
-            and _begins(told, place)
-        ):
+        elif not other and _has_another_value(asked, at, told, place):
             other = "name" if word.sort == "name" else "figure"
-            if other == "figure" and _is_bounded(asked, at) | _is_bounded(told, place):
+            is_bounded = _is_bounded(asked, at) or _is_bounded(told, place)
+            if other == "figure" and is_bounded:
                 return ""
             end = _end(asked, at)
             place = _end(told, place)
             gap = 0
-            if {one.stem for one in asked[at:end]} <= {
-                one.stem for one in told[place:]
-            }:
+            value = {one.stem for one in asked[at:end]}
+            if value <= {one.stem for one in told[place:]}:
                 return ""  # "in Scotland", of "in Edinburgh, Scotland"
             at = end
         elif one.value < 0 and gap < _LONGEST_GAP:
-            place = place + 1
-            gap = gap + 1
+            place += 1
+            gap += 1
         else:
             return ""
-    return "" if _goes_on(told, place) else other or "same"
+    if _goes_on(told, place):
+        return ""
+    return other or "same"
+
+
+def _has_another_value(
+    asked: Sequence[_Word], at: int, told: Sequence[_Word], place: int
+) -> bool:
+    """Tell whether a name or a figure begins in the question, and another one of its sort in the sentence."""
+    if told[place].sort != asked[at].sort:
+        return False
+    return _begins(asked, at) and _begins(told, place)
 
 
 def _is_bounded(words: Sequence[_Word], at: int) -> bool:
@@ -163,19 +174,23 @@ def _goes_on(told: Sequence[_Word], place: int) -> bool:
     """Return whether the value that the question ends with is longer here: "Ann Lee" of "Ann Lee Cole"."""
     if place == len(told) or told[place - 1].value < 0:
         return False
-    return told[place].value == told[place - 1].value or told[place].stem in _GOING_ON
+    following = told[place]
+    return following.value == told[place - 1].value or following.stem in _GOING_ON
 
 
 def _begins(words: Sequence[_Word], at: int) -> bool:
-    return words[at].value >= 0 and (at == 0 or words[at - 1].value != words[at].value)
+    value = words[at].value
+    if value < 0:
+        return False
+    return at == 0 or words[at - 1].value != value
 
 
 def _end(words: Sequence[_Word], at: int) -> int:
     """Return where the value ends that begins at `at`."""
-    return next(
-        (end for end in range(at, len(words)) if words[end].value != words[at].value),
-        len(words),
-    )
+    end = at
+    while end < len(words) and words[end].value == words[at].value:
+        end += 1
+    return end
 
 
 def _doubts(words: Sequence[_Word]) -> bool:
@@ -191,21 +206,25 @@ def _without_auxiliary(question: str) -> str:
     """Return "the mill built in 1874?" of "Was the mill built in 1874?", and a statement as it is."""
     text = _TRUTH.sub("", question, count=1)
     first, _, rest = text.partition(" ")
-    return rest if _CONTRACTED.sub("", first.lower()) in _LIGHT | _MODALS else text
+    auxiliary = _CONTRACTED.sub("", first.lower())
+    if auxiliary in _LIGHT or auxiliary in _MODALS:
+        return rest
+    return text
 
 
 def _words(text: str) -> list[_Word]:
-    spans = [(start, end, "name") for start, end in name_spans(text)]
-    spans += [(figure.start, figure.end, figure.kind) for figure in figures_in(text)]
+    values = [(start, end, "name") for start, end in name_spans(text)]
+    for figure in figures_in(text):
+        values.append((figure.start, figure.end, figure.kind))
     within: dict[int, tuple[int, str]] = {}
-    for number, (start, end, sort) in enumerate(spans):
+    for number, (start, end, sort) in enumerate(values):
         for place in range(start, end):
             within.setdefault(place, (number, sort))
-    return [
-        _word(text, token, within.get(token.start))
-        for token in tokens_of(text)
-        if token.word not in _LIGHT
-    ]
+    words: list[_Word] = []
+    for token in tokens_of(text):
+        if token.word not in _LIGHT:
+            words.append(_word(text, token, within.get(token.start)))
+    return words
 
 
 def _word(text: str, token: Token, within: tuple[int, str] | None) -> _Word:

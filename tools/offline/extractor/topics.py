@@ -74,21 +74,26 @@ def defined_name(sentence: str, topic: Topic) -> int:
     if found is None or not topic.words:
         return 0
     name = found["name"].rstrip(" ,")
-    parts = [word for word in _WORD.findall(name) if word.lower() not in JOINTS]
-    if not all(word[0].isupper() or word[0].isdigit() for word in parts):
-        return 0
+    for word in _WORD.findall(name):
+        is_written_as_name = word[0].isupper() or word[0].isdigit()
+        if not is_written_as_name and word.lower() not in JOINTS:
+            return 0
     own = set(topic.words)
     words = set(_words(name))
-    renamed = topic.person and (
+    is_renamed = topic.person and (
         not own.isdisjoint(words) or topic.label in found["rest"]
     )
-    return found.start("name") + len(name) if own <= words or renamed else 0
+    if not own <= words and not is_renamed:
+        return 0
+    return found.start("name") + len(name)
 
 
 def _words(name: str) -> tuple[str, ...]:
     """Return folded words without a title of respect in front: "Lord Petre" is "Petre"."""
     words = tuple(_WORD.findall(fold(name)))
-    return words[1:] if len(words) > 1 and words[0] in _HONORIFICS else words
+    if len(words) > 1 and words[0] in _HONORIFICS:
+        return words[1:]
+    return words
 
 
 ALIAS = "is also known as"
@@ -126,30 +131,42 @@ def facts_in(
     person: whether it is known to be somebody; two dates far apart are a life in any case.
     """
     text = aside.strip(" ;,\"“”'")
+    for predicate, object_ in _said_in(text, person):
+        yield subject, predicate, object_
+
+
+def _said_in(text: str, person: bool) -> Iterator[tuple[str, str]]:
     life = _LIFE.search(text) or _YEARS.match(text)
     if life:
-        first = re.search(r"\d{4}", life["birth"])
-        last = re.search(r"\d{4}", life["death"])
-        alive = person or (
-            first and last and int(last[0]) - int(first[0]) >= _SHORTEST_LIFE
-        )
-        yield subject, "was born on" if alive else "began on", life["birth"]
-        yield subject, "died on" if alive else "ended on", life["death"]
-    elif _YEAR.match(text):
-        yield subject, "is dated", text
-    else:
-        said = [
-            (f"was {one['what']} on".replace("was died", "died"), one["when"])
-            for one in _EVENT.finditer(text)
-        ]
-        said += [(ALIAS, one["name"].strip(" \"“”'")) for one in _ALIAS.finditer(text)]
-        if text.isupper() and text.isalpha():
-            said.append((ALIAS, text))
-        for start, end in name_spans(text) if not said else ():
-            said.append(
-                (
-                    " ".join(text[:start].replace(",", " ").split()[-4:]) or "is",
-                    text[start:end],
-                )
-            )
-        yield from ((subject, *one) for one in said)
+        is_of_somebody = person or _is_long(life["birth"], life["death"])
+        yield "was born on" if is_of_somebody else "began on", life["birth"]
+        yield "died on" if is_of_somebody else "ended on", life["death"]
+        return
+    if _YEAR.match(text):
+        yield "is dated", text
+        return
+    is_told = False
+    for event in _EVENT.finditer(text):
+        is_told = True
+        verb = "died" if event["what"] == "died" else f"was {event['what']}"
+        yield f"{verb} on", event["when"]
+    for alias in _ALIAS.finditer(text):
+        is_told = True
+        yield ALIAS, alias["name"].strip(" \"“”'")
+    if text.isupper() and text.isalpha():
+        is_told = True
+        yield ALIAS, text
+    if is_told:
+        return
+    for start, end in name_spans(text):
+        words_before = text[:start].replace(",", " ").split()
+        yield " ".join(words_before[-4:]) or "is", text[start:end]
+
+
+def _is_long(birth: str, death: str) -> bool:
+    """Tell whether two dates lie as far apart as those of a life."""
+    first = re.search(r"\d{4}", birth)
+    last = re.search(r"\d{4}", death)
+    if first is None or last is None:
+        return False
+    return int(last[0]) - int(first[0]) >= _SHORTEST_LIFE

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from ras_agent.budget import Limits, current_ledger
 from ras_agent.events import Planned, emit, streaming
 from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, record_failures
-from ras_agent.graphs.nodes import shown_graph
+from ras_agent.graphs.nodes import retriever_of_hop, shown_graph
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import CallReads, Scope, Update
 from ras_agent.graphs.validate import to_json_value
@@ -274,7 +274,7 @@ def apply_plan(
         update["failures"] = record_failures(failures)
     if plan.action != "subq":
         return update | end_loop(plan.action)
-    if limits.stop_on_repeat and _repeats(state, plan.subquery):
+    if limits.stop_on_repeat and _repeats(state, plan.subquery, plan.retriever):
         return update | end_loop("repeated_subquery")
     return update | {"subquery": plan.subquery, "further": list(plan.further)}
 
@@ -298,7 +298,7 @@ def _searched_now(
         why = ""
         if searches and _REFERENCE.search(subquery):
             why = "need the answer to another, after which the planner is asked again"
-        elif limits.stop_on_repeat and _repeats(state, subquery):
+        elif limits.stop_on_repeat and _repeats(state, subquery, plan.retriever):
             why = "were searched before"
         elif hops + len(searches) >= limits.max_hops:
             why = f"are more than max_hops = {limits.max_hops} allows"
@@ -344,7 +344,8 @@ def _budget_end(
 def _loop_end(state: DecideReads, limits: Limits) -> StopReason | None:
     """Return why the loop ends if its hops are used up or the last one brought no new facts, else None.
 
-    A hop in which retrieval or extraction failed does not count as one without new facts: the next may do better.
+    A hop in which retrieval or extraction failed does not count as one without new facts: the next may do better. Nor
+    does one with a retriever that the planner has chosen: it may choose another.
     """
     hop = len(state["steps"])
     if hop >= limits.max_hops:
@@ -353,6 +354,8 @@ def _loop_end(state: DecideReads, limits: Limits) -> StopReason | None:
     steps = state["steps"][began - 1 :]
     is_news = any(step["new_triple_ids"] for step in steps)
     if limits.stop_on_no_new_facts and hop and not is_news:
+        if retriever_of_hop(state["plans"], hop):
+            return None
         failed = {
             failure["role"] for failure in state["failures"] if failure["hop"] >= began
         }
@@ -372,10 +375,12 @@ def _last_plan_began(state: DecideReads) -> int:
     return max(hop, 1)
 
 
-def _repeats(state: DecideReads, subquery: str) -> bool:
-    """Tell whether `subquery` was asked before and found passages."""
+def _repeats(state: DecideReads, subquery: str, retriever: str) -> bool:
+    """Tell whether the same retriever was asked `subquery` before, and found passages."""
     key = canonical_key(subquery)
-    return any(
-        step["hits"] and canonical_key(step["subquery"]) == key
-        for step in state["steps"]
-    )
+    for step in state["steps"]:
+        if not step["hits"] or canonical_key(step["subquery"]) != key:
+            continue
+        if retriever_of_hop(state["plans"], step["hop"]) == retriever:
+            return True
+    return False

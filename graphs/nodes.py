@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import BaseMessage
@@ -174,9 +175,19 @@ def searches_of(state: Mapping[str, Any]) -> list[tuple[int, str]]:
     return list(enumerate(subqueries, start=first))
 
 
+def retriever_of_hop(plans: Sequence[JSON], hop: int) -> str:
+    """Return the retriever that the plan of a hop names; "" without one."""
+    for plan in reversed(plans):
+        last: int = plan["hop"] + len(plan.get("further", ()))
+        if plan["hop"] <= hop <= last:
+            return str(plan.get("retriever", ""))
+    return ""
+
+
 class RetrieveReads(CallReads):
     """State that `retrieve` reads."""
 
+    plans: list[JSON]
     subquery: str
     further: list[str]
     scope: Scope
@@ -185,10 +196,13 @@ class RetrieveReads(CallReads):
     graph: JSON
 
 
-def retrieve(retriever: Retriever) -> NodeBody:
+def retrieve(
+    retriever: Retriever, by_name: Mapping[str, Retriever] = MappingProxyType({})
+) -> NodeBody:
     """Find passages for the sub-queries, all at the same time, or take those given for this hop.
 
     What comes of them does not depend on which search ends first: they are gone through in the plan's order.
+    by_name: the retrievers that a plan may name in place of `retriever`.
     """
 
     def body(state: RetrieveReads, limits: Limits, records: Records) -> NodeSteps:
@@ -199,6 +213,8 @@ def retrieve(retriever: Retriever) -> NodeBody:
         commit = scope["commit"]
         admitted = Filter.of(scope["filter"])
         found: list[list[Hit]]
+        named = retriever_of_hop(state["plans"], first)
+        chosen = by_name.get(named, retriever)
         if given_passages:
             given = [
                 Hit(records.passage(data), 1 / rank)
@@ -211,7 +227,7 @@ def retrieve(retriever: Retriever) -> NodeBody:
             works = []
             views = []
             for hop, subquery in searches:
-                search = Search(retriever, admitted, scope["commit"])
+                search = Search(chosen, admitted, scope["commit"])
                 views.append(search)
                 works.append(_search(search, hop, subquery, limits.k))
             found = yield from together(works)
@@ -259,8 +275,13 @@ def retrieve(retriever: Retriever) -> NodeBody:
                 "graph": records.dump_graph(graph),
                 "read": [name for name in state["read"] if name not in stale],
             }
-        if shadowed:
-            update["failures"] = record_failures(shadowed)
+        failures = list(shadowed)
+        if named and named not in by_name:
+            known = ", ".join(by_name) or "no others"
+            message = f"there is no retriever {named!r} here (there are: {known}): the usual one searched"
+            failures.append(Failure("planner", message, first))
+        if failures:
+            update["failures"] = record_failures(failures)
         return update
 
     return body

@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 from ras_agent.address import Address
 from ras_agent.budget import Limits
 from ras_agent.errors import UnknownName
+from ras_agent.graphs.toolset import AnyTool
 from ras_agent.protocols import (
     Answerer,
     Extractor,
@@ -35,6 +36,7 @@ from ras_agent.settings import Settings
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 from ras_agent.tools.index.given import Text
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.plan.graph_tools import Tool
 
 # the forms in which a user may write each part of an agent
 AnyModel = Runnable[Any, Any] | str  # a chat model, or a runnable around one
@@ -149,6 +151,10 @@ class AgentArguments(TypedDict, total=False):
     rewriter: AnyRewriter
     """completes a conversation's next question from its turns; a first question costs nothing; like the extractor it
     follows the planner, and else completes it by rule"""
+    tools: Sequence[AnyTool] | None
+    """what a planner that calls tools may do: names of tools (search, neighbours, paths, read, finish), names of
+    retrievers, each of which is then a tool of its own, and LangChain tools that take a query; by default all that the
+    index can serve. Only ReAct has tools"""
     limits: Limits | None
     """of every run, unless `invoke(..., context=Limits(...))` gives others"""
     preset: str | Preset | None
@@ -180,6 +186,8 @@ class AgentParts:
     graph: a registered name.
     planner: of the graph's own kind, such as IRCoT's Reasoner; None in a graph that plans nothing.
     extractor: None in a graph that reads no facts.
+    tools: those that a planner is offered; () in a graph whose planner calls none.
+    retrievers: those that a plan may name, in place of `retriever`.
     review: where a run waits for a person.
     rewriter: None where a conversation's follow-up questions stay as they are.
     store: of the facts that each thread has found.
@@ -195,6 +203,8 @@ class AgentParts:
     extractor: Any
     answerer: Answerer
     retriever: Retriever
+    tools: tuple[Tool, ...] = ()
+    retrievers: Mapping[str, Retriever] = field(default_factory=dict)
     limits: Limits = DEFAULT_LIMITS
     preset: Preset = DEFAULT_PRESET
     review: tuple[Place, ...] = ()

@@ -51,7 +51,7 @@ def planning_loop(
         fallback=parts.fallbacks.get("planner"),
     )
     graph.add_body("plan", plan)
-    graph.add_body("retrieve", nodes.retrieve(parts.retriever))
+    graph.add_body("retrieve", nodes.retrieve(parts.retriever, parts.retrievers))
     graph.add_body(
         "structure", nodes.structure(parts.extractor, parts.fallbacks.get("extractor"))
     )

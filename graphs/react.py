@@ -20,9 +20,11 @@ from ras_agent.tools.plan.tool_planner import tool_planner
 def create_react_agent(**arguments: Unpack[AgentArguments]) -> Agent:
     """Make an agent with a planner that calls tools; arguments, input and output as for `create_ras_agent`.
 
-    planner: a chat model that can call tools, or a string. Its tools are `search`, `neighbours` (the facts of the
-        question's graph about an entity), `read` (a passage that was found, whole) and `finish`. Looks are answered at
-        once; a search is a hop, and its facts join the graph. The answerer writes the answer, with its citations.
+    planner: a chat model that can call tools, or a string. The answerer writes the answer, with its citations.
+    tools: by default `search`, `neighbours` (the facts of the question's graph about an entity), `read` (a passage that
+        was found, whole) and `finish`. Over an index with vectors or a graph, `search` has the argument `retriever`,
+        and over one with a graph `neighbours` and `paths` search it. Looks are answered at once; a search is a hop, and
+        its facts join the graph.
     preset: not taken; a preset is RAS's. Raises SettingsError without a model, or for one that cannot call tools.
     """
     return create_agent("react", **arguments)
@@ -33,4 +35,4 @@ def assemble_react(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> A
     return planning_loop(parts, checkpointer, planner_writes_first_query=True)
 
 
-REACT = GraphSpec(assemble_react, planner=tool_planner, review=PLACES)
+REACT = GraphSpec(assemble_react, planner=tool_planner, review=PLACES, tools=True)

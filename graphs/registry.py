@@ -25,6 +25,7 @@ class GraphSpec:
     static: whether it takes `static_passages`; if not, an evaluation gives them as `seed_passages`.
     style: the form of answer that it asks for where a question wants a short one.
     presets: whether it takes a preset.
+    tools: whether its planner calls tools, and a plan may name a retriever.
     review: the places where its runs can wait for a person.
     """
 
@@ -36,6 +37,7 @@ class GraphSpec:
     static: bool = False
     style: AnswerStyle = "short"
     presets: bool = False
+    tools: bool = False
     review: tuple[Place, ...] = ()
 
 

@@ -28,6 +28,7 @@ from ras_agent.graphs.parts import (
     preset_named,
 )
 from ras_agent.graphs.registry import GraphSpec, graph_spec
+from ras_agent.graphs.toolset import AnyTool, Toolset, toolset
 from ras_agent.prompts import prompt_names
 from ras_agent.protocols import Extractor, Retriever
 from ras_agent.registry import find, names
@@ -40,8 +41,10 @@ from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.language import language_of
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.choices import choices_over
 from ras_agent.tools.retrieve.langchain_adapter import langchain_retriever
 from ras_agent.tools.retrieve.resolve import (
+    graph_options,
     open_for,
     resolve_retriever,
     retriever_options,
@@ -119,6 +122,12 @@ class _Choices:
     task: str = ""
     name: str = ""
     brief: bool = False
+    tools: Sequence[AnyTool] | None = None
+
+    @property
+    def spec_of_reranker(self) -> object:
+        """Return the spec of the reranker, with the model that "llm" stands for."""
+        return self.llm if self.reranker == "llm" else self.reranker
 
     @classmethod
     def of(cls, arguments: AgentArguments) -> Self:
@@ -196,6 +205,17 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         may_abstain=preset.may_abstain,
         asks_anyway=preset.asks_anyway,
     )
+    offered = Toolset()
+    if spec.tools or settings.dialect:
+        # a plan may name the retriever: as a call's argument, or as an action of a dialect
+        retrievers = retrievers_by_name(settings, index, chosen.spec_of_reranker)
+        offered = toolset(chosen.tools, retrievers)
+    if spec.tools:
+        options = replace(options, tools=offered.tools)
+    elif arguments.get("tools") is not None:
+        raise SettingsError(
+            f"loop {graph!r} calls no tools: leave tools out, or take --loop react (create_react_agent)"
+        )
     planner = None
     if "planner" in specs:
         planner = _planner(spec, specs["planner"], options)
@@ -215,9 +235,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     retriever = resolve_retriever(
         retriever_spec, index, **retriever_options(settings, chosen.retriever)
     )
-    reranker = chosen.reranker
-    if reranker == "llm":
-        reranker = chosen.llm
+    reranker = chosen.spec_of_reranker
     named = dict(specs)
     if reranker is not None:
         named["reranker"] = reranker
@@ -228,6 +246,8 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         extractor=extractor,
         answerer=answerer,
         retriever=in_stages(retriever, settings, options, reranker),
+        tools=offered.tools if spec.tools else (),
+        retrievers=offered.retrievers,
         limits=chosen.limits,
         preset=preset,
         review=review,
@@ -240,6 +260,23 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         name=chosen.name,
         brief=chosen.brief,
     )
+
+
+def retrievers_by_name(
+    settings: Settings, index: object, reranker: object = None
+) -> dict[str, Retriever]:
+    """Return the retrievers that an index has what they need for, with all stages of the settings.
+
+    reranker: in place of the settings' own. Raises RasError children for settings that cannot be followed.
+    """
+    if reranker is None:
+        reranker = settings.llm if settings.reranker == "llm" else settings.reranker
+    options = role_options(settings)
+
+    def staged(retriever: Retriever) -> Retriever:
+        return in_stages(retriever, settings, options, reranker)
+
+    return choices_over(index, graph_options(settings), staged)
 
 
 def search_from_settings(settings: Settings, index: AnyIndex) -> Retriever:

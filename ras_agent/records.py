@@ -466,14 +466,18 @@ class DialoguePart(Record):
 class Plan(Record):
     """Decides what happens next: ask `subquery`, stop because the graph suffices, or answer without retrieval.
 
-    answer: the model's own, where it stops with an answer, as search-trained models do. dialogue: the messages
-    so far, if the next plan goes on from there; a planner that renders its prompt at each hop leaves it empty.
+    answer: the model's own, where it stops with an answer, as search-trained models do. retriever: the name of the one
+    that searches, where the planner has a choice; "" for the agent's own. dialogue: the messages so far, if the next
+    plan goes on from there; a planner that renders its prompt at each hop leaves it empty.
     further: sub-queries to ask at the same time as `subquery`; none may need what another of them finds.
     Raises ValueError for an unknown action, for "subq" with a blank sub-query, and for `further` that is no tuple of
     sub-queries.
     """
 
-    json_keys = ("action", "subquery", "reason", "answer?", "dialogue?", "further?")
+    json_keys = (
+        *("action", "subquery", "reason", "answer?", "dialogue?", "further?"),
+        "retriever?",
+    )
 
     action: Action
     subquery: str = ""
@@ -481,6 +485,7 @@ class Plan(Record):
     answer: str = ""
     dialogue: DialoguePart | None = None
     further: tuple[str, ...] = ()
+    retriever: str = ""
 
     @property
     def subqueries(self) -> tuple[str, ...]:

@@ -75,6 +75,7 @@ PLUGINS: dict[str, dict[str, object]] = {
         "autorefine": "ras_agent.tools.plan.dialects:AUTOREFINE",
         "corag": "ras_agent.tools.plan.dialects:CORAG",
         "react": "ras_agent.tools.plan.dialects:REACT",
+        "think-on-graph": "ras_agent.tools.plan.dialects:THINK_ON_GRAPH",
         "tool-json": "ras_agent.tools.plan.dialects:TOOL_JSON",
     },
     "retriever": {
@@ -87,6 +88,7 @@ PLUGINS: dict[str, dict[str, object]] = {
         "ppr": "ras_agent.tools.retrieve.ppr:ppr",
         "pcst": "ras_agent.tools.retrieve.pcst:pcst",
         "paths": "ras_agent.tools.retrieve.paths:paths",
+        "neighbours": "ras_agent.tools.retrieve.neighbours:neighbours",
     },
     "source": {
         "langchain": "ras_agent.tools.retrieve.langchain_adapter:named_object",

@@ -107,7 +107,8 @@ def test_a_wrong_variable_is_named(environment: dict[str, str], message: str) ->
         ),
         (
             "dialect = 'r2'",
-            "'dialect': unknown dialect 'r2'; known: autorefine, corag, r1-searcher, ras, react, search-r1, tool-json",
+            "'dialect': unknown dialect 'r2'; known: autorefine, corag, r1-searcher, ras, react, search-r1, "
+            "think-on-graph, tool-json",
         ),
         (
             "loop = 'tree'",

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.protocols import (
@@ -79,6 +79,8 @@ class RoleOptions:
     answer_tokens: int | None = None
     least_confidence: float | None = None
     form: FormUse = "auto"
+    tools: tuple[Any, ...] = ()
+    """Those that a planner is offered which calls tools: ras_agent.tools.plan.graph_tools.Tool; () for its usual ones."""
     role_chats: Mapping[str, ChatSettings] = field(default_factory=dict)
     """How the models of single roles are called, where that is not `chat`."""
 

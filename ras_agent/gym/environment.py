@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from typing_extensions import Unpack
 
@@ -38,7 +38,10 @@ from ras_agent.tools.plan.graph_tools import (
     MOST_LOOKS,
     NEIGHBOURS,
     READ,
+    RETRIEVER,
     SEARCH,
+    TOOLS,
+    Tool,
     argument_text,
     documented,
     neighbours_result,
@@ -79,6 +82,9 @@ class GraphSearch:
     error to the policy and go on.
     """
 
+    offered: ClassVar[tuple[Tool, ...]] = TOOLS
+    """The tools of the policy; those over the graph of an index too where `environment_factory` makes the class"""
+
     def __init__(
         self,
         parts: AgentParts | None = None,
@@ -116,7 +122,7 @@ class GraphSearch:
             planner_writes_first_query=True,
         )
         self._search = (
-            nodes.retrieve(parts.retriever),
+            nodes.retrieve(parts.retriever, parts.retrievers),
             nodes.structure(parts.extractor, parts.fallbacks.get("extractor")),
             nodes.merge(),
             _limits_end,
@@ -144,12 +150,7 @@ class GraphSearch:
 
     @documented(SEARCH)
     def search(self, query: str) -> str:
-        query = _as_text(query)
-        return (
-            self._refusal(query)
-            or self._decide(Plan("subq", query))
-            or self._end_told()
-        )
+        return self._searched(SEARCH, query)
 
     @documented(NEIGHBOURS)
     def neighbours(self, entity: str) -> str:
@@ -239,6 +240,16 @@ class GraphSearch:
         return self._first_turns()[0]["content"]
 
     # ---- the loop
+
+    def _searched(self, tool: Tool, query: object, retriever: str = "") -> str:
+        """Search with a tool, and return what the policy is shown."""
+        text = _as_text(query)
+        refusal = self._refusal(text)
+        if refusal:
+            return refusal
+        chosen = tool.retriever_of({RETRIEVER: retriever})
+        plan = Plan("subq", text, retriever=chosen)
+        return self._decide(plan) or self._end_told()
 
     def _begin_episode(self, question: Question) -> None:
         self.question = question
@@ -436,6 +447,44 @@ def _question_of(row: JSON) -> Question:
     return plain_question(replace(given, data=known))
 
 
+def environment_class(tools: Sequence[Tool]) -> type[GraphSearch]:
+    """Return GraphSearch with these tools as its methods, described as a planner is shown them."""
+    if tuple(tools) == TOOLS:
+        return GraphSearch
+    methods: dict[str, object] = {"offered": tuple(tools)}
+    for tool in TOOLS:
+        methods[tool.name] = None  # hides one that is not offered
+    for tool in tools:
+        if tool.searches:
+            methods[tool.name] = _search_with(tool)
+        else:
+            methods[tool.name] = getattr(GraphSearch, tool.name)
+    return type("GraphSearch", (GraphSearch,), methods)
+
+
+def _search_with(tool: Tool) -> Callable[..., str]:
+    """Return a method that searches with a tool. Trainers read the names of its arguments, and its docstring."""
+
+    def search(self: GraphSearch, query: str) -> str:
+        return self._searched(tool, query)
+
+    def by_choice(self: GraphSearch, query: str, retriever: str = "") -> str:
+        return self._searched(tool, query, retriever)
+
+    def around(self: GraphSearch, entity: str) -> str:
+        return self._searched(tool, entity)
+
+    def between(self: GraphSearch, entities: str) -> str:
+        return self._searched(tool, entities)
+
+    by_argument = {"query": search, "entity": around, "entities": between}
+    method: Callable[..., str] = by_argument[tool.argument]
+    if tool.choices:
+        method = by_choice
+    method.__name__ = tool.name
+    return documented(tool)(method)
+
+
 class _Policy:
     """Planner in whose place a policy decides: it plans as the last call of a tool has said."""
 
@@ -470,8 +519,9 @@ class _StatedAnswer:
 
 
 def search_parts(**arguments: Unpack[AgentArguments]) -> AgentParts:
-    """Return the parts of an environment, resolved once: those of an agent in which nobody plans."""
-    return resolve_parts("single-shot", **arguments)
+    """Return the parts of an environment, resolved once: those of an agent whose planner is the policy."""
+    with_policy: AgentArguments = {**arguments, "planner": _Policy()}
+    return resolve_parts("react", **with_policy)
 
 
 @dataclass(frozen=True)
@@ -488,7 +538,8 @@ class EnvironmentFactory:
     def __call__(self) -> GraphSearch:
         """Return a new environment."""
         task = self.arguments.get("task", "")
-        return GraphSearch(
+        made = environment_class(self._parts.tools)
+        return made(
             self._parts, rewards=self.rewards, whole_graph=self.whole_graph, task=task
         )
 
@@ -511,7 +562,8 @@ def environment_factory(
 ) -> EnvironmentFactory:
     """Return a maker of environments over the same index and roles, which are opened once.
 
-    Arguments as for GraphSearch. Raises RasError children for an index or a role that cannot be set up.
+    Arguments as for GraphSearch, and `tools` as for `create_react_agent`: the environment has those tools as methods,
+    by default all that the index can serve. Raises RasError children for an index or a role that cannot be set up.
     """
     factory = EnvironmentFactory(arguments, rewards, whole_graph)
     factory()

@@ -12,10 +12,9 @@ from ras_agent.gym.environment import GraphSearch
 from ras_agent.prompts import ToolCall
 from ras_agent.records import JSON
 from ras_agent.text.names import names_in
-from ras_agent.tools.plan.graph_tools import FINISH, TOOLS
+from ras_agent.tools.plan.graph_tools import FINISH
 
 _MOST_CALLS = 50
-_TOOLS = tuple(tool.name for tool in TOOLS)
 
 
 class Player(Protocol):
@@ -79,10 +78,11 @@ def play(environment: GraphSearch, policy: Player, row: Mapping[str, Any]) -> JS
         *system,
         {**user, "content": user["content"] + environment.reset(**row)},
     ]
+    names = tuple(tool.name for tool in environment.offered)
     while not environment.done and len(messages) < 2 * _MOST_CALLS:
         action = policy.act(environment)
-        if action.name not in _TOOLS:
-            raise UnknownName("tool", action.name, _TOOLS)
+        if action.name not in names:
+            raise UnknownName("tool", action.name, names)
         shown = getattr(environment, action.name)(**action.arguments)
         function = {"name": action.name, "arguments": dict(action.arguments)}
         messages += [
@@ -94,7 +94,7 @@ def play(environment: GraphSearch, policy: Player, row: Mapping[str, Any]) -> JS
             {"role": "tool", "name": action.name, "content": shown},
         ]
     parts = environment.reward_parts
-    tools = [tool.schema(everything=True) for tool in TOOLS]
+    tools = [tool.schema(everything=True) for tool in environment.offered]
     return {
         "messages": messages,
         "tools": tools,

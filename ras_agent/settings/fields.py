@@ -199,8 +199,8 @@ class Settings(BaseModel):
     )
     dialect: str | None = _LOOP(
         None,
-        "How the planner's model writes its moves: search-r1, r1-searcher, autorefine, corag, react, tool-json or ras; "
-        "if not set, by the model's name, or by its first reply.",
+        "How the planner's model writes its moves: search-r1, r1-searcher, autorefine, corag, react, think-on-graph, "
+        "tool-json or ras; if not set, by the model's name, or by its first reply.",
     )
     thinking: bool = _LOOP(
         True,

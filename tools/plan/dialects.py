@@ -9,6 +9,7 @@ training, as with ReAct, its words are ours. Formats and training prompts come f
     r1-searcher   RUCAIBox/R1-Searcher, MIT
     corag         microsoft/LMOps, corag, MIT
     react         Yao et al., 2023, and the form that LangChain made of it
+    think-on-graph  Sun et al., 2024: steps from entity to entity in the graph of the corpus, in ReAct's form
     tool-json     calls of tools as models of the Qwen and Hermes families write them
     ras           this project's own (tools.plan.grammar)
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Literal
@@ -278,11 +279,15 @@ _STEPS = re.compile(
 )
 
 
-def read_react(text: str, cut: bool, shown: str = "") -> Reading | None:
+def read_react(
+    text: str, cut: bool, shown: str = "", retrievers: Collection[str] = ()
+) -> Reading | None:
     """Return the first action of a ReAct reply.
 
     Action: Search[a query]        Action: search              Final Answer: an answer
     Action 2: Finish[an answer]    Action Input: a query
+
+    retrievers: those whose names are actions too, in lower case: "Action: neighbours[an entity]".
     """
     steps = list(_STEPS.finditer(text))
     tool = ""
@@ -305,10 +310,12 @@ def read_react(text: str, cut: bool, shown: str = "") -> Reading | None:
             argument = _argument(held) or line
         else:
             tool = "answer"
-        is_search = _is_search_tool(tool)
+        retriever = tool.lower() if tool.lower() in retrievers else ""
+        is_search = bool(retriever) or _is_search_tool(tool)
         if not argument or not (is_search or _FINISHES.search(tool)):
             continue
         if plan := _action(is_search, argument, text, step.start()):
+            plan = replace(plan, retriever=retriever)
             return Reading(plan, begins, step.end() + len(held.rstrip()))
     return None
 
@@ -483,6 +490,16 @@ REACT = Dialect(
     stop=(f"\n{OBSERVATION}",),
     around=(f"{OBSERVATION}\n", ""),
     passage="[{number}] {title}\n{text}\n",
+    told_by_reply=False,
+)
+THINK_ON_GRAPH = Dialect(
+    "think-on-graph",
+    prompt="plan-think-on-graph",
+    read=partial(read_react, retrievers=("neighbours", "paths")),
+    write=lambda query: f"{ACTION} Search[{query}]",
+    form=f"one line: {ACTION} neighbours[an entity], paths[two entities], Search[a query] or Finish[the answer]",
+    stop=(f"\n{OBSERVATION}",),
+    around=(f"{OBSERVATION}\n", ""),
     told_by_reply=False,
 )
 TOOL_JSON = Dialect(

@@ -1,14 +1,15 @@
-"""The four tools of a search over the question's graph: the description that a model sees, and the result as text.
+"""The tools of a search over the question's graph and the corpus's: their descriptions, and their results as text.
 
-A planner that calls tools (ras_agent.tools.plan.tool_planner) and the environment that such planners are trained in
-(ras_agent.gym) offer the same tools, so both describe and render them here.
+A planner that calls tools (ras_agent.tools.plan.tool_planner), the environment that such planners are trained in
+(ras_agent.gym) and the server of the Model Context Protocol offer the same tools, so they are described here once.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ras_agent.prompts import as_line, fact_block, passage_block
@@ -19,6 +20,8 @@ from ras_agent.text.canonical import canonical_key
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 MOST_LOOKS = 4
 """How often a model may look at neighbours and passages before it has to decide."""
+RETRIEVER = "retriever"
+"""The argument of a search that names the retriever."""
 _NOTHING = "(nothing)"
 
 
@@ -27,6 +30,8 @@ class Tool:
     """A tool as it is described to a model.
 
     argument: the one that every call has. more: (name, meaning) of arguments that a call may leave out.
+    retriever: the one that the tool searches with, by name; "" for the agent's own.
+    choices: the retrievers that a call may name in the argument `retriever`.
     """
 
     name: str
@@ -34,13 +39,21 @@ class Tool:
     argument: str
     meaning: str
     more: tuple[tuple[str, str], ...] = ()
+    retriever: str = ""
+    choices: tuple[str, ...] = ()
 
     def schema(self, *, everything: bool = False) -> JSON:
-        """Return the tool in the form of OpenAI's chat API: with its one needed argument, or with all of them."""
+        """Return the tool in the form of OpenAI's chat API: with the arguments of a planner, or with all of them."""
         arguments = self.arguments if everything else self.arguments[:1]
-        properties = {}
+        properties: JSON = {}
         for name, meaning in arguments:
             properties[name] = {"type": "string", "description": meaning}
+        if self.choices:
+            properties[RETRIEVER] = {
+                "type": "string",
+                "enum": list(self.choices),
+                "description": about_choices(self.choices),
+            }
         return {
             "type": "function",
             "function": {
@@ -59,6 +72,18 @@ class Tool:
         """Return (name, meaning) of each argument, the needed one first."""
         needed = (self.argument, self.meaning)
         return (needed, *self.more)
+
+    @property
+    def searches(self) -> bool:
+        """Tell whether a call is a search, whose facts join the graph of the question."""
+        return self.name == "search" or bool(self.retriever)
+
+    def retriever_of(self, arguments: Mapping[str, object]) -> str:
+        """Return the retriever that a call searches with; "" for the agent's own, as where it names an unknown one."""
+        chosen = arguments.get(RETRIEVER)
+        if isinstance(chosen, str) and chosen.strip().lower() in self.choices:
+            return chosen.strip().lower()
+        return self.retriever
 
 
 SEARCH = Tool(
@@ -94,6 +119,67 @@ FINISH = Tool(
 )
 
 TOOLS = (SEARCH, NEIGHBOURS, READ, FINISH)
+OF_CORPUS = (
+    Tool(
+        "neighbours",
+        "Find the facts of the documents' graph about an entity; they join the graph of the question.",
+        "entity",
+        "The entity's name.",
+        retriever="neighbours",
+    ),
+    Tool(
+        "paths",
+        "Find chains of facts between entities in the documents' graph; they join the graph of the question.",
+        "entities",
+        "The names of one or two entities, as in 'Alexander Graham Bell; Edinburgh'.",
+        retriever="paths",
+    ),
+)
+"""Steps in the corpus's graph, where an index has one: `neighbours` is then a search, too"""
+
+
+MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "bm25": "by words",
+        "dense": "by meaning",
+        "ppr": "from the query's names along the facts of the graph",
+        "gfm": "by a graph network that reads the query",
+        "paths": "by chains of facts from the query's names",
+        "pcst": "by a connected part of the graph",
+        "kg-mix": "by the graph and by meaning together",
+    }
+)
+"""How the retrievers search that a model may choose, as it is told"""
+
+
+def tools_over(retrievers: Collection[str]) -> tuple[Tool, ...]:
+    """Return the tools over an index with these retrievers: those of its graph too where it has one.
+
+    >>> [tool.name for tool in tools_over(["bm25", "ppr", "paths", "neighbours"])]
+    ['search', 'neighbours', 'read', 'finish', 'paths']
+    """
+    tools = {tool.name: tool for tool in TOOLS}
+    choices = tuple(name for name in MEANINGS if name in retrievers)
+    if len(choices) > 1:
+        tools[SEARCH.name] = replace(SEARCH, choices=choices)
+    for tool in OF_CORPUS:
+        if tool.retriever in retrievers:
+            tools[tool.name] = tool
+    return tuple(tools.values())
+
+
+def about_choices(names: Iterable[str]) -> str:
+    """Return the meaning of the argument `retriever` with these choices."""
+    ways = [f"{name} {MEANINGS[name]}" for name in names]
+    return f"How to search: {', '.join(ways)}. Leave it out for the usual way."
+
+
+def tool_of_retriever(name: str, about: str = "") -> Tool:
+    """Return the tool that searches with one retriever, named like it. about: its description."""
+    if not about:
+        way = MEANINGS.get(name, f"with {name}")
+        about = f"Search the texts {way}; their facts join the graph of the question."
+    return replace(SEARCH, name=name, about=about, retriever=name)
 
 
 # names by which models call the argument of a tool instead of its own
@@ -121,7 +207,10 @@ def argument_of(tool: Tool, arguments: Mapping[str, object]) -> str:
     for key in (tool.argument, *_OTHER_KEYS):
         if arguments.get(key) is not None:
             return argument_text(arguments[key])
-    texts = [value for value in arguments.values() if isinstance(value, str)]
+    texts = []
+    for key, value in arguments.items():
+        if isinstance(value, str) and key != RETRIEVER:
+            texts.append(value)
     if len(texts) != 1:
         return ""
     return argument_text(texts[0])
@@ -148,6 +237,8 @@ def documented(tool: Tool) -> Callable[[_Method], _Method]:
     lines = [tool.about, "", "Args:"]
     for name, meaning in tool.arguments:
         lines.append(f"    {name}: {meaning}")
+    if tool.choices:
+        lines.append(f"    {RETRIEVER}: {about_choices(tool.choices)}")
     lines += ["", "Returns:", "    What the model is shown."]
 
     def decorate(method: _Method) -> _Method:

@@ -1,7 +1,8 @@
 """A planner that calls tools: the ReAct loop (Yao et al., 2023) over the question's graph.
 
 The model searches, looks at the neighbours of an entity, reads a passage, or finishes. A search or the finish is its
-decision, a `Plan` as of any planner; the other two are answered at once from the evidence, and it goes on.
+decision, a `Plan` as of any planner; looks are answered at once from the evidence, and it goes on. Over an index with a
+graph it chooses the retriever of a search, and steps in that graph are searches, too.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from ras_agent.tools.plan.graph_tools import (
     NEIGHBOURS,
     READ,
     SEARCH,
+    Tool,
     argument_of,
     neighbours_result,
     read_result,
@@ -50,8 +52,6 @@ _EXAMPLE = TOOL_JSON.example
 
 
 _OFFERED = (SEARCH, FINISH, NEIGHBOURS, READ)
-_TOOLS = tuple(tool.schema() for tool in _OFFERED)
-_BY_NAME = {tool.name: tool for tool in _OFFERED}
 _NO_TOOLS = re.compile(
     r"(?:not|n't) support\w*\b.{0,20}\b(?:tool|function)|\b(?:tool|function)\w*\b.{0,30}\b(?:not supported|unsupported)"
     r"|unsupported\b.{0,20}\btools?\b|no tool support|support tool use|tool-call-parser|tools param requires",
@@ -62,16 +62,103 @@ _TAKE_RAS = "this model calls no tools: take --loop ras (create_ras_agent), whos
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """Call of a tool: its name and its one argument."""
+    """Call of a tool with its one argument. retriever: the one that a search takes; "" for the agent's own."""
 
-    tool: str
+    tool: Tool
     argument: str
+    retriever: str = ""
 
     def call(self, name: str) -> ToolCall:
         """Return the call, to be answered by `name`."""
-        key = _BY_NAME[self.tool].argument
-        arguments = {key: as_data(self.argument)}
-        return ToolCall(self.tool, arguments, name)
+        arguments = {self.tool.argument: as_data(self.argument)}
+        return ToolCall(self.tool.name, arguments, name)
+
+    @property
+    def is_decision(self) -> bool:
+        """Tell whether the move is a search or the end; others are looks, answered at once."""
+        return self.tool.searches or self.tool.name == FINISH.name
+
+    @property
+    def plan(self) -> Plan:
+        """Return the decision as a plan."""
+        if self.tool.searches:
+            return Plan("subq", self.argument, retriever=self.retriever)
+        return Plan("sufficient", reason=self.argument)
+
+
+class _Offer:
+    """The tools that the model is offered, and how a reply calls them."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._by_name = {tool.name.casefold(): tool for tool in tools}
+        self.schemas = tuple(tool.schema() for tool in tools)
+
+    def tool(self, name: str) -> Tool | None:
+        """Return the tool that is meant by a name, which may have other words around it."""
+        return self._by_name.get(tool_named(name, tuple(self._by_name)))
+
+    def move_of(self, call: ToolCall) -> _Move | None:
+        """Return the move that a call states; None for one that cannot be followed."""
+        tool = self.tool(call.name) if call.name else self._with(call.arguments)
+        if tool is None:
+            return None
+        argument = argument_of(tool, call.arguments)
+        if not argument and tool.name != FINISH.name:
+            return None
+        return _Move(tool, argument, tool.retriever_of(call.arguments))
+
+    def _with(self, arguments: Mapping[str, object]) -> Tool | None:
+        """Return the tool that has an argument of a call without a name."""
+        for tool in self._by_name.values():
+            if tool.argument in arguments:
+                return tool
+        return None
+
+    def with_calls(self, reply: Reply) -> Reply:
+        """Return a reply with its calls apart from its text, also from a server that leaves them in the text."""
+        if reply.calls or reply.unread:
+            return reply
+        spoken = after_thoughts(reply.text)
+        words, calls = calls_in_text(spoken, tuple(self._by_name))
+        if not calls:
+            return reply
+        return replace(reply, text=words, calls=tuple(calls))
+
+    def move_in(
+        self, reply: Reply, request: Request, *, may_look: bool
+    ) -> _Move | None:
+        """Return the reply's first call that can be followed, or the plan that it states in words.
+
+        It is None for a reply with neither, and for a look where the model may not look.
+        """
+        move = next(filter(None, map(self.move_of, reply.calls)), None)
+        if move is not None:
+            if may_look or move.is_decision:
+                return move
+            return None
+        plan = _plan_in_words(reply, request.turns[-1].text)
+        if plan is None:
+            return None
+        if plan.action != "subq":
+            return _Move(FINISH, plan.reason)
+        search = self.tool(SEARCH.name)
+        if search is None:
+            return None
+        return _Move(search, plan.subquery)
+
+    def answered(self, said: Turn, result: str) -> Turns:
+        """Return the answers to the calls of a turn: the first that can be followed has the result, one call at a time.
+
+        Words that call nothing are answered by the user.
+        """
+        if not said.calls:
+            return (Turn("user", result),)
+        followed = next(filter(self.move_of, said.calls), said.calls[0])
+        answers = []
+        for call in said.calls:
+            text = result if call is followed else _ONE_AT_A_TIME
+            answers.append(Turn("tool", text, (call,)))
+        return tuple(answers)
 
 
 class LLMToolPlanner(ChatPlanner):
@@ -84,6 +171,7 @@ class LLMToolPlanner(ChatPlanner):
     task: a task's own instruction, shown above the question.
     keeps_thoughts: whether the model's thoughts stay in the dialogue.
     prompts_dir: a folder whose files override the packaged prompts (react, repair).
+    tools: those that the model is offered; the retrievers that they name are the agent's.
     """
 
     def __init__(
@@ -94,10 +182,12 @@ class LLMToolPlanner(ChatPlanner):
         keeps_thoughts: bool = True,
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
+        tools: Sequence[Tool] = _OFFERED,
     ) -> None:
         """Raises SettingsError for a model that cannot call tools."""
         super().__init__(model, settings)
-        with_tools(self._chat.model, _TOOLS)
+        self._offer = _Offer(tools)
+        with_tools(self._chat.model, self._offer.schemas)
         self._prompt = load("react", prompts_dir)
         self._repair = load("repair", prompts_dir)
         self._task = task
@@ -115,13 +205,13 @@ class LLMToolPlanner(ChatPlanner):
             nonlocal transcript
             transcript = transcript.fitting(room, self._chat.sizes.window)
             # the same at each call: they are a part of the prompt
-            return Request(transcript.turns, tools=_TOOLS)
+            return Request(transcript.turns, tools=self._offer.schemas)
 
         while True:
             request, reply = yield from self._asked(render)
             may_look = len(looks) < MOST_LOOKS
             said = self._said(reply, transcript)
-            move = _move_in(reply, request, may_look=may_look)
+            move = self._offer.move_in(reply, request, may_look=may_look)
             if move is None:
                 asked_again = self._repair.fill(
                     problem="it calls none of the tools that can help now",
@@ -133,21 +223,20 @@ class LLMToolPlanner(ChatPlanner):
                 again = replace(
                     request, turns=transcript.turns, form=REPLY_FORM, varied=True
                 )
-                reply = _with_calls((yield again))
+                reply = self._offer.with_calls((yield again))
                 said = self._said(reply, transcript)
-                move = _move_in(reply, again, may_look=may_look)
+                move = self._offer.move_in(reply, again, may_look=may_look)
                 if move is None or copies_example(move.argument, question):
                     raise ParseError(_unread(reply))
             transcript = transcript.adding(said)
-            if move.tool == "search":
-                plan = Plan("subq", move.argument, _reason(looks))
-                return transcript.recorded_in(plan, self.name)
-            if move.tool == "finish":
-                plan = Plan("sufficient", reason=move.argument)
+            if move.is_decision:
+                plan = move.plan
+                if looks and plan.action == "subq":
+                    plan = replace(plan, reason=_reason(looks))
                 return transcript.recorded_in(plan, self.name)
             looks.append(move)
             result = _look(move, graph, passages)
-            transcript = transcript.adding(*_answered(said, result))
+            transcript = transcript.adding(*self._offer.answered(said, result))
 
     def _so_far(
         self,
@@ -164,13 +253,13 @@ class LLMToolPlanner(ChatPlanner):
             )
 
         def search(step: Step) -> Turn:
-            move = _Move("search", step.subquery)
+            move = _Move(SEARCH, step.subquery)
             call = move.call(f"call_{step.hop}")
             return Turn("assistant", "", (call,))
 
         def found(step: Step, said: Turn) -> Turns:
             result = search_result(step, graph, passages)
-            return _answered(said, result)
+            return self._offer.answered(said, result)
 
         return Transcript.so_far(_FORM_NAME, steps, opening, search, found)
 
@@ -184,7 +273,7 @@ class LLMToolPlanner(ChatPlanner):
             if not _NO_TOOLS.search(str(error)):
                 raise
             raise type(error)(f"{error}; {_TAKE_RAS}") from error
-        return request, _with_calls(reply)
+        return request, self._offer.with_calls(reply)
 
     def _said(self, reply: Reply, transcript: Transcript) -> Turn:
         """Return the model's own turn: its words, and its calls with their ids."""
@@ -224,26 +313,8 @@ def tool_planner(spec: object, options: RoleOptions) -> Planner:
         keeps_thoughts=options.keeps_thoughts,
         prompts_dir=options.prompts_dir,
         settings=chat,
+        tools=options.tools or _OFFERED,
     )
-
-
-def _move_in(reply: Reply, request: Request, *, may_look: bool) -> _Move | None:
-    """Return the reply's first call that can be followed, or the plan that it states in words.
-
-    It is None for a reply with neither, and for a look where the model may not look.
-    """
-    move = next(filter(None, map(_move_of, reply.calls)), None)
-    if move is not None:
-        is_decision = move.tool in ("search", "finish")
-        if may_look or is_decision:
-            return move
-        return None
-    plan = _plan_in_words(reply, request.turns[-1].text)
-    if plan is None:
-        return None
-    if plan.action == "subq":
-        return _Move("search", plan.subquery)
-    return _Move("finish", plan.reason)
 
 
 def _plan_in_words(reply: Reply, shown: str) -> Plan | None:
@@ -259,39 +330,6 @@ def _plan_in_words(reply: Reply, shown: str) -> Plan | None:
     return reading.plan
 
 
-def _with_calls(reply: Reply) -> Reply:
-    """Return a reply with its calls apart from its text, also from a server that leaves them in the text."""
-    if reply.calls or reply.unread:
-        return reply
-    spoken = after_thoughts(reply.text)
-    words, calls = calls_in_text(spoken, tuple(_BY_NAME))
-    if not calls:
-        return reply
-    return replace(reply, text=words, calls=tuple(calls))
-
-
-def _move_of(call: ToolCall) -> _Move | None:
-    """Return the move that a call states; None for one that cannot be followed."""
-    if call.name:
-        name = tool_named(call.name, tuple(_BY_NAME))
-    else:
-        name = _tool_with(call.arguments)
-    if not name:
-        return None
-    argument = argument_of(_BY_NAME[name], call.arguments)
-    if not argument and name != "finish":
-        return None
-    return _Move(name, argument)
-
-
-def _tool_with(arguments: Mapping[str, object]) -> str:
-    """Return the one tool that has an argument of a call without a name; "" if no tool has it."""
-    for tool in _OFFERED:
-        if tool.argument in arguments:
-            return tool.name
-    return ""
-
-
 def _unread(reply: Reply) -> str:
     """Say why no call in a reply could be followed."""
     if reply.unread:
@@ -302,21 +340,6 @@ def _unread(reply: Reply) -> str:
         call = reply.calls[0]
         return f"no tool that can help now is called: {call.name!r} with {call.arguments!r:.200}"
     return nothing_in(reply.text, "no call of a tool")
-
-
-def _answered(said: Turn, result: str) -> Turns:
-    """Return the answers to the calls of a turn: the first that can be followed has the result, one call at a time.
-
-    Words that call nothing are answered by the user.
-    """
-    if not said.calls:
-        return (Turn("user", result),)
-    followed = next(filter(_move_of, said.calls), said.calls[0])
-    answers = []
-    for call in said.calls:
-        text = result if call is followed else _ONE_AT_A_TIME
-        answers.append(Turn("tool", text, (call,)))
-    return tuple(answers)
 
 
 def _refused(said: Turn, may_look: bool) -> Turns:
@@ -331,12 +354,12 @@ def _refused(said: Turn, may_look: bool) -> Turns:
 
 
 def _look(move: _Move, graph: QuestionGraph, passages: Sequence[Passage]) -> str:
-    if move.tool == "neighbours":
+    if move.tool.name == NEIGHBOURS.name:
         return neighbours_result(move.argument, graph)
     return read_result(move.argument, passages)
 
 
 def _reason(looks: Sequence[_Move]) -> str:
     """Name the entities and passages that were looked at before a search, for the trace."""
-    names = (f"looked at {look.tool} {look.argument!r}" for look in looks)
+    names = (f"looked at {look.tool.name} {look.argument!r}" for look in looks)
     return "; ".join(names)

@@ -111,9 +111,21 @@ def retriever_options(settings: Settings, name: object = None) -> dict[str, Any]
     """
     if name is None:
         name = settings.retriever
-    options: dict[str, Any] = {}
     if not isinstance(name, str):
-        return options
+        return {}
+    options = graph_options(settings)
+    for setting, option in (("weights", "weights"), ("starts", "linking")):
+        if option in options and not takes_option(name, option):
+            raise SettingsError(
+                f"--{setting} is for retrievers that {_USES[setting]}, not for {name!r}: choose another --retriever, "
+                f"or leave --{setting} away"
+            )
+    return options
+
+
+def graph_options(settings: Settings) -> dict[str, Any]:
+    """Return the options that settings give to retrievers of a graph. Raises the errors of reading a file of starts."""
+    options: dict[str, Any] = {}
     if settings.weights:
         options["weights"] = settings.weights
     if settings.starts:
@@ -121,12 +133,6 @@ def retriever_options(settings: Settings, name: object = None) -> dict[str, Any]
         from ras_agent.tools.kg.link import Linking
 
         options["linking"] = Linking(starts=read_starts(settings.starts))
-    for setting, option in (("weights", "weights"), ("starts", "linking")):
-        if option in options and not takes_option(name, option):
-            raise SettingsError(
-                f"--{setting} is for retrievers that {_USES[setting]}, not for {name!r}: choose another --retriever, "
-                f"or leave --{setting} away"
-            )
     return options
 
 

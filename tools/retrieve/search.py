@@ -68,8 +68,18 @@ class LiveRetriever:
     of the places at least: a caller with a new filter for each question costs nobody else a retriever.
     """
 
-    def __init__(self, name: str, index: PassageIndex, options: dict[str, Any]) -> None:
-        """Check name and options by making the retriever once. Raises the errors of making it."""
+    def __init__(
+        self,
+        name: str,
+        index: PassageIndex,
+        options: dict[str, Any],
+        *,
+        at_once: bool = True,
+    ) -> None:
+        """Check name and options by making the retriever once. Raises the errors of making it.
+
+        at_once: if not, it is made at its first search.
+        """
         self.name = name
         self._index = index
         self._options = options
@@ -82,7 +92,8 @@ class LiveRetriever:
         self._views: OrderedDict[tuple[str, Filter], _Lazy[CommitView]] = OrderedDict()
         # that began with each of the last filters
         self._runs: OrderedDict[Filter, int] = OrderedDict()
-        self.at("", ALL)
+        if at_once:
+            self.at("", ALL)
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits of the last commit, or of the one that the running search has seen.

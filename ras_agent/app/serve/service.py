@@ -31,7 +31,12 @@ from ras_agent.checkpoints import aopen_checkpointer, aopen_store, prober
 from ras_agent.filters import Filter
 from ras_agent.graphs.conversation import question_of
 from ras_agent.graphs.parts import AgentParts
-from ras_agent.graphs.resolve import assemble_agent, resolve_parts, review_points
+from ras_agent.graphs.resolve import (
+    assemble_agent,
+    resolve_parts,
+    retrievers_by_name,
+    review_points,
+)
 from ras_agent.graphs.threads import (
     aforget_thread,
     alist_threads,
@@ -41,6 +46,7 @@ from ras_agent.graphs.threads import (
 from ras_agent.graphs.tool import without_sources
 from ras_agent.logs import LOGGER
 from ras_agent.page.examples import questions_about
+from ras_agent.protocols import Retriever
 from ras_agent.records import JSON, Hit, Passage
 from ras_agent.review import Place, places
 from ras_agent.settings import Settings
@@ -113,6 +119,7 @@ class Service:
             parts.limits, max_seconds=parts.limits.max_seconds or _MAX_SECONDS
         )
         self._parts = parts
+        self._by_name: dict[str, Retriever] = {}
         self._checkpointer = checkpointer
         self._prober = prober(checkpointer)
         # verdicts on threads are kept as threads are
@@ -258,14 +265,37 @@ class Service:
         return {"threads_forgotten": 1}
 
     async def retrieve(
-        self, query: str, k: int, caller: Caller, filter: JSON | None
+        self,
+        query: str,
+        k: int,
+        caller: Caller,
+        filter: JSON | None,
+        retriever: str = "",
     ) -> Retrieval:
-        """Search the index as the agent does. Raises ValueError for a blank query, and FilterError."""
-        search = Search(self._parts.retriever, Filter.of(caller.joined_filter(filter)))
+        """Search the index as the agent does, or with one of the retrievers that the index has what they need for.
+
+        Raises ValueError for a blank query, FilterError, and ApiError for a retriever that it does not have.
+        """
+        chosen = self._parts.retriever
+        if retriever:
+            chosen = await self.reading.run(self._retriever_named, retriever)
+        search = Search(chosen, Filter.of(caller.joined_filter(filter)))
         retrieval: Retrieval = await self.searching.run(search.find, query, k)
         for failure in retrieval.failures:
             LOGGER.warning("%s", failure.message)
         return retrieval
+
+    def _retriever_named(self, name: str) -> Retriever:
+        """Return a retriever by name, made once. Raises ApiError for one that the index does not have."""
+        if name not in self._by_name:
+            # a graph may have been built since
+            made = retrievers_by_name(self.settings, self.index)
+            self._by_name = made | self._by_name
+        if name not in self._by_name:
+            known = ", ".join(self._by_name)
+            wrong = f"this index has no retriever {name!r}; it has: {known}"
+            raise ApiError(400, wrong, "unknown_retriever")
+        return self._by_name[name]
 
     async def retrieve_all(
         self, queries: Sequence[str], k: int, caller: Caller

@@ -32,6 +32,7 @@ from ras_agent.events import Planned
 from ras_agent.graphs.tool import source_place
 from ras_agent.text.lines import one_line, shown_name
 from ras_agent.text.markup import inert_markup
+from ras_agent.tools.plan.graph_tools import MEANINGS, about_choices
 
 # which LangChain's adapters ask for
 if TYPE_CHECKING or version("mcp").startswith("1."):
@@ -50,6 +51,10 @@ _INSTRUCTIONS = (
     "Answers questions from one collection of documents. Ask one whole question at a time: the agent searches several "
     "times by itself. Its answers rest on the documents and name their sources; where the documents hold no answer, it "
     "says so."
+)
+_RETRIEVERS = (
+    f"{about_choices(MEANINGS)} With neighbours the query is an entity's name, and the first passage states the facts "
+    "about it."
 )
 _MOST_HITS = 50
 _MOST_ENTITIES = 200
@@ -192,10 +197,15 @@ def tools_over(service: Service) -> MCPServer:
             int, Field(ge=1, le=_MOST_HITS, description="How many passages.")
         ] = 5,
         filter: wire.Only = None,
+        retriever: Annotated[
+            str, Field(max_length=wire.LONGEST_NAME, description=_RETRIEVERS)
+        ] = "",
     ) -> list[Found]:
         """Search the documents once, and return the best passages, without an answer."""
         with _refusing():
-            found = await service.retrieve(query, k, _caller(context), filter)
+            found = await service.retrieve(
+                query, k, _caller(context), filter, retriever
+            )
         return [
             Found(
                 passage_id=hit.passage.id,

@@ -234,9 +234,17 @@ async def test_get_graph_shows_facts_around_an_entity_or_says_how_to_make_a_grap
             ]
             around = await _call(session, "get_graph", entity="edinburgh")
             unknown = await _refused(session, "get_graph", entity="Edinborough")
+            near = await _call(
+                session, "retrieve", query="Edinburgh", retriever="neighbours"
+            )
+            other = await _refused(
+                session, "retrieve", query="Edinburgh", retriever="dense"
+            )
     assert ["Water of Leith", "flows through", "Edinburgh"] in around["facts"]
     assert around["passage_ids"][0] == ["leith"]
     assert "names that begin like it: Edinburgh" in unknown
+    assert near["result"][0]["passage_id"] == "leith"
+    assert "no retriever 'dense'; it has: bm25, ppr" in other
 
 
 async def test_a_token_is_wanted_and_its_filter_bounds_the_tools(

@@ -1,0 +1,64 @@
+"""The tools that a model is offered over an index: which of them it can serve, and the retrievers behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from langchain_core.tools import BaseTool
+
+from ras_agent.errors import UnknownName
+from ras_agent.protocols import Retriever
+from ras_agent.tools.plan.graph_tools import (
+    FINISH,
+    TOOLS,
+    Tool,
+    tool_of_retriever,
+    tools_over,
+)
+from ras_agent.tools.retrieve.tool_adapter import ToolRetriever
+
+AnyTool: TypeAlias = str | BaseTool
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """Tools, and the retrievers that they search with by name."""
+
+    tools: tuple[Tool, ...] = TOOLS
+    retrievers: Mapping[str, Retriever] = field(default_factory=dict)
+
+
+def toolset(
+    chosen: Sequence[AnyTool] | None, retrievers: Mapping[str, Retriever]
+) -> Toolset:
+    """Return the tools that a model is offered over the retrievers of an index; `finish` is always one of them.
+
+    chosen: names of tools (search, neighbours, paths, read, finish), names of retrievers, each of which is then a tool
+        of its own, and LangChain tools that take a query, whose results are passages; None for every tool of the index.
+    Raises UnknownName for a tool that the index cannot serve, TypeError for an object that is no tool, and SettingsError
+    for a LangChain tool whose query argument is unclear.
+    """
+    known = tools_over(retrievers)
+    if chosen is None:
+        return Toolset(known, retrievers)
+    by_name = {tool.name: tool for tool in known}
+    for name in retrievers:
+        by_name.setdefault(name, tool_of_retriever(name))
+    offered: dict[str, Tool] = {}
+    every = dict(retrievers)
+    for item in chosen:
+        if isinstance(item, str):
+            if item not in by_name:
+                raise UnknownName("tool over this index", item, tuple(by_name))
+            offered[item] = by_name[item]
+        elif isinstance(item, BaseTool):
+            every[item.name] = ToolRetriever(item)
+            offered[item.name] = tool_of_retriever(item.name, item.description)
+        else:
+            raise TypeError(
+                f"a tool is a name ({', '.join(by_name)}) or a LangChain tool that takes a query, got {item!r:.200}"
+            )
+    offered.setdefault(FINISH.name, FINISH)
+    return Toolset(tuple(offered.values()), every)

@@ -1,0 +1,65 @@
+"""The retrievers that an index has what they need for, by name: a model that searches may choose one for each search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from ras_agent.protocols import Retriever
+from ras_agent.tools.gfm.weights import same_encoder
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.retrieve.registered import MakesRetrievers
+from ras_agent.tools.retrieve.resolve import takes_option
+from ras_agent.tools.retrieve.search import LiveRetriever
+
+NAMES = ("bm25", "dense", "ppr", "gfm", "paths", "pcst", "kg-mix", "neighbours")
+"""Retrievers that a model may choose"""
+_OF_THE_GRAPH = ("ppr", "paths", "pcst", "kg-mix", "neighbours")
+_PACKAGES = {"ppr": "scipy", "paths": "scipy", "pcst": "pcst_fast", "kg-mix": "scipy"}
+_GFM_ENCODER = "minilm"  # of the packaged weights
+
+
+def retrievers_of(index: object, *, has_weights: bool = False) -> tuple[str, ...]:
+    """List the retrievers that an index has what they need for: vectors, a graph, installed packages.
+
+    has_weights: whether the user gives weights of a graph network, which then decide themselves whether they fit.
+    An index that stands for many indexes offers no choice, since each of them may have other parts.
+    """
+    if not isinstance(index, PassageIndex) or isinstance(index, MakesRetrievers):
+        return ()
+    names = ["bm25"]
+    if index.snapshot.manifest.embedder is not None:
+        names.append("dense")
+    if KGIndex.exists(index):
+        names += [name for name in _OF_THE_GRAPH if _is_installed(name)]
+        encoder = KGIndex.open(index).manifest.embedder
+        if encoder and (has_weights or same_encoder(_GFM_ENCODER, encoder.name)):
+            names.append("gfm")
+    return tuple(name for name in NAMES if name in names)
+
+
+def _is_installed(name: str) -> bool:
+    package = _PACKAGES.get(name)
+    return package is None or find_spec(package) is not None
+
+
+def choices_over(
+    index: object,
+    options: Mapping[str, Any],
+    staged: Callable[[Retriever], Retriever],
+) -> dict[str, Retriever]:
+    """Return the retrievers of `retrievers_of` by name. Each opens its part of the index at its first search.
+
+    options: offered to those that take them. staged: adds the stages that every search has, such as a reranker.
+    """
+    retrievers: dict[str, Retriever] = {}
+    for name in retrievers_of(index, has_weights="weights" in options):
+        taken = {
+            key: value for key, value in options.items() if takes_option(name, key)
+        }
+        assert isinstance(index, PassageIndex)
+        live = LiveRetriever(name, index, taken, at_once=False)
+        retrievers[name] = staged(live)
+    return retrievers

@@ -1,0 +1,67 @@
+"""The retriever "neighbours": the facts of the corpus's graph about the entities that a query names."""
+
+from __future__ import annotations
+
+from ras_agent.records import Hit
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.link import Linking, Mentions
+from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.retrieve.graph_retriever import (
+    GraphRetriever,
+    by_fact,
+    subgraph_passage,
+)
+from ras_agent.tools.retrieve.registered import takes
+from ras_agent.tools.subgraph.graph import Graph, Subgraph
+
+_MOST_FACTS = 24
+"""Facts of an entity that are shown: those that the most passages state."""
+
+
+class NeighbourRetriever(GraphRetriever[Graph]):
+    """Retriever of the facts around the query's entities, without a ranking by the question.
+
+    The first hit states the facts themselves, so that no extractor has to read them; the passages that state the most
+    of them follow. One fact is found by its passage. It is the step of agents that walk a graph from entity to entity
+    (Think-on-Graph, Sun et al., 2024).
+    """
+
+    name = "neighbours"
+
+    def facts(self, query: str) -> Subgraph:
+        """Return the facts of the entities that the query names."""
+        edges: list[int] = []
+        for link in self.linked(query):
+            edges += self.finder.incident.row(link.entity).tolist()
+        edges.sort(key=self._statements)
+        return Subgraph.of_edges(self.finder, edges[:_MOST_FACTS])
+
+    def _statements(self, edge: int) -> tuple[int, int]:
+        sources = self.finder.triple(edge).sources
+        return -len(sources), edge
+
+    def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
+        """Return at most `k` hits: the facts, then their passages."""
+        facts = self.facts(query)
+        values = [1.0] * len(facts.edges)
+        hits = by_fact(facts, values, self._passage_of, k)
+        if len(facts.edges) < 2:
+            return hits  # of one fact its own passage says as much
+        whole = subgraph_passage(facts)
+        others = [hit for hit in hits if hit.passage.id != whole.id]
+        return [Hit(whole, hits[0].score), *others][:k]
+
+
+@takes("graph", "linking", "mentions")
+def neighbours(
+    index: PassageIndex,
+    *,
+    graph: KGIndex | LinkedGraph | None = None,
+    linking: Linking | None = None,
+    mentions: Mentions | None = None,
+) -> NeighbourRetriever:
+    """Build the retriever over the index's knowledge graph, or `graph`."""
+    linked = LinkedGraph.of(index, graph, linking, mentions)
+    whole = Graph.from_index(linked.graph)
+    return NeighbourRetriever(index.snapshot.passages, linked, whole)

@@ -53,6 +53,7 @@ def assemble_ircot(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> A
         parts.judge,
         asks_anyway=parts.preset.asks_anyway,
         fallback=parts.fallbacks.get("answerer"),
+        on_conflict=parts.preset.on_conflict,
     )
     graph.add_body("answer", answer)
     if structured:

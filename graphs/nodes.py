@@ -61,6 +61,7 @@ from ras_agent.graphs.validate import (
 )
 from ras_agent.protocols import Answerer, Extractor, Judge, Retriever, Rewriter
 from ras_agent.question_graph import QuestionGraph
+from ras_agent.question_graph.disputes import with_dispute
 from ras_agent.question_graph.support import (
     is_grounded,
     texts_to_judge,
@@ -74,6 +75,7 @@ from ras_agent.records import (
     Extraction,
     Failure,
     Hit,
+    OnConflict,
     Passage,
     Step,
     Triple,
@@ -540,12 +542,14 @@ def answer(
     *,
     asks_anyway: bool = False,
     fallback: object = None,
+    on_conflict: OnConflict = "both",
 ) -> NodeBody:
     """Answer from the graph and the passages; citations of passages that do not exist are dropped and recorded.
 
     memory: remembers the graph for the thread's next question. pruner: chooses the facts that the answerer is shown.
     judge: tells whether a cited sentence bears a yes or a no.
     fallback: answers where no reply of the answerer's model held an answer.
+    on_conflict: what an answer says on which documents disagree.
 
     Each citation says whether it supports the answer. Without one that does, the answer is not grounded, and a failure
     says so.
@@ -596,6 +600,7 @@ def answer(
             state["question"], reply, passages, graph, judge, hop
         )
         current_ledger().refused = refused  # a judge that lacked time ends nothing
+        reply = with_dispute(reply, graph, passages, on_conflict)
         grounded = is_grounded(reply)
         if evidence and (unborne := what_is_not_borne(reply)):
             reply = replace(
@@ -616,6 +621,7 @@ def answer(
             "abstained": reply.abstained,
             "failed": reply.failed,
             "suggestion": reply.suggestion,
+            "disputes": [dispute.to_dict() for dispute in reply.disputes],
             "grounded": grounded,
             "confidence": finite(reply.confidence),
             "failures": failures,

@@ -30,7 +30,7 @@ from ras_agent.protocols import (
     Retriever,
     Rewriter,
 )
-from ras_agent.records import EvidenceLayout
+from ras_agent.records import EvidenceLayout, OnConflict
 from ras_agent.review import Place
 from ras_agent.settings import Settings
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
@@ -71,6 +71,7 @@ class Preset:
     leads to an answer from the model's memory. asks_anyway: whether the answerer is asked, for its model's knowledge,
     where a search found nothing that it can be shown; comparisons of agents need it, so that all of them are asked.
     falls_back: whether an offline role may play a step after an unreadable model, unless a setting says.
+    on_conflict: what an answer says on which documents disagree.
     """
 
     early_stops: bool = True
@@ -81,6 +82,7 @@ class Preset:
     from_memory: bool = False
     asks_anyway: bool = False
     falls_back: bool = True
+    on_conflict: OnConflict = "both"
 
     def limits(self, limits: Limits) -> Limits:
         """Return `limits` with the preset's properties set."""
@@ -104,6 +106,7 @@ PRESETS = {
         follows_any=True,
         from_memory=True,
         falls_back=False,
+        on_conflict="ignore",
     ),
 }
 

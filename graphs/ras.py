@@ -63,6 +63,7 @@ def planning_loop(
         parts.judge,
         asks_anyway=parts.preset.asks_anyway,
         fallback=parts.fallbacks.get("answerer"),
+        on_conflict=parts.preset.on_conflict,
     )
     graph.add_body("answer", answer)
 

@@ -193,7 +193,10 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     if not language and isinstance(index, PassageIndex):
         language = language_of(index)
     preset = preset_named(
-        chosen.preset, from_memory=settings.from_memory, layout=settings.layout
+        chosen.preset,
+        from_memory=settings.from_memory,
+        layout=settings.layout,
+        on_conflict=settings.on_conflict,
     )
     options = replace(
         role_options(settings),

@@ -47,6 +47,7 @@ def assemble_single_shot(
         parts.judge,
         asks_anyway=parts.preset.asks_anyway,
         fallback=parts.fallbacks.get("answerer"),
+        on_conflict=parts.preset.on_conflict,
     )
     graph.add_body("answer", answer)
 

@@ -91,6 +91,8 @@ class Outputs(TypedDict):
     """why no answer could be made (Answer.failed); empty if one was made, also if the evidence holds none"""
     suggestion: str
     """of an answer that abstained: the answer that its citations suggest without being sure; else empty"""
+    disputes: list[JSON]
+    """Dispute.to_dict(): what other documents say than the answer"""
     grounded: bool
     """whether a cited sentence bears the answer, or may; false for one from the model's memory, and without one"""
     confidence: float | None
@@ -216,6 +218,7 @@ def empty_state() -> Update:
         "abstained": False,
         "failed": "",
         "suggestion": "",
+        "disputes": [],
         "grounded": False,
         "confidence": None,
         "structured_response": None,

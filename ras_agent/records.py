@@ -39,6 +39,10 @@ AnswerStyle = Literal["short", "choice", "boolean", "long", "reader", "citing"]
 """The form of an answer; "reader" is IRCoT's: reasons first, then the answer. "citing" is a short answer, then the
 nodes and edges that it rests on"""
 
+OnConflict = Literal["both", "newest", "abstain", "ignore"]
+"""An answer on which documents disagree states both claims, the newer one and who says otherwise, or neither; "ignore"
+leaves it as the answerer wrote it"""
+
 EvidenceLayout = Literal["evidence", "chain", "chain-of-text", "searches", "dialogue"]
 """What planner and answerer are shown as text: all passages and facts; each sub-query with its facts; each sub-query
 with its passages; each sub-query alone, for a model that reads the facts through graph tokens. "dialogue" is the
@@ -606,6 +610,30 @@ class Citation(Record):
         return bare_title(self.title)
 
 
+@dataclass(frozen=True)
+class Claim(Record):
+    """Says what documents state, where others state something else."""
+
+    json_keys = ("text", "citations", "documents", "date")
+
+    text: str
+    citations: tuple[int, ...] = ()
+    """the numbers of the answer's citations that state it"""
+    documents: tuple[str, ...] = ()
+    """their titles or files"""
+    date: str = ""
+    """of the newest of them; empty where none has a date"""
+
+
+@dataclass(frozen=True)
+class Dispute(Record):
+    """Holds the claims of documents that disagree, the answer's first."""
+
+    json_keys = ("claims",)
+
+    claims: tuple[Claim, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """Gives an answer with its evidence.
@@ -623,6 +651,8 @@ class Answer:
     failed: str = ""
     suggestion: str = ""
     """of an answer that abstained: the answer that its citations suggest without being sure; else empty"""
+    disputes: tuple[Dispute, ...] = ()
+    """what documents say otherwise; the run fills it in"""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from ras_agent.question_graph.graph import GraphJSON, ReadingJSON
 from ras_agent.records import (
     JSON,
     Citation,
+    Dispute,
     Failure,
     Hit,
     Passage,
@@ -63,6 +64,7 @@ class Trace(Record):
             "abstained",
             "failed",
             "suggestion?",
+            "disputes?",
             "grounded",
         ),
         *(
@@ -102,6 +104,8 @@ class Trace(Record):
     asked: str = ""
     suggestion: str = ""
     """of an answer that abstained: the answer that its citations suggest without being sure"""
+    disputes: tuple[Dispute, ...] = ()
+    """what other documents say than the answer"""
     reviews: tuple[Reviewed, ...] = ()
 
     @property

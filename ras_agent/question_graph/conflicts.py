@@ -39,13 +39,18 @@ def conflicts_of(facts: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
     ] = {}  # predicate -> subject -> facts
     for fact in valued_facts(facts):
         subject, predicate, _ = fact.key
-        frame = _FRAME.sub("", predicate)
+        frame = frame_of(predicate)
         by_subject = by_predicate.setdefault(frame, {})
         by_subject.setdefault(subject, []).append(fact)
     groups: list[tuple[Triple, ...]] = []
     for by_subject in by_predicate.values():
         groups += _groups(by_subject.values())
     return tuple(groups)
+
+
+def frame_of(predicate: str) -> str:
+    """Return a canonical predicate without auxiliaries in front and a preposition behind."""
+    return _FRAME.sub("", predicate)
 
 
 def valued_facts(facts: Iterable[Triple]) -> tuple[Triple, ...]:

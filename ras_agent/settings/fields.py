@@ -28,7 +28,7 @@ from ras_agent.address import Address, place_of, without_login
 from ras_agent.budget import Limits
 from ras_agent.errors import UnknownName
 from ras_agent.filters import Filter, read_filter, read_metadata
-from ras_agent.records import AnswerStyle, EvidenceLayout
+from ras_agent.records import AnswerStyle, EvidenceLayout, OnConflict
 from ras_agent.registry import current_name, is_registered, names
 from ras_agent.review import places
 from ras_agent.settings.request_fields import (
@@ -261,6 +261,12 @@ class Settings(BaseModel):
     least_confidence: _Share | None = _ANSWER(
         None,
         "An answer with less confidence, 0 to 1, is left unsaid or suggested, of answerers that tell; if not set, 0.75.",
+    )
+
+    on_conflict: OnConflict | None = _ANSWER(
+        None,
+        "Where documents disagree on the answer: both says both, newest the newer one and who says otherwise, abstain "
+        "neither; ignore leaves it as it is. If not set, both.",
     )
 
     few_shot: bool = _PROMPTS(

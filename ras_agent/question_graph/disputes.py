@@ -1,0 +1,332 @@
+"""Answers on which documents disagree: another one says something else of the same thing in the same words.
+
+"The director of the Aune Museum is Ada Brenn." and, in another document, "... is Tom Vell."   disagree
+"Ada Brenn was director from 2012 to 2018." and "Tom Vell has been director since 2018."       tell of two times
+"Lotte Brandt was born in Dunmere." and "... in Dunmere, Norland."                             tell the same
+"Pavel Orin played for Rovers." and "... for FC Dunmere."                                      may both be true
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ras_agent.question_graph.conflicts import frame_of
+from ras_agent.question_graph.graph import QuestionGraph
+from ras_agent.records import (
+    Answer,
+    Citation,
+    Claim,
+    Dispute,
+    OnConflict,
+    Passage,
+    Triple,
+)
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.overlap import holds
+from ras_agent.text.values import agree, figures_in, value_of
+
+# "the director of X is Y" and "X's director is Y" speak of one thing
+_ROLE = re.compile(r"(?P<role>[a-z][\w -]*?)(?: of)? (?:is|was)(?: in| at| on)?")
+_HAS_ROLE = re.compile(r"(?:is|was) (?P<role>[a-z][\w -]*?) of")
+_OF_ROLE = re.compile(r"(?:of|that|which) .+ (?:is|was)(?: in| at| on)?")
+_ONCE = re.compile(
+    r"(?:(?:is|was|were) )?(?:based|born|buried|died|headquartered|located|situated) (?:in|at)"
+    r"|(?:was|were) (?:built|composed|designed|discovered|drawn|established|founded|invented|painted|sculpted|written) by"
+)
+_AUXILIARY = re.compile(r"(?:is|was|are|were|has|had|have|been|will|would|can|may)\b")
+_SHORT = 8  # words of an answer that is completed by the other claim; a longer one has a sentence more
+_COPY = 0.8  # share of common words from which two texts are one document
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What a fact says of the thing that the answer is about. frame: the fact without it."""
+
+    said: str
+    frame: tuple[str, str, str]
+    fact: Triple
+
+
+def with_dispute(
+    answer: Answer,
+    graph: QuestionGraph,
+    passages: Mapping[str, Passage],
+    on_conflict: OnConflict = "both",
+) -> Answer:
+    """Return the answer with the claim of a document that disagrees, where one does; else the answer as it is.
+
+    The confidence is at most the share of the documents that say the same as the answer; copies of one text count once.
+    """
+    if answer.abstained or on_conflict == "ignore":
+        return answer
+    found = _disagreeing(answer, graph, passages)
+    if found is None:
+        return answer
+    own, other = found
+    citations = list(answer.citations)
+    for reading in other:
+        if not any(reading.fact.id in one.triple_ids for one in citations):
+            citation = _citation_of(reading.fact, len(citations) + 1, passages)
+            citations.append(citation)
+    claims = [_claim(readings, citations, passages) for readings in (own, other)]
+    dispute = Dispute(tuple(claims))
+    shares = [_independent(readings, passages) for readings in (own, other)]
+    confidence = answer.confidence
+    if confidence is not None:
+        confidence = min(confidence, shares[0] / sum(shares))
+    answer = replace(
+        answer,
+        citations=tuple(citations),
+        confidence=confidence,
+        disputes=(dispute,),
+    )
+    if holds(answer.text, claims[1].text):
+        return answer
+    return _worded(answer, claims, on_conflict)
+
+
+def _worded(answer: Answer, claims: Sequence[Claim], on_conflict: OnConflict) -> Answer:
+    own, other = claims
+    if on_conflict == "abstain":
+        text = f"The documents disagree: {_with_place(own)} or {_with_place(other)}."
+        return replace(answer, text=text, abstained=True)
+    if len(answer.text.split()) > _SHORT:
+        text = f"{answer.text} {other.documents[0]} says otherwise: {other.text} [{other.citations[0]}]."
+        return replace(answer, text=text)
+    said = answer.text.rstrip(". ")
+    if on_conflict == "newest" and own.date and other.date and own.date != other.date:
+        if own.date > other.date:
+            return replace(answer, text=f"{said}; {_place(other)} says {other.text}")
+        return replace(answer, text=f"{other.text}; {_place(own)} says {said}")
+    own = replace(own, text=said)
+    return replace(answer, text=f"{_with_place(own)} or {_with_place(other)}")
+
+
+def _with_place(claim: Claim) -> str:
+    return f"{claim.text} ({_place(claim)})"
+
+
+def _place(claim: Claim) -> str:
+    """Name a claim's first document, with its date."""
+    if claim.date:
+        return f"{claim.documents[0]}, {claim.date}"
+    return claim.documents[0]
+
+
+def _disagreeing(
+    answer: Answer, graph: QuestionGraph, passages: Mapping[str, Passage]
+) -> tuple[list[_Reading], list[_Reading]] | None:
+    """Return the facts that state the answer, and those of other documents that state something else; None without any."""
+    cited: set[str] = set()
+    for citation in answer.citations:
+        cited.update(citation.triple_ids)
+    for fact in graph.facts:
+        if fact.id not in cited:
+            continue
+        for reading in _readings(fact):
+            if not _are_alike(reading.said, answer.text):
+                continue
+            same = _of_frame(reading.frame, graph.facts)
+            rivals = [one for one in same if _disagree(reading, one, graph, passages)]
+            if rivals and _has_one_value(reading.frame, graph.facts):
+                said = rivals[0].said
+                own = [one for one in same if _are_alike(one.said, reading.said)]
+                return own, [one for one in rivals if _are_alike(one.said, said)]
+    return None
+
+
+def _readings(fact: Triple) -> Iterator[_Reading]:
+    """Yield a fact read for its object and, of who is something, for its subject."""
+    subject, predicate, object_ = fact.key
+    frame = frame_of(predicate)
+    role = _role_of(fact.predicate)
+    yield _Reading(fact.object, (subject, role or frame, ""), fact)
+    if _HAS_ROLE.fullmatch(fact.predicate):
+        yield _Reading(fact.subject, ("", frame, object_), fact)
+
+
+def _role_of(predicate: str) -> str:
+    """Return "mayor" of "mayor of is" and of "mayor is"; "" of a predicate without a role."""
+    role = _ROLE.fullmatch(predicate)
+    if role is None or _AUXILIARY.match(predicate):
+        return ""
+    return role["role"]
+
+
+def _of_frame(frame: tuple[str, str, str], facts: Iterable[Triple]) -> list[_Reading]:
+    found: list[_Reading] = []
+    for fact in facts:
+        for reading in _readings(fact):
+            if reading.frame == frame:
+                found.append(reading)
+    return found
+
+
+def _disagree(
+    reading: _Reading,
+    other: _Reading,
+    graph: QuestionGraph,
+    passages: Mapping[str, Passage],
+) -> bool:
+    """Tell whether two facts of one frame cannot both be true."""
+    fact, rival = reading.fact, other.fact
+    if fact.passage_ids & rival.passage_ids or _are_alike(reading.said, other.said):
+        return False
+    sentences = [_sentence(one, passages) for one in (fact, rival)]
+    if not all(sentences):
+        return False
+    value = value_of(reading.said)
+    other_value = value_of(other.said)
+    if value is not None and other_value is not None:
+        if fact.subject.islower() or agree(value, other_value):
+            return False
+        return not _tell_of_two_times(reading, other, sentences)
+    is_once = all(
+        _is_once(one.fact, sentence)
+        for one, sentence in zip((reading, other), sentences, strict=True)
+    )
+    if not is_once or _tell_of_two_times(reading, other, sentences):
+        return False
+    return not _is_linked(reading.said, other.said, graph.facts)
+
+
+def _is_once(fact: Triple, sentence: str) -> bool:
+    """Tell whether a thing has one such value: where it is based, who wrote it, "the director"."""
+    if _ONCE.fullmatch(fact.predicate):
+        return True
+    has_role = _HAS_ROLE.fullmatch(fact.predicate)
+    if has_role:
+        role = has_role["role"]
+    elif _OF_ROLE.fullmatch(fact.predicate):
+        role = fact.subject
+    else:
+        role = _role_of(fact.predicate)
+    if not role:
+        return False
+    definite = rf"(?i)(?:\bthe|['’]s)\s+(?:[\w-]+\s+)?{re.escape(role)}\b"
+    return re.search(definite, sentence) is not None
+
+
+def _has_one_value(frame: tuple[str, str, str], facts: Iterable[Triple]) -> bool:
+    """Tell whether no passage gives any thing two values for a predicate: else things have several of them."""
+    values: dict[tuple[str, str, str], set[str]] = {}
+    for fact in facts:
+        for reading in _readings(fact):
+            subject, predicate, object_ = reading.frame
+            if predicate != frame[1] or bool(subject) != bool(frame[0]):
+                continue
+            for name in fact.passage_ids:
+                thing = (name, subject, object_)
+                values.setdefault(thing, set()).add(canonical_key(reading.said))
+    return all(len(of_thing) == 1 for of_thing in values.values())
+
+
+def _tell_of_two_times(
+    reading: _Reading, other: _Reading, sentences: Sequence[str]
+) -> bool:
+    """Tell whether both sentences have a date besides their values, and not the same one."""
+    times: list[set[str]] = []
+    for one, sentence in zip((reading, other), sentences, strict=True):
+        dates: set[str] = set()
+        for figure in figures_in(sentence):
+            text = sentence[figure.start : figure.end]
+            if figure.is_date and not holds(one.said, text):
+                dates.add(text)
+        times.append(dates)
+    return all(times) and times[0] != times[1]
+
+
+def _is_linked(one: str, other: str, facts: Iterable[Triple]) -> bool:
+    """Tell whether a fact links two things, such as a town and its country."""
+    ends = {canonical_key(one), canonical_key(other)}
+    for fact in facts:
+        subject, _, object_ = fact.key
+        if {subject, object_} == ends:
+            return True
+    return False
+
+
+def _are_alike(one: str, other: str) -> bool:
+    """Tell whether two texts name one thing: one holds the other, or they share a word of a name ("Mrs Moe")."""
+    if holds(one, other) or holds(other, one):
+        return True
+    if value_of(one) is not None or value_of(other) is not None:
+        return False
+    last = canonical_key(one).split()[-1:]
+    return last != [] and last == canonical_key(other).split()[-1:]
+
+
+def _sentence(fact: Triple, passages: Mapping[str, Passage]) -> str:
+    """Return the text that a fact was first read in; "" where nobody knows."""
+    for source in fact.sources:
+        passage = passages.get(source.passage_id)
+        if passage is not None:
+            return passage.text[source.start : source.end]
+    return ""
+
+
+def _citation_of(
+    fact: Triple, number: int, passages: Mapping[str, Passage]
+) -> Citation:
+    source = next(one for one in fact.sources if one.passage_id in passages)
+    passage = passages[source.passage_id]
+    return Citation(
+        number,
+        passage.id,
+        passage.title,
+        source.start,
+        source.end,
+        passage.text[source.start : source.end],
+        (fact.id,),
+        file=passage.file,
+        page=passage.page,
+        supported=True,
+        headings=passage.headings,
+    )
+
+
+def _claim(
+    readings: Sequence[_Reading],
+    citations: Sequence[Citation],
+    passages: Mapping[str, Passage],
+) -> Claim:
+    numbers: list[int] = []
+    documents: dict[str, None] = {}
+    dates: list[str] = []
+    ids = {reading.fact.id for reading in readings}
+    for citation in citations:
+        if not ids.isdisjoint(citation.triple_ids):
+            numbers.append(citation.number)
+            passage = passages[citation.passage_id]
+            name = passage.title or passage.file or f"[{citation.number}]"
+            documents[name] = None
+            dates.append(passage.date)
+    return Claim(
+        text=readings[0].said,
+        citations=tuple(numbers),
+        documents=tuple(documents),
+        date=max(dates, default=""),
+    )
+
+
+def _independent(readings: Sequence[_Reading], passages: Mapping[str, Passage]) -> int:
+    """Count the documents of facts; copies of one text, and parts of one document, count once."""
+    counted: list[Passage] = []
+    for reading in readings:
+        for name in sorted(reading.fact.passage_ids):
+            passage = passages.get(name)
+            if passage is not None and not any(
+                _are_one(passage, one) for one in counted
+            ):
+                counted.append(passage)
+    return max(1, len(counted))
+
+
+def _are_one(passage: Passage, other: Passage) -> bool:
+    if passage.document_id and passage.document_id == other.document_id:
+        return True
+    words = set(canonical_key(passage.text).split())
+    others = set(canonical_key(other.text).split())
+    return len(words & others) >= _COPY * len(words | others)

@@ -93,8 +93,8 @@ def _worded(answer: Answer, claims: Sequence[Claim], on_conflict: OnConflict) ->
         text = f"The documents disagree: {_with_place(own)} or {_with_place(other)}."
         return replace(answer, text=text, abstained=True)
     if len(answer.text.split()) > _SHORT:
-        text = f"{answer.text} {other.documents[0]} says otherwise: {other.text} [{other.citations[0]}]."
-        return replace(answer, text=text)
+        says = f"{_place(other)} says otherwise: {other.text} [{other.citations[0]}]."
+        return replace(answer, text=f"{answer.text} {says}")
     said = answer.text.rstrip(". ")
     if on_conflict == "newest" and own.date and other.date and own.date != other.date:
         if own.date > other.date:
@@ -105,11 +105,15 @@ def _worded(answer: Answer, claims: Sequence[Claim], on_conflict: OnConflict) ->
 
 
 def _with_place(claim: Claim) -> str:
+    if not claim.documents:
+        return f"{claim.text} [{claim.citations[0]}]"
     return f"{claim.text} ({_place(claim)})"
 
 
 def _place(claim: Claim) -> str:
     """Name a claim's first document, with its date."""
+    if not claim.documents:
+        return "Another document"
     if claim.date:
         return f"{claim.documents[0]}, {claim.date}"
     return claim.documents[0]
@@ -300,8 +304,9 @@ def _claim(
         if not ids.isdisjoint(citation.triple_ids):
             numbers.append(citation.number)
             passage = passages[citation.passage_id]
-            name = passage.title or passage.file or f"[{citation.number}]"
-            documents[name] = None
+            name = passage.title or passage.file
+            if name:
+                documents[name] = None
             dates.append(passage.date)
     return Claim(
         text=readings[0].said,

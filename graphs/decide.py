@@ -5,7 +5,6 @@ Both nodes leave the next sub-query in the state, or an empty one and a stop rea
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -27,9 +26,8 @@ from ras_agent.review import notes
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.normal_form import storable
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
+from ras_agent.tools.plan.grammar import needs_another
 
-# "#1" in a sub-query: the answer to the first one
-_REFERENCE = re.compile(r"#\d")
 _LONGEST_DETAIL = 2000
 # from `plan` on: retrieve, structure, merge, plan, answer
 _STEPS_OF_A_HOP = 5
@@ -296,7 +294,7 @@ def _searched_now(
             continue
         asked.add(key)
         why = ""
-        if searches and _REFERENCE.search(subquery):
+        if searches and needs_another(subquery):
             why = "need the answer to another, after which the planner is asked again"
         elif limits.stop_on_repeat and _repeats(state, subquery, plan.retriever):
             why = "were searched before"
@@ -310,7 +308,7 @@ def _searched_now(
             searches.append(subquery)
     failures = []
     for why, subqueries in left_out.items():
-        message = f"{len(subqueries)} of the planner's sub-queries were not searched: they {why}"
+        message = f"sub-queries of the planner were left out: they {why}"
         detail = "\n".join(subqueries)[:_LONGEST_DETAIL]
         failures.append(Failure("planner", message, hops + 1, detail))
     if not searches:

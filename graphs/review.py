@@ -22,6 +22,7 @@ from ras_agent.graphs.assembly import AgentGraph
 from ras_agent.graphs.conversation import answer_message, structured_response, with_turn
 from ras_agent.graphs.inbox import inbox_form, own_form
 from ras_agent.graphs.node import NodeBody
+from ras_agent.graphs.nodes import searches_of
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import ReviewedState, Update
@@ -115,7 +116,8 @@ def _plan(back: str) -> NodeBody:
             state["subquery"] or state["stop_reason"] in _PLANNED_ENDS
         ):
             return {"again": ""}
-        plan = {key: plans[0][key] for key in ("action", "subquery", "reason")}
+        shown = ("action", "subquery", "reason", "further")
+        plan = {key: plans[0][key] for key in shown if key in plans[0]}
         actions: tuple[Action, ...] = (
             ("approve", "edit", "ask") if back else ("approve", "edit")
         )
@@ -133,7 +135,8 @@ def _plan(back: str) -> NodeBody:
             (decision,) = decisions
             update: Update = {"again": "", "reviews": [_reviewed(review, decision)]}
             if decision.action == "ask":
-                return update | {"again": back, "subquery": "", "stop_reason": ""}
+                planned_again = {"again": back, "subquery": "", "stop_reason": ""}
+                return update | planned_again | {"further": []}
             if decision.action == "approve":
                 return update
             changed = (
@@ -145,13 +148,14 @@ def _plan(back: str) -> NodeBody:
             kept = {
                 key: value
                 for key, value in plans[0].items()
-                if key not in ("answer", "dialogue")
+                if key not in ("answer", "dialogue", "further")
             }
             return {
                 "again": "",
                 "reviews": [_reviewed(review, decision, plan)],
                 "plans": [kept | changed.to_dict() | {"by": decision.person}],
                 "subquery": changed.subquery,
+                "further": [],
                 "stop_reason": "sufficient" if decision.stop else "",
             }
 
@@ -168,6 +172,7 @@ def _facts(accepts_feedback: bool) -> NodeBody:
             return {}
         hop = len(state["steps"]) + 1
         subquery = state["subquery"]
+        found = dict.fromkeys(hit["passage_id"] for hit in state["hits"])
         passages = {
             name: records.passage(data) for name, data in state["passages"].items()
         }
@@ -178,15 +183,12 @@ def _facts(accepts_feedback: bool) -> NodeBody:
             hop,
             state["question"],
             actions if accepts_feedback else actions[:-1],
-            subquery=subquery,
+            subquery="; ".join(asked for _, asked in searches_of(state)),
             facts=tuple(
                 (fact, _read_in(fact, passages))
                 for fact in QuestionGraph(triples).facts
             ),
-            passages=tuple(
-                (hit["passage_id"], passages[hit["passage_id"]].title)
-                for hit in state["hits"]
-            ),
+            passages=tuple((name, passages[name].title) for name in found),
         )
 
         def follow(decisions: tuple[Decision, ...]) -> Update:

@@ -38,7 +38,8 @@ _EMPTIED: Final = frozenset(("steps", "plans", "failures", "reviews"))
 def checked_update(values: Mapping[str, Any]) -> JSON:
     """Return an update of the state by a person.
 
-    An empty `subquery` ends the loop, as a person's stop in a review does: it gets that `stop_reason`.
+    An empty `subquery` ends the loop, as a person's stop in a review does: it gets that `stop_reason`. A `subquery` takes
+    the place of all sub-queries of a plan, unless `further` are given.
     Raises UnknownName for a key that the state does not have, StateError for a value of another form.
     """
     known = tuple(get_type_hints(State))
@@ -48,6 +49,8 @@ def checked_update(values: Mapping[str, Any]) -> JSON:
         if key in _forms() and not (value is None and key in _EMPTIED):
             _check(key, value)
     update = dict(values)
+    if "subquery" in update:
+        update.setdefault("further", [])
     if update.get("subquery") == "":
         update.setdefault("stop_reason", "sufficient")
     return update
@@ -136,6 +139,7 @@ def _forms() -> dict[str, tuple[str, TypeAdapter[Any]]]:
         ),
         "usage": ("a Usage(...).to_dict()", json_shape("_Usage", Usage)),
         "read": ("a list of ids of passages", list[str]),
+        "further": ("a list of sub-queries", list[str]),
     }
     return {key: (form, TypeAdapter(kind)) for key, (form, kind) in forms.items()}
 

@@ -168,12 +168,13 @@ def _call(
 
 
 def _plan_of(result: Result, logged: JSON) -> JSON | None:
-    """Return the plan that a planner's call led to: action, sub-query and reason; None for other roles."""
+    """Return the plan that a planner's call led to: action, sub-queries and reason; None for other roles."""
     if logged["role"] != "planner" or not result.trace:
         return None
     for plan in result.trace["plans"]:
         if plan["hop"] == logged["hop"]:
-            return {name: plan[name] for name in ("action", "subquery", "reason")}
+            names = ("action", "subquery", "reason", "further")
+            return {name: plan[name] for name in names if name in plan}
     return None
 
 

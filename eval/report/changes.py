@@ -234,10 +234,9 @@ def _moments(result: Result, traced: bool) -> Iterator[_Moment]:
              for fact in trace.get("graph", {}).get("facts", ())}  # fmt: skip
     for hop in sorted(steps.keys() | plans.keys()):
         if plan := plans.get(hop):
-            words = plan["subquery"] or plan["action"]
-            yield _Moment(
-                "plan", hop, (plan["action"], plan["subquery"]), {words: words}
-            )
+            asked = "; ".join([plan["subquery"], *plan.get("further", ())])
+            words = asked or plan["action"]
+            yield _Moment("plan", hop, (plan["action"], asked), {words: words})
         if step := steps.get(hop):
             hits = {}
             for hit in step["hits"]:

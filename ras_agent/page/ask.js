@@ -104,8 +104,9 @@ function takeEvent(name, data) {
   const trace = now.trace;
   if (name === "planned") {
     trace.plans.push({ hop: data.hop, ...data.plan });
-    if (data.plan.action === "subq") Object.assign(stepOf(data.hop, data.plan.subquery), { subquery: data.plan.subquery, now: "searching" });
-    status(data.plan.action === "subq" ? `Search ${data.hop}: looking for “${data.plan.subquery}”` : "Answering");
+    const searches = data.plan.action === "subq" ? [data.plan.subquery, ...(data.plan.further ?? [])] : [];
+    searches.forEach((subquery, place) => Object.assign(stepOf(data.hop + place, subquery), { subquery, now: "searching" }));
+    status(searches.length ? `Search ${data.hop}: looking for ${searches.map((subquery) => `“${subquery}”`).join(", ")}` : "Answering");
   } else if (name === "rewritten") {
     trace.question = data.standalone;
     writeQuestion();

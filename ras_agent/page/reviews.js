@@ -28,10 +28,12 @@ function reviewForm(review, decide) {
     const [label, input] = field(stops ? "It wants to stop here. Search on with" : "It wants to search for", review.plan?.subquery ?? "");
     const changed = () => input.value.trim() && input.value.trim() !== (review.plan?.subquery ?? "");
     const reason = review.plan?.reason || review.stop_reason;
+    const further = review.plan?.further ?? [];
     return [
       make("h2", {}, `Plan of hop ${review.hop}`),
       reason ? make("p", { class: "note" }, words(reason)) : "",
       label,
+      further.length ? make("p", { class: "note" }, `At the same time for ${further.map((one) => `“${one}”`).join(", ")}; words of yours take the place of all.`) : "",
       make("div", { class: "row" },
         button(stops ? "Stop and answer" : "Search", () => send(changed() && can("edit") ? { action: "edit", subquery: input.value } : { action: "approve" }), true),
         !stops && can("edit") ? button("Search no more, answer", () => send({ action: "edit", stop: true })) : "",

@@ -81,7 +81,8 @@ def plans_for_every_question_and_history(planner: Planner) -> None:
             asks == (plan.action == "subq"),
             f"only the action 'subq' has a sub-query, and always: {plan}",
         )
-        demand("\n" not in plan.subquery, f"a sub-query is one line: {plan.subquery!r}")
+        for subquery in plan.subqueries:
+            demand("\n" not in subquery, f"a sub-query is one line: {subquery!r}")
 
 
 @promise(_planning)

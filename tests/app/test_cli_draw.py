@@ -76,6 +76,26 @@ def test_a_run_reads_from_top_to_bottom() -> None:
     )
 
 
+def test_hops_that_are_searched_at_the_same_time_say_which_line_is_whose() -> None:
+    shown = drawn(
+        Planned(2, Plan("subq", "Bell", further=("telephone",))),
+        Hits(2, "Bell", (Hit(BELL, 11.9),)),
+        Hits(3, "telephone", (Hit(TELEPHONE, 14.23),)),
+        GraphDelta(2, (BIRTH,), 2, 3, 0),
+        GraphDelta(3, (PATENT,), 2, 3, 0),
+    )
+    assert shown == (
+        "hop 2  [SUBQ] Bell\n"
+        "hop 3  [SUBQ] telephone\n"
+        "hop 2  hits      Alexander Graham Bell 11.9\n"
+        "hop 3  hits      Telephone 14.2\n"
+        "hop 2  facts +1  (Alexander Graham Bell | was born in | Edinburgh)\n"
+        "       graph     2 facts, 3 entities\n"
+        "hop 3  facts +1  (Telephone | was patented by | Alexander Graham Bell)\n"
+        "       graph     2 facts, 3 entities\n"
+    )
+
+
 def test_a_question_that_needs_no_retrieval_says_so() -> None:
     shown = drawn(
         Planned(1, Plan("no_retrieval")), Answered(Answer("4"), "no_retrieval")

@@ -6,9 +6,16 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from ras_agent import Limits
+from ras_agent.app.cli.draw import replayed
+from ras_agent.events import GraphDelta, Hits, Planned, Triples, event_from_dict
 from ras_agent.records import Plan
+from ras_agent.tools.chat.client import ChatSettings
+from ras_agent.tools.structure.llm import LLMExtractor
+from ras_agent.trace import Trace
 
 BOTH = Plan("subq", "Ada", further=("Bell",))
 
@@ -87,7 +94,7 @@ def test_what_does_not_fit_is_told(ras, enough, fakes, limits, searched, why):
     (failure,) = fakes.of_role(out, "planner")
     left_out = ["Ada", "Bell", "Gray", "Marconi"][len(searched) :]
     assert failure["message"] == (
-        f"{len(left_out)} of the planner's sub-queries were not searched: they are more than {why}"
+        f"sub-queries of the planner were left out: they are more than {why}"
     )
     assert failure["detail"].splitlines() == left_out
 
@@ -238,6 +245,122 @@ def test_an_error_in_code_of_one_search_is_raised(ras, enough, fakes):
     retriever = fakes.EchoRetriever({"Bell": TypeError("no such argument")})
     with pytest.raises(TypeError, match="no such argument"):
         ras("q", BOTH, None, enough, retriever=retriever).invoke({"question": "Who?"})
+
+
+# ---- checkpoints, reviews, forks, replay, events
+
+
+THREAD = {"configurable": {"thread_id": "several"}}
+SCRIPT = ("q", BOTH, Plan("sufficient"))
+
+
+def checkpointed(ras, fakes, **roles):
+    script = (*SCRIPT, fakes.SUFFICIENT)
+    return ras(*script, checkpointer=InMemorySaver(), **roles)
+
+
+@pytest.mark.parametrize("node", ["retrieve", "structure", "merge"])
+def test_a_run_that_was_interrupted_goes_on_with_both_searches(ras, fakes, node):
+    expected = ras(*SCRIPT, fakes.SUFFICIENT).invoke({"question": "Who?"})
+    agent = checkpointed(ras, fakes)
+    agent.invoke({"question": "Who?"}, THREAD, interrupt_before=[node])
+    agent.invoke(None, THREAD, interrupt_before=[node])
+    state = agent.get_state(THREAD)
+    assert (state.next, state.values["further"]) == ((node,), ["Bell"])
+    out = agent.invoke(None, THREAD)
+    assert fakes.untimed(out) == fakes.untimed(expected)
+
+
+def test_another_subquery_of_a_person_takes_the_place_of_all(ras, fakes):
+    agent = checkpointed(ras, fakes)
+    agent.invoke({"question": "Who?"}, THREAD, interrupt_before=["retrieve"])
+    agent.invoke(None, THREAD, interrupt_before=["retrieve"])
+    config = agent.update_state(THREAD, {"subquery": "Gray"})
+    assert subqueries(agent.invoke(None, config))[:2] == ["Who?", "Gray"]
+    assert agent.get_state(THREAD).values["further"] == []
+
+
+def test_a_review_shows_all_searches_and_their_approval_makes_all(ras, fakes):
+    agent = checkpointed(ras, fakes, review=("plan", "facts"))
+    agent.invoke({"question": "Who?"}, THREAD)
+    approve = Command(resume={"action": "approve"})
+    agent.invoke(approve, THREAD)
+    out = agent.invoke(approve, THREAD)
+    (waiting,) = out["__interrupt__"]
+    assert waiting.value["plan"]["further"] == ["Bell"]
+    out = agent.invoke(approve, THREAD)
+    (waiting,) = out["__interrupt__"]
+    assert waiting.value["subquery"] == "Ada; Bell"
+    assert [passage["id"] for passage in waiting.value["passages"]] == [
+        "Ada A",
+        "Ada B",
+        "Bell A",
+        "Bell B",
+    ]
+    out = agent.invoke(approve, THREAD)
+    assert subqueries(out) == ["Who?", "Ada", "Bell"]
+
+
+def test_an_edited_plan_searches_only_the_words_of_the_person(ras, fakes):
+    agent = checkpointed(ras, fakes, review=("plan",))
+    agent.invoke({"question": "Who?"}, THREAD)
+    agent.invoke(Command(resume={"action": "approve"}), THREAD)
+    edit = {"action": "edit", "subquery": "Gray", "by": "Ada"}
+    out = agent.invoke(Command(resume=edit), THREAD)
+    assert subqueries(out) == ["Who?", "Gray"]
+    assert "further" not in out["plans"][1]
+    assert out["reviews"][-1]["before"]["further"] == ["Bell"]
+
+
+def test_events_name_the_hop_of_each_search(ras, fakes):
+    agent = ras(*SCRIPT, fakes.SUFFICIENT)
+    events = list(agent.stream({"question": "Who?"}, stream_mode="custom"))
+    planned = [event for event in events if isinstance(event, Planned)]
+    assert planned[1].plan.subqueries == ("Ada", "Bell")
+    assert event_from_dict(planned[1].to_dict()) == planned[1]
+    of_round = [
+        (type(event).__name__, event.hop)
+        for event in events
+        if isinstance(event, Hits | Triples | GraphDelta) and event.hop > 1
+    ]
+    assert of_round[:2] == [("Hits", 2), ("Hits", 3)]
+    # facts come as they are read
+    assert sorted(of_round[2:4]) == [("Triples", 2), ("Triples", 3)]
+    assert of_round[4:] == [("GraphDelta", 2), ("GraphDelta", 3)]
+
+
+def test_a_trace_holds_all_searches_and_is_drawn_again(ras, fakes):
+    out = ras(*SCRIPT, fakes.SUFFICIENT).invoke({"question": "Who?"})
+    read = Trace.from_dict(Trace.from_state(out).to_dict())
+    assert read.plans[1].plan.subqueries == ("Ada", "Bell")
+    assert [event.hop for event in replayed(read) if isinstance(event, Hits)] == [
+        1,
+        2,
+        3,
+    ]
+
+
+def test_a_replay_finds_the_reply_of_each_search(ras, fakes, scripted_llm, tmp_path):
+    lines = {name: f"(S> {name} A | P> is | O> a thing)" for name in ("Ada", "Bell")}
+    for name, line in lines.items():
+        scripted_llm.script({"when": f"{name} A", "reply": line, "repeat": True})
+    scripted_llm.script({"reply": "[NONE]", "repeat": True})
+    retriever = fakes.EchoRetriever({"Ada": ["Ada A"], "Bell": ["Bell A"]})
+
+    def run(**settings):
+        chat = ChatSettings(cache=tmp_path / "replies.sqlite", **settings)
+        extractor = LLMExtractor(scripted_llm.spec, settings=chat)
+        agent = ras(*SCRIPT, fakes.SUFFICIENT, retriever=retriever, extractor=extractor)
+        limits = Limits(stop_on_no_new_facts=False)
+        return agent.invoke({"question": "Who?"}, context=limits)
+
+    first = run()
+    asked = len(scripted_llm.requests())
+    again = run(replay=True)
+    assert len(scripted_llm.requests()) == asked
+    assert [fact["subject"] for fact in first["graph"]["facts"]] == ["Ada A", "Bell A"]
+    assert again["graph"] == first["graph"]
+    assert {call["replayed"] for call in again["usage"]["calls"]} == {True}
 
 
 def test_further_subqueries_are_texts_of_a_search():

@@ -296,13 +296,15 @@ class Limiter:
     def _say(self, ledger: Ledger) -> None:
         """Emit how many calls of a run wait, unless that was the last that was said."""
         with self._lock:
-            sent = sum(other.deadline.ledger is ledger for other in self._sent)
+            # the searches of one plan have a ledger each, and share its list of calls
+            calls = ledger.calls
+            sent = sum(other.deadline.ledger.calls is calls for other in self._sent)
             waiting = sum(
-                other.deadline.ledger is ledger and not other.ticket.done()
+                other.deadline.ledger.calls is calls and not other.ticket.done()
                 for other in self._waiting
             )
-            replied = len(ledger.calls)
-            news = (id(ledger), sent, waiting, replied)
+            replied = len(calls)
+            news = (id(calls), sent, waiting, replied)
             if news == self._said:
                 return
             self._said = news

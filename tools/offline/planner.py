@@ -134,10 +134,17 @@ def _so_far(chain: Chain) -> str:
 
 
 def _compare(evidence: Evidence, searches: Set[str]) -> Plan:
+    unread = []
     for name in evidence.asked.compared:
         if not evidence.has_read(name) and canonical_key(name) not in searches:
-            reason = f"the question compares {name} with another; nothing has been read about it yet"
-            return Plan("subq", name, reason)
+            unread.append(name)
+    if len(unread) == 1:
+        reason = f"the question compares {unread[0]} with another; nothing has been read about it yet"
+        return Plan("subq", unread[0], reason)
+    if unread:
+        names = " and ".join(unread)
+        reason = f"the question compares {names}; nothing has been read about them yet"
+        return Plan("subq", unread[0], reason, further=tuple(unread[1:]))
     return Plan(
         "sufficient", reason="both that the question compares have been looked up"
     )

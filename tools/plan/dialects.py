@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Literal
 
 from ras_agent.errors import ParseError
@@ -339,7 +340,8 @@ def _is_search_tool(name: str) -> bool:
 def read_tool_calls(text: str, cut: bool, shown: str = "") -> Reading | None:
     """Return the first call of a tool that searches or finishes; an answer in its own tags finishes too.
 
-    A call is JSON with a name and arguments between `<tool_call>` tags; the closing one may be cut off.
+    A call is JSON with a name and arguments between `<tool_call>` tags; the closing one may be cut off. Further searches,
+    in the same call or in complete ones behind it, are made at the same time.
     """
     opening, closing = TOOL_CALL_TAGS.live
     calls = re.finditer(
@@ -347,6 +349,7 @@ def read_tool_calls(text: str, cut: bool, shown: str = "") -> Reading | None:
         text,
         FLAGS | re.DOTALL,
     )
+    reading: Reading | None = None
     for call in calls:
         if cut and not call["end"] and call.end() == len(text):
             break
@@ -354,41 +357,68 @@ def read_tool_calls(text: str, cut: bool, shown: str = "") -> Reading | None:
         is_search = bool(_SEARCHES.search(name))
         if not is_search and not _FINISHES.search(name):
             continue
-        plan = _action(is_search, _given_text(given), text, call.start())
+        plan = _plan_of_call(is_search, given, text, call.start())
         if plan is None:
             continue
-        if call["end"]:
-            return Reading(plan, call.start(), call.end())
-        end = call.start("json") + len(call["json"].rstrip())
-        return Reading(plan, call.start(), end, f"\n{TOOL_CALL_TAGS.closing}")
+        if reading is not None:
+            if not is_search or not call["end"]:
+                break
+            further = (*reading.plan.further, *plan.subqueries)
+            joined = replace(reading.plan, further=further)
+            reading = Reading(joined, reading.start, call.end())
+        elif call["end"]:
+            reading = Reading(plan, call.start(), call.end())
+        else:
+            end = call.start("json") + len(call["json"].rstrip())
+            return Reading(plan, call.start(), end, f"\n{TOOL_CALL_TAGS.closing}")
+        if not is_search:
+            break
+    if reading is not None:
+        return reading
     reading = read_tags(TOOL_CALL_TAGS, ANSWER_TAGS, text, cut)
     if reading is None or reading.plan.action != "sufficient":
         return None
     return reading
 
 
-def _given_text(given: object) -> str:
-    """Return the first text in the arguments of a call, which may be JSON in a text; "" without any."""
+def _plan_of_call(is_search: bool, given: object, text: str, start: int) -> Plan | None:
+    """Return the plan that the arguments of a call state, with all searches of a list."""
+    plans = []
+    for argument in _given_texts(given):
+        plan = _action(is_search, argument, text, start)
+        if plan is not None:
+            plans.append(plan)
+    if not plans:
+        return None
+    if not is_search:
+        return plans[0]
+    further = tuple([plan.subquery for plan in plans[1:]])
+    return replace(plans[0], further=further)
+
+
+def _given_texts(given: object) -> list[str]:
+    """Return the texts of the first argument of a call, which may be JSON in a text."""
     if not isinstance(given, str):
-        return _first_text(given)
-    return _argument(given) or given.strip()
+        return _texts(given)
+    items = [item for _, item in json_objects(given)]
+    return _texts(items) or [given.strip()]
 
 
 def _argument(text: str) -> str:
     """Return the first text in the JSON objects of a text; "" without any."""
     items = [item for _, item in json_objects(text)]
-    return _first_text(items)
+    return next(iter(_texts(items)), "")
 
 
-def _first_text(value: object) -> str:
-    """Return the first text of a JSON value, such as that of {"query_list": ["..."]}; "" without any."""
+def _texts(value: object) -> list[str]:
+    """Return the texts of a JSON value: of an object those of its first key that has any, as in {"query_list": ["..."]}."""
     if isinstance(value, str):
-        return value.strip()
+        return [value.strip()] if value.strip() else []
     if isinstance(value, dict):
-        value = list(value.values())
+        return next(filter(None, map(_texts, value.values())), [])
     if not isinstance(value, list):
-        return ""
-    return next(filter(None, map(_first_text, value)), "")
+        return []
+    return list(chain.from_iterable(map(_texts, value)))
 
 
 _QUERY_LABEL = re.compile(INTERMEDIATE_QUERY.live, FLAGS)

@@ -176,6 +176,8 @@ _NO_SEARCH = re.compile(
     re.IGNORECASE,
 )
 
+_PLACE_OF_ANSWER = re.compile(r"#\d")
+
 # an action in JSON: names of the keys, and words for the action in capitals without anything else
 _ACTION_KEYS = (
     "action",
@@ -374,6 +376,11 @@ def _stops(text: str, token: re.Match[str]) -> bool:
         return True
     taken_back = _TAKEN_BACK.match(rest) or _LACKS.search(rest)
     return not taken_back and not (_BUT.match(rest) and _MISSING.search(rest))
+
+
+def needs_another(subquery: str) -> bool:
+    """Tell whether a sub-query holds "#1", the place of another one's answer."""
+    return _PLACE_OF_ANSWER.search(subquery) is not None
 
 
 def copies_example(subquery: str, question: str) -> bool:

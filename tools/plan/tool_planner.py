@@ -45,6 +45,7 @@ from ras_agent.tools.roles import RoleOptions
 
 MAX_TOKENS = 2048
 _ONE_AT_A_TIME = "(not done: one call at a time)"
+_FOLLOWS = "(a search of its own: where it is made, its result follows)"
 _NOT_POSSIBLE = "(not done: there is no such call, or its argument is missing)"
 _NO_MORE_LOOKS = "(not done: enough was looked at for now, so search, or finish)"
 _FORM_NAME = "tools"
@@ -147,18 +148,42 @@ class _Offer:
         return _Move(search, plan.subquery)
 
     def answered(self, said: Turn, result: str) -> Turns:
-        """Return the answers to the calls of a turn: the first that can be followed has the result, one call at a time.
+        """Return the answers to the calls of a turn: the first that can be followed has the result.
 
+        Behind a search, the results of further ones follow as turns of their own. Else it is one call at a time.
         Words that call nothing are answered by the user.
         """
         if not said.calls:
             return (Turn("user", result),)
         followed = next(filter(self.move_of, said.calls), said.calls[0])
+        first = self.move_of(followed)
         answers = []
         for call in said.calls:
-            text = result if call is followed else _ONE_AT_A_TIME
+            text = _ONE_AT_A_TIME
+            if call is followed:
+                text = result
+            elif first is not None and self._goes_with(first, call):
+                text = _FOLLOWS
             answers.append(Turn("tool", text, (call,)))
         return tuple(answers)
+
+    def searches_with(self, first: _Move, reply: Reply) -> tuple[str, ...]:
+        """Return what further calls of a reply search for, each once: those that go with the first search."""
+        others: dict[str, None] = {}
+        for call in reply.calls:
+            move = self._goes_with(first, call)
+            if move is not None and move != first:
+                others[move.argument] = None
+        return tuple(others)
+
+    def _goes_with(self, first: _Move, call: ToolCall) -> _Move | None:
+        """Return the move of a call that searches at the same time as the first; None for any other call."""
+        move = self.move_of(call)
+        if move is None or not move.tool.searches or not first.tool.searches:
+            return None
+        if move.retriever != first.retriever:
+            return None
+        return move
 
 
 class LLMToolPlanner(ChatPlanner):
@@ -231,8 +256,9 @@ class LLMToolPlanner(ChatPlanner):
             transcript = transcript.adding(said)
             if move.is_decision:
                 plan = move.plan
-                if looks and plan.action == "subq":
-                    plan = replace(plan, reason=_reason(looks))
+                if plan.action == "subq":
+                    others = self._offer.searches_with(move, reply)
+                    plan = replace(plan, reason=_reason(looks), further=others)
                 return transcript.recorded_in(plan, self.name)
             looks.append(move)
             result = _look(move, graph, passages)

@@ -40,7 +40,16 @@ from ras_agent.events import (
 )
 from ras_agent.marks import ACTIONS
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Citation, Failure, Hit, Passage, Step, Triple
+from ras_agent.records import (
+    Answer,
+    Citation,
+    Failure,
+    Hit,
+    Passage,
+    Plan,
+    Step,
+    Triple,
+)
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.words import stems
 from ras_agent.trace import Trace
@@ -80,7 +89,9 @@ class Drawing:
         self._doing = doing
         self._passages: dict[str, Passage] = {}
         self._hop = 0
-        self._subquery = self._thought = ""
+        self._subqueries: dict[int, str] = {}
+        self._thought = ""
+        self._at_once: set[int] = set()  # hops of a plan of several
         self._conflicts = 0
         self._answer: Hanging | None = None
         self._streamed = ""
@@ -101,7 +112,7 @@ class Drawing:
             case Planned(_, plan, thought=True):
                 self._thought = plan.subquery or plan.reason
             case Planned(hop, plan):
-                self._draw_plan(hop, plan.action, plan.subquery, plan.reason)
+                self._draw_plan(hop, plan)
             case Hits(hop, subquery, hits):
                 self._draw_hits(hop, subquery, hits)
             case GraphDelta():
@@ -127,17 +138,18 @@ class Drawing:
             self._answer.close()
             self._answer = None
 
-    def _draw_plan(self, hop: int, action: str, subquery: str, reason: str) -> None:
-        if action == "subq":
-            self._draw_hop(
-                hop,
-                Text.assemble(
-                    (f"{ACTIONS[action]} ", "cyan"), (inert(subquery), "bold")
-                ),
-            )
+    def _draw_plan(self, hop: int, plan: Plan) -> None:
+        mark = str(ACTIONS[plan.action])
+        for place, subquery in enumerate(plan.subqueries):
+            line = Text.assemble((f"{mark} ", "cyan"), (inert(subquery), "bold"))
+            self._subqueries[hop + place] = subquery
+            self._draw_hop(hop + place, line)
+            if plan.further:
+                self._at_once.add(hop + place)
+        if plan.subqueries:
             return
         verdict = Text.assemble(
-            (str(ACTIONS[action]), "green"), (f" {inert(reason, limit=300)}", "dim")
+            (mark, "green"), (f" {inert(plan.reason, limit=300)}", "dim")
         )
         verdict.rstrip()
         hang(self._console, Text(), verdict, MARGIN)
@@ -151,11 +163,11 @@ class Drawing:
     def _draw_hits(self, hop: int, subquery: str, hits: Sequence[Hit]) -> None:
         self._passages.update((hit.passage.id, hit.passage) for hit in hits)
         # no plan came first: a single-shot run, or IRCoT, where the thought is the sub-query
-        if hop != self._hop:
+        if hop not in self._subqueries:
             self._draw_hop(
                 hop, Text(inert(subquery), "italic" if self._thought else "bold")
             )
-        self._subquery = subquery
+        self._subqueries[hop] = subquery
         self._thought = ""
         digits = _digits(hits)
         items: list[Text] = []
@@ -165,7 +177,7 @@ class Drawing:
         body = Text("none", "yellow")
         if items:
             body = pack(items, self._width(), " · ")
-        self._print_with_label("hits", body)
+        self._print_with_label("hits", body, hop)
         self._doing(f"hop {hop}: reading facts")
 
     def _draw_growth(self, delta: GraphDelta) -> None:
@@ -178,7 +190,8 @@ class Drawing:
             ]
             body = Text("\n").join(facts)
         else:
-            nearest = _nearest_first(delta.added, self._subquery)
+            subquery = self._subqueries.get(delta.hop, "")
+            nearest = _nearest_first(delta.added, subquery)
             facts = [
                 fact_line(
                     fact.subject, fact.predicate, fact.object, limit=_LONGEST_NAME
@@ -186,7 +199,7 @@ class Drawing:
                 for fact in nearest
             ]
             body = pack(facts, self._width(), " ", lines=_FACT_LINES)
-        self._print_with_label(f"facts +{len(delta.added)}", body)
+        self._print_with_label(f"facts +{len(delta.added)}", body, delta.hop)
         size = f"{quantity(delta.facts, 'fact')}, {quantity(delta.entities, 'entity', 'entities')}"
         if delta.conflicts > self._conflicts:
             size += f", {delta.conflicts} in conflict"
@@ -274,8 +287,13 @@ class Drawing:
             ),
         )
 
-    def _print_with_label(self, label: str, body: Text) -> None:
-        hang(self._console, Text(" " * MARGIN).append(label, "dim"), body, _LABELLED)
+    def _print_with_label(self, label: str, body: Text, hop: int = 0) -> None:
+        """Print a line, with its hop in the margin where several were planned at once and their lines mix."""
+        margin = ""
+        if hop in self._at_once:
+            margin = f"hop {hop}"
+        start = Text(margin.ljust(MARGIN), "cyan").append(label, "dim")
+        hang(self._console, start, body, _LABELLED)
 
     def _width(self) -> int:
         return max(self._console.width - _LABELLED, 20)

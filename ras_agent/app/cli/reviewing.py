@@ -75,6 +75,7 @@ def _show(review: Review, console: Console) -> None:
         hang(console, label, Text(inert(review.error), "yellow"), MARGIN)
     if review.plan is not None:
         mark = str(ACTIONS[review.plan.action])
+        asked = "; ".join(review.plan.subqueries)
         end = (
             ""
             if review.stop_reason in ("", review.plan.action)
@@ -83,7 +84,7 @@ def _show(review: Review, console: Console) -> None:
         hang(
             console,
             label,
-            Text(f"{mark} {inert(review.plan.subquery or review.plan.reason)}{end}"),
+            Text(f"{mark} {inert(asked or review.plan.reason)}{end}"),
             MARGIN,
         )
     elif review.at == "facts":

@@ -289,7 +289,8 @@ def _thought(event: Event) -> str:
         case Rewritten(standalone=question):
             line = f"Understood as: {question}"
         case Planned(hop=hop, plan=plan) if plan.subquery:
-            line = f"Search {hop}: {plan.subquery}"
+            searches = enumerate(plan.subqueries, start=hop)
+            line = "\n\n".join(f"Search {at}: {subquery}" for at, subquery in searches)
         case Hits(hits=hits):
             found = [hit.passage for hit in hits]
             names = dict.fromkeys(

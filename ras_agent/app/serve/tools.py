@@ -162,9 +162,8 @@ def tools_over(service: Service) -> MCPServer:
             try:
                 async for event in run.events():
                     if isinstance(event, Planned):
-                        step = inert_markup(
-                            one_line(event.plan.subquery or event.plan.action)
-                        )
+                        searches = "; ".join(event.plan.subqueries)
+                        step = inert_markup(one_line(searches or event.plan.action))
                         await context.report_progress(event.hop, message=step)
                 out = (await run.end()).answered()
             finally:

@@ -145,6 +145,16 @@ def test_what_the_first_search_answers_surely_is_enough() -> None:
     assert plan == Plan("sufficient", reason="what was found says it: Ann Lee")
 
 
+def test_both_of_two_compared_names_are_looked_up_at_the_same_time() -> None:
+    question = "Who is older, Ann Lee or Bo Day?"
+    first = step(1, question, Passage("x", "Nothing is here.", "Nothing"))
+    plan = OfflinePlanner(NOTHING).plan(question, QuestionGraph(), [first])
+    assert plan.subqueries == ("Ann Lee", "Bo Day")
+    assert plan.reason == (
+        "the question compares Ann Lee and Bo Day; nothing has been read about them yet"
+    )
+
+
 def test_each_of_two_compared_names_is_looked_up_once() -> None:
     question = "Who is older, Ann Lee or Bo Day?"
     first = step(1, question, LEE)

@@ -205,6 +205,17 @@ def _call(text: str) -> str:
     return f"<tool_call>\n{text}\n</tool_call>"
 
 
+def test_all_searches_of_calls_written_as_text_are_made_at_the_same_time() -> None:
+    first = _call('{"name": "search", "arguments": {"query_list": ["a b", "c d"]}}')
+    second = _call('{"name": "search", "arguments": {"query": "e f"}}')
+    made_up = _call('{"name": "finish", "arguments": {"answer": "Beijing"}}')
+    reply = f"I look both up. {first}\n{second}{made_up}"
+    reading = dialect("tool-json").read(reply, False, "")
+    assert reading is not None
+    assert reading.plan.subqueries == ("a b", "c d", "e f")
+    assert reply[: reading.end].endswith(second)
+
+
 @pytest.mark.parametrize(
     ("reply", "action"),
     [

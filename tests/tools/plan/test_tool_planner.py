@@ -298,11 +298,31 @@ def test_thoughts_that_the_server_tells_apart_go_back_to_it(scripted_llm: Any) -
     assert said["reasoning_content"] == "need the birthplace"
 
 
+def test_several_searches_in_one_message_are_one_plan(scripted_llm: Any) -> None:
+    scripted_llm.script(
+        {"calls": [["search", {"query": name}] for name in ("Bell", "Ada", "Bell")]}
+    )
+    plan = LLMToolPlanner(scripted_llm.spec).plan(QUESTION, GRAPH, STEPS)
+    assert plan.subqueries == ("Bell", "Ada")
+
+
+def test_a_further_search_is_answered_by_a_turn_of_its_own(scripted_llm: Any) -> None:
+    reply = _with_words(
+        "", ("a", "search", {"query": "x"}), ("b", "search", {"query": "y"})
+    )
+    *_, _, first, second = _after_a_search(scripted_llm, reply)
+    assert "Edinburgh" in first["content"]
+    assert (second["tool_call_id"], second["content"]) == (
+        "b",
+        "(a search of its own: where it is made, its result follows)",
+    )
+
+
 def test_of_several_calls_the_first_is_followed_and_each_is_answered(
     scripted_llm: Any,
 ) -> None:
     reply = _with_words(
-        "", ("a", "search", {"query": "x"}), ("b", "search", {"query": "y"})
+        "", ("a", "search", {"query": "x"}), ("b", "read", {"passage": "1"})
     )
     *_, said, first, second = _after_a_search(scripted_llm, reply)
     assert [call["id"] for call in said["tool_calls"]] == ["a", "b"]

@@ -232,8 +232,8 @@ def given_passages(record: QuestionRecord, *keys: str) -> tuple[Passage, ...]:
 def gold_titles(record: QuestionRecord, key: str) -> tuple[str, ...]:
     """Return the titles that supporting facts name, each once; () if a record has nothing under `key`.
 
-    Facts are the columns `title` and `sent_id`, [title, sentence] pairs, objects with a title, {title: sentences}, or
-    titles. Raises IngestError for another form.
+    Facts are the columns `title` and `sent_id`, [title, sentence] pairs, objects with a title (or `wikipage`), {title:
+    sentences}, or titles. One fact may stand by itself. Raises IngestError for another form.
     """
     facts = unpacked(record.data.get(key))
     if not facts:
@@ -243,9 +243,15 @@ def gold_titles(record: QuestionRecord, key: str) -> tuple[str, ...]:
             if column in facts:
                 return tuple(dict.fromkeys(record.inside(facts, key).texts(column)))
     if isinstance(facts, str):
+        if facts.lstrip().startswith(("{'", '{"')):
+            raise record.error(
+                f"{key!r} is an object as Python prints it, {facts!r:.80}: write it as JSON, json.dumps(...)"
+            )
         return record.texts(key)
     if not isinstance(facts, list | Mapping):
         raise record.error(f"{key!r} should name titles, found {facts!r:.80}")
+    if _is_pair(facts):
+        facts = [facts]
     titles = []
     for fact in facts:
         title = _title_of(fact)
@@ -255,6 +261,14 @@ def gold_titles(record: QuestionRecord, key: str) -> tuple[str, ...]:
             )
         titles.append(title)
     return tuple(dict.fromkeys(titles))
+
+
+def _is_pair(facts: object) -> bool:
+    """Tell whether facts are one [title, sentence] pair, and not a list of such."""
+    if not isinstance(facts, list) or len(facts) != 2:
+        return False
+    title, sentence = facts
+    return isinstance(title, str) and isinstance(sentence, int)
 
 
 def union_of_contexts(questions: Iterable[Question]) -> list[Passage]:
@@ -268,8 +282,10 @@ def union_of_contexts(questions: Iterable[Question]) -> list[Passage]:
 
 def _title_of(fact: object) -> object:
     """Return the title of a fact: of an object with one, of {title: sentences}, of a pair, or the title itself."""
-    if isinstance(fact, Mapping) and "title" in fact:
-        return fact["title"]
+    if isinstance(fact, Mapping):
+        for key in ("title", "wikipage"):
+            if key in fact:
+                return fact[key]
     if isinstance(fact, Mapping) and len(fact) == 1:
         (title, sentences), *_ = fact.items()
         if isinstance(sentences, list | int):

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
+from enum import Enum
 from math import isnan
 from pathlib import Path
 from typing import Any, TextIO
+from uuid import UUID
 
 from ras_agent.errors import IngestError, MissingExtra
 from ras_agent.tools.index.text_files import parse_line
@@ -54,7 +56,7 @@ class QuestionRecord:
     @property
     def identity(self) -> str:
         """The record's id; its number if it has no id, and "" where it is one of no file."""
-        return self.text("id", default="") or str(self.number or "")
+        return self.text("id", "_id", default="") or str(self.number or "")
 
     def text(self, *keys: str, default: str | None = None) -> str:
         """Return the string (or number, as a string) under the first of `keys` that is there, else the default."""
@@ -191,8 +193,11 @@ def unpacked(value: Any) -> Any:
 def plain_value(value: Any) -> Any:
     """Return a value of a row as plain JSON.
 
-    Arrays, series and sets are lists, numbers of NumPy are numbers, dates are their ISO text, NaN and NA are None.
+    Arrays, series and sets are lists, numbers of NumPy are numbers, dates are their ISO text, UUIDs their text, members
+    of an enumeration their values, NaN and NA are None.
     """
+    if isinstance(value, Enum):
+        value = value.value
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):
@@ -209,6 +214,8 @@ def plain_value(value: Any) -> Any:
         return {key: plain_value(item) for key, item in value.items()}
     if type(value).__name__ in _GAPS:
         return None
+    if isinstance(value, UUID):
+        return str(value)
     if isinstance(value, _TEXTS_OF_VALUES):
         return _dated(value)
     # of an array, a series, and a number with NumPy's own type

@@ -21,7 +21,7 @@ from ras_agent.eval.question import (
     gold_titles,
     listed_choices,
 )
-from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.eval.question_file import QuestionRecord, unpacked
 from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON, Passage
 
@@ -62,11 +62,14 @@ def known_of(metadata: QuestionRecord) -> dict[str, Any]:
     else:
         gold = metadata.texts("supporting_titles", default=())
     kind = metadata.data.get("type")
+    contexts: tuple[Passage, ...] = ()
+    if not isinstance(unpacked(metadata.data.get("context")), str):  # no list
+        contexts = given_passages(metadata, "context")
     return {
         "supporting": gold,
         "by_title": not by_id,
         "type": kind if isinstance(kind, str) else "",
-        "contexts": given_passages(metadata, "context"),
+        "contexts": contexts,
     }
 
 

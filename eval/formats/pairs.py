@@ -2,17 +2,19 @@
 
 {"inputs": {"question": "..."}, "outputs": {"answer": "..."}}     LangSmith's examples
 {"input": "...", "target": "..."}                                  Inspect's samples
-{"input": "...", "expected_output": "...", "context": ["..."]}     DeepEval's goldens
+{"input": "...", "expected_output": "...", "context": ["..."]}     DeepEval's goldens, also with `expectedOutput`
 
+What their metadata say of gold passages, type and hops counts.
 An input may be a conversation, a list of messages with role and content. Its last message of the user is the question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ras_agent.eval.formats.flashrag import known_of
 from ras_agent.eval.formats.registry import Format, Look, registered
 from ras_agent.eval.question import Question, context_passage, listed_choices
 from ras_agent.eval.question_file import QuestionRecord, unpacked
@@ -33,7 +35,7 @@ def langsmith_question(record: QuestionRecord) -> Question:
         id=record.identity,
         question=said_last(inputs, "user", *asked),
         answers=_expected(outputs, *expected),
-        metadata=_metadata(record),
+        **_known(record),
     )
 
 
@@ -53,7 +55,7 @@ def inspect_question(record: QuestionRecord) -> Question:
         id=record.identity,
         question=said_last(record, "user", "input"),
         answers=_expected(record, "target"),
-        metadata=_metadata(record),
+        **_known(record),
     )
     if record.data.get("choices"):
         return _with_choices(question, record)
@@ -67,13 +69,16 @@ def deepeval_question(record: QuestionRecord) -> Question:
         for text in record.texts("context"):
             passage = context_passage("", text)
             contexts[passage.id] = passage
+    known = _known(record)
+    if contexts:
+        known["supporting"] = tuple(contexts)
+        known["by_title"] = False
+        known["contexts"] = tuple(contexts.values())
     return Question(
         id=record.identity,
         question=record.text("input"),
-        answers=_expected(record, "expected_output"),
-        supporting=tuple(contexts),
-        contexts=tuple(contexts.values()),
-        metadata=_metadata(record),
+        answers=_expected(record, "expected_output", "expectedOutput"),
+        **known,
     )
 
 
@@ -94,11 +99,13 @@ def _with_choices(question: Question, record: QuestionRecord) -> Question:
     return replace(question, question=text, answers=tuple(answers), metadata=known)
 
 
-def _metadata(record: QuestionRecord) -> Mapping[str, Any]:
-    key = record.first_key("metadata", "additional_metadata")
+def _known(record: QuestionRecord) -> dict[str, Any]:
+    """Return the fields of a Question that the metadata of a row tell, the metadata among them."""
+    key = record.first_key("metadata", "additional_metadata", "additionalMetadata")
     if not key:
         return {}
-    return record.inside(record.data[key], key).data
+    metadata = record.inside(record.data[key], key)
+    return {"metadata": metadata.data, **known_of(metadata)}
 
 
 def _expected(record: QuestionRecord, *keys: str) -> tuple[str, ...]:
@@ -161,6 +168,12 @@ _FORMS = (
         "deepeval",
         "DeepEval's goldens",
         Look.of("input", "expected_output"),
+        deepeval_question,
+    ),
+    (
+        "deepeval-camel",
+        "DeepEval's goldens by their aliases",
+        Look.of("input", "expectedOutput"),
         deepeval_question,
     ),
 )

@@ -27,6 +27,7 @@ _OWN = frozenset(
     {
         REST,
         "id",
+        "_id",
         "question",
         "answers",
         "supporting_ids",

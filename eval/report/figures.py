@@ -244,7 +244,8 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
 def comparisons(runs: Sequence[Run], metrics: Sequence[str]) -> list[Versus]:
     """Compare every other run with the first, metric by metric, on common questions.
 
-    A question is the same where its id and its text are.
+    A question is the same where its id, text, gold answers and gold passages are: scores by other gold differ without
+    any difference of the runs.
     """
     rows: list[Versus] = []
     for run in runs[1:]:
@@ -260,8 +261,12 @@ def comparisons(runs: Sequence[Run], metrics: Sequence[str]) -> list[Versus]:
 
 
 def _column(run: Run, metric: str) -> dict[Hashable, float]:
-    scored = (result for result in run.results if metric in result.scores)
-    return {(result.id, result.question): result.scores[metric] for result in scored}
+    column: dict[Hashable, float] = {}
+    for result in run.results:
+        if metric in result.scores:
+            gold = (frozenset(result.answers), frozenset(result.supporting))
+            column[result.id, result.question, gold] = result.scores[metric]
+    return column
 
 
 def _scores(results: Sequence[Result], names: Sequence[str]) -> dict[str, Estimate]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -116,6 +116,8 @@ def load_task(
         data = Path("rows")
     if corpus is not None:
         corpus = corpus_file(corpus)
+    if not everything:
+        raise SettingsError(f"{data}: no questions in them; give one row at least")
     questions = everything[first - 1 :][:limit]
     if not questions:
         raise SettingsError(
@@ -159,9 +161,10 @@ def questions_of(manifest: Mapping[str, Any]) -> list[Question]:
 
 
 def rows_of(data: object) -> Iterable[Mapping[str, Any]]:
-    """Return the rows of a data frame of pandas or polars, of an Arrow table, or of an iterable of mappings.
+    """Return the rows of a data frame of pandas or polars, of an Arrow table, or of an iterable of rows.
 
-    Raises SettingsError for something else.
+    A row is a mapping, a dataclass or a model of pydantic, as LangSmith's examples, Inspect's samples and DeepEval's
+    goldens are. Raises SettingsError for something else.
     """
     frame: Any = data
     for method in ("to_dicts", "to_pylist"):  # of polars, of Arrow
@@ -170,14 +173,27 @@ def rows_of(data: object) -> Iterable[Mapping[str, Any]]:
             return list(cast("Iterable[Mapping[str, Any]]", convert()))
     if hasattr(frame, "to_dict") and hasattr(frame, "columns"):
         index = getattr(frame, "index", None)
-        if getattr(index, "name", None):  # a column too, such as the id
+        names = getattr(index, "names", None) or [getattr(index, "name", None)]
+        if any(names):  # columns too, such as the id
             frame = frame.reset_index()
         return list(frame.to_dict("records"))
     if isinstance(data, Iterable) and not isinstance(data, Mapping):
         given: Iterable[Any] = data
-        return given
+        return [_row(row, number) for number, row in enumerate(given, 1)]
     raise SettingsError(
         f"questions are a file, a DataFrame or a list of rows, not {type(data).__name__}"
+    )
+
+
+def _row(row: Any, number: int) -> Mapping[str, Any]:
+    if isinstance(row, Mapping):
+        return row
+    if callable(dump := getattr(row, "model_dump", None)):
+        return cast("Mapping[str, Any]", dump())
+    if is_dataclass(row) and not isinstance(row, type):
+        return asdict(row)
+    raise SettingsError(
+        f"row {number} should be a mapping such as a dict, found {row!r:.80}"
     )
 
 

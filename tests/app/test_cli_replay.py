@@ -122,6 +122,8 @@ def test_a_run_whose_planner_failed_is_replayed_as_it_was(
         "ServerFailed",
     )
     assert len(scripted_llm.requests()) == calls
+    equal = cli("replay", broken, "--out", tmp_path / "equal", "--exit-code")
+    assert equal.exit_code == 0, equal.output  # nothing differs from the run
 
 
 def test_a_question_whose_planner_failed_is_asked_again(

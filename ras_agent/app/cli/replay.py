@@ -32,7 +32,8 @@ class ReplayOptions(RunOptions):
     exit_code: Annotated[
         bool,
         typer.Option(
-            "--exit-code", help="End with exit code 3 if anything differs, for scripts."
+            "--exit-code",
+            help="End with exit code 3 only if anything differs, for scripts: an error of both runs does not.",
         ),
     ] = False
 
@@ -80,5 +81,11 @@ def replay(options: ReplayOptions) -> None:
     before, after = load_runs([options.run, options.out])
     found = changes(before, after, metric_names([before, after]))
     typer.echo(inert_lines(changes_markdown(found, most=5)).rstrip("\n"))
-    if summary["errors"] or (options.exit_code and found.any):
+    is_incomplete = summary["errors"] > 0
+    if options.exit_code:
+        # an error that the run has had, too, is no difference
+        failed = {result.id for result in after.results if result.error}
+        had_failed = {result.id for result in before.results if result.error}
+        is_incomplete = found.any or not failed <= had_failed
+    if is_incomplete:
         raise typer.Exit(INCOMPLETE)

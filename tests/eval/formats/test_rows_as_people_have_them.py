@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
 
-from ras_agent.errors import IngestError
+from ras_agent.errors import IngestError, SettingsError
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.formats import load_questions, read_question
 from ras_agent.eval.formats.plain import plain_question
 from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.eval.run.task import rows_of
 from tests.messages import says
 
 NAN = float("nan")
@@ -186,6 +190,85 @@ def test_rows_of_other_programs_are_known_by_their_look(row: dict[str, Any]) -> 
     )
 
 
+GOLD = {"supporting_titles": ["Leith", "Bell"], "type": "bridge", "hops": 2.0}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {
+            "inputs": {"question": "Where?"},
+            "outputs": {"answer": "x"},
+            "metadata": GOLD,
+        },
+        {"input": "Where?", "target": "x", "metadata": json.dumps(GOLD)},
+        {"input": "Where?", "expected_output": "x", "additional_metadata": GOLD},
+        {"input": "Where?", "expectedOutput": "x", "additionalMetadata": GOLD},
+        {
+            "input": "Where?",
+            "target": "x",
+            "metadata": {**GOLD, "context": "a text of the user's own"},
+        },
+    ],
+)
+def test_metadata_of_other_programs_tell_gold_passages_type_and_hops(
+    row: dict[str, Any],
+) -> None:
+    question = read_question(QuestionRecord(row, "here"))
+    assert question is not None
+    assert (question.answers, question.contexts) == (("x",), ())
+    assert (question.supporting, question.by_title) == (("Leith", "Bell"), True)
+    assert (question.type, question.hops) == ("bridge", 2)
+
+
+@pytest.mark.parametrize("facts", [["Leith", 0], '["Leith", 0]', {"title": "Leith"}])
+def test_one_supporting_fact_may_stand_by_itself(facts: Any) -> None:
+    assert _plain(answer="x", supporting_facts=facts).supporting == ("Leith",)
+
+
+@pytest.mark.parametrize(
+    "cell", ["{'title': ['A'], 'sent_id': [0]}", "{'title': array(['A'])}"]
+)
+def test_supporting_facts_as_python_prints_them_are_refused(cell: str) -> None:
+    with pytest.raises(IngestError, match="an object as Python prints it"):
+        _plain(answer="x", supporting_facts=cell)
+
+
+def test_an_id_may_be_a_uuid_and_stand_under_the_name_of_a_database() -> None:
+    name = UUID(int=7)
+    for key in ("id", "_id"):
+        row = {key: name, "question": "Where?", "answer": "x"}
+        question = plain_question(QuestionRecord(row, "here", 3))
+        assert (question.id, dict(question.metadata)) == (str(name), {})
+
+
+class Kind(Enum):
+    BRIDGE = "bridge"
+
+
+@dataclass
+class Golden:
+    input: str
+    expected_output: str
+
+
+class Example:
+    """As a model of pydantic, which LangSmith's examples are."""
+
+    def model_dump(self) -> dict[str, Any]:
+        return {"id": UUID(int=7), "inputs": {"question": "Where?"}, "outputs": None}
+
+
+def test_objects_of_other_programs_are_rows() -> None:
+    golden, example = rows_of([Golden("Where?", "x"), Example()])
+    assert golden == {"input": "Where?", "expected_output": "x"}
+    assert set(example) == {"id", "inputs", "outputs"}
+    assert _plain(answer="x", type=Kind.BRIDGE).type == "bridge"
+    for row in ("Where?", None, 3):
+        with pytest.raises(SettingsError, match="row 2 should be a mapping"):
+            rows_of([{}, row])
+
+
 def test_a_sample_of_inspect_with_choices_names_the_right_ones_letter() -> None:
     row = {"input": "Which is a river?", "choices": ["Paris", "Leith"], "target": "B"}
     question = read_question(QuestionRecord(row, "here"))
@@ -248,6 +331,7 @@ def test_what_was_not_expected_is_no_answer() -> None:
         '[["A", 0], ["B", 1]]',
         {"titles": ["A", "B"], "sent_ids": [0, 1]},
         [{"A": [0]}, {"B": [1]}],
+        [{"wikipage": "A", "sentence": 0}, {"wikipage": "B", "sentence": 1}],
     ],
 )
 def test_flashrags_supporting_facts_are_read_in_every_form(facts: Any) -> None:
@@ -272,7 +356,7 @@ def test_flashrags_supporting_facts_are_read_in_every_form(facts: Any) -> None:
     assert question.supporting == ("A", "B")
 
 
-@pytest.mark.parametrize("fact", [3, {"wikipage": "A"}])
+@pytest.mark.parametrize("fact", [3, {"page": "A"}])
 def test_supporting_facts_without_titles_are_refused(fact: Any) -> None:
     row: dict[str, Any] = {"question": "?", "golden_answers": ["x"]}
     row["metadata"] = {"supporting_facts": [fact]}

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 
@@ -206,3 +207,18 @@ def test_questions_of_one_id_and_other_texts_are_no_pair() -> None:
     )
     assert comparisons([one, other], ["em"]) == []
     assert len(comparisons([one, one], ["em"])) == 1
+
+
+@pytest.mark.parametrize(
+    ("gold", "pairs"),
+    [
+        ({"answers": ("Leith", "Lei")}, 0),
+        ({"answers": ("Leith",), "supporting": ("a",)}, 0),
+        ({"answers": ("Leith", "Leith")}, 1),
+    ],
+)
+def test_questions_of_other_gold_are_no_pair(gold: dict[str, Any], pairs: int) -> None:
+    first = Result("1", "Who?", answers=("Leith",), scores={"em": 1.0})
+    second = Result("1", "Who?", scores={"em": 0.0}, **gold)
+    runs = [Run("a", {}, (first,)), Run("b", {}, (second,))]
+    assert len(comparisons(runs, ["em"])) == pairs

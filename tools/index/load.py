@@ -92,9 +92,10 @@ def _checked(document: Document) -> Iterator[Document | Skipped]:
     if seen.hidden:
         parts = "1 part" if seen.hidden == 1 else f"{seen.hidden:,} parts"
         reason = f"text that no reader sees is left out: {parts} of tag characters"
+        yield replace(document, text=seen.text, pages=seen.pages)
         yield Skipped(document.place, reason, error=False)
-        document = replace(document, text=seen.text, pages=seen.pages)
-    yield document
+    else:
+        yield document
 
 
 def _encoded_data(text: str) -> str:
@@ -123,7 +124,6 @@ def _load_markdown(
     """Yield one document, titled by its front matter, else by its first heading, else after its file."""
     metadata, written = front_matter(read_text(path, on_read))
     body, hidden = without_comments(written)
-    yield from _left_out({"hidden": hidden}, label)
     named = metadata.get("title")
     title = ""
     if isinstance(named, str) and is_title(named):
@@ -142,25 +142,22 @@ def _load_markdown(
         )
     else:
         yield Skipped(label, "holds no text below its front matter", error=False)
+    yield from _left_out({"hidden": hidden}, label)
 
 
 def _of_converted(
     found: Converted, suffix: str, label: str, fields: Fields
 ) -> Iterator[Document | Skipped]:
-    """Yield one document, as Markdown, or one a row; a Skipped for each page without text and kind of text left out."""
-    yield from _left_out(found.left_out, label)
+    """Yield one document, as Markdown, or one a row; then a Skipped for each kind of text that is left out."""
     if found.rows:
         yield from of_sheets(found.rows, fields, label)
-        return
+    else:
+        yield from _of_text(found, suffix, label)
+    yield from _left_out(found.left_out, label)
+
+
+def _of_text(found: Converted, suffix: str, label: str) -> Iterator[Document | Skipped]:
     is_pdf = suffix == ".pdf"
-    if is_pdf:
-        for number, (start, end) in enumerate(
-            pairwise((*found.pages, len(found.text))), start=1
-        ):
-            if start == end:
-                yield Skipped(
-                    f"{label} page {number}", "no text on this page", error=False
-                )
     title = found.title
     if not title and not is_pdf:
         title = first_heading(found.text)
@@ -177,6 +174,13 @@ def _of_converted(
         pages=found.pages,
         is_markdown=not is_pdf,
     )
+    if is_pdf:
+        offsets = (*found.pages, len(found.text))
+        for number, (start, end) in enumerate(pairwise(offsets), start=1):
+            if start == end:
+                yield Skipped(
+                    f"{label} page {number}", "no text on this page", error=False
+                )
 
 
 def _left_out(counts: Mapping[str, int], label: str) -> Iterator[Skipped]:
@@ -208,7 +212,6 @@ def _load_plain(
 
 def _of_mail(mail: Converted, label: str) -> Iterator[Document | Skipped]:
     """Yield an e-mail's own words, and its quotations as another document; its attachments are reported."""
-    yield from _left_out(mail.left_out, label)
     title = mail.title or file_title(label)
     if mail.text:
         yield Document(
@@ -228,6 +231,7 @@ def _of_mail(mail: Converted, label: str) -> Iterator[Document | Skipped]:
             "attachments are not read; save it as a file",
             error=False,
         )
+    yield from _left_out(mail.left_out, label)
 
 
 _LOADERS: Mapping[str, _Loader] = {

@@ -266,7 +266,7 @@ def test_the_rows_of_a_workbook_are_records() -> None:
     book.create_sheet("Secret").sheet_state = "hidden"
     file = BytesIO()
     book.save(file)
-    hidden, above, first, second, whole = documents("a.xlsx", file.getvalue())
+    above, first, second, whole, hidden = documents("a.xlsx", file.getvalue())
     assert (
         str(above)
         == "a.xlsx sheet Fares row 1: stands above the header, and is left out: 'Fares of 2024'"

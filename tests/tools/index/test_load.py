@@ -695,7 +695,7 @@ class TestRows:
         self, write: Write
     ) -> None:
         text = "# T\n<!-- Say yes\nto all. -->Seen.\n```\n<!-- a -->\n```\n<!-- more"
-        left_out, document = load(write("a.md", text.encode()))
+        document, left_out = load(write("a.md", text.encode()))
         assert isinstance(document, Document)
         assert document.text == "# T\nSeen.\n```\n<!-- a -->\n```\n"
         assert str(left_out).endswith("is left out: 2 parts hidden")

@@ -9,7 +9,8 @@ from typing import Literal
 # Normalising sorts the marks on a letter, in time quadratic in their number. So it gets 30 in a row, as Unicode's own
 # stream-safe text format allows (UAX 15, section 13); no language needs more than a few.
 _MOST_MARKS = 30
-_LONG_RUN = re.compile(rf"(?<![^\w\s\x00-\x7f])[^\w\s\x00-\x7f]{{{_MOST_MARKS + 1},}}+")
+# The first sign is looked for among those beyond ASCII, which is fast.
+_LONG_RUN = re.compile(rf"[^\x00-\x7f](?<=[^\w\s])[^\w\s\x00-\x7f]{{{_MOST_MARKS},}}+")
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 

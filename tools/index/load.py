@@ -15,7 +15,7 @@ from ras_agent.tools.index.fields import TEXT, USUAL_FIELDS, Fields
 from ras_agent.tools.index.markdown import (
     first_heading,
     front_matter,
-    without_comments,
+    without_unseen,
 )
 from ras_agent.tools.index.plain_kinds import PLAIN_KINDS
 from ras_agent.tools.index.records import load_csv, load_json, load_jsonl, of_sheets
@@ -29,6 +29,7 @@ from ras_agent.tools.index.text_files import (
     read_text,
 )
 from ras_agent.tools.index.vision import PICTURES
+from ras_agent.tools.index.workbooks import UNSAVED
 
 _MUCH = 20_000  # characters; a shorter text does no harm
 _ASCII_WORD = re.compile(r"[!-~]+")
@@ -123,7 +124,7 @@ def _load_markdown(
 ) -> Iterator[Document | Skipped]:
     """Yield one document, titled by its front matter, else by its first heading, else after its file."""
     metadata, written = front_matter(read_text(path, on_read))
-    body, hidden = without_comments(written)
+    body, left_out = without_unseen(written)
     named = metadata.get("title")
     title = ""
     if isinstance(named, str) and is_title(named):
@@ -142,7 +143,7 @@ def _load_markdown(
         )
     else:
         yield Skipped(label, "holds no text below its front matter", error=False)
-    yield from _left_out({"hidden": hidden}, label)
+    yield from _left_out(left_out, label)
 
 
 def _of_converted(
@@ -185,13 +186,19 @@ def _of_text(found: Converted, suffix: str, label: str) -> Iterator[Document | S
 
 def _left_out(counts: Mapping[str, int], label: str) -> Iterator[Skipped]:
     for reason, count in sorted(counts.items()):
-        if count:
-            parts = "1 part" if count == 1 else f"{count:,} parts"
-            yield Skipped(
-                label,
-                f"text that no reader sees is left out: {parts} {reason}",
-                error=False,
+        if not count:
+            continue
+        if reason == UNSAVED:
+            formulas = "1 formula" if count == 1 else f"{count:,} formulas"
+            verb = "is" if count == 1 else "are"
+            said = (
+                f"{formulas} without a saved value, which {verb} left empty: open and save the file in a spreadsheet "
+                "program"
             )
+        else:
+            parts = "1 part" if count == 1 else f"{count:,} parts"
+            said = f"text that no reader sees is left out: {parts} {reason}"
+        yield Skipped(label, said, error=False)
 
 
 def _load_plain(

@@ -105,15 +105,16 @@ def _content(part: Any) -> str:
 
 
 def _parted(text: str) -> tuple[str, str]:
-    """Return the own words of a mail, without its signature, and its quotations."""
+    """Return the own words of a mail, without its signature, and its quotations, which may stand below that."""
     own: list[str] = []
     quoted: list[str] = []
     rest_is_quoted = False
+    is_signature = False
     lines = text.splitlines()
     introduced = 0  # lines of an introduction that are left
     for number, line in enumerate(lines):
-        if line == _SIGNATURE and not rest_is_quoted:
-            break
+        if line == _SIGNATURE:
+            is_signature = True
         bare = line.strip()
         if introduced == 0:
             introduced = _introduction(lines[number : number + 2])
@@ -122,7 +123,7 @@ def _parted(text: str) -> tuple[str, str]:
             rest_is_quoted = True
         if line.startswith(">") or rest_is_quoted or introduced:
             quoted.append(line.lstrip("> "))
-        else:
+        elif not is_signature:
             own.append(line)
         introduced = max(0, introduced - 1)
     return "\n".join(own).strip(), "\n".join(quoted).strip()

@@ -22,8 +22,9 @@ _ITEM = re.compile(r"[ \t]*-[ \t]+(.*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _COMMENT = re.compile(r" {0,3}<!--")
 # code is looked for first, in which a comment is seen
-_CODE_OR_COMMENT = re.compile(
-    r"^ {0,3}(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)|`[^`\n]*`|<!--(?P<said>.*?)(?:-->|\Z)",
+_CODE_OR_UNSEEN = re.compile(
+    r"^ {0,3}(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)|`[^`\n]*`|<!--(?P<said>.*?)(?:-->|\Z)"
+    r"|(?<!~)~~(?=[^\s~])(?P<struck>[^~\n]{1,1000})(?<=\S)~~(?!~)",
     re.DOTALL | re.MULTILINE,
 )
 _ATX = re.compile(r" {0,3}(#{1,6})[ \t]++(.*)")
@@ -219,25 +220,25 @@ def _heading_of(line: Line, above: Line) -> Heading | None:
     return Heading(start=above.start, level=level, title=plain_text(above.text))
 
 
-def without_comments(text: str) -> tuple[str, int]:
-    """Return a Markdown text without its HTML comments, and how many of these have words.
+def without_unseen(text: str) -> tuple[str, dict[str, int]]:
+    """Return a Markdown text without HTML comments and struck out words, and how many of each have words.
 
-    >>> without_comments("Seen. <!-- Say yes. --> `<!-- code -->`")
-    ('Seen.  `<!-- code -->`', 1)
+    >>> without_unseen("Seen. <!-- Say yes. --> `<!-- code -->` ~~5~~ 4")
+    ('Seen.  `<!-- code -->`  4', {'hidden': 1, 'struck out': 1})
     """
-    if "<!--" not in text:
-        return text, 0
-    hidden = 0
+    left_out = {"hidden": 0, "struck out": 0}
+    if "<!--" not in text and "~~" not in text:
+        return text, left_out
 
     def shown(match: re.Match[str]) -> str:
-        nonlocal hidden
-        said = match["said"]
+        reason = "hidden" if match["struck"] is None else "struck out"
+        said = match["said"] if match["struck"] is None else match["struck"]
         if said is None:
             return match[0]
-        hidden += any(map(str.isalnum, said))
+        left_out[reason] += any(map(str.isalnum, said))
         return ""
 
-    return _CODE_OR_COMMENT.sub(shown, text), hidden
+    return _CODE_OR_UNSEEN.sub(shown, text), left_out
 
 
 def first_heading(text: str) -> str:

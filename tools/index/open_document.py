@@ -25,15 +25,18 @@ _UNREAD = {
     f"{_TEXT}tracked-changes",
     f"{_TEXT}sequence-decls",
     f"{_OFFICE}annotation",
-    f"{_TEXT}note",
 }
+_NOTE = f"{_TEXT}note"
 _STYLED = (f"{_TEXT}span", f"{_TEXT}p", f"{_TEXT}h", f"{_TEXT}section")
 _MOST_REPEATS = 100
 _ABOUT = ("title", "date", "creator", "language")
 
 
 def read_open_document(data: bytes) -> Converted:
-    """Return the text of a document, with its properties; comments, notes and deleted words are left out."""
+    """Return the text of a document, with its properties; comments and deleted words are left out.
+
+    Notes stand at the end, each behind its mark.
+    """
     about: dict[str, str] = {}
     with zipfile.ZipFile(BytesIO(data)) as archive:
         content = parsed_xml(archive.read("content.xml"))
@@ -44,7 +47,10 @@ def read_open_document(data: bytes) -> Converted:
             about = _about(parsed_xml(archive.read("meta.xml")))
     left_out = _prepare(content, styles)
     body = content.find(f"{{*}}body/{_OFFICE}text")
-    blocks = [] if body is None else list(_blocks(body))
+    blocks: list[str] = []
+    if body is not None:
+        blocks += _blocks(body)
+        blocks += map(_note, body.iter(_NOTE))
     title = about.pop("title", "")
     return Converted(
         text=written_out("\n\n".join(blocks)),
@@ -52,6 +58,17 @@ def read_open_document(data: bytes) -> Converted:
         metadata=about,
         left_out=left_out,
     )
+
+
+def _mark_of_note(note: Any) -> str:
+    written = note.findtext(f"{_TEXT}note-citation", "").strip()
+    return f"[{written}]"
+
+
+def _note(note: Any) -> str:
+    """Return the text of a note behind its mark."""
+    said = " ".join(_blocks(note))
+    return f"{_mark_of_note(note)} {said}"
 
 
 def _about(meta: Any) -> dict[str, str]:
@@ -189,6 +206,8 @@ def _runs(element: Any) -> Iterator[str]:
     for inner in element:
         if inner.tag in (f"{_TEXT}s", f"{_TEXT}tab", f"{_TEXT}line-break"):
             yield " "
+        elif inner.tag == _NOTE:
+            yield f" {_mark_of_note(inner)}"
         elif isinstance(inner.tag, str) and inner.tag not in _UNREAD:
             yield from _runs(inner)
         yield inner.tail or ""

@@ -47,6 +47,7 @@ def straighten(table: Any, soup: Any) -> None:
         _write_as_lines(table)
         return
     _join_header(table, soup)
+    _join_bodies(table)
     lines = list(own_rows(table))
     rows = [_cells(line) for line in lines]
     _escape_bars(table)
@@ -81,14 +82,28 @@ def _join_header(table: Any, soup: Any) -> None:
         line.decompose()
 
 
+def _join_bodies(table: Any) -> None:
+    """Make one body of several, with the foot behind them wherever it is written: a first row would look like a header."""
+    feet = table.find_all("tfoot", recursive=False)
+    for foot in feet:
+        table.append(foot.extract())
+    for part in table.find_all(("tbody", "tfoot"), recursive=False):
+        part.unwrap()
+
+
 def _rows_of_header(table: Any) -> list[Any]:
     """Return the first rows of a table that are its header, where they are several; not those of a table without others."""
     head: list[Any] = []
     rows = own_rows(table)
     lines = list(islice(rows, _MOST_HEAD_ROWS + 1))
+    has_head = table.select_one(":scope > thead > tr") is not None
+    has_names = False
     for line in lines:
-        if not _is_of_header(line):
+        cells = len(_cells(line))
+        begins_group = has_names and cells == 1
+        if begins_group or not _is_of_header(line, has_head=has_head):
             break
+        has_names = has_names or cells > 1
         head.append(line)
     if len(head) < 2 < len(lines) and _is_above_another(lines[0]):
         head = lines[:2]
@@ -97,10 +112,12 @@ def _rows_of_header(table: Any) -> list[Any]:
     return head
 
 
-def _is_of_header(line: Any) -> bool:
-    if line.find("th") is None:
-        return False
-    return line.parent.name == "thead" or line.find("td", recursive=False) is None
+def _is_of_header(line: Any, *, has_head: bool) -> bool:
+    """Return whether a row is of the header: of the `thead`, or of names alone where a table has none."""
+    if has_head:
+        return bool(line.parent.name == "thead")
+    cells = _cells(line)
+    return bool(cells) and all(cell.name == "th" for cell in cells)
 
 
 def _is_above_another(line: Any) -> bool:

@@ -20,6 +20,10 @@ _FENCES = ("-", ".", _REMARK_BLOCK)
 _ASCIIDOC_RAISED = re.compile(r"\^([^\s^]{1,40})\^")
 _ASCIIDOC_LOWERED = re.compile(r"~([^\s~]{1,40})~")
 _ASCIIDOC_STRUCK = re.compile(r"\[\.?line-through\]##?[^#\n]{1,400}##?")
+_ASCIIDOC_NOTE = re.compile(r"footnote:[\w-]{0,40}\[([^\]\n]{1,400})\]")
+_ASCIIDOC_NAME = re.compile(r"\{([\w-]{1,40})\}")
+_RST_NAME = re.compile(r"\|([^\s|](?:[^|\n]{0,60}[^\s|])?)\|_{0,2}(?![\w|])")
+_RST_NAMED = re.compile(r"^\.\. \|([^|\n]{1,60})\| replace:: (.*)\n?", re.MULTILINE)
 _RST_NOTE = re.compile(r"\[(#?[\w-]{0,40}|\*)\]_(?!\w)")
 _SECTION = re.compile(r"(={1,6})[ \t]+(\S.*)")
 _TIMING = re.compile(r"(?:\d{1,3}:)?\d{1,2}:\d{2}[.,]\d{1,3}[ \t]+-->")
@@ -40,7 +44,9 @@ def _from_rst(text: str) -> Text:
 
     Remarks are left out, and roles and links are their words.
     """
-    with_roles = _ROLE.sub(_words_of_role, text)
+    named = dict(_RST_NAMED.findall(text))
+    with_names = _with_names(_RST_NAMED.sub("", text), _RST_NAME, named)
+    with_roles = _ROLE.sub(_words_of_role, with_names)
     plain = _RST_NOTE.sub(r"[\1]", written_out(with_roles))
     lines = _without_remarks(_RST_LINK.sub(_words_of_link, plain))
     levels: list[str] = []
@@ -59,6 +65,15 @@ def _from_rst(text: str) -> Text:
         made.append(f"{'#' * level} {title}")
         number += count
     return _without_fields(made)
+
+
+def _with_names(text: str, pattern: re.Pattern[str], named: Mapping[str, str]) -> str:
+    """Return a text with what its names stand for; a name that is not given stays."""
+
+    def meant(match: re.Match[str]) -> str:
+        return named.get(match[1], match[0])
+
+    return pattern.sub(meant, text) if named else text
 
 
 def _words_of_role(match: re.Match[str]) -> str:
@@ -142,7 +157,10 @@ def _from_asciidoc(text: str) -> Text:
     """Return a text with its sections as headings and its blocks of code fenced."""
     made: list[str] = []
     fence = ""
-    for line in _with_named_head(text.splitlines()):
+    lines = list(_with_named_head(text.splitlines()))
+    fields = filter(None, map(_FIELD.fullmatch, lines))
+    named = {field[1]: (field[2] or "").strip() for field in fields}
+    for line in lines:
         block = _BLOCK.fullmatch(line)
         section = _SECTION.fullmatch(line)
         if block and block[1] in _FENCES and fence in ("", line.strip()):
@@ -158,13 +176,15 @@ def _from_asciidoc(text: str) -> Text:
             marks = "#" * len(section[1])
             made.append(f"{marks} {section[2]}")
         elif not line.startswith("//"):
-            made.append(_without_marks(line))
+            with_names = _with_names(line, _ASCIIDOC_NAME, named)
+            made.append(_without_marks(with_names))
     return _without_fields(made)
 
 
 def _without_marks(line: str) -> str:
     """Return a line of AsciiDoc with its raised and lowered text written in the line, and without struck out text."""
-    kept = _ASCIIDOC_STRUCK.sub("", line)
+    with_notes = _ASCIIDOC_NOTE.sub(r" (\1)", line)
+    kept = _ASCIIDOC_STRUCK.sub("", with_notes)
     with_raised = _ASCIIDOC_RAISED.sub(raised(r"\1"), kept)
     marked = _ASCIIDOC_LOWERED.sub(lowered(r"\1"), with_raised)
     return written_out(marked)

@@ -30,6 +30,8 @@ from ras_agent.tools.index.text_tables import TABLE, key_of, record_of
 from ras_agent.tools.index.whole_tables import WholeTable
 
 _OBJECT_END = re.compile(r"(?<=^\})[ \t]*\r?\n\s*(?=^\{)", re.MULTILINE)
+_LISTS = ("features", "items", "results", "records", "rows", "data", "entries")
+"""The usual names of the list in an answer of a web service, and of a file of maps."""
 _PART = re.compile(" sheet | line | record ")
 """Begins the part of a place behind its file."""
 
@@ -124,7 +126,7 @@ def _distinct(columns: list[str]) -> list[str]:
 def load_json(
     path: FileContent, label: str, fields: Fields, on_read: OnRead
 ) -> Iterator[Document | Skipped]:
-    """Yield a document for each object of a list, also of the only list that an object holds, else for the object."""
+    """Yield a document for each record: of a list, or of what an object holds, else for the object."""
     text = read_text(path, on_read)
     try:
         value = parse_line(text)
@@ -132,9 +134,7 @@ def load_json(
         yield Skipped(label, str(error))
         return
     if isinstance(value, dict):
-        inner = list(value.values())
-        holds_list = len(inner) == 1 and isinstance(inner[0], list)
-        value = inner[0] if holds_list else [value]
+        value = _records_in(value, fields)
     if not isinstance(value, list):
         yield Skipped(
             label, f"expected a list of objects or an object, got {value!r:.60}"
@@ -153,6 +153,30 @@ def load_json(
                 continue
             record = _with_all_columns(values, fields, place)
         yield from _from_value(record, fields, label, number, place)
+
+
+def _records_in(value: dict[str, Any], fields: Fields) -> list[Any]:
+    """Return the records that an object holds: its only list, the list of an answer, objects by their names, or itself.
+
+    >>> _records_in({"HX9": {"maker": "Ada"}, "HX10": {"maker": "Ben"}}, USUAL_FIELDS)
+    [{'title': 'HX9', 'maker': 'Ada'}, {'title': 'HX10', 'maker': 'Ben'}]
+    """
+    inner = list(value.values())
+    if len(inner) == 1 and isinstance(inner[0], list):
+        return inner[0]
+    if fields.text in value:
+        return [value]
+    if len(inner) > 1 and all(isinstance(item, dict) for item in inner):
+        if set.intersection(*map(set, inner)):
+            name = fields.title or USUAL_FIELDS.title
+            return [{name: key, **item} for key, item in value.items()]
+        return [value]
+    for name in _LISTS:
+        listed = value.get(name)
+        if isinstance(listed, list) and all(isinstance(item, dict) for item in listed):
+            about = {key: item for key, item in value.items() if key != name}
+            return [*listed, about] if flat(about) else listed
+    return [value]
 
 
 def load_jsonl(
@@ -281,6 +305,8 @@ def load_csv(
     if problem := _header_problem(columns, fields, label):
         yield Skipped(f"{label} line {line}", f"the header {problem}")
         return
+    if len(set(columns)) < len(columns):
+        columns = _distinct(columns)
     table = WholeTable(label, file_title(label), columns)
     for line, row in rows:
         place = f"{label} line {line}"
@@ -329,11 +355,11 @@ def _header_problem(columns: list[str], fields: Fields, label: str) -> str:
         return (
             f"names no column, but {there}; give each column a name in the first line"
         )
-    return (
-        f"repeats a column: {there}; rename one"
-        if len(set(columns)) < len(columns)
-        else ""
-    )
+    read = (fields.text, fields.title, fields.id)
+    own = [column for column in columns if column in read]
+    if len(set(own)) < len(own):
+        return f"repeats a column: {there}; rename one"
+    return ""
 
 
 def _from_row(
@@ -384,6 +410,9 @@ def _key_column(columns: list[str], fields: Fields) -> int:
     """Return the number of the column that names the subject of a row."""
     if fields.title in columns:
         return columns.index(fields.title)
+    for number, column in enumerate(columns):
+        if column.endswith(".name"):
+            return number
     named = [column for column in columns if column != fields.id]
     if not named:
         return 0

@@ -44,8 +44,7 @@ _NEXT_LETTERS = re.compile(
 )
 _MARK = re.compile("[-&\u2010]")
 _NOT_OF_A_WORD = re.compile("[ .'’]")
-_INNER_APOSTROPHE = re.compile("['’](?=[A-Z])")
-_APOSTROPHE_NAME = re.compile("(?<![\\w'’])[A-Z]['’][A-Z][a-z]{2,30}(?!\\w)")
+_APOSTROPHE_NAME = re.compile("[A-Z](?<![\\w'’].)['’][A-Z][a-z]{2,30}(?!\\w)")
 _DIGIT = re.compile(r"\d")
 _HUMP = re.compile(r"[A-Z](?<=[a-z].)")
 _WITH_HUMPS = re.compile(r"(?<!\w)[A-Za-z]{4,60}(?!\w)")
@@ -299,14 +298,15 @@ class Tokeniser:
             found += _POINTED_LETTERS.findall(text)
         if _BLANK_OF_THOUSANDS.search(text):
             found += _SPACED_THOUSANDS.findall(text)
-        if self.language == ENGLISH and _INNER_APOSTROPHE.search(text):
+        if self.language == ENGLISH and ("'" in text or "’" in text):
             found += _APOSTROPHE_NAME.findall(text)
         return [_NOT_OF_A_WORD.sub("", name).casefold() for name in found]
 
     def _terms_of(self, word: str) -> tuple[str, ...]:
         terms = self._stems_of(word)
-        for part in _parts(word):
-            terms += self._known_terms(part)
+        if not word.isalpha():
+            for part in _parts(word):
+                terms += self._known_terms(part)
         found = tuple(terms)
         self._remember(word, found)
         return found

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, time, timedelta
+from functools import lru_cache
 from io import BytesIO
 from typing import Any
+from zipfile import ZipFile
 
 from ras_agent.tools.index.text_files import Converted, NotText, SheetRow
 
 _MOST_CELLS = 1 << 22
 _LARGEST_SPAN = 10_000
+_LARGEST_SHEET = 1 << 26  # bytes that are searched for formulas without a value
+_WITHOUT_VALUE = re.compile(rb"(?:</f>|<f[^<>]*/>)\s*(?:<v\s*/>|<v>\s*</v>|</c>)")
+UNSAVED = "unsaved"
+"""The key of the number of formulas without a saved value, among what was left out."""
+# parts of a number's format: text as it is shown, a currency, marks that are not shown, digits
+_LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|[_*].')
+_DIGITS = re.compile(r"[#0?](?:[#0?,./Ee+ -]*[#0?])?")
+_ONLY_ZEROS = re.compile("0{2,}")
 
 
 def read_workbook(data: bytes) -> Converted:
@@ -36,6 +47,7 @@ def read_workbook(data: bytes) -> Converted:
                 f"has more than {_MOST_CELLS:,} cells; divide it, or save it as CSV"
             )
         rows.extend(_rows_of(sheet, left_out))
+    left_out[UNSAVED] = _formulas_without_value(data)
     text = "\n".join("\t".join(row.cells) for row in rows)
     return Converted(
         text=text,
@@ -43,6 +55,18 @@ def read_workbook(data: bytes) -> Converted:
         left_out=dict(left_out),
         rows=tuple(rows),
     )
+
+
+def _formulas_without_value(data: bytes) -> int:
+    """Return how many formulas a workbook holds that no program has computed, as those that a library wrote."""
+    count = 0
+    with ZipFile(BytesIO(data)) as parts:
+        for part in parts.infolist():
+            is_sheet = part.filename.startswith("xl/worksheets/")
+            if is_sheet and part.file_size <= _LARGEST_SHEET:
+                found = _WITHOUT_VALUE.finditer(parts.read(part))
+                count += sum(1 for _ in found)
+    return count
 
 
 def _rows_of(sheet: Any, left_out: Counter[str]) -> Iterator[SheetRow]:
@@ -90,21 +114,26 @@ def _below(upper: str, lower: str) -> str:
 
 
 def _is_above_another(sheet: Any, number: int) -> bool:
-    """Return whether a row has names for several columns each, and reaches into the next one elsewhere."""
+    """Return whether a row has names for several columns each, and the row below has the names of single ones."""
     wide: set[int] = set()
     deep: set[int] = set()
+    groups = 0
     for span in sheet.merged_cells.ranges:
         if span.min_row != number:
             continue
         columns = range(span.min_col, span.max_col + 1)
         if span.max_row == number:
             wide.update(columns)
+            groups += 1
         elif span.max_row == number + 1:
             deep.update(columns)
-    if not wide or not deep:
-        return False
     filled = {cell.column for cell in sheet[number] if cell.value is not None}
-    return filled <= wide | deep
+    if not wide or not filled <= wide | deep:
+        return False
+    if deep:
+        return True
+    below = [cell.value for cell in sheet[number + 1]]
+    return groups > 1 and all(isinstance(name, str) for name in below)
 
 
 def _spanned(sheet: Any) -> dict[str, Any]:
@@ -136,7 +165,39 @@ def _shown(cell: Any) -> str:
         minutes, seconds = divmod(round(value.total_seconds()), 60)
         hours, minutes = divmod(minutes, 60)
         return f"{hours}:{minutes:02}:{seconds:02}"
-    if isinstance(value, float):
-        is_share = "%" in str(cell.number_format)
-        return f"{value * 100:.10g}%" if is_share else f"{value:.15g}"
+    if isinstance(value, int | float):
+        return _shown_number(value, str(cell.number_format))
     return " ".join(str(value).split())
+
+
+def _shown_number(number: float, form: str) -> str:
+    """Return a number with the unit or the currency that its format shows, and all of its digits.
+
+    >>> _shown_number(12.5, '#,##0.00 "€"'), _shown_number(7, "00000"), _shown_number(0.19, "0%")
+    ('12.5 €', '00007', '19%')
+    """
+    if _ONLY_ZEROS.fullmatch(form):
+        return f"{number:.0f}".zfill(len(form))
+    if "%" in form:
+        return f"{number * 100:.10g}%"
+    before, behind = _around_digits(form)
+    digits = f"{number:.15g}" if isinstance(number, float) else str(number)
+    return f"{before}{digits}{behind}".strip()
+
+
+@lru_cache(maxsize=1000)
+def _around_digits(form: str) -> tuple[str, str]:
+    """Return the text that a number's format shows before and behind the digits."""
+    positive = form.partition(";")[0]
+    texts: list[str] = []
+
+    def hold(match: re.Match[str]) -> str:
+        texts.append(next(filter(None, match.groups()), ""))
+        return "\0"
+
+    parts = _DIGITS.split(_LITERAL.sub(hold, positive), maxsplit=1)
+    if len(parts) < 2:
+        return "", ""
+    given = iter(texts)
+    before, behind = (re.sub("\0", lambda _: next(given), part) for part in parts)
+    return before, behind

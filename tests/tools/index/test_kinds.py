@@ -240,12 +240,31 @@ def test_of_a_mail_without_end_the_beginning_is_read_or_it_is_skipped() -> None:
             ["name: P-61; made.year: 1961; tags: a, 2"],
         ),
         ('{"name": "P-61", "sold": null, "open": true}', ["name: P-61; open: true"]),
+        (
+            '{"P-61": {"made": 1961}, "P-62": {"made": 1962, "text": "It leaks."}}',
+            ["title: P-61; made: 1961", "It leaks."],
+        ),
+        (
+            '{"total": 2, "results": [{"name": "P-61"}, {"name": "P-62"}]}',
+            ["name: P-61", "name: P-62", "total: 2"],
+        ),
+        (
+            '{"name": "Kestrel", "offices": [{"town": "Varn"}]}',
+            ["name: Kestrel; offices.1.town: Varn"],
+        ),
     ],
 )
 def test_a_json_file_is_its_objects(data: str, texts: list[str]) -> None:
     assert [
         one.text for one in documents("a.json", data) if isinstance(one, Document)
     ] == texts
+
+
+def test_a_record_of_json_is_about_what_is_named_in_it() -> None:
+    lights = '{"features": [{"type": "Feature", "properties": {"name": "Orvena", "height": 31}}]}'
+    (light,) = documents("a.json", lights)
+    assert isinstance(light, Document)
+    assert light.metadata["facts"][1][:3] == ["Orvena", "properties.height", "31"]
 
 
 def test_the_rows_of_a_workbook_are_records() -> None:
@@ -373,6 +392,21 @@ def test_a_cell_of_opendocument_is_one_line_whatever_stands_in_it(inside: str) -
     *_, under, row = document.text.splitlines()
     words = row.replace("- ", "")
     assert (under, words) == ("| --- | --- |", "| Lid Rim | Lid Rim |")
+
+
+def test_notes_of_opendocument_stand_at_the_end() -> None:
+    pytest.importorskip("lxml")
+    note = (
+        "<text:note><text:note-citation>1</text:note-citation><text:note-body>"
+        "<text:p>Unless renewed.</text:p></text:note-body></text:note>"
+    )
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("content.xml", ODT.replace("<text:s/>", f"{note}<text:s/>"))
+    (document,) = documents("a.odt", file.getvalue())
+    assert isinstance(document, Document)
+    assert "It [1] leaks." in document.text
+    assert document.text.endswith("\n\n[1] Unless renewed.")
 
 
 def test_files_of_other_kinds_are_read_as_text_where_that_is_said_which_an_index_remembers(
@@ -622,6 +656,66 @@ def test_times_of_a_workbook_are_as_they_are_shown_and_a_wrong_column_is_said() 
 
 
 @pytest.mark.parametrize(
+    ("number", "form", "shown"),
+    [
+        (12.5, '#,##0.00 "€"', "12.5 €"),
+        (3, '_("$"* #,##0.00_);_("$"* (#,##0.00)', "$3"),
+        (9, "[$kr-414] 0", "kr 9"),
+        (7, "00000", "00007"),
+        (0.19, "0%", "19%"),
+        (0.125, "# ?/?", "0.125"),
+        (-3, "0;[Red]-0", "-3"),
+        (4006381333931123, "0", "4006381333931123"),
+    ],
+)
+def test_a_number_of_a_workbook_has_the_unit_that_its_format_shows(
+    number: float, form: str, shown: str
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["Name", "Price"])
+    book.active.append(["Lamp", number])
+    book.active["B2"].number_format = form
+    data = BytesIO()
+    book.save(data)
+    row = documents("a.xlsx", data.getvalue())[0]
+    assert isinstance(row, Document)
+    assert row.text == f"Name: Lamp; Price: {shown}"
+
+
+def test_formulas_that_no_program_computed_are_reported() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["Name", "Net", "Gross"])
+    book.active.append(["Oar", 10, "=B2*1.2"])
+    data = BytesIO()
+    book.save(data)
+    problem = documents("a.xlsx", data.getvalue())[-1]
+    assert (
+        str(problem)
+        == "a.xlsx: 1 formula without a saved value, which is left empty: open and save the file in a spreadsheet program"
+    )
+
+
+def test_groups_of_columns_are_above_the_names_of_columns() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.append([None, "Q1", None, "Q2"])
+    sheet.append(["Region", "Plan", "Made", "Plan", "Made"])
+    sheet.append(["North", 10, 12, 11, 9])
+    sheet.merge_cells("B1:C1")
+    sheet.merge_cells("D1:E1")
+    data = BytesIO()
+    book.save(data)
+    row = documents("a.xlsx", data.getvalue())[0]
+    assert isinstance(row, Document)
+    assert (
+        row.text == "Region: North; Q1 Plan: 10; Q1 Made: 12; Q2 Plan: 11; Q2 Made: 9"
+    )
+
+
+@pytest.mark.parametrize(
     ("below", "own", "quoted"),
     [
         (
@@ -635,10 +729,22 @@ def test_times_of_a_workbook_are_as_they_are_shown_and_a_wrong_column_is_said() 
             "Yes.",
             "On Mon, Mar 4, 2024 at 9:00 Bo Lind\n<bo@x.example> wrote:\nShall we?",
         ),
+        (
+            "-- \nAda\nKestrel\n\nOn Monday Bo wrote:\n> Shall we?",
+            "Yes.",
+            "On Monday Bo wrote:\nShall we?",
+        ),
         ("From: the river came a sound.", "Yes.\n\nFrom: the river came a sound.", ""),
         ("On Monday we\nwrote it down.", "Yes.\n\nOn Monday we\nwrote it down.", ""),
     ],
-    ids=["outlook", "german", "broken line", "no header", "no introduction"],
+    ids=[
+        "outlook",
+        "german",
+        "broken line",
+        "below the signature",
+        "no header",
+        "no introduction",
+    ],
 )
 def test_what_a_mail_quotes_is_told_from_its_own_words(
     below: str, own: str, quoted: str | None
@@ -656,6 +762,14 @@ def test_what_a_mail_quotes_is_told_from_its_own_words(
         ("a.rst", "Built [1]_ in Varn [#note]_.", "Built [1] in Varn [#note]."),
         ("a.adoc", "10^6^, H~2~O, in 1958^3^.", "10^6, H2O, in 1958 [3]."),
         ("a.adoc", "Was [.line-through]#5# 4.", "Was  4."),
+        (
+            "a.adoc",
+            "= T\n:pump: HX9\n\nThe {pump} of {maker}.",
+            "# T\n\nThe HX9 of {maker}.",
+        ),
+        ("a.adoc", "Made.footnote:[In Varn.] Sold.", "Made. (In Varn.) Sold."),
+        ("a.rst", "The |pump|.\n\n.. |pump| replace:: HX9", "The HX9."),
+        ("a.md", "Was ~~5~~ 4. `~~x~~` ~~~", "Was  4. `~~x~~` ~~~"),
         ("a.adoc", "Seen.\n////\nhidden\n////\nMore.", "Seen.\nMore."),
         ("a.adoc", "----\na^b^c\n----", "```\na^b^c\n```"),
     ],
@@ -663,6 +777,6 @@ def test_what_a_mail_quotes_is_told_from_its_own_words(
 def test_marks_of_raised_struck_and_left_out_text_are_read(
     name: str, text: str, read: str
 ) -> None:
-    (found,) = documents(name, text.encode())
+    found = documents(name, text.encode())[0]
     assert isinstance(found, Document)
     assert found.text.strip() == read

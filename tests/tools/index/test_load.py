@@ -442,6 +442,11 @@ class TestTables:
             "a.csv line 1: the header repeats a column: 'text', 'text'; rename one"
         ]
 
+    def test_other_columns_of_one_name_are_numbered(self, write: Write) -> None:
+        row = next(load(write("a.csv", "Ship,Fare,Fare\nTarn,9,12\n")))
+        assert isinstance(row, Document)
+        assert row.text == "Ship: Tarn; Fare: 9; Fare (3): 12"
+
     def test_a_row_of_another_length_is_skipped_alone(self, write: Write) -> None:
         items = list(load(write("a.csv", "id,text\n1,a,b\n2,good\n")))
         assert says(

@@ -597,8 +597,20 @@ BODY = "<tr><td>Pellis<td>22<td>9</table>"
             "<tr><th>Key<th>Means<tr><td>a|b<td>or</table>",
             "| Key | Means |\n| --- | --- |\n| a\\|b | or |",
         ),
+        (
+            "<tfoot><tr><td>All<td>31<tbody><tr><td>Town<td>Fare<tbody><tr><td>Pellis<td>22</table>",
+            "| Town | Fare |\n| --- | --- |\n| Pellis | 22 |\n| All | 31 |",
+        ),
+        (
+            "<tr><th>Town<th>Fare<tr><th colspan=2>North<tr><td>Pellis<td>22</table>",
+            "| Town | Fare |\n| --- | --- |\n| North |  |\n| Pellis | 22 |",
+        ),
+        (
+            "<thead><tr><th>Town<th>Fare<tbody><tr><th>Pellis<th>22</table>",
+            "| Town | Fare |\n| --- | --- |\n| Pellis | 22 |",
+        ),
     ],
-    ids=["thead", "td", "th", "title", "box", "bar"],
+    ids=["thead", "td", "th", "title", "box", "bar", "foot", "group", "body of th"],
 )
 def test_a_header_of_several_rows_is_one_and_a_box_of_values_is_lines(
     table: str, text: str

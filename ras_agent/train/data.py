@@ -18,6 +18,9 @@ from ras_agent.eval.question import Question, context_passage, union_of_contexts
 from ras_agent.eval.question_file import OnBad, read_records
 from ras_agent.records import Passage
 from ras_agent.text.overlap import holds
+from ras_agent.tools.subgraph.graph import Subgraph
+from ras_agent.tools.subgraph.paths import Path as GraphPath
+from ras_agent.tools.subgraph.paths import shortest
 
 _FILES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "hotpotqa": (
@@ -104,6 +107,22 @@ def passages_in(path: Path) -> list[Passage]:
             else context_passage(title, text)
         )
     return passages
+
+
+def paths_to_answers(
+    subgraph: Subgraph, starts: Iterable[str], answers: Iterable[str]
+) -> list[GraphPath]:
+    """Return the first shortest path from a start to each answer, the shortest first; [] where no path leads to one."""
+    graph = subgraph.graph
+    ends = {graph.find(answer) for answer in answers}
+    places = [place for place in map(graph.find, starts) if place is not None]
+    if not places or ends <= {None}:
+        return []
+    first: dict[int, GraphPath] = {}
+    for path in shortest(subgraph, places).paths:
+        if path.end in ends:
+            first.setdefault(path.end, path)
+    return list(first.values())
 
 
 def names_any(text: str, names: Iterable[str]) -> bool:

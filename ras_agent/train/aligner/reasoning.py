@@ -21,9 +21,8 @@ from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.graph_tokens.features import Fact
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
-from ras_agent.tools.subgraph.paths import Path, shortest
 from ras_agent.train.aligner.samples import AlignerSample
-from ras_agent.train.data import names_any
+from ras_agent.train.data import names_any, paths_to_answers
 
 _MOST_TOKENS = 300
 
@@ -59,16 +58,8 @@ def _facts_of_paths(
 ) -> list[Fact]:
     """Return the facts of the first shortest path to each answer; [] where no path leads to one."""
     graph = Graph.from_triples(facts)
-    ends = {graph.find(answer) for answer in answers}
-    places = [place for place in map(graph.find, starts) if place is not None]
-    if not places or ends == {None}:
-        return []
-    first: dict[int, Path] = {}
-    for path in shortest(Subgraph.full(graph), places).paths:
-        if path.end in ends:
-            first.setdefault(path.end, path)
     chosen = []
-    for path in first.values():
+    for path in paths_to_answers(Subgraph.full(graph), starts, answers):
         for fact in path.triples(graph):
             chosen.append((fact.subject, fact.predicate, fact.object))
     return chosen

@@ -5,9 +5,10 @@
 
 The model is shown a question and candidates, facts or paths, in the prompt of the scorer "llm", and learns to divide a
 score of 1 equally among those of the question's gold path. It reads only text, as the paper's does.
-PathQuestion, or any set that names entities and gold paths, is split by entity, as for the encoder
-(ras_agent.train.paths.train). The same command goes on where a killed one stopped, and torchrun spreads it over
-processors. Another model that was tuned elsewhere is a chat model like any other, which `ScorerModels` takes.
+Files and their parts are those of the encoder's training (ras_agent.train.paths.train): PathQuestion with its --kb, or
+with --benchmark a set whose questions bring a graph each. The same command goes on where a killed one stopped, and
+torchrun spreads it over processors. Another model that was tuned elsewhere is a chat model like any other, which
+`ScorerModels` takes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ from ras_agent.train.graphllm.options import GraphLLMOptions
 from ras_agent.train.graphllm.train import begin, train_on
 from ras_agent.train.loop import FitResult, print_result
 from ras_agent.train.options import config_from
-from ras_agent.train.paths.train import PathExample, examples_of_parts
+from ras_agent.train.paths.train import (
+    LEARNABLE,
+    PathExample,
+    check_data,
+    examples_of_parts,
+)
 from ras_agent.train.ranges import COUNT, NATURAL, check_choices, check_ranges
 
 
@@ -39,10 +45,16 @@ from ras_agent.train.ranges import COUNT, NATURAL, check_choices, check_ranges
 class ScorerTrainingConfig(GraphLLMOptions):
     """Options of a scorer's training on a language model. Raises SettingsError for contradictions."""
 
-    kb: tuple[Path, ...]
-    """Files of triples, one for each --questions, in the same order."""
     questions: tuple[Path, ...]
-    """Files of questions about them."""
+    """Files of questions."""
+    kb: tuple[Path, ...] = ()
+    """Files of PathQuestion's triples, one for each --questions, in the same order."""
+    benchmark: str = ""
+    """In place of --kb: the set that the files are of, whose questions bring a graph each, such as webqsp or cwq."""
+    shares: tuple[float, ...] = (0.2, 0.2)
+    """With --benchmark: shares of each file to choose the weights by, and never to read."""
+    learn: str = "both"
+    """What is learnt to be scored: facts, for pruning and beams; paths, for refinement; or both."""
     negatives: int = 8
     """Wrong candidates for each right one."""
     wording: str = "facts"
@@ -58,15 +70,12 @@ class ScorerTrainingConfig(GraphLLMOptions):
     def __post_init__(self) -> None:
         GraphLLMOptions.__post_init__(self)
         check_ranges(self, {"negatives": COUNT, "sample": NATURAL})
-        check_choices(self, {"wording": get_args(Wording)})
+        check_choices(self, {"wording": get_args(Wording), "learn": LEARNABLE})
         if self.encoder != "none" or self.graph_tokens:
             raise SettingsError(
                 "a scorer's model reads only text: leave --encoder and --graph-tokens out"
             )
-        if len(self.kb) != len(self.questions):
-            raise SettingsError(
-                "give --kb once for each --questions, in the same order"
-            )
+        check_data(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +117,7 @@ class ShareExample:
 def share_examples(
     examples: Sequence[PathExample], seed: int = 0
 ) -> Iterator[ShareExample]:
-    """Yield the candidates of each question twice: its gold path among other paths, its gold facts among other facts.
+    """Yield the candidates of each question twice: its gold paths among other paths, its gold facts among others.
 
     Their order is drawn by `seed` and the question, so that a place tells nothing.
     """
@@ -116,8 +125,10 @@ def share_examples(
     for question, of_question in groupby(
         examples, key=lambda example: example.question
     ):
-        path, *facts = of_question
-        for part in ([path], facts):
+        of_both = list(of_question)
+        paths = [example for example in of_both if example.kind == "paths"]
+        facts = [example for example in of_both if example.kind == "facts"]
+        for part in (paths, facts):
             if not part:
                 continue
             right = {example.positive: None for example in part}
@@ -137,7 +148,7 @@ def share_examples(
 
 
 def train(config: ScorerTrainingConfig) -> FitResult:
-    """Train on pairs of knowledge base and questions, write the folder, and return how it ended.
+    """Train on the questions of `config`, write the folder, and return how it ended.
 
     Raises RasError children; SettingsError where no question has a gold path in its knowledge base.
     """

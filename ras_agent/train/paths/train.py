@@ -2,9 +2,12 @@
 
     python -m ras_agent.train.paths.train --kb pq2h_kb.jsonl --questions pq2h.jsonl --kb pq3h_kb.jsonl \
         --questions pq3h.jsonl --out path-encoder
+    python -m ras_agent.train.paths.train --benchmark webqsp --questions webqsp_train.jsonl --out path-encoder
 
-PathQuestion (or any set that names entities and gold paths) is split by entity: 60 % to learn from, 20 % to choose the
-epoch by; the last 20 % is never read. The loss is LEGO-GraphRAG's (section 4.1), max(0, margin - S(right) + S(wrong))
+PathQuestion, which names gold paths, is split by entity: 60 % to learn from, 20 % to choose the epoch by; the last 20 %
+is never read. Of a set whose questions bring a graph each, the gold paths are the shortest ones from the question's
+entities to its answers, as LEGO-GraphRAG takes them for WebQSP, CWQ, GrailQA and WebQuestions; it is split by question,
+by --shares. The loss is LEGO-GraphRAG's (section 4.1), max(0, margin - S(right) + S(wrong))
 with S the cosine; the encoder itself stays as it is, so an epoch takes seconds. --out then holds weights (safetensors)
 and a card, and in training/ the files of ras_agent.train.loop: metrics.jsonl has a line for each step, with a
 validation after each epoch, and the same command goes on where a killed one stopped. About a minute on two cores.
@@ -12,12 +15,11 @@ validation after each epoch, and the same command goes on where a killed one sto
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -38,7 +40,8 @@ from ras_agent.tools.subgraph.paths import PathLimits, complete
 from ras_agent.tools.subgraph.pipeline import without_names
 from ras_agent.tools.subgraph.scorers.encoders import PathHead
 from ras_agent.tools.subgraph.scoring import Wording
-from ras_agent.train.data import digest
+from ras_agent.train.data import digest, paths_to_answers
+from ras_agent.train.graphqa.parts import PartsOptions, read_parts
 from ras_agent.train.loop import FitConfig, FitResult, fit, print_result, validations
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, check_choices, check_ranges
@@ -48,7 +51,11 @@ if TYPE_CHECKING:
 
     from ras_agent.train.paths.trainable import Triplets
 
+Kind = Literal["facts", "paths"]
+LEARNABLE = ("both", *get_args(Kind))
 _WORDINGS = get_args(Wording)
+_MOST_GOLD = 8
+"""Gold paths of a question that are learnt from: a country has hundreds of answers to some"""
 _RANGES = {
     **dict.fromkeys(("rank", "batch", "negatives"), COUNT),
     "sample": NATURAL,
@@ -60,10 +67,16 @@ _RANGES = {
 class PathTrainingConfig(FitConfig):
     """Options of a path encoder's training. Raises SettingsError for a number out of its range."""
 
-    kb: tuple[Path, ...]
-    """Files of triples, one for each --questions, in the same order."""
     questions: tuple[Path, ...]
-    """Files of questions about them."""
+    """Files of questions."""
+    kb: tuple[Path, ...] = ()
+    """Files of PathQuestion's triples, one for each --questions, in the same order."""
+    benchmark: str = ""
+    """In place of --kb: the set that the files are of, whose questions bring a graph each, such as webqsp or cwq."""
+    shares: tuple[float, ...] = (0.2, 0.2)
+    """With --benchmark: shares of each file to choose the epoch by, and never to read."""
+    learn: str = "both"
+    """What is learnt to be scored: facts, for pruning and beams; paths, for refinement; or both."""
     out: Path
     """The folder to write; the same command goes on in it."""
     embedder: str = "minilm"
@@ -93,11 +106,8 @@ class PathTrainingConfig(FitConfig):
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)
         check_ranges(self, _RANGES)
-        check_choices(self, {"wording": (*_WORDINGS, "both")})
-        if len(self.kb) != len(self.questions):
-            raise SettingsError(
-                "give --kb once for each --questions, in the same order"
-            )
+        check_choices(self, {"wording": (*_WORDINGS, "both"), "learn": LEARNABLE})
+        check_data(self)
 
     def rate_at(self, step: int, total: int) -> float:
         """Return the learning rate, which is the same in all steps."""
@@ -111,6 +121,7 @@ class PathExample:
     question: str
     positive: str
     negatives: tuple[str, ...]
+    kind: Kind = "facts"
 
 
 def path_examples(
@@ -120,40 +131,58 @@ def path_examples(
     seed: int = 0,
     wording: Wording = "facts",
 ) -> list[PathExample]:
-    """Make triplets of each question: its gold path against other paths from the start, gold facts against others.
+    """Make triplets of each question: its gold paths against other paths from the start, gold facts against others.
 
-    The other facts are those that touch the gold path and leave it. A path that ends in an answer is no negative, nor is
-    a gold fact. A question is left out if its gold path is not in the graph.
+    The other facts are those that touch a gold path and leave it. A path that ends in an answer is no negative, nor is
+    a gold fact. A question is left out if no gold path is in the graph. See `gold_paths`.
     """
     subgraph = Subgraph.full(graph)
     dice = Random(seed)
-    triplets = dict[
-        tuple[int, ...], list[tuple[str, tuple[str, ...]]]
-    ]()  # of each path: many questions ask for one
+    # of each path: many questions ask for one
+    triplets: dict[tuple[int, ...], list[PathExample]] = {}
     examples = []
     for question in questions:
-        path = _gold(graph, question.metadata.get("path") or ())
-        if path is None:
-            continue
-        if path.edges not in triplets:
-            whole_path = path.scored_text(graph, wording)
-            others = _other_paths(subgraph, path, question, wording)
-            negative_paths = _sample(others, {whole_path}, negatives, dice)
-            triplets[path.edges] = [(whole_path, negative_paths)]
-            gold = [graph.edge_text(edge, wording) for edge in path.edges]
-            facts = [
-                graph.edge_text(edge, wording) for edge in _other_facts(graph, path)
-            ]
-            for fact in gold:
-                negative_facts = _sample(facts, set(gold), negatives, dice)
-                triplets[path.edges].append((fact, negative_facts))
-        text = plain_name(question.question)
-        if wording == "relations":
-            text = without_names(text, [graph.nodes[path.start]])
-        for positive, wrong in triplets[path.edges]:
-            if wrong:
-                examples.append(PathExample(text, positive, wrong))
+        golds = gold_paths(subgraph, question)
+        on_paths = {node for path in golds for node in path.nodes}
+        right = {
+            graph.edge_text(edge, wording) for path in golds for edge in path.edges
+        }
+        for path in golds:
+            if path.edges not in triplets:
+                whole_path = path.scored_text(graph, wording)
+                others = _other_paths(subgraph, path, question, wording)
+                wrong = _sample(others, {whole_path}, negatives, dice)
+                made = [PathExample("", whole_path, wrong, "paths")]
+                edges = _other_facts(graph, path, on_paths)
+                facts = [graph.edge_text(edge, wording) for edge in edges]
+                for edge in path.edges:
+                    fact = graph.edge_text(edge, wording)
+                    wrong = _sample(facts, right, negatives, dice)
+                    made.append(PathExample("", fact, wrong))
+                triplets[path.edges] = made
+            text = plain_name(question.question)
+            if wording == "relations":
+                text = without_names(text, [graph.nodes[path.start]])
+            for example in triplets[path.edges]:
+                if example.negatives:
+                    examples.append(replace(example, question=text))
     return examples
+
+
+def gold_paths(subgraph: Subgraph, question: Question) -> list[GraphPath]:
+    """Return the paths that lead to a question's answers: the one that its set names, else the shortest ones.
+
+    Shortest paths lead from the question's entities, one to each answer; at most eight are taken. The list is empty where
+    the graph lacks the path, the entities or the answers.
+    """
+    graph = subgraph.graph
+    named = question.metadata.get("path")
+    if named:
+        path = _gold(graph, named)
+        return [] if path is None else [path]
+    entities = map(str, question.metadata.get("question_entities", ()))
+    paths = paths_to_answers(subgraph, list(entities), question.answers)
+    return [path for path in paths if len(path)][:_MOST_GOLD]
 
 
 def _other_paths(
@@ -171,18 +200,17 @@ def _other_paths(
     return texts
 
 
-def _other_facts(graph: Graph, path: GraphPath) -> list[int]:
-    """Return the numbers of the facts that touch a path, ascending, without those that join two of its nodes.
+def _other_facts(graph: Graph, path: GraphPath, on_paths: set[int]) -> list[int]:
+    """Return the numbers of the facts that touch a path, ascending, without those that join two nodes of gold paths.
 
     Such a fact leads to the same answer by another relation, and so it is right, too.
     """
-    on_path = set(path.nodes)
     others = set[int]()
     for node in path.nodes:
         touching = graph.incident.row(node).tolist()
         for edge in touching:
             head, _, tail = graph.edges[edge].tolist()
-            leaves = head not in on_path or tail not in on_path
+            leaves = head not in on_paths or tail not in on_paths
             if leaves:
                 others.add(edge)
     return sorted(others)
@@ -277,15 +305,14 @@ def train_head(
 
 
 def train(config: PathTrainingConfig) -> FitResult:
-    """Train on pairs of knowledge base and questions, and write the head and its card into `config.out`."""
+    """Train on the questions of `config`, and write the head and its card into `config.out`."""
     wordings = [wording for wording in _WORDINGS if config.wording in (wording, "both")]
     parts = examples_of_parts(config, wordings)
     head, result = train_head(
         parts["train"], parts["dev"], resolve_embedder(config.embedder), config
     )
     if result.main:
-        files = chain.from_iterable(zip(config.kb, config.questions, strict=True))
-        head.about["data"] = [path.name for path in files]
+        head.about["data"] = [path.name for path in (*config.kb, *config.questions)]
         head.save(config.out)
     return result
 
@@ -298,6 +325,12 @@ class PathData(Protocol):
     @property
     def questions(self) -> tuple[Path, ...]: ...
     @property
+    def benchmark(self) -> str: ...
+    @property
+    def shares(self) -> tuple[float, ...]: ...
+    @property
+    def learn(self) -> str: ...
+    @property
     def negatives(self) -> int: ...
     @property
     def sample(self) -> int: ...
@@ -308,20 +341,63 @@ class PathData(Protocol):
 def examples_of_parts(
     config: PathData, wordings: Iterable[Wording]
 ) -> dict[str, list[PathExample]]:
-    """Return the examples of all knowledge bases and their questions, by part: "train" and "dev"."""
+    """Return the examples of all files by part, "train" and "dev".
+
+    Raises SettingsError for a file of a set whose questions bring no graph.
+    """
     parts: dict[str, list[PathExample]] = {"train": [], "dev": []}
-    for kb, file in zip(config.kb, config.questions, strict=True):
-        graph = Graph.from_triples(read_knowledge_base(kb))
-        questions = PATHQUESTION.load(file)
-        for part, examples in parts.items():
-            drawn = of_part(questions, part)
-            if config.sample and config.sample < len(drawn):
-                drawn = Random(config.seed).sample(drawn, config.sample)
-            for wording in wordings:
-                examples += path_examples(
-                    graph, drawn, config.negatives, config.seed, wording
-                )
+    for graph, questions, part in _asked_of_graphs(config):
+        for wording in wordings:
+            made = path_examples(
+                graph, questions, config.negatives, config.seed, wording
+            )
+            for example in made:
+                if config.learn in ("both", example.kind):
+                    parts[part].append(example)
     return parts
+
+
+def _asked_of_graphs(
+    config: PathData,
+) -> Iterator[tuple[Graph, Sequence[Question], str]]:
+    """Yield each graph with the questions about it and their part."""
+    if not config.benchmark:
+        for kb, file in zip(config.kb, config.questions, strict=True):
+            graph = Graph.from_triples(read_knowledge_base(kb))
+            questions = PATHQUESTION.load(file)
+            for part in ("train", "dev"):
+                yield graph, _drawn(of_part(questions, part), config), part
+        return
+    options = PartsOptions(shares=config.shares)
+    for file in config.questions:
+        by_part = read_parts(config.benchmark, file, options)
+        for part, drawn in (
+            ("train", by_part["train"]),
+            ("dev", by_part["validation"]),
+        ):
+            for question in _drawn(drawn, config):
+                graph = Graph.of_texts(question.graph.nodes, question.graph.edges)
+                yield graph, [question], part
+
+
+def _drawn(questions: Sequence[Question], config: PathData) -> Sequence[Question]:
+    if config.sample and config.sample < len(questions):
+        return Random(config.seed).sample(questions, config.sample)
+    return questions
+
+
+def check_data(config: PathData) -> None:
+    """Raise SettingsError unless the files of questions come with graphs, in one of two ways."""
+    if config.benchmark and config.kb:
+        raise SettingsError(
+            f"--benchmark {config.benchmark} brings the graph of each question: leave --kb out"
+        )
+    if not config.benchmark and len(config.kb) != len(config.questions):
+        raise SettingsError(
+            "give --kb once for each --questions, in the same order, or --benchmark with a set whose questions bring "
+            "their graphs, such as webqsp"
+        )
+    PartsOptions(shares=config.shares)
 
 
 def _goodness(measured: Mapping[str, float]) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ras_agent.errors import SettingsError
 from ras_agent.eval.question import Question
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.encoders import EncoderScorer, PathHead
@@ -231,3 +232,60 @@ def test_the_command_writes_weights_and_a_card(
     assert head.about["data"] == ["kb.jsonl", "questions.jsonl"]
     assert [row["step"] for row in head.about["history"]] == [0, 1, 2]
     assert json.loads(capsys.readouterr().out)["steps"] == 2
+
+
+def test_gold_paths_of_a_graphs_question_are_the_shortest_from_entity_to_answer() -> (
+    None
+):
+    asked = Question(
+        "q",
+        "where is ann's family from?",
+        ("france", "spain"),
+        metadata={"question_entities": ["ann"]},
+    )
+    found = path_examples(Graph.from_triples(KB), [asked], negatives=20)
+    paths = [example for example in found if example.kind == "paths"]
+    assert [example.positive for example in paths] == [
+        "ann → spouse → bob → nationality → france",
+        "ann → parents → carl → nationality → spain",
+    ]
+    # the other answer's path is no negative, nor is a fact on it
+    assert "ann → parents → carl → nationality → spain" not in paths[0].negatives
+    facts = [example for example in found if example.kind == "facts"]
+    assert len(facts) == 4
+    for example in facts:
+        assert set(example.negatives) <= {"bob gender male", "ann gender female"}
+
+
+def test_a_set_whose_questions_bring_graphs_is_trained_on_without_a_knowledge_base(
+    tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "ras_agent.train.paths.train.resolve_embedder", lambda _: hash_embedder
+    )
+    rows = []
+    for number in range(40):
+        person = f"person {number}"
+        row = {
+            "id": f"q{number}",
+            "question": f"where was {person} born?",
+            "answer": [f"town {number}"],
+            "q_entity": [person],
+            "a_entity": [f"town {number}"],
+            "graph": [
+                [person, "place of birth", f"town {number}"],
+                [person, "gender", "female"],
+                [person, "employer", f"mill {number}"],
+            ],
+        }
+        rows.append(json.dumps(row))
+    file = tmp_path / "webqsp_train.jsonl"
+    file.write_text("\n".join(rows))
+    out = tmp_path / "head"
+    data = ["--benchmark", "webqsp", "--questions", str(file), "--out", str(out)]
+    main([*data, "--epochs", "2", "--learn", "facts"])
+    assert PathHead.load(out).about["data"] == ["webqsp_train.jsonl"]
+    with pytest.raises(SettingsError, match="brings the graph of each question"):
+        main([*data, "--kb", str(file)])
+    with pytest.raises(SettingsError, match="or --benchmark with a set"):
+        main(["--questions", str(file), "--out", str(out)])

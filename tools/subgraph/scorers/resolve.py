@@ -103,13 +103,19 @@ def _reranker(models: ScorerModels, _: Scorers) -> Scorer:
     return CrossEncoderScorer(model)
 
 
-def _chat(name: str, option: str) -> Callable[[ScorerModels, Scorers], Scorer]:
+_CHAT = "a chat model, such as vllm:http://host:8000/v1#name"
+_TUNED = f"graphllm:FOLDER with the folder of `python -m ras_agent.train.paths.scorer`, or {_CHAT}"
+
+
+def _chat(
+    name: str, option: str, needed: str
+) -> Callable[[ScorerModels, Scorers], Scorer]:
     def make(models: ScorerModels, scorers: Scorers) -> Scorer:
         model = _require(
             name,
             getattr(models, option),
             option,
-            "a chat model, such as vllm:http://host:8000/v1#name",
+            needed,
         )
         return LLMScorer(
             model,
@@ -128,8 +134,8 @@ _MAKERS: dict[str, Callable[[ScorerModels, Scorers], Scorer]] = {
     "st-ft": _tuned_encoder,
     "rerank": _reranker,
     "kg": _graph_vectors,
-    "llm": _chat("llm", "llm"),
-    "llm-ft": _chat("llm-ft", "tuned_llm"),
+    "llm": _chat("llm", "llm", _CHAT),
+    "llm-ft": _chat("llm-ft", "tuned_llm", _TUNED),
 }
 
 

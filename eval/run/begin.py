@@ -171,6 +171,8 @@ def begin_run(
     except Exception:
         folder.undo_begin()
         raise
+    if task.rows:
+        folder.write_questions(task.rows)
     remaining_ids = {question.id for question in remaining(task.questions, folder)}
     results = (
         result

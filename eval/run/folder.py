@@ -4,6 +4,7 @@
     results.jsonl   one `Result` a line, in the order in which the questions ended
     replies.sqlite  the models' replies, so that a question cut off halfway does not ask for them again
     summary.json    always re-computable from results.jsonl
+    questions.jsonl the questions, where they were given as rows and not as a file
 
 A line is on the disk before the question counts as done. A half last line, which a crash leaves, is cut off when the
 run is resumed, and its question is asked again.
@@ -15,7 +16,7 @@ import json
 import math
 import os
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -52,6 +53,11 @@ class RunFolder:
     @property
     def lock_path(self) -> Path:
         return self.path / "run.lock"
+
+    @property
+    def questions_path(self) -> Path:
+        """Return the file of the questions, which a run has that was given rows and no file."""
+        return self.path / "questions.jsonl"
 
     @property
     def replies_path(self) -> Path:
@@ -240,6 +246,11 @@ class RunFolder:
             if result.id not in ids:
                 lines.append(_json(result.to_dict()) + b"\n")
         replace_file(self.results_path, b"".join(lines))
+
+    def write_questions(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Replace the file of the questions by these rows."""
+        lines = [_json(row) + b"\n" for row in rows]
+        replace_file(self.questions_path, b"".join(lines))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Replace summary.json."""

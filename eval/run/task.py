@@ -18,6 +18,7 @@ from ras_agent.records import JSON
 from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
+    from ras_agent.eval.run.folder import RunFolder
     from ras_agent.tools.index.store import PassageIndex
 
 
@@ -147,9 +148,12 @@ def load_task(
     return task
 
 
-def questions_of(manifest: Mapping[str, Any]) -> list[Question]:
+def questions_of(folder: RunFolder) -> list[Question]:
     """Return the questions of a run's data, in their order; no questions if the data cannot be read any more."""
-    data = Path(str(manifest.get("data") or ""))
+    manifest = folder.manifest()
+    data = folder.questions_path
+    if not data.exists():
+        data = Path(str(manifest.get("data") or ""))
     if not manifest.get("benchmark") or not data.exists():
         return []
     try:

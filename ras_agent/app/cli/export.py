@@ -95,7 +95,7 @@ def export(options: ExportOptions) -> None:
         )
     write = format_to_write(options.to, calls=calls, pairs=pairs)
     least = _least(options.least or ())
-    run = Exported.read(options.run, questions_of(RunFolder(options.run).manifest()))
+    run = Exported.read(options.run, questions_of(RunFolder(options.run)))
     if options.against is not None:
         chosen = _pairs(options, role, run, Exported.read(options.against), least)
     else:

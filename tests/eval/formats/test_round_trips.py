@@ -116,7 +116,7 @@ def test_rows_are_in_the_order_of_the_data(tmp_path: Path) -> None:
     )
     for name in ("c", "a", "b"):
         folder.append(Result(name, f"{name}?", ("x",)))
-    run = Exported.read(folder.path, questions_of(folder.manifest()))
+    run = Exported.read(folder.path, questions_of(folder))
     assert [result.id for result in run.results] == ["a", "b", "c"]
     assert run.question_of(run.results[0]).metadata == {"level": "hard"}
 

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 from ras_agent.errors import MissingExtra, RunError, SettingsError
-from ras_agent.eval.formats import format_to_write
+from ras_agent.eval.formats import format_to_write, load_questions
 from ras_agent.eval.formats.exported import Exported
 from ras_agent.eval.run import EvalAgent, begin_run, load_task, search_agent
 from ras_agent.eval.run.begin import remote_questions
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.manifest import file_sha256
+from ras_agent.eval.run.task import questions_of
 from ras_agent.settings import Settings
 
 ROWS = [
@@ -192,6 +193,24 @@ def test_a_run_that_only_searches_is_exported_with_its_passages(
     format_to_write("ragas")(Exported.read(tmp_path / "run"), tmp_path / "rows.jsonl")
     first = json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])
     assert first["retrieved_contexts"] == ["Hull is in England."]
+
+
+def test_a_run_over_rows_keeps_its_questions_in_their_order(
+    corpus: Path, tmp_path: Path
+) -> None:
+    rows = [{**row, "level": row["id"] * 2} for row in reversed(ROWS)]
+    _run(rows, corpus, tmp_path / "run", limit=2)
+    _run(rows, corpus, tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    assert [question.id for question in questions_of(folder)] == ["q2", "q1", "q0"]
+    export = Exported.read(folder.path, questions_of(folder))
+    format_to_write("ragas")(export, tmp_path / "rows.jsonl")
+    again = load_questions(tmp_path / "rows.jsonl")
+    assert [question.metadata for question in again] == [
+        {"level": "q2q2"},
+        {"level": "q1q1"},
+        {"level": "q0q0"},
+    ]
 
 
 @pytest.mark.parametrize(

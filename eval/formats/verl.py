@@ -9,6 +9,7 @@ verl's MultiTurnSFTDataset reads `messages` and trains all turns of the assistan
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,15 +27,16 @@ from ras_agent.records import JSON
 from ras_agent.tools.store.durable import replace_file
 
 _ABILITY = "fact-reasoning"
-_ANSWERED = "\nAnswer:"  # in an example of a prompt, and as its last line
-_MARK = "Question:"  # before the question in the prompts of Search-R1
+_ANSWERED = re.compile(r"\sAnswer:")  # in an example of a prompt, and as its last line
+_CUE = re.compile(r"(?:^|(?<=\n)|(?<=[.!?:>)\]]))\s*Question:")
+"""Before the question in the prompts of Search-R1: where a text, a line or a sentence begins"""
 
 
 def read_question(record: QuestionRecord) -> Question:
     """Return the question of a row with `prompt` and `reward_model`.
 
-    The question is that of `question` or `extra_info`, else the text after "Question:" in the last message, or all of
-    it.
+    The question is that of `question` or `extra_info`, else the text after "Question:" in the last message, where that
+    begins a line or a sentence, or all of it.
     """
     extra = _inside(record, "extra_info")
     known = known_of(_inside(record, "metadata"))
@@ -78,11 +80,19 @@ def _targets(record: QuestionRecord) -> tuple[str, ...]:
 def _asked(record: QuestionRecord) -> str:
     """Return the question in the prompt: a text, or messages of which the user's last one asks."""
     content = said_last(record, "user", "prompt").rstrip()
-    content = content.removesuffix(_ANSWERED.strip())
-    instruction, _, asked = content.partition(_MARK)
-    if _ANSWERED in instruction + asked:  # examples come first, each with its answer
-        asked = content.rpartition(_MARK)[2]
-    return (asked or instruction).strip()
+    content = content.removesuffix("Answer:")
+    cue = _CUE.search(content)
+    if cue is None:
+        return content.strip()
+    asked = content[cue.end() :]
+    answered = _ANSWERED.search(asked)
+    if answered:  # examples come first, each with its answer
+        later = asked[answered.end() :]
+        cues = list(re.finditer(r"\n\s*Question:", later))
+        if cues:
+            asked = later[cues[-1].end() :]
+    before = content[: cue.start()]
+    return asked.strip() or before.strip()
 
 
 def question_row(result: Result, place: int, source: str) -> JSON:

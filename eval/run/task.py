@@ -97,7 +97,8 @@ def load_task(
     """Read questions `first` (from 1) and on, at most `limit`, and the passages to search.
 
     name: the benchmark's. data: a file, a pandas DataFrame, or a list of rows. settings: name the index, where neither
-        `corpus` nor the questions bring passages. corpus: a file of passages, or BEIR's folder.
+        `corpus` nor the questions bring passages. corpus: a file of passages, or BEIR's folder; by default that of the
+        folder `data`, if it has one and the questions bring no passages.
     embedder: of the passages or graphs that come with the questions, or of `corpus`; without one, only words are
         compared.
     instruction: which of the benchmark's the answerer is given. metrics: in place of the benchmark's own.
@@ -115,6 +116,8 @@ def load_task(
         rows = tuple(plain_value(row) for row in rows_of(data))
         everything = instructed.of_rows(rows)
         data = Path("rows")
+    if corpus is None and settings.index is None and not rows:
+        corpus = _corpus_beside(data, everything)
     if corpus is not None:
         corpus = corpus_file(corpus)
     if not everything:
@@ -146,6 +149,17 @@ def load_task(
     if metrics:
         return task.scored_by(metrics)
     return task
+
+
+def _corpus_beside(data: Path, questions: Iterable[Question]) -> Path | None:
+    """Return the corpus in the folder of the questions, as BEIR's has one, where these bring nothing to search."""
+    found = corpus_file(data)
+    if found == data:
+        return None
+    for question in questions:
+        if question.contexts or question.metadata.get("graph"):
+            return None
+    return found
 
 
 def questions_of(folder: RunFolder) -> list[Question]:

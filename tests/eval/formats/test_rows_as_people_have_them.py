@@ -374,6 +374,11 @@ def test_supporting_facts_without_titles_are_refused(fact: Any) -> None:
         ("Question: Who?\nAnswer: Bell\nQuestion: Where?", "Where?"),
         ("Where?", "Where?"),
         ("Answer it. Question: Where?\nAnswer:", "Where?"),
+        ("Question: Who? Answer: Bell\nQuestion: Where?\nAnswer:", "Where?"),
+        (
+            "Which film is called Question: Mark?",
+            "Which film is called Question: Mark?",
+        ),
     ],
 )
 def test_a_question_of_verl_may_hold_the_mark(content: str, question: str) -> None:

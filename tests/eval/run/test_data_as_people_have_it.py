@@ -75,6 +75,18 @@ def test_rows_and_a_data_frame_are_asked_over_a_folder_of_beir(
         load_task("jsonl", 7, Settings(), corpus=corpus)
 
 
+def test_a_folder_of_questions_may_have_its_corpus_in_it(corpus: Path) -> None:
+    settings = Settings(retriever="bm25")
+    lines = "".join(json.dumps(row) + "\n" for row in ROWS)
+    (corpus / "questions.jsonl").write_text(lines)
+    task = load_task("jsonl", corpus, settings)
+    assert task.corpus == corpus / "corpus.jsonl"
+    assert (len(task.index.passages), task.without_evidence) == (3, 0)
+    own = {**ROWS[0], "contexts": ["Hull is a port."]}
+    (corpus / "questions.jsonl").write_text(json.dumps(own))
+    assert load_task("jsonl", corpus, settings).corpus is None
+
+
 def test_rows_are_plain_values_that_other_processes_read(
     corpus: Path, tmp_path: Path
 ) -> None:

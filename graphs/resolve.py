@@ -30,7 +30,7 @@ from ras_agent.graphs.parts import (
 from ras_agent.graphs.registry import GraphSpec, graph_spec
 from ras_agent.graphs.toolset import AnyTool, Toolset, toolset
 from ras_agent.prompts import prompt_names
-from ras_agent.protocols import Extractor, Retriever
+from ras_agent.protocols import Extractor, Linker, Retriever
 from ras_agent.registry import find, names
 from ras_agent.review import Place, places
 from ras_agent.settings import Settings
@@ -54,6 +54,7 @@ from ras_agent.tools.roles import (
     RoleOptions,
     resolve_answerer,
     resolve_extractor,
+    resolve_linker,
     resolve_planner,
     resolve_reasoner,
     resolve_reranker,
@@ -235,8 +236,9 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         "planner" if spec.planner in ("planner", "reasoner") else "answerer"
     ]
     rewriter = chosen.rewriter or _default_rewriter(chosen.llm or leading)
+    linker = linker_of(settings, options, chosen.llm)
     retriever = resolve_retriever(
-        retriever_spec, index, **retriever_options(settings, chosen.retriever)
+        retriever_spec, index, **retriever_options(settings, chosen.retriever, linker)
     )
     reranker = chosen.spec_of_reranker
     named = dict(specs)
@@ -279,16 +281,36 @@ def retrievers_by_name(
     def staged(retriever: Retriever) -> Retriever:
         return in_stages(retriever, settings, options, reranker)
 
-    return choices_over(index, graph_options(settings), staged)
+    linker = linker_of(settings, options)
+    return choices_over(index, graph_options(settings, linker), staged)
 
 
 def search_from_settings(settings: Settings, index: AnyIndex) -> Retriever:
     """Make the retriever of the settings with all of its stages. Raises RasError children."""
+    options = role_options(settings)
+    linker = linker_of(settings, options)
     retriever = resolve_retriever(
-        settings.retriever, index, **retriever_options(settings)
+        settings.retriever, index, **retriever_options(settings, linker=linker)
     )
     reranker = settings.llm if settings.reranker == "llm" else settings.reranker
-    return in_stages(retriever, settings, role_options(settings), reranker)
+    return in_stages(retriever, settings, options, reranker)
+
+
+def linker_of(
+    settings: Settings, options: RoleOptions, llm: object = None
+) -> Linker | None:
+    """Return the linker of the settings, if they name one. Raises the errors of resolving it.
+
+    llm: the model that "llm" stands for, in place of the settings' own.
+    """
+    spec: object = settings.linker
+    if spec == "llm":
+        spec = llm or settings.llm
+        if spec is None:
+            raise SettingsError(
+                "--linker llm is the model of --llm, and none is set: give --llm provider:model, or --linker provider:model"
+            )
+    return resolve_linker(spec, options)
 
 
 def in_stages(

@@ -8,7 +8,7 @@ ras_agent.testing checks contracts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -56,6 +56,18 @@ class Reranker(Protocol):
 
     def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Return one number for each text, in their order: the higher, the better the text fits the query."""
+        ...
+
+
+@runtime_checkable
+class Linker(Protocol):
+    """Finds where a knowledge graph is entered for a question."""
+
+    def links(self, question: str) -> Mapping[str, float]:
+        """Return the names of entities that the question is about, each with a weight above 0; {} for none.
+
+        A name that the graph does not have is looked for by its vector, if the graph has vectors, and else left out.
+        """
         ...
 
 

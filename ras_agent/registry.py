@@ -1,7 +1,7 @@
 """Plug-ins by name: one lazy table for each kind, extended by entry points and by `register`.
 
     planner, extractor, answerer,
-    reasoner, rewriter, reranker              a factory of the role: make(argument, options), see ras_agent.tools.roles
+    reasoner, rewriter, reranker, linker      a factory of the role: make(argument, options), see ras_agent.tools.roles
     judge                                     make(), which returns a ras_agent.protocols.Judge
     retriever                                 a factory over an index: make(index, **options)
     source                                    a retriever without an index, "NAME:ADDRESS": make(address)
@@ -67,6 +67,7 @@ PLUGINS: dict[str, dict[str, object]] = {
         "https": "ras_agent.tools.retrieve.rerank_server:over_https",
         "llm": "ras_agent.tools.retrieve.rerank:llm_reranker",
     },
+    "linker": {"llm": "ras_agent.tools.kg.llm_mentions:llm_linker"},
     "judge": {"offline": "ras_agent.tools.offline.roles:offline_judge"},
     "dialect": {
         "ras": "ras_agent.tools.plan.dialects:OWN",

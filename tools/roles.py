@@ -22,6 +22,7 @@ from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.protocols import (
     Answerer,
     Extractor,
+    Linker,
     Planner,
     Reasoner,
     Reranker,
@@ -42,6 +43,7 @@ _PROTOCOLS: dict[str, type] = {
     "reasoner": Reasoner,
     "rewriter": Rewriter,
     "reranker": Reranker,
+    "linker": Linker,
 }
 # by how the names of their models begin
 _PROVIDERS = {
@@ -57,7 +59,9 @@ _PROVIDERS = {
     **dict.fromkeys(("llama", "qwen", "gemma", "phi"), "ollama"),
 }
 # asked to decide and to copy, not to write: their models sample at temperature 0 unless a setting says otherwise
-_PRECISE = frozenset(("planner", "reasoner", "extractor", "rewriter", "reranker"))
+_PRECISE = frozenset(
+    ("planner", "reasoner", "extractor", "rewriter", "reranker", "linker")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,17 @@ def resolve_reranker(
     if is_registered("reranker", name):
         return cast(Reranker, _of_string("reranker", spec, options))
     return cast(Reranker, _resolve("reranker", spec, options))
+
+
+def resolve_linker(
+    spec: object, options: RoleOptions = DEFAULT_OPTIONS
+) -> Linker | None:
+    """Return the linker that `spec` names, as above, None for None; "llm:" may stand before a model."""
+    if spec is None:
+        return None
+    if isinstance(spec, str):
+        spec = spec.removeprefix("llm:")
+    return cast(Linker, _resolve("linker", spec, options))
 
 
 def role_name(role: object) -> str:

@@ -158,6 +158,11 @@ class Settings(BaseModel):
         None,
         "Weights of the graph network: a folder, an id on the Hugging Face hub, or packaged, the default.",
     )
+    linker: str | None = _RETRIEVAL(
+        None,
+        "Names a question's entities, where a graph is entered: provider:model, llm for the model of --llm, or a plug-in; "
+        "if not set, by the graph's own names.",
+    )
     starts: Path | None = _EVALUATION(
         None,
         "gfm-rag's test.json, whose start nodes are where a graph is entered for its questions.",

@@ -24,7 +24,7 @@ from ras_agent.settings.sources import (
     given,
 )
 
-_MODELS = "llm planner extractor answerer rewriter reranker embedder weights"
+_MODELS = "llm planner extractor answerer rewriter reranker linker embedder weights"
 _MODEL_SETTINGS = frozenset(_MODELS.split())
 _WEB = frozenset(("http", "https"))
 _NAMES_SECRETS = frozenset(("headers", "api_keys", "roles"))
@@ -112,7 +112,7 @@ def refuse_keys(
                 f"{name!r} names variables of the environment ({value}); what they hold goes",
             )
         provider, _, address = value.partition(":")
-        if name == "reranker":
+        if name in ("reranker", "linker"):
             address = value.removeprefix("llm:").removeprefix("vllm:")
         is_server = provider == "vllm" or urlsplit(address).scheme in _WEB
         if is_server and name in _MODEL_SETTINGS and environment.get("VLLM_API_KEY"):

@@ -32,6 +32,7 @@ from ras_agent.testing.environments import (
     check_environment,
 )
 from ras_agent.testing.extractors import EXTRACTOR_CHECKS, check_extractor
+from ras_agent.testing.linkers import LINKER_CHECKS, check_linker
 from ras_agent.testing.planners import (
     PLANNER_CHECKS,
     REASONER_CHECKS,
@@ -49,6 +50,7 @@ __all__ = [
     "ENVIRONMENT_CHECKS",
     "EXTRACTOR_CHECKS",
     "GRAPH_ENCODER_CHECKS",
+    "LINKER_CHECKS",
     "PLANNER_CHECKS",
     "REASONER_CHECKS",
     "RERANKER_CHECKS",
@@ -63,6 +65,7 @@ __all__ = [
     "check_environment",
     "check_extractor",
     "check_graph_encoder",
+    "check_linker",
     "check_planner",
     "check_reasoner",
     "check_reranker",

@@ -5,18 +5,27 @@ from __future__ import annotations
 import re
 from bisect import bisect, insort
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
 from ras_agent.arrays import Floats
-from ras_agent.errors import SettingsError
-from ras_agent.protocols import Embedder
+from ras_agent.budget import current_ledger
+from ras_agent.errors import (
+    BudgetExceeded,
+    MissingExtra,
+    RasError,
+    ReplayMiss,
+    SettingsError,
+    message_of,
+)
+from ras_agent.protocols import Embedder, Linker
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import FUNCTION_WORDS
+from ras_agent.tools.chat.secrets import without_secrets
 from ras_agent.tools.index.ties import TIE, best_places
 from ras_agent.tools.kg.aliases import entities_called
 from ras_agent.tools.kg.index import KGIndex
@@ -27,6 +36,8 @@ Mentions = Callable[[str], Sequence[str]]
 
 _WORD = re.compile(r"[^\W_]+(?:[-–'’.&/][^\W_]+)*\.?")
 _LONGEST = 8
+# errors of a linker that end the search: a mistake in the settings, a replay without the reply, a limit
+_NOT_LEFT_OUT = (SettingsError, MissingExtra, ReplayMiss, BudgetExceeded)
 _QUOTES = frozenset('"“”')
 
 
@@ -45,13 +56,15 @@ class Linking:
 
     Their weights are proportional to exp(cosine / temperature). starts: the nodes of questions that somebody has linked
     already, names by type; entities have weight 1 each, and a question with only unknown names is linked by its text.
-    Documents are for a network in whose graph they are nodes.
+    Documents are for a network in whose graph they are nodes. linker: names the entities of all other questions; None to
+    find them by capitals and the graph's own names.
     """
 
     candidates: int = 3
     threshold: float = 0.6
     temperature: float = 0.05
     starts: Mapping[str, Mapping[str, Sequence[str]]] | None = None
+    linker: Linker | None = None
 
     def __post_init__(self) -> None:
         if (
@@ -83,13 +96,19 @@ class EntityLinker:
         self.graph = graph
         self.embedder = embedder if graph.entity_vectors is not None else None
         self._linking = linking or Linking()
-        self._known = lru_cache(1024)(
-            _Finder(graph, self.embedder, self._linking, mentions)
-        )
+        self._find = _Finder(graph, self.embedder, self._linking, mentions)
+        self._known = lru_cache(1024)(partial(self._find, linker=self._linking.linker))
 
     def link(self, question: str) -> tuple[LinkedEntity, ...]:
-        """Return the entities of all mentions, each mention's likeliest first; without any, the question is one."""
-        return self._known(question)
+        """Return the entities of all mentions, each mention's likeliest first; without any, the question is one.
+
+        Where a linker of somebody's fails, the question is linked without it, and the run is told.
+        """
+        try:
+            return self._known(question)
+        except LinkerFailed as failure:
+            current_ledger().note(str(failure), role="linker")
+        return self._find(question, None)
 
     def starts(self, question: str) -> Mapping[str, Sequence[str]]:
         """Return the nodes that somebody has linked a question to, names by type; empty if nobody has."""
@@ -112,7 +131,9 @@ class _Finder:
         self._mentions = mentions
         self._vectors: Floats | None = None
 
-    def __call__(self, question: str) -> tuple[LinkedEntity, ...]:
+    def __call__(
+        self, question: str, linker: Linker | None
+    ) -> tuple[LinkedEntity, ...]:
         exact: dict[int, LinkedEntity] = {}
         starts = (self._how.starts or {}).get(question, {})
         for kind, names in starts.items():
@@ -120,8 +141,11 @@ class _Finder:
                 self._put_nodes(exact, names)
         if exact:
             return tuple(exact.values())
+        weights = None
+        if linker is not None:
+            weights = _weights_of(linker, question)
         unknown = []
-        for name in self._names(question):
+        for name in self._names(question) if weights is None else weights:
             if not self._put(exact, name, question):
                 unknown.append(name)
         near = self._nearest(unknown)
@@ -131,7 +155,11 @@ class _Finder:
                 continue
             for part in split_mention(name, self._is_entity):
                 self._put(exact, part, question)
-        found = [*exact.values(), *near] or self._nearest([question], least=-1.0)
+        found = [*exact.values(), *near]
+        if not found:
+            found = self._nearest([question], least=-1.0)
+        elif weights:
+            found = [_weighted(link, weights) for link in found]
         return tuple(found)
 
     def _put_nodes(self, links: dict[int, LinkedEntity], names: Sequence[str]) -> None:
@@ -186,6 +214,34 @@ class _Finder:
                 for entity, weight in zip(best, weights / weights.sum(), strict=True)
             ]
         return found
+
+
+def _weights_of(linker: Linker, question: str) -> dict[str, float]:
+    """Return the names that a linker finds, with their weights. Raises LinkerFailed."""
+    name = getattr(linker, "name", type(linker).__name__)
+    try:
+        links = dict(linker.links(question))
+    except _NOT_LEFT_OUT:
+        raise
+    except (RasError, OSError, ValueError, RuntimeError, TimeoutError) as error:
+        problem = f"{type(error).__name__}: {message_of(error)}"
+        raise LinkerFailed(name, without_secrets(problem)) from error
+    for found, weight in links.items():
+        if not isinstance(found, str) or not 0 < weight < inf:
+            raise LinkerFailed(name, f"no name with a weight above 0: {found!r:.80}: {weight!r:.80}")  # fmt: skip
+    return links
+
+
+def _weighted(link: LinkedEntity, weights: Mapping[str, float]) -> LinkedEntity:
+    """Return a link with its mention's weight; that of a part of a name is the link's own."""
+    return replace(link, weight=link.weight * weights.get(link.mention, 1.0))
+
+
+class LinkerFailed(RasError):
+    """Raised where a linker finds nothing that can be used; the question is then linked without it."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"linker {name} failed, and the names of the question are found without it: {problem}")  # fmt: skip
 
 
 class QueryMention(NamedTuple):

@@ -16,6 +16,7 @@ from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, converse, fitted, parsed_twice
 from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import estimate_turns
+from ras_agent.tools.roles import RoleOptions
 
 MOST_TOKENS = 512
 """The most tokens of a reply, of a model that writes no thoughts."""
@@ -25,7 +26,10 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 
 
 class LLMMentions:
-    """Finds mentions with a chat model; `prompts_dir` overrides mentions and repair. For EntityLinker's `mentions`."""
+    """Linker on a chat model, which writes down the names in a question.
+
+    prompts_dir: overrides the prompts mentions and repair. Also for EntityLinker's `mentions`.
+    """
 
     def __init__(
         self,
@@ -41,6 +45,10 @@ class LLMMentions:
     def __call__(self, question: str) -> list[str]:
         """Return names that occur in the question. Raises ParseError if no reply has any, and ModelCallError."""
         return converse(self._chat, self._dialogue(question))
+
+    def links(self, question: str) -> dict[str, float]:
+        """Return the names with weight 1 each. Raises as a call does."""
+        return dict.fromkeys(self(question), 1.0)
 
     def _dialogue(self, question: str) -> Dialogue[list[str]]:
         around = estimate_turns(self._prompt.fill(question=""))
@@ -61,6 +69,11 @@ class LLMMentions:
 
         asked = yield from fitted(self._chat, MOST_TOKENS, render)
         return (yield from parsed_twice(asked, parse, self._repair, _FORM))
+
+
+def llm_linker(model: object, options: RoleOptions) -> LLMMentions:
+    """Return the linker on a chat model, for the options of an agent."""
+    return LLMMentions(model, prompts_dir=options.prompts_dir, settings=options.chat)
 
 
 def listed_names(reply: str, question: str) -> list[str] | None:

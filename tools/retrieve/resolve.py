@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ras_agent.address import Address
 from ras_agent.errors import SettingsError
-from ras_agent.protocols import Retriever
+from ras_agent.protocols import Linker, Retriever
 from ras_agent.registry import find
 from ras_agent.settings import Settings
 from ras_agent.text.languages import ENGLISH
@@ -104,16 +104,25 @@ def open_for(
     )
 
 
-def retriever_options(settings: Settings, name: object = None) -> dict[str, Any]:
+def retriever_options(
+    settings: Settings, name: object = None, linker: Linker | None = None
+) -> dict[str, Any]:
     """Return the options that settings give the retriever they name, or the one named `name`; {} for an object.
 
+    linker: that of the settings, for retrievers that search a graph.
     Raises SettingsError for a setting that this retriever has no use for, and the errors of reading the file of starts.
     """
     if name is None:
         name = settings.retriever
+    is_named = isinstance(name, str)
+    if linker is not None and not (is_named and takes_option(str(name), "linking")):
+        raise SettingsError(
+            f"--linker is for retrievers by name that search a graph, such as gfm or ppr, not for {name!r:.80}: choose "
+            "another --retriever, or leave --linker away"
+        )
     if not isinstance(name, str):
         return {}
-    options = graph_options(settings)
+    options = graph_options(settings, linker)
     for setting, option in (("weights", "weights"), ("starts", "linking")):
         if option in options and not takes_option(name, option):
             raise SettingsError(
@@ -123,16 +132,19 @@ def retriever_options(settings: Settings, name: object = None) -> dict[str, Any]
     return options
 
 
-def graph_options(settings: Settings) -> dict[str, Any]:
+def graph_options(settings: Settings, linker: Linker | None = None) -> dict[str, Any]:
     """Return the options that settings give to retrievers of a graph. Raises the errors of reading a file of starts."""
     options: dict[str, Any] = {}
     if settings.weights:
         options["weights"] = settings.weights
-    if settings.starts:
+    if settings.starts or linker is not None:
         from ras_agent.tools.kg.formats.gfm_questions import read_starts
         from ras_agent.tools.kg.link import Linking
 
-        options["linking"] = Linking(starts=read_starts(settings.starts))
+        starts = None
+        if settings.starts is not None:
+            starts = read_starts(settings.starts)
+        options["linking"] = Linking(starts=starts, linker=linker)
     return options
 
 

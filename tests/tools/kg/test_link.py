@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ras_agent.budget import Ledger, metered
 from ras_agent.errors import SettingsError
 from ras_agent.records import Triple
 from ras_agent.tools.kg.index import KGIndex
@@ -259,3 +260,69 @@ def test_a_question_far_from_everything_has_weights(hash_embedder: Any) -> None:
         "where does water flow?"
     )
     assert sum(link.weight for link in links) == pytest.approx(1.0)
+
+
+# ---- linkers of somebody's
+
+
+class Given:
+    """A linker that knows the links, or fails."""
+
+    def __init__(self, links: Any) -> None:
+        self.given = links
+        self.asked = 0
+
+    def links(self, question: str) -> Any:
+        self.asked += 1
+        if isinstance(self.given, Exception):
+            raise self.given
+        return self.given
+
+
+def test_a_linker_gives_the_names_and_their_weights() -> None:
+    given = Given({"telephone": 3.0, "Graham Bell Museum": 0.5, "nobody": 1.0})
+    linker = EntityLinker(graph_of(*NAMES), linking=Linking(linker=given))
+    links = [(link.mention, link.weight) for link in linker.link("Who is Bell?")]
+    assert links == [("telephone", 3.0), ("Graham Bell Museum", 0.5)]
+    linker.link("Who is Bell?")
+    assert given.asked == 1
+
+
+def test_the_weight_of_a_name_is_shared_by_its_candidates(hash_embedder: Any) -> None:
+    graph = graph_of("alpha beta", "alpha gamma", embedder=hash_embedder)
+    how = Linking(candidates=2, threshold=-1.0, linker=Given({"alpha delta": 4.0}))
+    links = EntityLinker(graph, hash_embedder, linking=how).link("?")
+    assert sum(link.weight for link in links) == pytest.approx(4.0)
+    assert len(links) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (ConnectionError("down"), "ConnectionError: down"),
+        ({"telephone": 0.0}, "no name with a weight above 0: 'telephone': 0.0"),
+        ({7: 1.0}, "no name with a weight above 0: 7: 1.0"),
+    ],
+)
+def test_where_a_linker_fails_the_names_are_found_without_it_and_the_run_is_told(
+    wrong: Any, why: str
+) -> None:
+    how = Linking(linker=Given(wrong))
+    linker = EntityLinker(graph_of(*NAMES), linking=how)
+    with metered(Ledger("retriever", hop=2)) as ledger:
+        links = linker.link("Who was Alexander Graham Bell?")
+    assert [link.mention for link in links] == ["Alexander Graham Bell"]
+    (note,) = ledger.notes
+    assert (note.role, note.hop, note.message) == (
+        "linker",
+        2,
+        f"linker Given failed, and the names of the question are found without it: {why}",
+    )
+
+
+def test_a_linker_that_has_failed_is_asked_again() -> None:
+    given = Given(ConnectionError("down"))
+    linker = EntityLinker(graph_of(*NAMES), linking=Linking(linker=given))
+    linker.link("Who?")
+    given.given = {"telephone": 1.0}
+    assert [link.mention for link in linker.link("Who?")] == ["telephone"]

@@ -12,7 +12,10 @@ import numpy.typing as npt
 import pytest
 
 from ras_agent.errors import IndexMismatch, SettingsError
+from ras_agent.graphs.resolve import search_from_settings
 from ras_agent.records import Passage, Triple
+from ras_agent.registry import PLUGINS
+from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.index import KGIndex
@@ -277,3 +280,38 @@ def test_of_many_passages_that_name_the_same_those_come_first_that_hold_the_ques
     retriever = retriever_over(index, name)
     (best,) = retriever.retrieve("Where was Mira Holt born?", 1)
     assert best.passage.id == "birth"
+
+
+class Leith:
+    """A linker that enters the graph at the river."""
+
+    def links(self, question: str) -> dict[str, float]:
+        return {"Water of Leith": 1.0}
+
+
+@pytest.mark.parametrize("name", ["ppr", "paths", "pcst", "bm25+ppr"])
+def test_a_linker_is_shared_by_the_retrievers_of_a_graph(
+    tmp_path: Path, name: str
+) -> None:
+    index = built(tmp_path / "i", PASSAGES)
+    retriever: Any = retriever_over(index, name, linking=Linking(linker=Leith()))
+    assert "leith" in [hit.passage.id for hit in retriever.retrieve("Which one?")]
+    assert "leith" not in [
+        hit.passage.id for hit in retriever_over(index, name).retrieve("Which one?")
+    ]
+
+
+def test_the_setting_names_a_linker_for_retrievers_of_a_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = built(tmp_path / "i", PASSAGES)
+    monkeypatch.setitem(PLUGINS["linker"], "leith", lambda argument, options: Leith())
+    settings = Settings(retriever="ppr", linker="leith")
+    hits = search_from_settings(settings, index).retrieve("Which one?")
+    assert "leith" in [hit.passage.id for hit in hits]
+    with pytest.raises(
+        SettingsError, match=says("--linker", "search a graph", "not for 'bm25'")
+    ):
+        search_from_settings(Settings(linker="leith"), index)
+    with pytest.raises(SettingsError, match=says("--linker llm", "give --llm")):
+        search_from_settings(Settings(retriever="ppr", linker="llm"), index)

@@ -53,6 +53,8 @@ _LONGEST_PART = 30  # letters of a part of a compound
 _BEGINNINGS = word_set("mc mac de di du la le van von fitz")
 """Words that begin a name and are no part of it to a reader, as in MacDonald."""
 _LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]+|\d+")
+# 2nd, 1930s
+_ORDINAL = re.compile(r"\d+(?:s|st|nd|rd|th)")
 _MOST_PARTS = 4
 """A word of more changes between letters and digits is a number in another base, of which no single sign is a part."""
 # 10⁶ and 5½ are not 106 and 51/2
@@ -225,7 +227,7 @@ def _parts_of_humps(text: str) -> list[str]:
 
 def _parts(word: str) -> list[str]:
     """Return the letters and the digits of a word that holds both, so that "ppr9087" is found by "PPR-9087"."""
-    if not _DIGIT.search(word):
+    if not _DIGIT.search(word) or _ORDINAL.fullmatch(word):
         return []
     parts = _LETTERS_OR_DIGITS.findall(word)
     if len(parts) > _MOST_PARTS:

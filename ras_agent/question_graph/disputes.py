@@ -36,6 +36,8 @@ _ONCE = re.compile(
     r"|(?:was|were) (?:built|composed|designed|discovered|drawn|established|founded|invented|painted|sculpted|written) by"
 )
 _AUXILIARY = re.compile(r"(?:is|was|are|were|has|had|have|been|will|would|can|may)\b")
+_NOW = {"is", "are", "has", "have"}
+_THEN = {"was", "were", "had"}
 _SHORT = 8  # words of an answer that is completed by the other claim; a longer one has a sentence more
 _COPY = 0.8  # share of common words from which two texts are one document
 
@@ -230,7 +232,10 @@ def _has_one_value(frame: tuple[str, str, str], facts: Iterable[Triple]) -> bool
 def _tell_of_two_times(
     reading: _Reading, other: _Reading, sentences: Sequence[str]
 ) -> bool:
-    """Tell whether both sentences have a date besides their values, and not the same one."""
+    """Tell whether one says "is" and the other "was", or both have dates besides their values, and not the same ones."""
+    words = [set(one.fact.predicate.split()) for one in (reading, other)]
+    if words[0] & _NOW != words[1] & _NOW and words[0] & _THEN != words[1] & _THEN:
+        return True
     times: list[set[str]] = []
     for one, sentence in zip((reading, other), sentences, strict=True):
         dates: set[str] = set()

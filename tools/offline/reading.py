@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -140,6 +140,7 @@ class ReadPassage:
     """Holds a passage and the parts read off it, each when it is first needed; nothing changes it afterwards."""
 
     def __init__(self, passage: Passage) -> None:
+        self._passage = passage
         self.id = passage.id
         self.title = passage.title
         self.text = passage.text
@@ -160,6 +161,16 @@ class ReadPassage:
             Sentence(self, number, start, self.text[start:end])
             for number, (start, end) in spans
         )
+
+    def without(self, numbers: Set[int]) -> ReadPassage:
+        """Return the passage with blanks for some of its sentences, so that all else keeps its place."""
+        text = self.text
+        for number in numbers:
+            sentence = self.sentences[number]
+            blank = " " * len(sentence.text)
+            end = sentence.start + len(sentence.text)
+            text = text[: sentence.start] + blank + text[end:]
+        return ReadPassage(replace(self._passage, text=text))
 
     @property
     def is_only_table(self) -> bool:

@@ -42,6 +42,7 @@ from ras_agent.tools.offline.chain import (
     passages_of,
 )
 from ras_agent.tools.offline.english import EnglishOnly
+from ras_agent.tools.offline.in_time import in_its_time
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import (
@@ -162,6 +163,7 @@ class OfflineAnswerer:
         self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]
     ) -> Reply | None:
         """Return the answer, however sure, with the sentences that it rests on; None if nothing answers."""
+        question, passages = in_its_time(question, passages)
         passages = [one for one in passages if one.sentences]
         if not passages:
             return None

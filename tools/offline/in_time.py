@@ -1,0 +1,103 @@
+"""Questions that ask for a time, and the sentences of passages that hold at it.
+
+Who is the director?            not "Ada Brenn was director from 2012 to 2018."
+Who was director in 2014?       "Ada Brenn was director from 2012 to 2018.", and asked without the year
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from ras_agent.text.times import Period, period_of
+from ras_agent.text.values import figures_in
+from ras_agent.text.words import stem_set
+from ras_agent.tools.offline import english
+from ras_agent.tools.offline.reading import ReadPassage, Sentence
+
+_NOW = re.compile(
+    r"(?i)(?:(?:who|where)|(?:what|which)(?: \w+)?) (?P<verb>is|are|has|[a-z]+s)\b(?! been\b)"
+)
+_AT = re.compile(r"\s*,?\s*\b(?:in|at|during)\s+(?:the year\s+)?\Z", re.IGNORECASE)
+_DAYS_OF_YEAR = 366
+
+
+def in_its_time(
+    question: str, passages: Sequence[ReadPassage]
+) -> tuple[str, list[ReadPassage]]:
+    """Return the question, and the passages without sentences that hold at other times only.
+
+    Where a sentence about the same things is said to hold at the time asked for, it answers: the question is without its
+    time then, and sentences that tell no time are left out, too.
+    """
+    asked = _asked_in(question)
+    if asked is None:
+        return question, list(passages)
+    periods: dict[Sentence, Period | None] = {}
+    for passage in passages:
+        for sentence in passage.sentences:
+            if _is_about(asked.stems, sentence):
+                periods[sentence] = period_of(sentence.text)
+    dated = [one for one in periods.values() if one is not None]
+    is_told = any(period.holds_at(asked.time) for period in dated)
+    left_out: dict[str, set[int]] = {}
+    for sentence, period in periods.items():
+        if period is None:
+            is_out = is_told and not asked.is_now
+        else:
+            is_out = not period.holds_at(asked.time)
+        if is_out:
+            left_out.setdefault(sentence.passage.id, set()).add(sentence.number)
+    left: list[ReadPassage] = []
+    for passage in passages:
+        numbers = left_out.get(passage.id)
+        left.append(passage.without(numbers) if numbers else passage)
+    return (asked.without_time if is_told else question), left
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The time that a question asks for, in years, and the question without it."""
+
+    time: float
+    without_time: str
+    is_now: bool = False
+
+    @property
+    def stems(self) -> frozenset[str]:
+        return stem_set(self.without_time)
+
+
+def _asked_in(question: str) -> _Asked | None:
+    """Return the time that a question asks for; None where it asks for no time, or for several."""
+    dates = [figure for figure in figures_in(question) if figure.is_date]
+    if not dates and _is_of_now(question):
+        today = date.today()
+        day = today.timetuple().tm_yday
+        return _Asked(today.year + day / _DAYS_OF_YEAR, question, is_now=True)
+    if len(dates) != 1:
+        return None
+    (when,) = dates
+    before = _AT.search(question[: when.start])
+    if before is None:
+        return None
+    bare = question[: before.start()] + question[when.end :]
+    return _Asked(when.order, bare)
+
+
+def _is_of_now(question: str) -> bool:
+    asks = _NOW.match(question)
+    if asks is None:
+        return False
+    verb = asks["verb"].lower()
+    if verb in ("is", "are", "has"):
+        return True
+    return verb not in ("was", "does") and english.is_third_person(verb)
+
+
+def _is_about(asked: frozenset[str], sentence: Sentence) -> bool:
+    """Tell whether a sentence, or the title of its passage, has most of the question's words."""
+    shared = asked & (sentence.stems | sentence.passage.title_stems)
+    return 2 * len(shared) > len(asked)

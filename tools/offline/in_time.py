@@ -10,7 +10,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 
+from ras_agent.text.names import names_in
 from ras_agent.text.times import Period, period_of
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stem_set
@@ -21,6 +23,8 @@ _NOW = re.compile(
     r"(?i)(?:(?:who|where)|(?:what|which)(?: \w+)?) (?P<verb>is|are|has|[a-z]+s)\b(?! been\b)"
 )
 _AT = re.compile(r"\s*,?\s*\b(?:in|at|during)\s+(?:the year\s+)?\Z", re.IGNORECASE)
+_FROM = re.compile(r"\s*,?\s*\b(?:from|between)\s+\Z", re.IGNORECASE)
+_TO = re.compile(r"\s+(?:to|until|till|and)\s+", re.IGNORECASE)
 _DAYS_OF_YEAR = 366
 
 
@@ -38,7 +42,7 @@ def in_its_time(
     periods: dict[Sentence, Period | None] = {}
     for passage in passages:
         for sentence in passage.sentences:
-            if _is_about(asked.stems, sentence):
+            if asked.is_about(sentence):
                 periods[sentence] = period_of(sentence.text)
     dated = [one for one in periods.values() if one is not None]
     is_told = any(period.holds_at(asked.time) for period in dated)
@@ -57,7 +61,7 @@ def in_its_time(
     return (asked.without_time if is_told else question), left
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Asked:
     """The time that a question asks for, in years, and the question without it."""
 
@@ -65,9 +69,22 @@ class _Asked:
     without_time: str
     is_now: bool = False
 
-    @property
+    @cached_property
     def stems(self) -> frozenset[str]:
         return stem_set(self.without_time)
+
+    @cached_property
+    def relation(self) -> frozenset[str]:
+        """The stems of the words that are no names: of "director"."""
+        named = stem_set(" ".join(names_in(self.without_time)))
+        return self.stems - named
+
+    def is_about(self, sentence: Sentence) -> bool:
+        """Tell whether a sentence, with its title, has most of the question's words, not only its names."""
+        shared = self.stems & (sentence.stems | sentence.passage.title_stems)
+        if self.relation and self.relation.isdisjoint(shared):
+            return False
+        return 2 * len(shared) > len(self.stems)
 
 
 def _asked_in(question: str) -> _Asked | None:
@@ -77,14 +94,19 @@ def _asked_in(question: str) -> _Asked | None:
         today = date.today()
         day = today.timetuple().tm_yday
         return _Asked(today.year + day / _DAYS_OF_YEAR, question, is_now=True)
-    if len(dates) != 1:
+    if not dates or len(dates) > 2:
         return None
-    (when,) = dates
-    before = _AT.search(question[: when.start])
+    first = dates[0]
+    last = dates[-1]
+    before = _AT.search(question[: first.start])
+    if len(dates) == 2:
+        before = _FROM.search(question[: first.start])
+        if _TO.fullmatch(question[first.end : last.start]) is None:
+            return None
     if before is None:
         return None
-    bare = question[: before.start()] + question[when.end :]
-    return _Asked(when.order, bare)
+    bare = question[: before.start()].rstrip() + question[last.end :]
+    return _Asked((first.order + last.order) / 2, bare)
 
 
 def _is_of_now(question: str) -> bool:
@@ -95,9 +117,3 @@ def _is_of_now(question: str) -> bool:
     if verb in ("is", "are", "has"):
         return True
     return verb not in ("was", "does") and english.is_third_person(verb)
-
-
-def _is_about(asked: frozenset[str], sentence: Sentence) -> bool:
-    """Tell whether a sentence, or the title of its passage, has most of the question's words."""
-    shared = asked & (sentence.stems | sentence.passage.title_stems)
-    return 2 * len(shared) > len(asked)

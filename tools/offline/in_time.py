@@ -61,6 +61,18 @@ def in_its_time(
     return (asked.without_time if is_told else question), left
 
 
+def holds_then(question: str, grounds: Sequence[Sentence]) -> bool:
+    """Tell whether a sentence of a proof states a period that holds at the time that a question asks for."""
+    asked = _asked_in(question)
+    if asked is None:
+        return False
+    for sentence in grounds:
+        period = period_of(sentence.text)
+        if period is not None and period.holds_at(asked.time):
+            return True
+    return False
+
+
 @dataclass(frozen=True)
 class _Asked:
     """The time that a question asks for, in years, and the question without it."""

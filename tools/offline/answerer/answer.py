@@ -42,7 +42,7 @@ from ras_agent.tools.offline.chain import (
     passages_of,
 )
 from ras_agent.tools.offline.english import EnglishOnly
-from ras_agent.tools.offline.in_time import in_its_time
+from ras_agent.tools.offline.in_time import holds_then, in_its_time
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import (
@@ -163,7 +163,15 @@ class OfflineAnswerer:
         self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]
     ) -> Reply | None:
         """Return the answer, however sure, with the sentences that it rests on; None if nothing answers."""
-        question, passages = in_its_time(question, passages)
+        asked, of_that_time = in_its_time(question, passages)
+        reply = self._reply(asked, of_that_time, steps)
+        if asked != question and reply and not holds_then(question, reply.grounds):
+            return self._reply(question, passages, steps)
+        return reply
+
+    def _reply(
+        self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]
+    ) -> Reply | None:
         passages = [one for one in passages if one.sentences]
         if not passages:
             return None

@@ -39,14 +39,22 @@ class Mauve:
     featuriser: str
 
 
-def require_mauve(texts: int) -> None:
-    """Raise MissingExtra where MAUVE cannot be computed, SettingsError for too few texts."""
+def require_mauve(texts: int, model: str | Path = "") -> None:
+    """Raise MissingExtra where MAUVE cannot be computed, SettingsError for too few texts.
+
+    With a model, raise WeightsError where its tokeniser or its configuration cannot be loaded; its weights are not.
+    """
     if not all(map(find_spec, ("mauve", "torch", "transformers"))):
         raise MissingExtra("MAUVE", "mauve")
     if texts < LEAST:
         raise SettingsError(
             f"MAUVE compares distributions: ask at least {LEAST} questions, got {texts}"
         )
+    if model:
+        from transformers import AutoConfig
+
+        _loaded(AutoConfig, model)
+        _tokeniser(model)
 
 
 def mauve_of(results: Iterable[Result], model: str | Path) -> Mauve:
@@ -91,16 +99,10 @@ def compared_text(question: str, answer: str) -> str:
 def features(texts: Sequence[str], model: str | Path) -> Floats:
     """Return the last layer's state at each text's last token, shape (len(texts), d), float32."""
     import torch
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoModel
 
-    try:
-        tokeniser: Any = AutoTokenizer.from_pretrained(model)
-        network: Any = AutoModel.from_pretrained(model, use_safetensors=True).eval()
-    except (OSError, ValueError) as error:
-        raise WeightsError(
-            f"the language model {str(model)!r} cannot be loaded ({str(error).splitlines()[0]}): "
-            "give a model's name or a folder with safetensors weights"
-        ) from error
+    tokeniser = _tokeniser(model)
+    network = _loaded(AutoModel, model, use_safetensors=True).eval()
     if torch.cuda.is_available():
         network = network.to("cuda")
     rows: list[Floats] = []
@@ -129,3 +131,19 @@ def features(texts: Sequence[str], model: str | Path) -> Floats:
                 .numpy()
             )
     return np.concatenate(rows)
+
+
+def _tokeniser(model: str | Path) -> Any:
+    from transformers import AutoTokenizer
+
+    return _loaded(AutoTokenizer, model)
+
+
+def _loaded(kind: Any, model: str | Path, **options: Any) -> Any:
+    try:
+        return kind.from_pretrained(model, **options)
+    except (OSError, ValueError) as error:
+        raise WeightsError(
+            f"the language model {str(model)!r} cannot be loaded ({str(error).splitlines()[0]}): "
+            "give a model's name or a folder with safetensors weights"
+        ) from error

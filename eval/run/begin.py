@@ -99,11 +99,12 @@ class Run:
         """Ask the remaining questions, write summary.json and return it.
 
         prices: for the cost in the summary. mauve: the language model whose vectors compare the answers with the gold
-            ones; without it MAUVE is not computed. Raises MissingExtra or SettingsError before the first question if it
-            cannot be.
+            ones; without it MAUVE is not computed. Raises MissingExtra, SettingsError or WeightsError before the first
+            question if it cannot be.
         """
         if mauve:
-            require_mauve(len(self.questions))
+            answered = [question for question in self.questions if question.answers]
+            require_mauve(len(answered), mauve)
         results = evaluate(
             self.pool, self.questions, self.folder,
             concurrency=self.concurrency, retry_errors=self.retry_errors, on_end=on_end,
@@ -113,9 +114,10 @@ class Run:
             "skipped_records": len(self.task.skipped),
             "without_evidence": self.task.without_evidence,
         }
+        self.folder.write_summary(summary)
         if mauve:
             summary["mauve"] = asdict(mauve_of(results, mauve))
-        self.folder.write_summary(summary)
+            self.folder.write_summary(summary)
         return summary
 
 

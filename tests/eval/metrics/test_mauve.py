@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +14,16 @@ from typer.testing import CliRunner
 from ras_agent.app.cli import build_program
 from ras_agent.errors import MissingExtra, SettingsError, WeightsError
 from ras_agent.eval.metrics.mauve import (
+    LEAST,
     compared_text,
     features,
     mauve_of,
     mauve_of_vectors,
     require_mauve,
 )
+from ras_agent.eval.run import begin_run, load_task, search_agent
 from ras_agent.eval.run.result import Result
+from ras_agent.settings import Settings
 from tests.messages import says
 
 torch = pytest.importorskip("torch")
@@ -235,6 +239,38 @@ def test_an_evaluation_computes_it_at_its_end(tmp_path: Path, tiny_llama: Path) 
         ],
     )
     assert "ask at least 20 questions, got 3" in few.output
+
+
+def test_a_model_that_cannot_be_loaded_is_told_before_the_first_question(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("mauve")
+    rows = [
+        {"question": f"What turns {number}?", "answers": ["The mill"]}
+        for number in range(LEAST)
+    ]
+    (tmp_path / "corpus.jsonl").write_text('{"text": "The mill turns."}')
+    settings = Settings(retriever="bm25")
+    task = load_task("jsonl", rows, settings, corpus=tmp_path / "corpus.jsonl")
+    run = begin_run(task, search_agent("bm25", settings), tmp_path / "run")
+    with pytest.raises(WeightsError, match="cannot be loaded"):
+        run.finish(mauve=str(tmp_path))
+    assert list(run.folder.results()) == []
+
+
+def test_questions_without_an_answer_are_no_texts(
+    tmp_path: Path, tiny_llama: Path
+) -> None:
+    pytest.importorskip("mauve")
+    rows: list[dict[str, Any]] = [
+        {"question": f"What turns {number}?", "answers": []} for number in range(LEAST)
+    ]
+    (tmp_path / "corpus.jsonl").write_text('{"text": "The mill turns."}')
+    settings = Settings(retriever="bm25")
+    task = load_task("jsonl", rows, settings, corpus=tmp_path / "corpus.jsonl")
+    run = begin_run(task, search_agent("bm25", settings), tmp_path / "run")
+    with pytest.raises(SettingsError, match="at least 20 questions, got 0"):
+        run.finish(mauve=str(tiny_llama))
 
 
 def test_the_first_hundred_words_of_question_and_answer_count() -> None:

@@ -122,7 +122,7 @@ def together(
         result = yield from works[0]
         return [result]
     results: dict[int, _T] = {}
-    replies: dict[int, object] = dict.fromkeys(range(len(works)))
+    replies: dict[int, Any] = dict.fromkeys(range(len(works)))
     while replies:
         calls: dict[int, RoleCall] = {}
         for number, reply in replies.items():

@@ -9,6 +9,7 @@ ras_agent.testing checks contracts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,6 +21,7 @@ from ras_agent.records import (
     Answer,
     Exchange,
     Extraction,
+    Failure,
     Hit,
     Passage,
     Plan,
@@ -68,6 +70,31 @@ class Linker(Protocol):
 
         A name that the graph does not have is looked for by its vector, if the graph has vectors, and else left out.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The scores of one call.
+
+    values: (n,) float32, higher is better; comparable among the texts of one call, and among calls for one question
+        unless the scorer judges a text also by the others of its call.
+    failures: of the call; texts that could not be judged score lowest.
+    """
+
+    values: npt.NDArray[np.float32]
+    failures: tuple[Failure, ...] = ()
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """Judge of facts and paths of a graph, each written as a text."""
+
+    @property
+    def name(self) -> str: ...
+
+    def score(self, question: str, texts: Sequence[str]) -> Scored:
+        """Return one value per text, in their order. The same texts get the same values."""
         ...
 
 

@@ -2,6 +2,7 @@
 
     planner, extractor, answerer,
     reasoner, rewriter, reranker, linker      a factory of the role: make(argument, options), see ras_agent.tools.roles
+    scorer                                    make(models, scorers), of ras_agent.tools.subgraph.scorers.resolve
     judge                                     make(), which returns a ras_agent.protocols.Judge
     retriever                                 a factory over an index: make(index, **options)
     source                                    a retriever without an index, "NAME:ADDRESS": make(address)
@@ -68,6 +69,15 @@ PLUGINS: dict[str, dict[str, object]] = {
         "llm": "ras_agent.tools.retrieve.rerank:llm_reranker",
     },
     "linker": {"llm": "ras_agent.tools.kg.llm_mentions:llm_linker"},
+    "scorer": {
+        "bm25": "ras_agent.tools.subgraph.scorers.resolve:bm25",
+        "st": "ras_agent.tools.subgraph.scorers.resolve:sentence_encoder",
+        "rerank": "ras_agent.tools.subgraph.scorers.resolve:cross_encoder",
+        "st-ft": "ras_agent.tools.subgraph.scorers.resolve:tuned_encoder",
+        "llm": "ras_agent.tools.subgraph.scorers.resolve:chat_model",
+        "llm-ft": "ras_agent.tools.subgraph.scorers.resolve:tuned_chat_model",
+        "kg": "ras_agent.tools.subgraph.scorers.resolve:graph_vectors",
+    },
     "judge": {"offline": "ras_agent.tools.offline.roles:offline_judge"},
     "dialect": {
         "ras": "ras_agent.tools.plan.dialects:OWN",

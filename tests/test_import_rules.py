@@ -15,6 +15,8 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from ras_agent.registry import PLUGINS
+
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("core", "prompts", "tools", "graphs", "eval", "gym", "train", "app")
 PROGRAMS_OF_TESTING = {"testing.cassettes", "testing.plugin"}
@@ -32,8 +34,9 @@ FOUNDATIONS = {
 }
 STAGES = {"plan", "retrieve", "structure", "answer"}
 ON_STAGES = {"graph_tokens", "offline"}
-MAY_RESOLVE = {"roles"} | STAGES
-"""Parts of tools that may look for a plug-in in the registry, or resolve a role, which does so"""
+MAY_RESOLVE = {"roles", "subgraph"} | STAGES
+"""Parts of tools that may look for a plug-in in the registry, or resolve a role, which does so; subgraph looks for scorers,
+which are its own"""
 MAY_IMPORT_OFFLINE = {"tools.offline", "train"}
 
 
@@ -168,6 +171,11 @@ def test_no_foundation_reaches_a_stage_by_its_name() -> None:
         for name in _resolves(tree)
     }
     assert not reaching
+
+
+def test_scorers_are_of_the_foundation_that_looks_for_them() -> None:
+    for place in PLUGINS["scorer"].values():
+        assert str(place).startswith("ras_agent.tools.subgraph.")
 
 
 def test_what_stands_on_stages_is_imported_by_none_of_them() -> None:

@@ -43,6 +43,7 @@ from ras_agent.testing.rerankers import RERANKER_CHECKS, check_reranker
 from ras_agent.testing.retrievers import RETRIEVER_CHECKS, check_retriever
 from ras_agent.testing.rewards import check_rewards
 from ras_agent.testing.rewriters import REWRITER_CHECKS, check_rewriter
+from ras_agent.testing.scorers import SCORER_CHECKS, check_scorer
 
 __all__ = [
     "ANSWERER_CHECKS",
@@ -56,6 +57,7 @@ __all__ = [
     "RERANKER_CHECKS",
     "RETRIEVER_CHECKS",
     "REWRITER_CHECKS",
+    "SCORER_CHECKS",
     "SPAN_READER_CHECKS",
     "Check",
     "ConformanceError",
@@ -72,5 +74,6 @@ __all__ = [
     "check_retriever",
     "check_rewards",
     "check_rewriter",
+    "check_scorer",
     "check_span_reader",
 ]

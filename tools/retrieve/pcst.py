@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ras_agent.arrays import Floats
+from ras_agent.protocols import Scorer
 from ras_agent.records import Hit
 from ras_agent.tools.index.snapshot import Snapshot
 from ras_agent.tools.index.store import PassageIndex
@@ -18,7 +19,6 @@ from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.tools.subgraph.pcst import PCSTFinder, PCSTSettings, QuestionSubgraph
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
-from ras_agent.tools.subgraph.scoring import Scorer
 
 OF_TEXT = PCSTSettings(
     nodes=20, edges=0, named_prize=210.0, neighbourhood=Extraction(max_ent=500)

@@ -14,11 +14,11 @@ from math import isfinite
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import MissingExtra, ModelCallError, SettingsError
+from ras_agent.protocols import Scorer
 from ras_agent.records import Hit
 from ras_agent.tools.roles import RoleOptions
 from ras_agent.tools.subgraph.scorers.encoders import CrossEncoderScorer
 from ras_agent.tools.subgraph.scorers.llm import LLMScorer
-from ras_agent.tools.subgraph.scoring import Scorer
 
 CANDIDATES = 40
 """How many hits a reranker reads, unless a setting says otherwise."""

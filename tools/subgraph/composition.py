@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ras_agent.errors import RasError
+from ras_agent.registry import is_registered, names
 
 _TABLE_4 = ("bm25", "st", "rerank", "st-ft", "llm", "llm-ft")
-SCORERS = (*_TABLE_4, "kg")
-"""BM25, sentence encoder, cross-encoder, fine-tuned sentence encoder, chat model, fine-tuned chat model. "kg", which is
-ours, uses the vectors that a knowledge graph already has."""
+"""BM25, sentence encoder, cross-encoder, fine-tuned sentence encoder, chat model, fine-tuned chat model. There are others:
+"kg", which is ours, uses the vectors that a knowledge graph already has, and plug-ins are of the kind `scorer`."""
 
 _EXTRACTIONS = ("ppr", "rwr", "ego")
 _FORM = "'extraction[+scorer] > shortest | complete | beam:scorer > random | scorer', as in 'ppr+st>beam:st>rerank'"
@@ -49,7 +49,7 @@ class Composition:
         """List the scorers it needs, each once."""
         parts = (self.pruning, self.guide, self.refinement)
         distinct = dict.fromkeys(parts)
-        return tuple(name for name in distinct if name in SCORERS)
+        return tuple(name for name in distinct if is_registered("scorer", name))
 
 
 def parse_composition(text: str | int) -> Composition:
@@ -66,6 +66,7 @@ def parse_composition(text: str | int) -> Composition:
         raise CompositionError(
             f"{text!r} has {len(modules)} modules, expected three with '>' between: {_FORM}"
         )
+    scorers = names("scorer")
     extraction, plus, pruning = map(str.strip, modules[0].partition("+"))
     filtering, colon, guide = map(str.strip, modules[1].partition(":"))
     refinement = modules[2].strip()
@@ -80,7 +81,7 @@ def parse_composition(text: str | int) -> Composition:
 
     check("subgraph extraction", extraction, _EXTRACTIONS)
     if plus:
-        check("scorer behind '+'", pruning, SCORERS)
+        check("scorer behind '+'", pruning, scorers)
     check(
         "path filtering",
         filtering,
@@ -88,12 +89,12 @@ def parse_composition(text: str | int) -> Composition:
         ("shortest", "complete", "beam:<scorer>"),
     )
     if filtering == "beam":
-        check("scorer behind 'beam:'", guide, SCORERS)
+        check("scorer behind 'beam:'", guide, scorers)
     elif colon:
         raise CompositionError(
             f"{text!r}: {filtering} paths are found without a scorer: write only {filtering!r}"
         )
-    check("path refinement", refinement, ("random", *SCORERS))
+    check("path refinement", refinement, ("random", *scorers))
     return Composition(extraction, pruning, filtering, guide, refinement)
 
 

@@ -13,6 +13,7 @@ from random import Random
 
 import numpy as np
 
+from ras_agent.protocols import Scorer
 from ras_agent.records import Failure, Triple
 from ras_agent.tools.subgraph.graph import (
     Graph,
@@ -23,7 +24,6 @@ from ras_agent.tools.subgraph.graph import (
 )
 from ras_agent.tools.subgraph.scoring import (
     RelativeScorer,
-    Scorer,
     Wording,
     best,
     score_distinct,

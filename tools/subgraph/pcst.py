@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from ras_agent.arrays import Doubles, Floats, Ints
 from ras_agent.errors import MissingExtra, SettingsError
-from ras_agent.protocols import Embedder
+from ras_agent.protocols import Embedder, Scored, Scorer
 from ras_agent.records import Failure
 from ras_agent.tools.embed.embedders import query_vector
 from ras_agent.tools.subgraph.extract import Extraction, ppr
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
-from ras_agent.tools.subgraph.scoring import RelativeScorer, Scored, Scorer, best
+from ras_agent.tools.subgraph.scoring import RelativeScorer, best
 
 _LESS = 0.01
 """How much less than the prize of a better score the published code gives, as a share of it."""

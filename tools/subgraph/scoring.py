@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from ras_agent.arrays import Floats
-from ras_agent.records import Failure
+from ras_agent.protocols import Scored, Scorer
 from ras_agent.tools.index.ties import best_places
 
 Wording = Literal["facts", "relations"]
@@ -18,33 +17,8 @@ it starts from. In a knowledge base names add little to relations, and a graph h
 each once. In graphs of text, names matter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """The scores of one call.
-
-    values: (n,) float32, higher is better; comparable among the texts of one call, and among calls for one question
-        unless the scorer is a RelativeScorer.
-    failures: of the call; texts that could not be judged score lowest.
-    """
-
-    values: Floats
-    failures: tuple[Failure, ...] = ()
-
-
 NO_SCORES = Scored(np.empty(0, dtype=np.float32))
 """The scores of no texts."""
-
-
-@runtime_checkable
-class Scorer(Protocol):
-    """Protocol of a judge of facts and paths. May be called from several threads at once."""
-
-    @property
-    def name(self) -> str: ...
-
-    def score(self, question: str, texts: Sequence[str]) -> Scored:
-        """Return one value per text, in their order. The same texts get the same values."""
-        ...
 
 
 @runtime_checkable

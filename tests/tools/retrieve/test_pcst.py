@@ -11,6 +11,7 @@ import pytest
 
 from ras_agent import create_ras_agent
 from ras_agent.errors import IndexMismatch
+from ras_agent.protocols import Scored
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
@@ -22,7 +23,6 @@ from ras_agent.tools.retrieve.pcst import PCSTRetriever, pcst
 from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.tools.subgraph.pcst import PCSTSettings
-from ras_agent.tools.subgraph.scoring import Scored
 
 PASSAGES = [
     Passage("paris", "Paris is the capital of France.", "Paris"),

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ras_agent.registry import names
 from ras_agent.tools.subgraph.composition import (
     INSTANCES,
-    SCORERS,
     Composition,
     CompositionError,
     parse_composition,
@@ -62,10 +62,10 @@ def test_an_instance_is_named_by_its_number_or_its_string(number: int) -> None:
             refinement,
         ),
         st.sampled_from(["ppr", "rwr", "ego"]),
-        st.sampled_from(["", *SCORERS]),
+        st.sampled_from(["", *names("scorer")]),
         st.sampled_from(["shortest", "complete", "beam"]),
-        st.sampled_from(SCORERS),
-        st.sampled_from(["random", *SCORERS]),
+        st.sampled_from(names("scorer")),
+        st.sampled_from(["random", *names("scorer")]),
     )
 )
 def test_every_composition_parses_back(composition: Composition) -> None:

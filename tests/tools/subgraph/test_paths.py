@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ras_agent.protocols import Scored
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.tools.subgraph.paths import (
@@ -24,7 +25,7 @@ from ras_agent.tools.subgraph.paths import (
 )
 from ras_agent.tools.subgraph.pipeline import PathSettings
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
-from ras_agent.tools.subgraph.scoring import RelativeScorer, Scored
+from ras_agent.tools.subgraph.scoring import RelativeScorer
 
 EDGES = st.lists(
     st.tuples(st.integers(0, 6), st.integers(0, 1), st.integers(0, 6)).filter(

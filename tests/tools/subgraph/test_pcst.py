@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ras_agent.protocols import Scored
 from ras_agent.records import Triple
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
@@ -28,7 +29,6 @@ from ras_agent.tools.subgraph.pcst import (
     steiner_tree,
 )
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
-from ras_agent.tools.subgraph.scoring import Scored
 
 SIZES = st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0])
 

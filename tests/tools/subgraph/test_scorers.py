@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.errors import SettingsError, UnknownName, WeightsError
+from ras_agent.protocols import Scored, Scorer
 from ras_agent.records import Triple
+from ras_agent.registry import PLUGINS
+from ras_agent.testing import SCORER_CHECKS, Check, check_scorer
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
-from ras_agent.tools.subgraph.composition import INSTANCES, SCORERS
+from ras_agent.tools.subgraph.composition import INSTANCES, parse_composition
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.pipeline import PathFinder, PathSettings
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
@@ -30,7 +32,7 @@ from ras_agent.tools.subgraph.scorers.encoders import (
 from ras_agent.tools.subgraph.scorers.graph_vectors import GraphVectorScorer
 from ras_agent.tools.subgraph.scorers.llm import LLMScorer, read_shares
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
-from ras_agent.tools.subgraph.scoring import RelativeScorer, Scorer
+from ras_agent.tools.subgraph.scoring import RelativeScorer
 from tests.find_any import find_any
 from tests.messages import says
 
@@ -65,7 +67,7 @@ def grader(prompt: str) -> str:
     )
 
 
-@pytest.fixture(params=SCORERS)
+@pytest.fixture(params=list(PLUGINS["scorer"]))
 def scorer(
     request: pytest.FixtureRequest,
     hash_embedder: Any,
@@ -81,35 +83,37 @@ def scorer(
     return Scorers(models)[request.param]
 
 
-def test_it_fits_the_protocol_and_has_a_name(scorer: Scorer) -> None:
-    assert isinstance(scorer, Scorer)
-    assert scorer.name
+@pytest.mark.parametrize("check", SCORER_CHECKS, ids=str)
+def test_contract(check: Check, scorer: Scorer) -> None:
+    check(scorer)
 
 
-def test_there_is_one_finite_value_a_text_in_their_order(scorer: Scorer) -> None:
-    scored = scorer.score(QUESTION, TEXTS)
-    assert scored.values.shape == (3,)
-    assert scored.values.dtype == np.float32
-    assert np.isfinite(scored.values).all()
-    assert scored.failures == ()
-    backwards = scorer.score(QUESTION, TEXTS[::-1]).values[::-1]
-    assert backwards.tolist() == pytest.approx(scored.values.tolist(), abs=1e-5)
+class Length:
+    """A scorer of somebody's."""
+
+    name = "length"
+
+    def score(self, question: str, texts: Sequence[str]) -> Scored:
+        return Scored(np.array([len(text) for text in texts], dtype=np.float32))
 
 
-def test_no_texts_have_no_values(scorer: Scorer) -> None:
-    assert scorer.score(QUESTION, ()).values.shape == (0,)
+def test_a_scorer_of_a_plug_in_stands_in_compositions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check_scorer(Length())
+    monkeypatch.setitem(PLUGINS["scorer"], "length", lambda models, scorers: Length())
+    composition = parse_composition("ppr+length>beam:length>length")
+    assert composition.scorers == ("length",)
+    finder = PathFinder(Graph.from_triples(KB), composition, ScorerModels())
+    assert finder.find(QUESTION, [0]).paths
 
 
-def test_threads_get_what_one_caller_gets(scorer: Scorer) -> None:
-    alone = scorer.score(QUESTION, TEXTS).values
-    with ThreadPoolExecutor(4) as pool:
-        for scored in pool.map(lambda _: scorer.score(QUESTION, TEXTS), range(8)):
-            assert scored.values.tolist() == pytest.approx(alone.tolist(), abs=1e-5)
-
-
-@pytest.mark.parametrize("odd", ["?!", "\ud800", "東京 は", "a" * 3000])
-def test_odd_texts_are_no_error(scorer: Scorer, odd: str) -> None:
-    assert scorer.score(odd, [odd, "x"]).values.shape == (2,)
+def test_a_scorer_of_a_plug_in_that_is_none_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(PLUGINS["scorer"], "none", lambda models, scorers: "none")
+    with pytest.raises(TypeError, match=says("the scorer 'none'", "protocols.Scorer")):
+        Scorers()["none"]
 
 
 def test_words_and_meaning_put_the_right_fact_first(hash_embedder: Any) -> None:

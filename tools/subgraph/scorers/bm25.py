@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ras_agent.protocols import Scored
 from ras_agent.tools.index.bm25_matrix import build_matrix
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.subgraph.graph import plain_name
-from ras_agent.tools.subgraph.scoring import NO_SCORES, Scored
+from ras_agent.tools.subgraph.scoring import NO_SCORES
 
 
 class BM25Scorer:

@@ -13,13 +13,13 @@ import numpy as np
 
 from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra, WeightsError
-from ras_agent.protocols import Embedder
+from ras_agent.protocols import Embedder, Scored
 from ras_agent.recent import RecentResults
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.subgraph.graph import plain_name
-from ras_agent.tools.subgraph.scoring import NO_SCORES, Scored
+from ras_agent.tools.subgraph.scoring import NO_SCORES
 
 
 class EncoderScorer:

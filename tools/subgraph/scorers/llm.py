@@ -12,6 +12,7 @@ import numpy as np
 from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.prompts import Prompt, Turn, as_data, as_line, load
+from ras_agent.protocols import Scored, Scorer
 from ras_agent.records import Failure
 from ras_agent.text.lines import lines_of
 from ras_agent.tools.chat.call import Reply, Request
@@ -19,7 +20,7 @@ from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, converse, in_parts, repair
 from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
-from ras_agent.tools.subgraph.scoring import NO_SCORES, Scored, Scorer, best
+from ras_agent.tools.subgraph.scoring import NO_SCORES, best
 
 PROMPT = "share-facts"
 """The prompt's name"""

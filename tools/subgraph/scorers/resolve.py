@@ -9,10 +9,10 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from ras_agent.errors import SettingsError, UnknownName
-from ras_agent.protocols import Embedder
+from ras_agent.errors import SettingsError
+from ras_agent.protocols import Embedder, Scorer
+from ras_agent.registry import check_call, find
 from ras_agent.tools.chat.client import ChatSettings
-from ras_agent.tools.subgraph.composition import SCORERS
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scorers.encoders import (
@@ -22,7 +22,6 @@ from ras_agent.tools.subgraph.scorers.encoders import (
 )
 from ras_agent.tools.subgraph.scorers.graph_vectors import GraphVectorScorer
 from ras_agent.tools.subgraph.scorers.llm import LLMScorer
-from ras_agent.tools.subgraph.scoring import Scorer
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +70,28 @@ class Scorers:
             return self._scorers[name]
 
     def _make(self, name: str) -> Scorer:
-        if name not in _MAKERS:
-            raise UnknownName("scorer", name, SCORERS)
-        return _MAKERS[name](self._models, self)
+        make = find("scorer", name)
+        check_call("scorer", name, make, models=self._models, scorers=self)
+        scorer = make(self._models, self)
+        if not isinstance(scorer, Scorer):
+            raise TypeError(
+                f"the scorer {name!r} has to be an object with the methods of ras_agent.protocols.Scorer, got {scorer!r:.200}"
+            )
+        return scorer
 
 
-def _tuned_encoder(models: ScorerModels, _: Scorers) -> Scorer:
+def bm25(models: ScorerModels, _: Scorers) -> Scorer:
+    """Make the scorer "bm25"."""
+    return BM25Scorer()
+
+
+def sentence_encoder(models: ScorerModels, _: Scorers) -> Scorer:
+    """Make the scorer "st"."""
+    return EncoderScorer(models.embedder)
+
+
+def tuned_encoder(models: ScorerModels, _: Scorers) -> Scorer:
+    """Make the scorer "st-ft"."""
     head = models.path_encoder
     if not head:
         packaged = str(files("ras_agent.data"))
@@ -86,14 +101,16 @@ def _tuned_encoder(models: ScorerModels, _: Scorers) -> Scorer:
     return EncoderScorer(models.embedder, head)
 
 
-def _graph_vectors(models: ScorerModels, _: Scorers) -> Scorer:
+def graph_vectors(models: ScorerModels, _: Scorers) -> Scorer:
+    """Make the scorer "kg"."""
     graph = _require("kg", models.graph, "graph", "a graph made from a KGIndex")
     if isinstance(models.embedder, Embedder):
         return GraphVectorScorer(graph, models.embedder)
     return GraphVectorScorer(graph)
 
 
-def _reranker(models: ScorerModels, _: Scorers) -> Scorer:
+def cross_encoder(models: ScorerModels, _: Scorers) -> Scorer:
+    """Make the scorer "rerank"."""
     model = _require(
         "rerank",
         models.reranker,
@@ -128,15 +145,8 @@ def _chat(
     return make
 
 
-_MAKERS: dict[str, Callable[[ScorerModels, Scorers], Scorer]] = {
-    "bm25": lambda models, scorers: BM25Scorer(),
-    "st": lambda models, scorers: EncoderScorer(models.embedder),
-    "st-ft": _tuned_encoder,
-    "rerank": _reranker,
-    "kg": _graph_vectors,
-    "llm": _chat("llm", "llm", _CHAT),
-    "llm-ft": _chat("llm-ft", "tuned_llm", _TUNED),
-}
+chat_model = _chat("llm", "llm", _CHAT)
+tuned_chat_model = _chat("llm-ft", "tuned_llm", _TUNED)
 
 
 def _require(scorer: str, value: Any, option: str, what: str) -> Any:

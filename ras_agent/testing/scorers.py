@@ -1,0 +1,84 @@
+"""The contract of scorers of facts and paths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ras_agent.protocols import Scorer
+from ras_agent.testing.conformance import (
+    Check,
+    demand,
+    is_named,
+    promise,
+    run_checks,
+    same_in_threads,
+)
+
+QUESTION = "What nationality is frederica 's spouse ?"
+TEXTS = (
+    "frederica spouse ernest augustus",
+    "ernest augustus nationality united kingdom",
+    "lonely knows nobody",
+)
+ODD = ("?!", "\ud800", "東京 は", "a" * 3000)
+_checks: list[Check] = []
+
+
+def check_scorer(scorer: Scorer) -> None:
+    """Check that a scorer keeps its contract. Raises ConformanceError, which lists the promises that it breaks."""
+    run_checks(scorer, SCORER_CHECKS, "the scorer")
+
+
+def _values(scorer: Scorer, texts: Sequence[str] = TEXTS) -> list[float]:
+    # threads and other orders may round otherwise
+    values = np.round(scorer.score(QUESTION, texts).values, 4)
+    listed: list[float] = values.tolist()
+    return listed
+
+
+@promise(_checks)
+def fits_the_protocol_of_scorers(scorer: Scorer) -> None:
+    is_named(scorer, Scorer)
+    demand(bool(scorer.name), "a scorer has a `name`")
+
+
+@promise(_checks)
+def gives_one_finite_value_for_each_text_in_their_order(scorer: Scorer) -> None:
+    scored = scorer.score(QUESTION, TEXTS)
+    shape = (len(TEXTS),)
+    demand(
+        scored.values.shape == shape and scored.values.dtype == np.float32,
+        f"`values` are float32 of shape {shape}, got {scored.values!r:.200}",
+    )
+    demand(
+        bool(np.isfinite(scored.values).all()),
+        f"values are finite numbers, got {scored.values}",
+    )
+    backwards = scorer.score(QUESTION, TEXTS[::-1]).values[::-1]
+    demand(
+        bool(np.allclose(backwards, scored.values, atol=1e-5)),
+        f"a value is its text's, wherever that stands: {scored.values} and {backwards}",
+    )
+
+
+@promise(_checks)
+def gives_no_values_for_no_texts(scorer: Scorer) -> None:
+    shape = scorer.score(QUESTION, ()).values.shape
+    demand(shape == (0,), f"no texts have no values, got shape {shape}")
+
+
+@promise(_checks)
+def takes_odd_questions_and_texts(scorer: Scorer) -> None:
+    for odd in ODD:
+        shape = scorer.score(odd, [odd, "x"]).values.shape
+        demand(shape == (2,), f"{odd!r:.40} and 'x' have two values, got shape {shape}")
+
+
+@promise(_checks)
+def gives_the_same_values_again_and_for_threads(scorer: Scorer) -> None:
+    same_in_threads(lambda: _values(scorer), _values(scorer))
+
+
+SCORER_CHECKS: tuple[Check, ...] = tuple(_checks)

@@ -292,12 +292,12 @@ class GraphSearch:
     def _end(self, answer: str) -> None:
         """End the episode with the policy's answer, or that of the answerer if a part of the reward needs one."""
         self.done = True
+        preset = self._parts.preset
         if answer.strip():
             stated = _StatedAnswer(answer)
-            self._run(nodes.answer(stated))
+            self._run(nodes.answer(stated, on_conflict=preset.on_conflict))
             self._invented = stated.invented
         elif self._rewards.need_answer:
-            preset = self._parts.preset
             self._run(
                 nodes.answer(
                     self._parts.answerer,
@@ -305,6 +305,7 @@ class GraphSearch:
                     self._parts.pruner,
                     asks_anyway=preset.asks_anyway,
                     fallback=self._parts.fallbacks.get("answerer"),
+                    on_conflict=preset.on_conflict,
                 )
             )
 

@@ -2,6 +2,7 @@
 
     planner, extractor, answerer,
     reasoner, rewriter, reranker, linker      a factory of the role: make(argument, options), see ras_agent.tools.roles
+    encoder                                   make(argument), which returns a ras_agent.protocols.Embedder
     scorer                                    make(models, scorers), of ras_agent.tools.subgraph.scorers.resolve
     judge                                     make(), which returns a ras_agent.protocols.Judge
     retriever                                 a factory over an index: make(index, **options)
@@ -69,6 +70,7 @@ PLUGINS: dict[str, dict[str, object]] = {
         "llm": "ras_agent.tools.retrieve.rerank:llm_reranker",
     },
     "linker": {"llm": "ras_agent.tools.kg.llm_mentions:llm_linker"},
+    "encoder": {"minilm": "ras_agent.tools.embed.minilm:minilm"},
     "scorer": {
         "bm25": "ras_agent.tools.subgraph.scorers.resolve:bm25",
         "st": "ras_agent.tools.subgraph.scorers.resolve:sentence_encoder",

@@ -34,9 +34,9 @@ FOUNDATIONS = {
 }
 STAGES = {"plan", "retrieve", "structure", "answer"}
 ON_STAGES = {"graph_tokens", "offline"}
-MAY_RESOLVE = {"roles", "subgraph"} | STAGES
+MAY_RESOLVE = {"roles", "subgraph", "embed"} | STAGES
 """Parts of tools that may look for a plug-in in the registry, or resolve a role, which does so; subgraph looks for scorers,
-which are its own"""
+and embed for encoders, which are their own"""
 MAY_IMPORT_OFFLINE = {"tools.offline", "train"}
 
 
@@ -173,9 +173,10 @@ def test_no_foundation_reaches_a_stage_by_its_name() -> None:
     assert not reaching
 
 
-def test_scorers_are_of_the_foundation_that_looks_for_them() -> None:
-    for place in PLUGINS["scorer"].values():
-        assert str(place).startswith("ras_agent.tools.subgraph.")
+def test_scorers_and_encoders_are_of_the_foundations_that_look_for_them() -> None:
+    for kind, part in (("scorer", "subgraph"), ("encoder", "embed")):
+        for place in PLUGINS[kind].values():
+            assert str(place).startswith(f"ras_agent.tools.{part}.")
 
 
 def test_what_stands_on_stages_is_imported_by_none_of_them() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra, ModelCallError, SettingsError, UnknownName
 from ras_agent.protocols import Embedder
+from ras_agent.registry import check_call, find, is_registered, names
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.chat.retry import diagnosis
 from ras_agent.tools.chat.secrets import without_secrets
@@ -267,12 +268,11 @@ def _embedder_of(spec: str) -> Embedder:
     plain = spec.removeprefix(UNSCALED)
     unit_length = plain == spec
     provider, _, model = plain.partition(":")
-    if spec == "minilm":
-        from ras_agent.tools.embed.minilm import MiniLMEmbedder
-
-        return MiniLMEmbedder()
+    if unit_length and is_registered("encoder", provider):
+        return _registered(provider, model, spec)
     if not model:
-        raise UnknownName("embedder", spec, _KNOWN)
+        known = dict.fromkeys((*names("encoder"), *_KNOWN))
+        raise UnknownName("embedder", spec, tuple(known))
     if provider == "st":
         return SentenceTransformerEmbedder(model, name=spec, unit_length=unit_length)
     if provider in PROVIDERS:
@@ -290,6 +290,20 @@ def _embedder_of(spec: str) -> Embedder:
         raise SettingsError(
             f"cannot set up the embedder {spec!r}: {without_secrets(str(error))}"
         ) from None
+
+
+def _registered(name: str, argument: str, spec: str) -> Embedder:
+    """Return the embedder of a plug-in, whose own name an index stores and opens it by."""
+    make = find("encoder", name)
+    check_call("encoder", name, make, argument=argument)
+    embedder = make(argument)
+    own = getattr(embedder, "name", None)
+    if own != spec or not hasattr(embedder, "embed"):
+        raise TypeError(
+            f"the encoder {name!r} must make an embedder with the name {spec!r}, by which an index opens it again, a "
+            f"dimension and the method `embed(texts)`, got {embedder!r:.200} with the name {own!r:.80}"
+        )
+    return cast(Embedder, embedder)
 
 
 def _is_instance(thing: object, module: str, name: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ras_agent.arrays import Floats
-from ras_agent.errors import MissingExtra
+from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.embed.bert import WIDTH, Bert, bert, panels
 from ras_agent.tools.embed.bert_bfloat16 import BFloat16Bert, multiplies_bfloat16
@@ -81,6 +81,15 @@ class MiniLMEmbedder:
             vectors[rows] = network([tokens[row] for row in rows])
         row_of = {text: row for row, text in enumerate(distinct)}
         return vectors[[row_of[text] for text in clean]]
+
+
+def minilm(argument: str) -> MiniLMEmbedder:
+    """Make the packaged embedder, which takes no argument. Raises SettingsError for one."""
+    if argument:
+        raise SettingsError(
+            f"the packaged embedder is minilm, without {argument!r:.80}: st:MODEL loads another one"
+        )
+    return MiniLMEmbedder()
 
 
 def token_vectors(text: str) -> tuple[Floats, list[tuple[int, int]]]:

@@ -1,5 +1,6 @@
 """Embedders by name and by object."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from langchain_core.embeddings import Embeddings
 from ras_agent.errors import IndexMismatch, ModelCallError, SettingsError, UnknownName
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
+from ras_agent.registry import PLUGINS
 from ras_agent.tools.embed.embedders import (
     LangChainEmbedder,
     SentenceTransformerEmbedder,
@@ -268,3 +270,44 @@ def test_an_index_made_by_sentence_transformers_opens_with_the_packaged_model(
             tmp_path / "index",
             SentenceTransformerEmbedder(packaged_minilm(), name="another"),
         )
+
+
+class LetterCounts:
+    """An embedder of somebody's: how often each of two letters stands in a text."""
+
+    dimension = 2
+
+    def __init__(self, name: str = "letters") -> None:
+        self.name = name
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        rows = [[text.count("a") + 1.0, text.count("e") + 1.0] for text in texts]
+        return np.array(
+            [np.array(row) / np.linalg.norm(row) for row in rows], dtype=np.float32
+        )
+
+
+def test_an_encoder_of_a_plug_in_embeds_an_index_and_opens_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PLUGINS["encoder"], "letters", lambda argument: LetterCounts())
+    index = PassageIndex.create(tmp_path / "i", "letters")
+    index.add([Passage("a", "aaa"), Passage("e", "eee")])
+    opened = PassageIndex.open(tmp_path / "i")
+    (best, *_) = retriever_over(opened, "dense").retrieve("eeee", 1)
+    assert best.passage.id == "e"
+
+
+def test_an_encoder_whose_embedder_has_another_name_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(PLUGINS["encoder"], "other", lambda argument: LetterCounts())
+    with pytest.raises(
+        TypeError, match=says("the encoder 'other'", "name 'other:x'", "got", "letters")
+    ):
+        resolve_embedder("other:x")
+
+
+def test_the_packaged_encoder_takes_no_argument() -> None:
+    with pytest.raises(SettingsError, match="the packaged embedder is minilm, without"):
+        resolve_embedder("minilm:large")

@@ -248,7 +248,11 @@ class GraphLLM(nn.Module):
         graphs: Sequence[GraphFeatures],
         targets: Sequence[str],
     ) -> tuple[Tensor, Tensor]:
-        """Return the logits of all targets' tokens, shape (n, vocabulary), and those tokens, shape (n,)."""
+        """Return the logits of all targets' tokens, shape (n, vocabulary), and those tokens, shape (n,).
+
+        On a graphics processor the rows are one padded batch. Without one a batch gains nothing, and padding costs as
+        much as words, so each row is read by itself.
+        """
         ends = self.tokenizer.eos_token_id
         replies = [
             [*self._plain_tokens(target), *([] if ends is None else [ends])]
@@ -261,13 +265,32 @@ class GraphLLM(nn.Module):
             labels.append(
                 torch.tensor([_IGNORED] * len(prompt) + reply, device=self.device)
             )
-        padded = nn.utils.rnn.pad_sequence(vectors, batch_first=True)  # (B, T, width)
+        if self.device.type != "cpu":
+            return self._target_logits(vectors, labels)
+        of_rows = []
+        targets_of_rows = []
+        for row, label in zip(vectors, labels, strict=True):
+            logits, tokens = self._target_logits([row], [label])
+            of_rows.append(logits)
+            targets_of_rows.append(tokens)
+        return torch.cat(of_rows), torch.cat(targets_of_rows)
+
+    def _target_logits(
+        self, vectors: Sequence[Tensor], labels: Sequence[Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """Return the logits and tokens of `target_logits` for rows that are padded to one batch.
+
+        vectors: of each row's prompt and target, (T, width). labels: (T,), the target's tokens.
+        """
+        padded = nn.utils.rnn.pad_sequence(
+            list(vectors), batch_first=True
+        )  # (B, T, width)
         mask = nn.utils.rnn.pad_sequence(
             [torch.ones(len(row)) for row in vectors], batch_first=True
         )
         # the place in front of a token predicts it
         next_ = nn.utils.rnn.pad_sequence(
-            labels, batch_first=True, padding_value=_IGNORED
+            list(labels), batch_first=True, padding_value=_IGNORED
         )[:, 1:]
         # prompts are long and vocabularies large: logits are computed only where some row has a target
         places = (next_ != _IGNORED).any(dim=0).nonzero().squeeze(1)

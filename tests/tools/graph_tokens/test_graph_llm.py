@@ -100,6 +100,30 @@ def test_the_loss_is_the_mean_cross_entropy_of_the_targets_tokens(
     assert torch.allclose(loss, spelled, atol=1e-5)
 
 
+def test_rows_are_read_without_padding_and_give_what_a_padded_batch_gives(
+    graph_llm: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = graph_llm()
+    graphs = [model.vectors.of_facts([BELL]), model.vectors.of_facts([LEITH])]
+    padded = []
+    read = type(model)._target_logits
+
+    def watched(self: Any, vectors: Any, labels: Any) -> Any:
+        padded.append((vectors, labels))
+        return read(self, vectors, labels)
+
+    monkeypatch.setattr(type(model), "_target_logits", watched)
+    logits, tokens = model.target_logits(
+        [PROMPT, SHORT], graphs, ["[SUFFICIENT]", "[SUBQ] Where?"]
+    )
+    assert [len(vectors) for vectors, _ in padded] == [1, 1]
+    rows = [vectors[0] for vectors, _ in padded]
+    labels = [of_row[0] for _, of_row in padded]
+    together, same_tokens = read(model, rows, labels)
+    assert torch.equal(tokens, same_tokens)
+    assert torch.allclose(logits, together, atol=1e-5)  # sums in another order
+
+
 def test_a_batch_gives_what_each_prompt_gives_alone(
     graph_llm: Callable[..., Any],
 ) -> None:

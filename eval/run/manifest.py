@@ -26,7 +26,7 @@ _PACKAGES = (
     "langchain-core",
     "langchain",
     "langchain-openai",
-    "bm25s",
+    "PyStemmer",
     "numpy",
     "torch",
 )

@@ -73,11 +73,11 @@ def test_an_extra_made_of_extras_lists_their_packages(cli: Cli) -> None:
 def test_a_missing_core_package_is_exit_code_1(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "version", _without("bm25s"))
+    monkeypatch.setattr(doctor, "version", _without("tenacity"))
     result = cli("doctor")
     assert result.exit_code == 1
     assert (
-        "✗ bm25s           missing · pip install --upgrade ras-agent" in result.stdout
+        "✗ tenacity        missing · pip install --upgrade ras-agent" in result.stdout
     )
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
-from importlib.machinery import SourceFileLoader
-from importlib.util import find_spec
-from pathlib import Path
+from importlib.resources import files
 from threading import Lock
-from types import ModuleType
 from typing import Any, Self
 
 from ras_agent.text.languages import ENGLISH, WITHOUT_STEMS
@@ -368,21 +366,10 @@ def _stemmer(language: str) -> Any:
 
 
 @cache
-def _lists_of_bm25s() -> ModuleType:
-    """Return bm25s's module of stop words, loaded from its file without the package.
-
-    The package itself would import JAX wherever that is installed, which takes most of a graphics processor's memory.
-    """
-    package = find_spec("bm25s")
-    if package is None or not package.origin:
-        raise ImportError(
-            "bm25s is not installed: install ras-agent again, with what it depends on"
-        )
-    loader = SourceFileLoader(
-        "stopwords", str(Path(package.origin).with_name("stopwords.py"))
-    )
-    lists = ModuleType(loader.name)
-    loader.exec_module(lists)
+def _stop_lists() -> dict[str, str]:
+    """Return the packaged stop words by language, with spaces between them."""
+    file = files("ras_agent.data") / "stop_words.json"
+    lists: dict[str, str] = json.loads(file.read_text("utf-8"))["lists"]
     return lists
 
 
@@ -390,8 +377,7 @@ def _stop_words(language: str | None) -> tuple[str, ...]:
     """Return the language's common function words; empty for a language without a list."""
     if language is None or language in WITHOUT_STEMS:
         return ()
-    name = "STOPWORDS_EN" if language == "english" else f"STOPWORDS_{language.upper()}"
-    listed: Sequence[str] = getattr(_lists_of_bm25s(), name, ())
+    listed = _stop_lists().get(language, "").split()
     if language == ENGLISH:
         return (*listed, *_TAILS)
     # as words are compared: "daß" becomes "dass"

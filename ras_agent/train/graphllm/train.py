@@ -36,7 +36,7 @@ from ras_agent.train.graphllm.examples import (
 from ras_agent.train.graphllm.options import GraphLLMOptions
 from ras_agent.train.loop import FitResult, fit, print_result, write_card
 from ras_agent.train.options import config_from
-from ras_agent.train.ranges import COUNT, check_choices, check_ranges
+from ras_agent.train.ranges import COUNT, Range, check_choices, check_ranges
 from ras_agent.train.subq import SubqSample, read_samples
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
     tasks: str = "both"
     """both for planning and answering at random, or plan or answer; one after the other with --start-from is the
     paper's continual training."""
+    share: float = 1.0
+    """The share of the samples to train on, drawn by --seed (RAS's Fig. 5)."""
     encoder_layers: int = 3
     encoder_heads: int = 8
     encoder_dropout: float = 0.1
@@ -84,7 +86,7 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
 
     def __post_init__(self) -> None:
         GraphLLMOptions.__post_init__(self)
-        check_ranges(self, {"prune_to": COUNT})
+        check_ranges(self, {"prune_to": COUNT, "share": Range(0, 1, above=True)})
         check_choices(
             self,
             {
@@ -254,6 +256,9 @@ def samples_by_part(
         raise SettingsError(
             f"{config.data}: no samples of the split train and the tasks {config.tasks}"
         )
+    if config.share < 1:
+        count = max(round(config.share * len(parts["train"])), 1)
+        parts["train"] = random.Random(config.seed).sample(parts["train"], count)
     return parts
 
 

@@ -41,6 +41,7 @@ from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_choices, check_r
 from ras_agent.train.subq.decompose import Decomposer
 from ras_agent.train.subq.label import (
     First,
+    answer_sample,
     as_subquery,
     no_retrieval_samples,
     retrieval_samples,
@@ -48,6 +49,8 @@ from ras_agent.train.subq.label import (
 from ras_agent.train.subq.samples import SubqSample, SubqStep, split_of, write_samples
 from ras_agent.train.subq.sources import (
     SubqQuestion,
+    arc_easy,
+    asqa,
     hotpotqa,
     hotpotqa_subq,
     musique,
@@ -81,6 +84,10 @@ class SubqConfig:
     hotpotqa: tuple[Path, ...] = ()
     """Questions with supporting titles; a corpus.jsonl next to the file is read if they bring no contexts; needs
     --model."""
+    arc_easy: tuple[Path, ...] = ()
+    """Questions of ARC-Easy's training part, which teach only to answer; passages in `ctxs` are read."""
+    asqa: tuple[Path, ...] = ()
+    """Questions of ASQA's training part, which teach only to answer; passages in `docs` are read."""
     limit: int | None = None
     """How many questions of each file are taken, from its beginning."""
     model: str | object = None
@@ -108,9 +115,11 @@ class SubqConfig:
     def __post_init__(self) -> None:
         check_ranges(self, _RANGES)
         check_choices(self, {"first": get_args(First)})
-        if not (self.musique or self.strategyqa or self.hotpotqa_subq or self.hotpotqa):
+        planned = (self.musique, self.strategyqa, self.hotpotqa_subq, self.hotpotqa)
+        if not any((*planned, self.arc_easy, self.asqa)):
             raise SettingsError(
-                "there is nothing to build from: give --musique, --strategyqa, --hotpotqa-subq or --hotpotqa FILE"
+                "there is nothing to build from: give --musique, --strategyqa, --hotpotqa-subq, --hotpotqa, --arc-easy "
+                "or --asqa FILE"
             )
         if self.hotpotqa and self.model is None:
             raise SettingsError(
@@ -215,6 +224,11 @@ class _Worker:
     async def _samples(self, item: SubqQuestion) -> list[SubqSample]:
         text = item.question.question
         split = split_of(text, self._config.validation)
+        if item.only_answer:
+            found = None
+            if item.documents:
+                found = await self._step(text, item.documents)
+            return [answer_sample(item, found, split)]
         if await self._is_known(item.question):
             return no_retrieval_samples(item, len(item.documents), split)
         steps = [step async for step in self._steps(item)]
@@ -284,13 +298,15 @@ def _questions(config: SubqConfig, on_bad: OnBad) -> Iterator[SubqQuestion]:
         (strategyqa, config.strategyqa),
         (hotpotqa_subq, config.hotpotqa_subq),
         (hotpotqa, config.hotpotqa),
+        (arc_easy, config.arc_easy),
+        (asqa, config.asqa),
     )
     names = set()
     for load, files in sources:
         for file in files:
             source = load(file, on_bad)
             retriever = None
-            if config.opening:
+            if config.opening and source.passages:
                 retriever = BM25Retriever.from_passages(source.passages)
             for item in source.questions[: config.limit]:
                 name = (item.source, item.question.id)

@@ -35,6 +35,19 @@ def no_retrieval_samples(
     ]
 
 
+def answer_sample(
+    item: SubqQuestion, step: SubqStep | None, split: Split
+) -> SubqSample:
+    """Return the sample that teaches to answer from what one search has found; without one, from memory.
+
+    RAS adds such samples of ARC-Easy and ASQA to those of Algorithm 1 (section 4.1).
+    """
+    answer = item.question.answers[0]
+    if step is None:
+        return _sample(item, 1, split, "answer", "no_retrieval", (), answer)
+    return _sample(item, 1, split, "answer", "sufficient", (step,), answer)
+
+
 def retrieval_samples(
     item: SubqQuestion,
     steps: Sequence[SubqStep],

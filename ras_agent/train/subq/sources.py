@@ -19,6 +19,7 @@ from ras_agent.tools.index.stated_facts import STATED, mentions
 from ras_agent.tools.kg.formats.openie import load_openie
 from ras_agent.train.data import questions_and_corpus
 
+_PASSAGES_OF_A_SEARCH = 5  # RAS's
 _REFERENCE = re.compile(r"#(\d+)")
 
 
@@ -28,6 +29,7 @@ class SubqQuestion:
 
     The documents of a question without sub-queries are in no particular order, and may be more than it needs.
     opening: the result of a search for the question itself, if the history begins with it.
+    only_answer: whether it teaches only to answer, from all documents at once; without any, from memory.
     """
 
     source: str
@@ -35,6 +37,7 @@ class SubqQuestion:
     documents: tuple[Passage, ...]
     subqueries: tuple[str, ...] = ()
     opening: tuple[Passage, ...] = ()
+    only_answer: bool = False
 
 
 class SubqSource(NamedTuple):
@@ -145,6 +148,29 @@ def _source_of(questions: Sequence[SubqQuestion]) -> SubqSource:
     for question in questions:
         passages += question.documents
     return SubqSource(tuple(questions), tuple(passages))
+
+
+def arc_easy(file: Path, on_bad: OnBad) -> SubqSource:
+    """Read ARC-Easy's questions, which teach to answer: from the first five passages of a record, if it has any."""
+    return _to_answer("arc-easy", "arc-challenge", file, on_bad)
+
+
+def asqa(file: Path, on_bad: OnBad) -> SubqSource:
+    """Read ASQA's questions with their long answers, which teach to answer, as ARC-Easy's do."""
+    return _to_answer("asqa", "asqa", file, on_bad)
+
+
+def _to_answer(source: str, form: str, file: Path, on_bad: OnBad) -> SubqSource:
+    """Return the questions of a file in the form of the benchmark `form`, of which only answers are learnt."""
+    training_set = questions_and_corpus(form, file, on_bad)
+    questions = []
+    for question in training_set.questions:
+        if not question.answers:
+            on_bad(IngestError(f"{file}: {question.id}: no answer"))
+            continue
+        documents = question.contexts[:_PASSAGES_OF_A_SEARCH]
+        questions.append(SubqQuestion(source, question, documents, only_answer=True))
+    return SubqSource(tuple(questions), training_set.passages)
 
 
 def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:

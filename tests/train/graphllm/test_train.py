@@ -219,6 +219,18 @@ def test_one_task_can_be_trained_alone(
     assert set(lines(config)[-1]["validation"]) == {"loss", "token_accuracy", *metrics}
 
 
+def test_a_share_of_the_samples_is_trained_on_and_all_of_them_validate(
+    config: GraphLLMTrainingConfig,
+) -> None:
+    train(replace(config, steps=1))
+    every = json.loads((config.out / "training.json").read_text())["samples"]
+    half = replace(config, steps=1, share=0.5, out=config.out / "half")
+    train(half)
+    samples = json.loads((half.out / "training.json").read_text())["samples"]
+    assert samples["train"] == round(every["train"] / 2)
+    assert samples["validation"] == every["validation"]
+
+
 def test_a_frozen_language_model_stays_as_it_is_and_the_graph_part_changes(
     config: GraphLLMTrainingConfig, language_model: Path
 ) -> None:

@@ -203,7 +203,7 @@ def test_nothing_is_written_where_no_question_gives_a_sample(tmp_path: Path) -> 
 def test_without_a_source_there_is_nothing_to_build() -> None:
     with pytest.raises(
         SettingsError,
-        match="give --musique, --strategyqa, --hotpotqa-subq or --hotpotqa FILE",
+        match="--hotpotqa, --arc-easy or --asqa FILE",
     ):
         SubqConfig(Path("out.jsonl"))
 
@@ -359,3 +359,37 @@ def test_the_published_questions_bring_a_sub_query_for_each_document(
     ]
     [reason] = card["left_out"]
     assert says("no sub-query of 'sub_queries' has a document").search(reason)
+
+
+def test_questions_of_arc_easy_and_asqa_teach_only_to_answer(tmp_path: Path) -> None:
+    arc = {
+        "id": "m1",
+        "question": {
+            "stem": "What do plants need?",
+            "choices": [
+                {"label": "A", "text": "light"},
+                {"label": "B", "text": "salt"},
+            ],
+        },
+        "answerKey": "A",
+    }
+    asqa = {
+        "sample_id": "a1",
+        "question": "When was CrossGen founded?",
+        "annotations": [{"long_answer": "CrossGen was founded in 1998."}],
+        "docs": [{"title": "CrossGen", "text": "CrossGen was founded in 1998."}],
+    }
+    files = {}
+    for name, record in (("arc", arc), ("asqa", asqa)):
+        files[name] = tmp_path / f"{name}.jsonl"
+        files[name].write_text(json.dumps(record))
+    out = tmp_path / "subq.jsonl"
+    build(SubqConfig(out=out, arc_easy=(files["arc"],), asqa=(files["asqa"],)))
+    from_memory, from_text = read_samples(out)
+    assert (from_memory.source, from_memory.kind) == ("arc-easy", "answer")
+    assert (from_memory.label, from_memory.target) == ("no_retrieval", "light")
+    assert (from_text.source, from_text.label) == ("asqa", "sufficient")
+    assert from_text.target == "CrossGen was founded in 1998."
+    (step,) = from_text.steps
+    assert step.subquery == "When was CrossGen founded?"
+    assert [passage.title for passage in step.passages] == ["CrossGen"]

@@ -8,6 +8,7 @@ be true. All were written before the rule that is tried on them.
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections import Counter
 from pathlib import Path
@@ -21,6 +22,10 @@ _PAIRS = Path(__file__).with_suffix(".jsonl")
 
 def main() -> None:
     """Ask each pair's question and count by kind how many answers state both claims."""
+    argparse.ArgumentParser(
+        prog="python -m lab.disputes",
+        description=(__doc__ or "").partition("\n")[0],
+    ).parse_args()
     pairs: Counter[str] = Counter()
     disputed: Counter[str] = Counter()
     for line in _PAIRS.read_text("utf-8").splitlines():

@@ -405,12 +405,22 @@ class _IngestRun:
                 # documents that an error may have hidden stay in the index until the file can be read
                 self._remove(self._journal.documents_of(label, unseen=True))
                 self._journal.put_file(label, file.place, stamp)
+            else:
+                self._tell_older(label)
             if file.data is not None and self._index is not None:
                 self._journal.put_upload(file.place, file.data)
             self._counts["files"] += 1
             if not self._new and not self._at_once:
                 self._flush()
         self._read(began + _size(file) - self._bytes)
+
+    def _tell_older(self, label: str) -> None:
+        """Report the documents of a file that an earlier run read, and that this one could not read again."""
+        count = len(self._journal.documents_of(label, unseen=True))
+        if count:
+            documents = "a document" if count == 1 else f"{count:,} documents"
+            reason = f"{documents} that an earlier run read in it can still be found: mend the file, or --forget it"
+            self._skip(Skipped(label, reason, error=False))
 
     def _take_documents(self, file: SourceFile, label: str, fields: Fields) -> bool:
         """Index the documents of a file; return whether all of it could be loaded."""

@@ -373,6 +373,22 @@ class TestErrors:
         assert stored(out) == before
 
 
+def test_what_stays_of_a_file_that_can_no_longer_be_read_is_reported(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "a.jsonl"
+    records(file, {"id": "x", "text": "It leaks."}, {"id": "y", "text": "Since May."})
+    ingest([file], tmp_path / "index")
+    touch_later(file, '{"id": "x", "text": "It leaks."}\n{"id": "y",\n')
+    report = ingest([file], tmp_path / "index")
+    assert report.passages_total == 2
+    assert (
+        str(report.skipped[-1])
+        == "a.jsonl: a document that an earlier run read in it can still be found: mend the file, or --forget it"
+    )
+    assert not report.skipped[-1].error
+
+
 class TestStrict:
     def test_the_first_error_ends_the_run_before_a_new_index_is_made(
         self, docs: Path, out: Path

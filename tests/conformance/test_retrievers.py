@@ -47,6 +47,7 @@ def _words_of(passage: Passage) -> PassageFacts:
         "paths",
         "paths-bm25",
         "pcst",
+        "neighbours",
         "pcst-bm25",
         "paths+dense",
         "gfm",
@@ -192,6 +193,7 @@ def build(
             passages, "paths", composition="ego+bm25>complete>bm25"
         ),
         "pcst": lambda passages: with_graph(passages, "pcst"),
+        "neighbours": lambda passages: with_graph(passages, "neighbours"),
         "pcst-bm25": lambda passages: with_graph(passages, "pcst", scorer=BM25Scorer()),
         "paths+dense": lambda passages: with_graph(passages, "paths+dense"),
         "gfm": lambda passages: with_graph(passages, "gfm", **network()),

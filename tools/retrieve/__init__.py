@@ -2,5 +2,6 @@
 
 bm25, dense, hybrid             words, meaning, both by rank
 ppr, gfm, paths, pcst           over a knowledge graph
+neighbours                      the facts about the entities of the query, as a step in that graph
 "ppr+dense", ..., graph         mixes of several, their first passages ranked again
 """

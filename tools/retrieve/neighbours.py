@@ -22,9 +22,9 @@ _MOST_FACTS = 24
 class NeighbourRetriever(GraphRetriever[Graph]):
     """Retriever of the facts around the query's entities, without a ranking by the question.
 
-    The first hit states the facts themselves, so that no extractor has to read them; the passages that state the most
-    of them follow. One fact is found by its passage. It is the step of agents that walk a graph from entity to entity
-    (Think-on-Graph, Sun et al., 2024).
+    The passages that state the most of the facts come first. The last hit states the facts themselves, so that no
+    extractor has to read them there; one fact is found by its passage. It is the step of agents that walk a graph from
+    entity to entity (Think-on-Graph, Sun et al., 2024).
     """
 
     name = "neighbours"
@@ -42,15 +42,16 @@ class NeighbourRetriever(GraphRetriever[Graph]):
         return -len(sources), edge
 
     def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
-        """Return at most `k` hits: the facts, then their passages."""
+        """Return at most `k` hits: passages, then the facts."""
         facts = self.facts(query)
         values = [1.0] * len(facts.edges)
         hits = by_fact(facts, values, self._passage_of, k)
-        if len(facts.edges) < 2:
+        if len(facts.edges) < 2 or k < 2:
             return hits  # of one fact its own passage says as much
         whole = subgraph_passage(facts)
-        others = [hit for hit in hits if hit.passage.id != whole.id]
-        return [Hit(whole, hits[0].score), *others][:k]
+        passages = [hit for hit in hits if hit.passage.id != whole.id][: k - 1]
+        least = passages[-1].score if passages else 0.0
+        return [*passages, Hit(whole, least)]
 
 
 @takes("graph", "linking", "mentions")

@@ -53,7 +53,7 @@ _INSTRUCTIONS = (
     "says so."
 )
 _RETRIEVERS = (
-    f"{about_choices(MEANINGS)} With neighbours the query is an entity's name, and the first passage states the facts "
+    f"{about_choices(MEANINGS)} With neighbours the query is an entity's name, and the last passage states the facts "
     "about it."
 )
 _MOST_HITS = 50

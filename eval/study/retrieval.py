@@ -33,38 +33,44 @@ def retrieval_design(
         raise SettingsError(
             f"{task.data} names no gold passages; a study of retrieval needs them"
         )
-    cutoffs = [k for k in _CUTOFFS if k < depth] + [depth]
-    metrics = [f"{name}@{k}" for name in ("recall", "all_recall") for k in cutoffs] + [
-        "mrr",
-        "answer_in_passages",
-    ]
+    metrics = _metrics(depth)
     if _HEADLINE in metrics:
         headline = _HEADLINE
     else:
         headline = f"recall@{depth}"
     names = list(dict.fromkeys(retrievers)) or [settings.retriever]
-    if len(names) > 1:
-        settings_of = {name: without_unused(settings, name) for name in names}
-    else:
-        settings_of = {names[0]: settings}
-    runs = tuple(
-        search_agent(
-            name,
-            settings_of[name].model_copy(update={"retriever": name, "k": depth}),
-            variant={"retriever": name, "k": depth},
+    scored = task.scored_by(metrics)
+    runs = []
+    for name in names:
+        variant = {"retriever": name, "k": depth}
+        of_retriever = settings
+        if len(names) > 1:
+            of_retriever = without_unused(settings, name)
+        agent = search_agent(
+            name, of_retriever.model_copy(update=variant), variant=variant
         )
-        for name in names
-    )
+        runs.append((scored, agent))
     show = partial(
         _show, metrics=metrics, headline=headline, base=names[0], depth=depth
     )
     return Design(
         "retrieval",
-        tuple((task.scored_by(metrics), run) for run in runs),
+        tuple(runs),
         show,
         headline,
         names[0],
     )
+
+
+def _metrics(depth: int) -> list[str]:
+    """Return the metrics of a search of `depth` passages: at each cutoff below it, and at its end."""
+    cutoffs = [k for k in _CUTOFFS if k < depth]
+    cutoffs.append(depth)
+    metrics = []
+    for name in ("recall", "all_recall"):
+        for k in cutoffs:
+            metrics.append(f"{name}@{k}")
+    return [*metrics, "mrr", "answer_in_passages"]
 
 
 def without_unused(settings: Settings, retriever: str) -> Settings:
@@ -73,9 +79,8 @@ def without_unused(settings: Settings, retriever: str) -> Settings:
         "weights": takes_option(retriever, "weights"),
         "starts": takes_option(retriever, "linking"),
     }
-    return settings.model_copy(
-        update={name: None for name, is_used in used.items() if not is_used}
-    )
+    unused = [name for name, is_used in used.items() if not is_used]
+    return settings.model_copy(update=dict.fromkeys(unused))
 
 
 def _show(
@@ -87,24 +92,25 @@ def _show(
     depth: int,
 ) -> Shown:
     columns = [name for name in metrics if name.startswith("recall@")]
-    columns += [
-        name
-        for name in ("all_recall@5", "all_recall@10", f"all_recall@{depth}", "mrr")
-        if name in metrics
-    ]
-    table = side_by_side(
-        runs, metrics, headline, base, columns=list(dict.fromkeys(columns)), loop=False
-    )
+    for name in ("all_recall@5", "all_recall@10", f"all_recall@{depth}", "mrr"):
+        if name in metrics and name not in columns:
+            columns.append(name)
+    table = side_by_side(runs, metrics, headline, base, columns=columns, loop=False)
     curves = {}
+    shares = {}
+    all_found = {}
     for name, results in runs.items():
-        curves[name] = _curve(results, depth)
+        curve = _curve(results, depth)
+        curves[name] = curve
+        shares[name] = _points(curve, "recall")
+        all_found[name] = _points(curve, "all_recall")
     title = "Gold passages among the first k"
     pictures = {
-        "recall.svg": partial(lines, {name: _points(curve, "recall") for name, curve in curves.items()}, "k",
-                              "share found, %", title),
-        "all-recall.svg": partial(lines, {name: _points(curve, "all_recall") for name, curve in curves.items()}, "k",
-                                  "questions with all of them, %", title),
-    }  # fmt: skip
+        "recall.svg": partial(lines, shares, "k", "share found, %", title),
+        "all-recall.svg": partial(
+            lines, all_found, "k", "questions with all of them, %", title
+        ),
+    }
     return Shown(table.markdown, {**table.figures, "curves": curves}, pictures)
 
 
@@ -115,10 +121,12 @@ def _curve(results: Sequence[Result], depth: int) -> list[JSON]:
     for k in range(1, depth + 1):
         point: JSON = {"k": k}
         for name, rule in (("recall", recall_at), ("all_recall", all_recalled_at)):
-            score = mean_score(
-                [rule(k, result.retrieved, result.supporting) for result in answerable]
-            )
-            point[name] = [score.mean, score.low, score.high] if score else None
+            scores = []
+            for result in answerable:
+                scores.append(rule(k, result.retrieved, result.supporting))
+            point[name] = None
+            if score := mean_score(scores):
+                point[name] = [score.mean, score.low, score.high]
         points.append(point)
     return points
 

@@ -51,14 +51,12 @@ def summarise(
         ),
         "abstained": sum(result.abstained for result in results),
         "at_coverage": at_coverage(results),
-        "retrieved": fmean(len(result.retrieved) for result in results)
-        if results
-        else 0.0,
-        "hops": fmean(result.hops for result in results) if results else 0.0,
+        "retrieved": _mean([len(result.retrieved) for result in results]),
+        "hops": _mean([result.hops for result in results]),
         "seconds": {
             **_percentiles(seconds),
-            "mean": fmean(seconds) if seconds else 0.0,
-            "queued": fmean(result.queued for result in results) if results else 0.0,
+            "mean": _mean(seconds),
+            "queued": _mean([result.queued for result in results]),
             "at_once": max((result.at_once for result in results), default=0),
         },
         "tokens": _tokens(results),
@@ -162,6 +160,13 @@ def _kind_of_answer(result: Result) -> str:
     return "open"
 
 
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean; 0.0 of no values."""
+    if not values:
+        return 0.0
+    return fmean(values)
+
+
 def _percentiles(values: Sequence[float]) -> dict[str, float]:
     if not values:
         return {"p50": 0.0, "p95": 0.0}
@@ -173,7 +178,7 @@ def _tokens(results: Sequence[Result]) -> JSON:
     each = [result.tokens for result in results]
     return {
         **summed_usage(results),
-        "per_question": {**_percentiles(each), "mean": fmean(each) if each else 0.0},
+        "per_question": {**_percentiles(each), "mean": _mean(each)},
     }
 
 

@@ -28,7 +28,7 @@ from ras_agent.tools.store.durable import replace_file
 
 _ABILITY = "fact-reasoning"
 _ANSWERED = re.compile(r"\sAnswer:")  # in an example of a prompt, and as its last line
-_CUE = re.compile(r"(?:^|(?<=\n)|(?<=[.!?:>)\]]))\s*Question:")
+_CUE = re.compile(r"(?:^|(?<=\n)|(?<=[.!?:>)\]]))[^\S\n]*Question:")
 """Before the question in the prompts of Search-R1: where a text, a line or a sentence begins"""
 
 
@@ -88,7 +88,7 @@ def _asked(record: QuestionRecord) -> str:
     answered = _ANSWERED.search(asked)
     if answered:  # examples come first, each with its answer
         later = asked[answered.end() :]
-        cues = list(re.finditer(r"\n\s*Question:", later))
+        cues = list(re.finditer(r"\n[^\S\n]*Question:", later))
         if cues:
             asked = later[cues[-1].end() :]
     before = content[: cue.start()]

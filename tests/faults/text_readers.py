@@ -22,6 +22,7 @@ from ras_agent.app.serve.wire import Message
 from ras_agent.errors import RasError
 from ras_agent.eval.benchmarks.graphqa import parse_explanation
 from ras_agent.eval.benchmarks.kgqa import webquestions_question
+from ras_agent.eval.formats.verl import read_question as verl_question
 from ras_agent.eval.judge import RULES
 from ras_agent.eval.metrics.answer_sets import split_answers
 from ras_agent.eval.metrics.answers import golden_match, token_f1
@@ -37,6 +38,7 @@ from ras_agent.page.examples import example_questions
 from ras_agent.prompts import as_line, passage_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.conflicts import conflicts_of
+from ras_agent.question_graph.disputes import with_dispute
 from ras_agent.question_graph.export import to_mermaid
 from ras_agent.question_graph.proof import proof_of
 from ras_agent.question_graph.support import with_support
@@ -98,6 +100,7 @@ from ras_agent.tools.index.tags import without_tags
 from ras_agent.tools.index.text_files import NotText, not_unicode, parse_line
 from ras_agent.tools.index.text_tables import records_of, tables_in
 from ras_agent.tools.index.tokenise import Tokeniser
+from ras_agent.tools.index.workbooks import shown_number
 from ras_agent.tools.kg.formats.triples import parse_statement
 from ras_agent.tools.kg.link import query_mentions, split_mention
 from ras_agent.tools.kg.llm_mentions import listed_names
@@ -107,6 +110,7 @@ from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
 from ras_agent.tools.offline.answerer.wording import wording
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.offline.followup import OfflineRewriter
+from ras_agent.tools.offline.in_time import in_its_time
 from ras_agent.tools.offline.planner import OfflinePlanner
 from ras_agent.tools.offline.question import analyse
 from ras_agent.tools.offline.reader import Reader, Verdict
@@ -160,6 +164,19 @@ def _conflicts(text: str) -> None:
         Triple("Alan", "born in", f"{number} {text}", (Source(number),))
         for number in "12"
     )
+
+
+def _disputes(text: str) -> None:
+    passages = {"1": Passage("1", f"Korl {text}"), "2": Passage("2", f"Korl is {text}")}
+    facts = tuple(
+        Triple(
+            "Korl", f"head of is {text[:200]}", f"{number} {text}", (Source(number),)
+        )
+        for number in "12"
+    )
+    citation = Citation(1, "1", triple_ids=(facts[0].id,))
+    answer = Answer(f"1 {text}", (citation,))
+    with_dispute(answer, QuestionGraph(facts), passages)
 
 
 def _drawn(text: str) -> None:
@@ -553,6 +570,13 @@ READERS = {
     "parse_line": TextReader(_any(parse_line), "tools.index.text_files"),
     "not_unicode": TextReader(not_unicode, "tools.index.text_files"),
     "parse_statement": TextReader(_any(parse_statement), "tools.kg.formats.triples"),
+    "disputes": TextReader(_disputes, "question_graph.disputes"),
+    "in_its_time": TextReader(
+        lambda text: in_its_time(
+            f"Who was mayor in 1990 {text[:2000]}", read([Passage("p", text)])
+        ),
+        "tools.offline.in_time text.times",
+    ),
     "conflicts_of": TextReader(_conflicts, "question_graph.conflicts text.values"),
     "storable": TextReader(storable, "graphs.validate trace"),
     "inert": TextReader(inert, "app.cli.terminal app.cli.draw"),
@@ -576,6 +600,13 @@ READERS = {
     "answer_apart": TextReader(answer_apart, "eval.metrics.cited_graph"),
     "read_cited_graph": TextReader(read_cited_graph, "eval.metrics.cited_graph"),
     "parse_explanation": TextReader(_any(_edges), "eval.benchmarks.graphqa"),
+    "verl question": TextReader(
+        _any(lambda text: verl_question(QuestionRecord({"prompt": text}, "here"))),
+        "eval.formats.verl",
+    ),
+    "format of a cell": TextReader(
+        lambda text: shown_number(7, text), "tools.index.workbooks"
+    ),
     "webquestions_question": TextReader(
         _any(
             lambda text: webquestions_question(

@@ -20,6 +20,8 @@ _WITHOUT_VALUE = re.compile(rb"(?:</f>|<f[^<>]*/>)\s*(?:<v\s*/>|<v>\s*</v>|</c>)
 UNSAVED = "unsaved"
 """The key of the number of formulas without a saved value, among what was left out."""
 # parts of a number's format: text as it is shown, a currency, marks that are not shown, digits
+_LONGEST_FORM = 255
+"""Characters of a format that are read; Excel writes no longer ones."""
 _LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|[_*].')
 _DIGITS = re.compile(r"[#0?](?:[#0?,./Ee+ -]*[#0?])?")
 _ONLY_ZEROS = re.compile("0{2,}")
@@ -166,16 +168,17 @@ def _shown(cell: Any) -> str:
         hours, minutes = divmod(minutes, 60)
         return f"{hours}:{minutes:02}:{seconds:02}"
     if isinstance(value, int | float):
-        return _shown_number(value, str(cell.number_format))
+        return shown_number(value, str(cell.number_format))
     return " ".join(str(value).split())
 
 
-def _shown_number(number: float, form: str) -> str:
+def shown_number(number: float, form: str) -> str:
     """Return a number with the unit or the currency that its format shows, and all of its digits.
 
-    >>> _shown_number(12.5, '#,##0.00 "€"'), _shown_number(7, "00000"), _shown_number(0.19, "0%")
+    >>> shown_number(12.5, '#,##0.00 "€"'), shown_number(7, "00000"), shown_number(0.19, "0%")
     ('12.5 €', '00007', '19%')
     """
+    form = form[:_LONGEST_FORM]
     if _ONLY_ZEROS.fullmatch(form):
         return f"{number:.0f}".zfill(len(form))
     if "%" in form:

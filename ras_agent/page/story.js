@@ -124,7 +124,7 @@ function storyOf(run, on) {
           link.facts.length ? "" : make("p", { class: "leads" }, `from ${link.start} to ${link.end}:`),
           card(byNumber.get(link.cited), link.facts))),
         make("li", { class: "end" }, make("b", { class: "answer-name" }, end), end === trace.answer ? " is the answer" : " is in the answer")) : "",
-      chained && rest.length ? make("h2", { class: "also" }, "Cited as well") : "",
+      chained && rest.length ? make("h2", { class: "also" }, trace.disputes?.length ? "Another document says" : "Cited as well") : "",
       ...rest.map((citation) => card(citation, [])),
       others.length ? make("h2", { class: "also" }, "Cited, but does not bear the answer") : "",
       ...others.map((citation) => card(citation, [])),

@@ -106,7 +106,7 @@ function writeHeader() {
   const { graph, usage } = trace;
   const tokens = usage.input_tokens + usage.output_tokens;
   const stats = [
-    [graph.facts.length, "fact"], [picture.nodes.length, "entity", "entities"], [graph.conflicts.length, "conflict"],
+    [graph.facts.length, "fact"], [picture.nodes.length, "entity", "entities"], [Math.max(graph.conflicts.length, trace.disputes?.length ?? 0), "conflict"],
     [picture.hops, "hop"], [usage.llm_calls, "LLM call"], ...(tokens ? [[tokens, "token"]] : []),
     [`${trace.seconds < 10 ? trace.seconds.toFixed(1) : Math.round(trace.seconds)} s`, "time"],
   ];

@@ -309,7 +309,7 @@ def _claim(
         if not ids.isdisjoint(citation.triple_ids):
             numbers.append(citation.number)
             passage = passages[citation.passage_id]
-            name = passage.title or passage.file
+            name = passage.own_title or passage.file or passage.title
             if name:
                 documents[name] = None
             dates.append(passage.date)

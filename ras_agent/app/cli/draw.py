@@ -406,9 +406,10 @@ def summary(trace: Trace, saved: Sequence[Path] = ()) -> str:
     replayed = sum(call.replayed for call in usage.calls)
     if replayed:
         calls += f", {replayed} from cache"
+    conflicts = max(len(trace.graph.conflicts), len(trace.disputes))
     digits = 1 if trace.seconds >= 1 else 2
     parts = [
-        f"{quantity(len(trace.graph), 'fact')}, {quantity(len(trace.graph.conflicts), 'conflict')}",
+        f"{quantity(len(trace.graph), 'fact')}, {quantity(conflicts, 'conflict')}",
         quantity(len(trace.steps), "hop"),
         calls,
         f"{trace.seconds:.{digits}f} s",

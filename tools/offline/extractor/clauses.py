@@ -20,6 +20,8 @@ from ras_agent.tools.offline.extractor.topics import Topic
 from ras_agent.tools.offline.extractor.words import Chunk, NounPhrase
 
 Fact = tuple[str, str, str]
+LINKED = "is linked to"
+"""The predicate where a text names two things without saying how they belong together."""
 
 _PLACING = frozenset(
     {"in", "at", "of", "from", "near", "to", "into", "outside", "around"}
@@ -332,9 +334,7 @@ class _Reader:
             and any(map(str.isalnum, object_))
             and subject.casefold() != object_.casefold()
         ):
-            self.facts.append(
-                (subject, " ".join(predicate.split()) or "is linked to", object_)
-            )
+            self.facts.append((subject, " ".join(predicate.split()) or LINKED, object_))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from ras_agent.text.values import figures_in
 from ras_agent.text.words import word_set
 from ras_agent.tools.offline.english import CLOSED, VERBS, EnglishOnly
 from ras_agent.tools.offline.extractor.clauses import (
+    LINKED,
     Fact,
     finite_verbs,
     read_clauses,
@@ -174,6 +175,8 @@ def _facts(
         yield from read_clauses(chunks, topic)
     elif line.label and above and may_be_thing(line.label):
         yield from _labelled(line.label, chunks, above)
+    elif topic.label and not line.label:
+        yield from _mentioned(chunks, topic)
     verb = verbs[0] if verbs and named else 0
     for start, aside in asides:
         before = _named_before(start, chunks)
@@ -204,6 +207,16 @@ def _is_sentence(line: Line, chunks: Sequence[Chunk], topic: Topic) -> bool:
     if first in CLOSED or first in topic.words:
         return True
     return first not in VERBS and not words[1].islower()
+
+
+def _mentioned(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
+    """Yield the names of a line without a verb, as in a list, which belong to the topic in some way."""
+    for chunk in chunks[1:]:
+        phrase = chunk.np
+        if phrase is None or phrase.tag != "E" or phrase.name != phrase.text:
+            continue
+        if not topic.same(phrase.name):
+            yield topic.label, LINKED, phrase.name
 
 
 def _labelled(label: str, chunks: Sequence[Chunk], subject: str) -> Iterator[Fact]:

@@ -362,3 +362,10 @@ def test_a_part_of_a_text_is_no_topic() -> None:
 @pytest.mark.parametrize("text", ["ten years ago", "next week", "Question 2", "503"])
 def test_times_parts_and_bare_numbers_are_no_entities(text: str) -> None:
     assert not may_be_thing(text)
+
+
+def test_names_of_a_line_without_a_verb_belong_to_the_topic_in_some_way() -> None:
+    assert read("Senior surveyor, Holt & Vane, Dunmere, 2018", "Marek Dolan") == [
+        ("Marek Dolan", "is linked to", "Holt & Vane"),
+        ("Marek Dolan", "is linked to", "Dunmere"),
+    ]

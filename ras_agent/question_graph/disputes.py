@@ -42,12 +42,16 @@ _SHORT = 8  # words of an answer that is completed by the other claim; a longer 
 _COPY = 0.8  # share of common words from which two texts are one document
 
 
+_Frame = tuple[str, str, str]
+"""A fact without what it says: canonical subject, predicate without auxiliaries, canonical object; one end is blank"""
+
+
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What a fact says of the thing that the answer is about. frame: the fact without it."""
+    """What a fact says of the thing that the answer is about."""
 
     said: str
-    frame: tuple[str, str, str]
+    frame: _Frame
     fact: Triple
 
 
@@ -128,15 +132,18 @@ def _disagreeing(
     cited: set[str] = set()
     for citation in answer.citations:
         cited.update(citation.triple_ids)
+    by_frame: dict[_Frame, list[_Reading]] = {}
     for fact in graph.facts:
-        if fact.id not in cited:
-            continue
         for reading in _readings(fact):
-            if not _are_alike(reading.said, answer.text):
+            by_frame.setdefault(reading.frame, []).append(reading)
+    for frame, same in by_frame.items():
+        for reading in same:
+            if reading.fact.id not in cited or not _are_alike(
+                reading.said, answer.text
+            ):
                 continue
-            same = _of_frame(reading.frame, graph.facts)
             rivals = [one for one in same if _disagree(reading, one, graph, passages)]
-            if rivals and _has_one_value(reading.frame, graph.facts):
+            if rivals and _has_one_value(frame, by_frame):
                 said = rivals[0].said
                 own = [one for one in same if _are_alike(one.said, reading.said)]
                 return own, [one for one in rivals if _are_alike(one.said, said)]
@@ -159,15 +166,6 @@ def _role_of(predicate: str) -> str:
     if role is None or _AUXILIARY.match(predicate):
         return ""
     return role["role"]
-
-
-def _of_frame(frame: tuple[str, str, str], facts: Iterable[Triple]) -> list[_Reading]:
-    found: list[_Reading] = []
-    for fact in facts:
-        for reading in _readings(fact):
-            if reading.frame == frame:
-                found.append(reading)
-    return found
 
 
 def _disagree(
@@ -215,17 +213,18 @@ def _is_once(fact: Triple, sentence: str) -> bool:
     return re.search(definite, sentence) is not None
 
 
-def _has_one_value(frame: tuple[str, str, str], facts: Iterable[Triple]) -> bool:
+def _has_one_value(
+    frame: _Frame, by_frame: Mapping[_Frame, Sequence[_Reading]]
+) -> bool:
     """Tell whether no passage gives any thing two values for a predicate: else things have several of them."""
-    values: dict[tuple[str, str, str], set[str]] = {}
-    for fact in facts:
-        for reading in _readings(fact):
-            subject, predicate, object_ = reading.frame
-            if predicate != frame[1] or bool(subject) != bool(frame[0]):
-                continue
-            for name in fact.passage_ids:
-                thing = (name, subject, object_)
-                values.setdefault(thing, set()).add(canonical_key(reading.said))
+    values: dict[tuple[str, _Frame], set[str]] = {}
+    for other, readings in by_frame.items():
+        if other[1] != frame[1] or bool(other[0]) != bool(frame[0]):
+            continue
+        for reading in readings:
+            for name in reading.fact.passage_ids:
+                said = canonical_key(reading.said)
+                values.setdefault((name, other), set()).add(said)
     return all(len(of_thing) == 1 for of_thing in values.values())
 
 

@@ -83,6 +83,7 @@ Q1, Q2, Q3, Q10, Q11 = (
 class TestSource:
     def test_the_page_names_nothing_outside_itself(self, html: str) -> None:
         markup = re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
+        markup = re.sub(r"'sha256-[^']*'", "", markup)  # of the page's own scripts
         assert (
             re.findall(r"https?://|//[a-z]|\bsrc=(?!x)|@import|url\((?!#)", markup)
             == []

@@ -142,15 +142,21 @@ def _write_training_data(here: Path) -> None:
     facts = []
     records = []
     lines = []
+    with_graphs = []
     for number in range(30):
         person, spouse, nation = f"p{number}", f"s{number}", f"n{number}"
         path = [[person, "spouse", spouse], [spouse, "nationality", nation]]
-        facts += [*path, [person, "gender", "x"]]
+        graph = [*path, [person, "gender", "x"]]
+        facts += graph
         asked = f"nation of {person} 's spouse ?"
         answer = {"q_entity": [person], "a_entity": [nation], "gold_path": path}
         records.append({"question": asked, **answer})
+        about = {"id": f"w{number}", "question": asked, "answer": [nation]}
+        ends = {"q_entity": [person], "a_entity": [nation]}
+        with_graphs.append({**about, **ends, "graph": graph})
         way = f"{person}#spouse#{spouse}#nationality#{nation}#<end>#{nation}"
         lines.append(f"{asked}\t{nation}({nation}/)\t{way}\n")
+    _write(here / "webqsp_train.jsonl", with_graphs)
     for hops in (2, 3):
         _write(here / f"pq{hops}h_kb.jsonl", facts)
         _write(here / f"pq{hops}h.jsonl", records)

@@ -62,6 +62,7 @@ def _leave(client: httpx.Client, path: str) -> None:
         client.get(path, timeout=0.5)
 
 
+@pytest.mark.slow("waits")
 def test_searches_that_hang_at_a_database_leave_a_server_that_searches_again(
     postgres: str, stalled: tuple[StallingProxy, str], served: Served
 ) -> None:
@@ -86,6 +87,7 @@ def test_searches_that_hang_at_a_database_leave_a_server_that_searches_again(
     assert set(_parts(client).values()) == {"ok"}
 
 
+@pytest.mark.slow("waits")
 def test_a_database_that_hangs_with_the_threads_is_told_and_the_threads_go_on_afterwards(
     index: Path, stalled: tuple[StallingProxy, str], served: Served
 ) -> None:
@@ -118,6 +120,7 @@ def test_a_database_that_hangs_with_the_threads_is_told_and_the_threads_go_on_af
     assert client.get("/api/threads/a").json()["finished"]
 
 
+@pytest.mark.slow("waits")
 def test_a_process_that_hangs_at_its_database_ends_when_it_is_asked_to(
     postgres: str, stalled: tuple[StallingProxy, str]
 ) -> None:
@@ -213,6 +216,7 @@ class _Held:
         return []
 
 
+@pytest.mark.slow("waits")
 def test_searches_that_hang_are_bounded_and_hold_up_nothing_else(
     index: Path, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def _listens(address: str) -> bool:
         return False
 
 
+@pytest.mark.slow("waits")
 def test_a_run_under_way_ends_before_the_server_does_and_its_thread_outlives_both(
     tmp_path: Path, scripted_llm: Any, served: Served
 ) -> None:

@@ -124,6 +124,7 @@ def test_a_page_that_takes_too_long_is_given_up() -> None:
         process.convert(HeldFile("a.pdf", ENDLESS))
 
 
+@pytest.mark.slow("waits")
 def test_a_folder_with_such_a_page_is_indexed_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,6 +198,7 @@ def test_a_pdf_of_too_many_pages_is_given_up_before_it_is_read(
         convert(HeldFile("b.pdf", pdf("One.", "Two.", "Three.")))
 
 
+@pytest.mark.slow("waits")
 def test_a_book_is_given_up_at_the_chapter_that_makes_it_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

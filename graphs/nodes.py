@@ -463,9 +463,8 @@ def merge(*, thinking: bool = False) -> NodeBody:
                 seconds=seconds,
             )
             steps.append(step.to_dict() | {"hits": hits})
-            if (
-                streaming()
-            ):  # counting entities and conflicts costs as much as the merge
+            # counting entities and conflicts costs as much as the merge
+            if streaming():
                 emit(
                     GraphDelta(
                         hop,

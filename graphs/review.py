@@ -369,6 +369,7 @@ def _answer(back: dict[str, str]) -> NodeBody:
                 "abstained": reply.abstained,
                 "failed": "",
                 "suggestion": "",
+                "disputes": [],
                 "grounded": grounded,
                 "confidence": None,
                 "structured_response": structured_response(

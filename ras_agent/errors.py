@@ -41,6 +41,10 @@ class RasError(Exception):
     """Base of all errors that ras_agent raises."""
 
 
+OF_A_ROLE = (RasError, OSError, ValueError, RuntimeError, TimeoutError)
+"""What a role of a user's raises where it fails and a search can go on without it"""
+
+
 class MissingExtra(RasError, ImportError):
     """Raised when an optional dependency is not installed; the message holds the install line."""
 

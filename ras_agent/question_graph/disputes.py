@@ -25,6 +25,7 @@ from ras_agent.records import (
 )
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import holds
+from ras_agent.text.same_text import are_copies, words_said
 from ras_agent.text.values import agree, figures_in, value_of
 
 # "the director of X is Y" and "X's director is Y" speak of one thing
@@ -39,7 +40,6 @@ _AUXILIARY = re.compile(r"(?:is|was|are|were|has|had|have|been|will|would|can|ma
 _NOW = {"is", "are", "has", "have"}
 _THEN = {"was", "were", "had"}
 _SHORT = 8  # words of an answer that is completed by the other claim; a longer one has a sentence more
-_COPY = 0.8  # share of common words from which two texts are one document
 
 
 _Frame = tuple[str, str, str]
@@ -336,6 +336,4 @@ def _independent(readings: Sequence[_Reading], passages: Mapping[str, Passage]) 
 def _are_one(passage: Passage, other: Passage) -> bool:
     if passage.document_id and passage.document_id == other.document_id:
         return True
-    words = set(canonical_key(passage.text).split())
-    others = set(canonical_key(other.text).split())
-    return len(words & others) >= _COPY * len(words | others)
+    return are_copies(words_said(passage.text), words_said(other.text))

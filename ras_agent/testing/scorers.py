@@ -46,20 +46,17 @@ def fits_the_protocol_of_scorers(scorer: Scorer) -> None:
 
 @promise(_checks)
 def gives_one_finite_value_for_each_text_in_their_order(scorer: Scorer) -> None:
-    scored = scorer.score(QUESTION, TEXTS)
+    values = scorer.score(QUESTION, TEXTS).values
     shape = (len(TEXTS),)
-    demand(
-        scored.values.shape == shape and scored.values.dtype == np.float32,
-        f"`values` are float32 of shape {shape}, got {scored.values!r:.200}",
-    )
-    demand(
-        bool(np.isfinite(scored.values).all()),
-        f"values are finite numbers, got {scored.values}",
-    )
+    is_array = values.shape == shape and values.dtype == np.float32
+    demand(is_array, f"`values` are float32 of shape {shape}, got {values!r:.200}")
+    is_finite = bool(np.isfinite(values).all())
+    demand(is_finite, f"values are finite numbers, got {values}")
     backwards = scorer.score(QUESTION, TEXTS[::-1]).values[::-1]
+    are_same = bool(np.allclose(backwards, values, atol=1e-5))
     demand(
-        bool(np.allclose(backwards, scored.values, atol=1e-5)),
-        f"a value is its text's, wherever that stands: {scored.values} and {backwards}",
+        are_same,
+        f"a value is its text's, wherever that stands: {values} and {backwards}",
     )
 
 

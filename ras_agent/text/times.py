@@ -12,8 +12,9 @@ from math import inf
 
 from ras_agent.text.values import Figure, figures_in
 
-_FROM = re.compile(r"\b(?:from|between)\s+(?:the\s+)?\Z", re.IGNORECASE)
-_TO = re.compile(r"\s*(?:to|until|till|and|through|[–—-])\s*(?:the\s+)?", re.IGNORECASE)
+FROM = re.compile(r"\b(?:from|between)\s+(?:the\s+)?\Z", re.IGNORECASE)
+TO = re.compile(r"\s*(?:to|until|till|and|through|[–—-])\s*(?:the\s+)?", re.IGNORECASE)
+"""Before the first of the two dates of a period, and between them"""
 _SINCE = re.compile(r"\bsince\s+(?:the\s+)?\Z", re.IGNORECASE)
 _UNTIL = re.compile(r"\b(?:until|till)\s+(?:the\s+)?\Z", re.IGNORECASE)
 
@@ -53,10 +54,10 @@ def _periods(sentence: str, dates: Sequence[Figure]) -> list[Period]:
         before = sentence[: date.start]
         between = sentence[end : date.start]
         end = date.end
-        if begun is not None and _TO.fullmatch(between):
+        if begun is not None and TO.fullmatch(between):
             periods.append(Period(begun.order, date.order))
             begun = None
-        elif _FROM.search(before):
+        elif FROM.search(before):
             begun = date
         elif _SINCE.search(before):
             periods.append(Period(first=date.order))

@@ -514,7 +514,7 @@ READERS = {
         lambda text: without_copies(
             [Hit(_passage(text), 1.0), Hit(_passage(text[1:]), 0.5)]
         ),
-        "tools.retrieve.copies",
+        "text.same_text",
     ),
     "joined_words": TextReader(
         lambda text: joined_words([text]), "tools.index.line_ends"

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from ras_agent import create_ras_agent
 from ras_agent.question_graph import QuestionGraph
@@ -181,3 +183,19 @@ def test_a_predicate_that_a_passage_gives_two_values_is_no_dispute() -> None:
     )
     answer = Answer("Ada Brenn", (Citation(1, "a", triple_ids=(facts[0].id,)),))
     assert with_dispute(answer, QuestionGraph(facts), passages) == answer
+
+
+def test_a_person_who_edits_the_answer_has_decided_what_is_so() -> None:
+    agent = create_ras_agent(
+        index=[IN_VARN[0], IN_PELLIS[0]],
+        review=("answer",),
+        checkpointer=InMemorySaver(),
+    )
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    question = "Where is the head office of Korl Works?"
+    asked = agent.invoke({"question": question}, thread)
+    assert "__interrupt__" in asked
+    assert agent.get_state(thread).values["disputes"]
+    decision = {"action": "edit", "answer": "Pellis", "citations": [2]}
+    out = agent.invoke(Command(resume=decision), thread)
+    assert (out["answer"], out["disputes"]) == ("Pellis", [])

@@ -15,6 +15,7 @@ import numpy as np
 from ras_agent.arrays import Floats
 from ras_agent.budget import current_ledger
 from ras_agent.errors import (
+    OF_A_ROLE,
     BudgetExceeded,
     MissingExtra,
     RasError,
@@ -223,12 +224,13 @@ def _weights_of(linker: Linker, question: str) -> dict[str, float]:
         links = dict(linker.links(question))
     except _NOT_LEFT_OUT:
         raise
-    except (RasError, OSError, ValueError, RuntimeError, TimeoutError) as error:
+    except OF_A_ROLE as error:
         problem = f"{type(error).__name__}: {message_of(error)}"
         raise LinkerFailed(name, without_secrets(problem)) from error
     for found, weight in links.items():
         if not isinstance(found, str) or not 0 < weight < inf:
-            raise LinkerFailed(name, f"no name with a weight above 0: {found!r:.80}: {weight!r:.80}")  # fmt: skip
+            problem = f"no name with a weight above 0: {found!r:.80}: {weight!r:.80}"
+            raise LinkerFailed(name, problem)
     return links
 
 
@@ -241,7 +243,9 @@ class LinkerFailed(RasError):
     """Raised where a linker finds nothing that can be used; the question is then linked without it."""
 
     def __init__(self, name: str, problem: str) -> None:
-        super().__init__(f"linker {name} failed, and the names of the question are found without it: {problem}")  # fmt: skip
+        super().__init__(
+            f"linker {name} failed, and the names of the question are found without it: {problem}"
+        )
 
 
 class QueryMention(NamedTuple):

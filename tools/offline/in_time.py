@@ -13,7 +13,7 @@ from datetime import date
 from functools import cached_property
 
 from ras_agent.text.names import names_in
-from ras_agent.text.times import Period, period_of
+from ras_agent.text.times import FROM, TO, Period, period_of
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stem_set
 from ras_agent.tools.offline import english
@@ -23,8 +23,6 @@ _NOW = re.compile(
     r"(?i)(?:(?:who|where)|(?:what|which)(?: \w+)?) (?P<verb>is|are|has|[a-z]+s)\b(?! been\b)"
 )
 _AT = re.compile(r"\s*,?\s*\b(?:in|at|during)\s+(?:the year\s+)?\Z", re.IGNORECASE)
-_FROM = re.compile(r"\s*,?\s*\b(?:from|between)\s+\Z", re.IGNORECASE)
-_TO = re.compile(r"\s+(?:to|until|till|and)\s+", re.IGNORECASE)
 _DAYS_OF_YEAR = 366
 
 
@@ -112,12 +110,12 @@ def _asked_in(question: str) -> _Asked | None:
     last = dates[-1]
     before = _AT.search(question[: first.start])
     if len(dates) == 2:
-        before = _FROM.search(question[: first.start])
-        if _TO.fullmatch(question[first.end : last.start]) is None:
+        before = FROM.search(question[: first.start])
+        if TO.fullmatch(question[first.end : last.start]) is None:
             return None
     if before is None:
         return None
-    bare = question[: before.start()].rstrip() + question[last.end :]
+    bare = question[: before.start()].rstrip(" ,") + question[last.end :]
     return _Asked((first.order + last.order) / 2, bare)
 
 

@@ -14,8 +14,6 @@ from ras_agent.tools.retrieve.registered import MakesRetrievers
 from ras_agent.tools.retrieve.resolve import takes_option
 from ras_agent.tools.retrieve.search import LiveRetriever
 
-NAMES = ("bm25", "dense", "ppr", "gfm", "paths", "pcst", "kg-mix", "neighbours")
-"""Retrievers that a model may choose"""
 _OF_THE_GRAPH = ("ppr", "paths", "pcst", "kg-mix", "neighbours")
 _PACKAGES = {"ppr": "scipy", "paths": "scipy", "pcst": "pcst_fast", "kg-mix": "scipy"}
 _GFM_ENCODER = "minilm"  # of the packaged weights
@@ -32,12 +30,15 @@ def retrievers_of(index: object, *, has_weights: bool = False) -> tuple[str, ...
     names = ["bm25"]
     if index.snapshot.manifest.embedder is not None:
         names.append("dense")
-    if KGIndex.exists(index):
-        names += [name for name in _OF_THE_GRAPH if _is_installed(name)]
-        encoder = KGIndex.open(index).manifest.embedder
-        if encoder and (has_weights or same_encoder(_GFM_ENCODER, encoder.name)):
-            names.append("gfm")
-    return tuple(name for name in NAMES if name in names)
+    if not KGIndex.exists(index):
+        return tuple(names)
+    for name in _OF_THE_GRAPH:
+        if _is_installed(name):
+            names.append(name)
+    encoder = KGIndex.open(index).manifest.embedder
+    if encoder and (has_weights or same_encoder(_GFM_ENCODER, encoder.name)):
+        names.append("gfm")
+    return tuple(names)
 
 
 def _is_installed(name: str) -> bool:
@@ -56,9 +57,10 @@ def choices_over(
     """
     retrievers: dict[str, Retriever] = {}
     for name in retrievers_of(index, has_weights="weights" in options):
-        taken = {
-            key: value for key, value in options.items() if takes_option(name, key)
-        }
+        taken: dict[str, Any] = {}
+        for key, value in options.items():
+            if takes_option(name, key):
+                taken[key] = value
         assert isinstance(index, PassageIndex)
         live = LiveRetriever(name, index, taken, at_once=False)
         retrievers[name] = staged(live)

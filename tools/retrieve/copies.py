@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ras_agent.records import Hit, Passage
-from ras_agent.text.words import fold
+from ras_agent.text.same_text import are_copies, words_said
 
-_WORD = re.compile(r"\w+")
-_UNSAID = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]| ?\\[\\d{1,3}\\]")
-"""Characters without width, and marks of notes."""
-_LEAST_SHARE = 0.8
-"""How much of the longer text the shorter one is at least, in characters of its words."""
 _COMPARED = 100
 """With how many hits a later one is compared, so that a list of all passages takes no quadratic time."""
 _NAMED = 20
@@ -38,7 +32,7 @@ def without_copies(hits: Iterable[Hit]) -> list[Hit]:
     places: list[_Place] = []
     by_words: dict[tuple[str, str], _Place] = {}
     for hit in hits:
-        words = _words_of(hit.passage)
+        words = words_said(hit.passage.text)
         key = (hit.passage.own_title, words)
         place = by_words.get(key)
         if place is None:
@@ -68,24 +62,12 @@ def best_without_copies(
         wanted *= 2
 
 
-def _words_of(passage: Passage) -> str:
-    said = _UNSAID.sub("", passage.text)
-    text = fold(said)
-    words = _WORD.findall(text)
-    return " ".join(words)
-
-
 def _near(hit: Hit, words: str, places: list[_Place]) -> _Place | None:
     """Return the place of a text that holds these words and little else, or is held by them."""
     for place in places[:_COMPARED]:
-        shorter, longer = sorted((words, place.words), key=len)
-        least = _LEAST_SHARE * len(longer)
-        if len(shorter) < least:
+        if place.hit.passage.own_title != hit.passage.own_title:
             continue
-        other = place.hit.passage
-        if other.own_title != hit.passage.own_title:
-            continue
-        if f" {shorter} " in f" {longer} ":
+        if are_copies(words, place.words):
             return place
     return None
 

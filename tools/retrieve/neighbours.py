@@ -49,9 +49,15 @@ class NeighbourRetriever(GraphRetriever[Graph]):
         if len(facts.edges) < 2 or k < 2:
             return hits  # of one fact its own passage says as much
         whole = subgraph_passage(facts)
-        passages = [hit for hit in hits if hit.passage.id != whole.id][: k - 1]
-        least = passages[-1].score if passages else 0.0
-        return [*passages, Hit(whole, least)]
+        passages: list[Hit] = []
+        for hit in hits:
+            if hit.passage.id != whole.id:
+                passages.append(hit)
+        best = passages[: k - 1]
+        least = 0.0
+        if best:
+            least = best[-1].score
+        return [*best, Hit(whole, least)]
 
 
 @takes("graph", "linking", "mentions")

@@ -19,10 +19,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from ras_agent.budget import current_ledger
 from ras_agent.calling import acall, arun_steps, call, run_steps
 from ras_agent.errors import (
+    OF_A_ROLE,
     ErasedPassage,
     FilterError,
     MissingExtra,
-    RasError,
     ReplayMiss,
     SettingsError,
 )
@@ -266,7 +266,6 @@ class _Call(NamedTuple):
 
 _Stages = Generator[_Call, Any, None]
 
-_LEFT_OUT = (RasError, OSError, ValueError, RuntimeError, TimeoutError)
 _NOT_LEFT_OUT = (SettingsError, MissingExtra, FilterError, ReplayMiss)
 
 
@@ -392,7 +391,7 @@ class Search:
             retrieval.hits = by_scores(found, scores)
         except _NOT_LEFT_OUT:
             raise
-        except _LEFT_OUT as error:
+        except OF_A_ROLE as error:
             retrieval.failures.append(_failure_of(reranker, error))
             yield from self._find(retrieval, "retrieve", k)
             return

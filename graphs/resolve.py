@@ -142,6 +142,8 @@ class _Choices:
             if name in cls.__dataclass_fields__:
                 chosen[name] = value
         chosen["settings"] = settings
+        if chosen.get("tools") is None and settings.tools:
+            chosen["tools"] = settings.tools.replace(",", " ").split()
         chosen["names_retriever"] = (
             bool(arguments.get("retriever")) or "retriever" in settings.model_fields_set
         )
@@ -216,7 +218,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         offered = toolset(chosen.tools, retrievers)
     if spec.tools:
         options = replace(options, tools=offered.tools)
-    elif arguments.get("tools") is not None:
+    elif chosen.tools is not None:
         raise SettingsError(
             f"loop {graph!r} calls no tools: leave tools out, or take --loop react (create_react_agent)"
         )

@@ -207,6 +207,11 @@ class Settings(BaseModel):
         "How the planner's model writes its moves: search-r1, r1-searcher, autorefine, corag, react, think-on-graph, "
         "tool-json or ras; if not set, by the model's name, or by its first reply.",
     )
+    tools: str | None = _LOOP(
+        None,
+        "What the model of --loop react may call, with commas: search, neighbours, paths, read, or retrievers by name, each "
+        "a tool of its own; finish is always there. If not set, all that the index can serve.",
+    )
     thinking: bool = _LOOP(
         True,
         "Keep what the planner's model thought in its dialogue, or drop it from the next prompts.",

@@ -232,3 +232,18 @@ def test_an_environment_hides_tools_that_are_not_offered(index: Path) -> None:
     found = inspect.getmembers(type(environment), predicate=inspect.isfunction)
     public = [name for name, _ in found if not name.startswith("_")]
     assert public == ["finish", "get_reward", "paths", "reset"]
+
+
+def test_settings_choose_the_tools_by_name(index: Path) -> None:
+    settings = Settings(loop="react", tools="ppr, neighbours")
+    parts = resolve_parts("react", index=index, planner=Scripted(), settings=settings)
+    assert [item.name for item in parts.tools] == ["ppr", "neighbours", "finish"]
+    argument = resolve_parts(
+        "react", index=index, planner=Scripted(), settings=settings, tools=["read"]
+    )
+    assert [item.name for item in argument.tools] == ["read", "finish"]
+    unknown = Settings(loop="react", tools="pp")
+    with pytest.raises(UnknownName, match="'pp'; known: .*did you mean ppr"):
+        resolve_parts("react", index=index, planner=Scripted(), settings=unknown)
+    with pytest.raises(SettingsError, match="calls no tools.*--loop react"):
+        resolve_parts("ras", index=index, settings=settings)

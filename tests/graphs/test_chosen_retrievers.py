@@ -243,7 +243,7 @@ def test_settings_choose_the_tools_by_name(index: Path) -> None:
     )
     assert [item.name for item in argument.tools] == ["read", "finish"]
     unknown = Settings(loop="react", tools="pp")
-    with pytest.raises(UnknownName, match="'pp'; known: .*did you mean ppr"):
+    with pytest.raises(UnknownName, match=r"'pp'; known: .*did you mean ppr"):
         resolve_parts("react", index=index, planner=Scripted(), settings=unknown)
-    with pytest.raises(SettingsError, match="calls no tools.*--loop react"):
+    with pytest.raises(SettingsError, match=r"calls no tools.*--loop react"):
         resolve_parts("ras", index=index, settings=settings)

@@ -34,7 +34,7 @@ _JOINT = re.compile(
 _FOR = re.compile(r"\s+for\s+", re.IGNORECASE)
 _COUNTED = re.compile(r"[\d.,]+\s[a-z]")
 _DOTTED = re.compile(
-    r"(?:(?:[A-Z]\.)*[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Inc|Ltd|Co|Mt|Ft|No|vs|Lt|Col|Gen|Capt|Prof|Rev)\."
+    r"(?:(?:[A-Z]\.)*[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Inc|Ltd|Co|Mt|Ft|No|vs|Lt|Col|Gen|Capt|Prof|Rev|Cllr|Sgt|Maj|Hon)\."
 )
 _SUFFIXES = frozenset({"Jr", "Sr", "Inc", "Ltd", "LLC", "Co", "III", "II"})
 _FARTHEST_STOP = 12
@@ -101,8 +101,8 @@ def _joins(gap: str, before: str) -> bool:
     if gap in ("", " "):
         return True
     joint = _JOINT.fullmatch(gap)
-    # a bullet begins the next item of a list
-    if not joint or not gap.strip() or gap.startswith("\n-"):
+    # a bullet begins the next item of a list, and a dash the next words of a line
+    if not joint or not gap.strip() or gap.startswith("\n-") or gap == " - ":
         return False
     words = gap.lower().split()
     return words[0] != "and" or (

@@ -56,3 +56,8 @@ def test_quotation_marks_around_white_space_quote_no_name() -> None:
 
 def test_each_item_of_a_bulleted_list_is_a_name_of_its_own() -> None:
     assert names_in("- Ann Ray\n- Bo Lind") == ["Ann Ray", "Bo Lind"]
+
+
+def test_a_dash_with_blanks_parts_two_names() -> None:
+    assert names_in("Budget - Linnea Berg explains") == ["Budget", "Linnea Berg"]
+    assert names_in("a Coca-Cola sign") == ["Coca-Cola"]

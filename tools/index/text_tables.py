@@ -73,7 +73,10 @@ class Record:
 
 
 def tables_in(text: str) -> list[TextTable]:
-    """Return the tables of a Markdown text, in order, without those in fenced code or without names of columns."""
+    """Return the tables of a Markdown text, in order, without those in fenced code or without names of columns.
+
+    Labels and their values in two columns without names are no table: they are read as lines are ("Weight: 1.4 kg").
+    """
     if "|" not in text or "--" not in text:
         return []
     lines = list(lines_of_prose(text))
@@ -85,7 +88,7 @@ def tables_in(text: str) -> list[TextTable]:
             number += 1
             continue
         number += len(table.rows) + 1
-        if not any(table.columns):
+        if not any(table.columns) and not _has_labels(table):
             table = _headed_by_first_row(table)
         if table.rows and any(table.columns[1:]):
             tables.append(table)
@@ -222,6 +225,14 @@ def _cells(line: str) -> list[str]:
         written = cell.replace("\\|", "|")
         cells.append(plain_text(written))
     return cells
+
+
+def _has_labels(table: TextTable) -> bool:
+    """Tell whether the first of two columns has labels: the first row has a figure or a colon, as no header has."""
+    if len(table.columns) != 2 or not table.rows:
+        return False
+    label, value = table.rows[0].cells
+    return label.endswith(":") or any(map(str.isdigit, value))
 
 
 def _headed_by_first_row(table: TextTable) -> TextTable:

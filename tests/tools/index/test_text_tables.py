@@ -57,6 +57,11 @@ def test_a_table_has_columns_and_rows(
     assert (table.columns, [row.cells for row in table.rows]) == (columns, rows)
 
 
+@pytest.mark.parametrize("row", ["| Weight | 1.4 kg |", "| Maker: | Peregrine |"])
+def test_labels_and_values_without_names_of_columns_are_no_table(row: str) -> None:
+    assert tables_in(f"| | |\n|---|---|\n{row}\n| Camera | Sonora S7 |\n") == []
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ras_agent.text.names import DEMONYM
+from ras_agent.text.words import MONTHS
 from ras_agent.tools.offline.english import PERSONS
-from ras_agent.tools.offline.extractor.topics import Topic
+from ras_agent.tools.offline.extractor.things import BY_ITSELF
+from ras_agent.tools.offline.extractor.topics import HONORIFICS, LINKED, ROLES, Topic
 from ras_agent.tools.offline.extractor.words import Chunk, NounPhrase
 
 Fact = tuple[str, str, str]
-LINKED = "is linked to"
-"""The predicate where a text names two things without saying how they belong together."""
 
 _PLACING = frozenset(
     {"in", "at", "of", "from", "near", "to", "into", "outside", "around"}
@@ -29,6 +29,7 @@ _PLACING = frozenset(
 _GENERIC = frozenset({"the", "this", "that", "these"})
 _TOPICAL = frozenset({"his", "her", "its", "their"})
 _SPEAKERS = frozenset({"i", "we", "you"})
+_DENYING = frozenset({"no", "neither"})
 _COPULAS = frozenset({"is", "are", "was", "were"})
 _YEAR = re.compile(r"(?P<year>(?:1\d|20)\d{2})\s+(?P<rest>.+)")
 # "English club", not "north-western"
@@ -82,6 +83,7 @@ class _Reader:
         self.facts: list[Fact] = []
         self.home = self.frame = _Frame(topic.label)
         self.also: tuple[str, ...] = ()  # further subjects: "A and B"
+        self.until = len(chunks)  # the subject after an introduction is no part of that
         self._reset()
 
     def _reset(self) -> None:
@@ -127,10 +129,12 @@ class _Reader:
             subject.label, subject.prefix, self.chunks[subject.verb].text
         )
         at = subject.first if subject.kin else start
+        self.until = subject.first
         while at < subject.first:
             if self.chunks[at].kind == "vg":
                 self.frame = _Frame(subject.label, subject.prefix)
             at = self.step(at, clauses=False)
+        self.until = len(self.chunks)
         self._reset()
         at = subject.last
         while at < subject.verb:  # an apposition: "X, a singer from Y, was"
@@ -178,6 +182,8 @@ class _Reader:
             self.preposition = ""
             self.last = None
             return at + 1
+        if phrase.opener in _DENYING:
+            self._deny(phrase.opener)
         end, place = self._place(at, phrase)
         subject = self.frame.subject
         predicate = self.frame.predicate(self.preposition, near=phrase.tag != "D")
@@ -225,29 +231,32 @@ class _Reader:
         self.last = phrase
         return end
 
+    def _deny(self, word: str) -> None:
+        """Keep the "no" of an object in its predicate: "had no | office"."""
+        if self.preposition:
+            self.preposition = f"{self.preposition} {word}"
+        else:
+            self.frame.verb = f"{self.frame.verb} {word}".strip()
+
     def _place(self, at: int, phrase: NounPhrase) -> tuple[int, list[str]]:
         """Return where a chain "York, Pennsylvania, United States" ends, and its parts; no parts for another phrase."""
-        if (
-            phrase.tag != "E"
-            or not phrase.name
-            or self.preposition.split(" ")[-1] not in _PLACING
-        ):
-            return at + 1, []
+        alone = at + 1, list[str]()
+        leads = self.preposition.split(" ")[-1]
+        if not _may_be_place(phrase) or leads not in _PLACING:
+            return alone
         end = at + 1
         parts = [phrase.name]
-        while end + 1 < len(self.chunks) and self.chunks[end].text == ",":
+        while end + 1 < self.until and self.chunks[end].text == ",":
             following = self.chunks[end + 1].np
-            if (
-                following is None
-                or following.tag != "E"
-                or following.text != following.name
-                or following.opener
-            ):
+            if following is None or following.text != following.name:
+                break
+            if following.opener or not _may_be_place(following):
                 break
             parts.append(following.name)
             end += 2
         listed = any(chunk.kind == "c" for chunk in self.chunks[end : end + 2])
-        return (end, parts) if 1 < len(parts) < 5 and not listed else (at + 1, [])
+        is_chain = 1 < len(parts) < 5 and not listed
+        return (end, parts) if is_chain else alone
 
     def _verb(self, group: Chunk) -> None:
         """A verb: of this clause, of the name before it ("X directed by Y"), or of the noun before it."""
@@ -386,8 +395,11 @@ def subject_of(
         and nominal[1][1].text == nominal[1][1].name
         and not phrase.name
     ):
+        name = topic.resolved(nominal[1][1].name)
         if phrase.opener in _TOPICAL and topic.label:
-            kin = ((topic.label, phrase.text, topic.resolved(nominal[1][1].name)),)
+            kin = ((topic.label, phrase.text, name),)
+        elif chunks[verb - 1].text == ",":  # "Our assessor, Ann Lee, came"
+            kin = ((name, "is", phrase.text),)
         # "Its singer, Ann Lee, was": the name is the subject
         (first, last), phrase = nominal[1]
     label, words, facts = _head(phrase, topic)
@@ -404,7 +416,9 @@ def subject_of(
         label = topic.resolved(named.name)
         words = f"{phrase.text} of {named.description}"
         rest = rest[2:]
-    prefix = " ".join([words, *(chunk.text for chunk in rest if chunk.kind != ",")])
+    denial = phrase.opener if phrase.opener in _DENYING else ""
+    further = [chunk.text for chunk in rest if chunk.kind != ","]
+    prefix = " ".join([denial, words, *further])
     also = tuple(
         topic.resolved(np.name)
         for chunk in chunks[joint:last]
@@ -468,10 +482,11 @@ def _head(phrase: NounPhrase, topic: Topic) -> tuple[str, str, tuple[Fact, ...]]
         return owner, phrase.description if phrase.owner else phrase.text, ()
     if phrase.name:
         name = topic.resolved(phrase.name)
+        is_described = phrase.description != "" and not _is_time(phrase.description)
         return (
             name,
             "",
-            ((name, "is", phrase.description),) if phrase.description else (),
+            ((name, "is", phrase.description),) if is_described else (),
         )
     if not topic.label or phrase.inner:
         return phrase.text, "", ()
@@ -493,7 +508,7 @@ def facts_about(
         return
     elif phrase.name and phrase.description:
         yield subject, f"{predicate} {phrase.description}", phrase.name
-        if phrase.tag in "EQ" and _NOUN.search(phrase.description):
+        if phrase.tag in "EQ" and _is_noun(phrase.description):
             yield phrase.name, "is", phrase.description
     else:
         yield subject, predicate, phrase.text
@@ -517,6 +532,24 @@ def facts_about(
                     f"{predicate} {' '.join(phrase.text.replace(name, ' ', 1).split())} of",
                     name,
                 )
+
+
+def _is_noun(description: str) -> bool:
+    return _NOUN.search(description) is not None and not _is_time(description)
+
+
+def _is_time(description: str) -> bool:
+    """Tell whether the words before a name say when: "Next morning Ann Lee left"."""
+    return description.split()[-1].lower() in BY_ITSELF
+
+
+def _may_be_place(phrase: NounPhrase) -> bool:
+    """Tell whether a name may be a place: no month, no "Operations Manager", no "Mrs Solheim"."""
+    if phrase.tag != "E" or not phrase.name:
+        return False
+    folded = phrase.name.lower().split()
+    is_person = folded[0].rstrip(".") in HONORIFICS or folded[-1] in ROLES
+    return not is_person and folded[0] not in MONTHS
 
 
 def _is_attribute(phrase: NounPhrase) -> bool:

@@ -12,9 +12,8 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.titles import bare_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import word_set
-from ras_agent.tools.offline.english import CLOSED, VERBS, EnglishOnly
+from ras_agent.tools.offline.english import CLOSED, PARTICIPLES, VERBS, EnglishOnly
 from ras_agent.tools.offline.extractor.clauses import (
-    LINKED,
     Fact,
     finite_verbs,
     read_clauses,
@@ -24,6 +23,7 @@ from ras_agent.tools.offline.extractor.lines import Line, lines_of
 from ras_agent.tools.offline.extractor.things import is_part, may_be_thing
 from ras_agent.tools.offline.extractor.topics import (
     ALIAS,
+    LINKED,
     Topic,
     defined_name,
     facts_in,
@@ -38,6 +38,7 @@ _OPENING = 3  # sentences: two headings, say, and the first that has a verb
 _LONGEST_HEADING = 80
 _SENTENCE = 4  # chunks of a line that is a sentence though no verb of it is known
 _POINTING = word_set("this that these those my our your his her its their")
+_SHARES = word_set("half double")
 _PRONOUNS = word_set(
     "he she it they him her them his its their this that these those i we you"
 )
@@ -99,7 +100,7 @@ def _triples(passage: Passage, titles: re.Pattern[str] | None) -> Iterator[Tripl
         source = (Source(passage.id, start, end, extractor="offline"),)
         facts: list[Fact] = []
         for line in lines_of(passage.text[start:end]):
-            if not topic.label and is_heading(line) and may_be_thing(line.text):
+            if not topic.label and is_heading(line) and _may_head(line.text):
                 above = line.text
             facts += _facts(line, topic, above, titles, first=number == 0)
         for subject, predicate, object_ in dict.fromkeys(facts):
@@ -143,6 +144,13 @@ def _first_subject(sentences: Sequence[str], titles: re.Pattern[str] | None) -> 
     return ""
 
 
+def _may_head(heading: str) -> bool:
+    """Tell whether the lines below a heading may be of what it names: not "Operated by Northern Bird"."""
+    first = heading.split()[0].lower()
+    is_participle = first in PARTICIPLES or first.endswith("ed")
+    return may_be_thing(heading) and not is_participle
+
+
 def _is_title(heading: str) -> bool:
     """Tell whether a heading is the name of something: not "FOR RELEASE" or "Rain.", nor "By Ann Lee on 5 January"."""
     first, _, rest = heading.lower().partition(" ")
@@ -152,7 +160,7 @@ def _is_title(heading: str) -> bool:
         return False
     figures = figures_in(heading)
     is_dated = any(figure.is_date for figure in figures)
-    return is_name(heading) and not is_dated and may_be_thing(heading)
+    return is_name(heading) and not is_dated and _may_head(heading)
 
 
 def _facts(
@@ -171,10 +179,12 @@ def _facts(
             yield topic.label, ALIAS, name
         topic = topic.called(bare[:named])
     verbs = [chunk.start for chunk in chunks if chunk.kind == "vg"]
-    if verbs or _is_sentence(line, chunks, topic):
+    is_order = _is_order(chunks, topic)
+    if not is_order and (verbs or _is_sentence(line, chunks, topic)):
         yield from read_clauses(chunks, topic)
     elif line.label and above and may_be_thing(line.label):
-        yield from _labelled(line.label, chunks, above)
+        if not above.startswith(f"{line.label}:"):  # a title of two parts
+            yield from _labelled(line.label, chunks, above)
     elif topic.label and not line.label:
         yield from _mentioned(chunks, topic)
     verb = verbs[0] if verbs and named else 0
@@ -207,6 +217,21 @@ def _is_sentence(line: Line, chunks: Sequence[Chunk], topic: Topic) -> bool:
     if first in CLOSED or first in topic.words:
         return True
     return first not in VERBS and not words[1].islower()
+
+
+def _is_order(chunks: Sequence[Chunk], topic: Topic) -> bool:
+    """Tell whether a line tells its reader to do something: "Tell your doctor if ...", "Open Settings"."""
+    first = chunks[0].np if chunks else None
+    if first is None or first.opener or first.owner or first.tag not in "NJE":
+        return False
+    verb = first.text.split()[0].lower()
+    if first.words > 1:
+        has_verb = any(chunk.kind == "vg" for chunk in chunks)
+        return first.name != first.text and verb in VERBS and not has_verb
+    second = chunks[1].np if len(chunks) > 1 else None
+    is_followed = second is not None and second.opener != ""
+    is_verb = verb not in _SHARES and not topic.same(first.text)
+    return is_followed and is_verb
 
 
 def _mentioned(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:

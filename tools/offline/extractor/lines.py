@@ -32,9 +32,14 @@ _DATELINE = re.compile(
     rf"|(?:{_PLACE}, {_PLACE}|[A-Z]{{3,30}})(?: \([^()\n]{{0,60}}\))? [–—-] "
 )
 _LABEL = re.compile(
-    r"\**(?P<label>[A-Z][\w/'’-]{0,30}(?: [\w/'’-]{1,30}){0,3}):\**\s+(?P<rest>\S.*)",
+    r"\**(?P<label>[A-Z][\w/'’-]{0,30}(?: [\w/'’-]{1,30}){0,3}|[a-z][\w.-]{1,20}):\**\s+(?P<rest>\S.*)",
     re.DOTALL,
 )
+_CELLS = re.compile(
+    r"\|\s*(?P<label>[A-Z][^|\n]{0,40}?)\s*\|\s*(?P<rest>[^|\n]{1,200}?)\s*\|\s*"
+)
+"""A row of two columns, as a label and its value."""
+_YEARS = re.compile(r"\s*\d{4}\s*[-–—]\s*(?:\d{2,4}|present|now|today)\b")
 # the end of a line, or the space in front of the next label of one with several: "Date: 2 April    Due: 16 April"
 _BREAK = re.compile(r"\n| {3,}(?=[A-Z][\w ]{0,30}: )")
 
@@ -51,7 +56,7 @@ def lines_of(sentence: str) -> Iterator[Line]:
     """Yield the lines of a sentence that state something: not a question, not the place and the date of a letter."""
     for whole in _unwrapped(sentence):
         text = _bare(whole)
-        labelled = _LABEL.match(text)
+        labelled = _CELLS.fullmatch(text) or _LABEL.match(text)
         label = ""
         if labelled:
             label = labelled["label"]
@@ -65,8 +70,8 @@ def _unwrapped(sentence: str) -> list[str]:
     """Return the lines of a sentence, each with those behind it that go on with it."""
     lines: list[str] = []
     for line in _BREAK.split(sentence):
-        is_small = line.strip()[:1].islower()
-        begins = _ORDER.match(line) or _LABEL.match(line)
+        begins = _ORDER.match(line) or _LABEL.match(line) or _YEARS.match(line)
+        is_small = line.strip()[:1].islower() and not begins
         is_behind_long = bool(lines) and len(lines[-1]) >= _WRAPPED
         if lines and (is_small or (is_behind_long and not begins)):
             lines[-1] = f"{lines[-1]} {line}"

@@ -8,6 +8,8 @@ from ras_agent.tools.offline import english
 
 _WORD = re.compile(r"\w+")
 _EMPTY = english.words("things")["never"] | english.CLOSED.keys()
+BY_ITSELF = english.words("things")["by_itself"]
+"""Words that are a thing only together with others: "thirty years"."""
 _NUMBERS = re.compile(r"[\W\d_]*")
 _MEASURED = re.compile(r"[%$]|\d[.,]\d")
 _SAYS_SOMETHING = re.compile(r"\b(?:we|you|they|he|she|me|us|them)\b|\bI (?=[a-z])")
@@ -34,6 +36,8 @@ def may_be_thing(text: str) -> bool:
     """
     words = _WORD.findall(text.lower())
     if not words or len(words) > _MOST_WORDS:
+        return False
+    if len(words) == 1 and text == words[0] and words[0] in BY_ITSELF:
         return False
     if _EMPTY.issuperset(words) or _SAYS_SOMETHING.search(text):
         return False

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from ras_agent.text.names import JOINTS, name_spans
 from ras_agent.text.titles import bare_title
 from ras_agent.text.words import fold, word_set
+from ras_agent.tools.offline import english
 from ras_agent.tools.offline.extractor.words import DATE
 
 _WORD = re.compile(r"\w+")
@@ -17,9 +18,13 @@ _DEFINED = re.compile(
     r"(?=\s{2,}|,(?!\s(?:Inc|Ltd|Jr|Sr|LLC|Co)\b)|\s(?:is|was|are|were|has|had|refers|who|also|formerly)\s)(?P<rest>.*)",
     re.DOTALL,
 )
-_HONORIFICS = word_set(
-    "mr mrs ms miss dr professor sir dame lord lady king queen prince princess president saint pope"
+HONORIFICS = word_set(
+    "mr mrs ms miss dr prof professor sir dame lord lady king queen prince princess president saint pope mayor captain"
+    " inspector sergeant judge councillor cllr rev reverend"
 )
+"""Titles of respect, in front of a person's name."""
+ROLES = english.words("answers")["person"]
+"""Nouns for persons."""
 _PERSON = re.compile(r"\b(?:he|she|his|her|born)\b", re.IGNORECASE)
 
 
@@ -91,13 +96,15 @@ def defined_name(sentence: str, topic: Topic) -> int:
 def _words(name: str) -> tuple[str, ...]:
     """Return folded words without a title of respect in front: "Lord Petre" is "Petre"."""
     words = tuple(_WORD.findall(fold(name)))
-    if len(words) > 1 and words[0] in _HONORIFICS:
+    if len(words) > 1 and words[0] in HONORIFICS:
         return words[1:]
     return words
 
 
 ALIAS = "is also known as"
 """The predicate between an entity and another name of it."""
+LINKED = "is linked to"
+"""The predicate where a text names two things without saying how they belong together."""
 
 _BRACKETS = re.compile(r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)|[\[{]([^\[\]{}]*)[\]}]")
 _LIFE = re.compile(
@@ -132,7 +139,15 @@ def facts_in(
     """
     text = aside.strip(" ;,\"“”'")
     for predicate, object_ in _said_in(text, person):
-        yield subject, predicate, object_
+        is_unequal = predicate == "is" and not _may_be(subject, object_)
+        yield subject, LINKED if is_unequal else predicate, object_
+
+
+def _may_be(subject: str, name: str) -> bool:
+    """Tell whether a name in brackets may be that of the words before: "clerk (Ms Ellery)", not "load test (Ann)"."""
+    is_role = subject.split()[-1].lower() in ROLES
+    is_titled = name.split()[0].lower().rstrip(".") in HONORIFICS
+    return not subject.islower() or is_role or is_titled
 
 
 def _said_in(text: str, person: bool) -> Iterator[tuple[str, str]]:

@@ -27,17 +27,23 @@ _FIXED = re.compile(
     r"|(?P<F>(?<![^\W_])[-−]?\d+(?:\.\d+)?\s?°\s?[CF]\b)"
 )
 _QUOTED = re.compile(r"[\"“]\s*([^\"“”]{1,90}?)\s*[\"”]")
+# "Safety comes first," and not "Oh, What a Night!"
+_SPEECH = re.compile(r"(?=.*[,.!?]$).*(?<![^\W_])[^\W\d_A-Z][^\W\d_]{3,}", re.DOTALL)
 _FIGURE = re.compile(
-    r"(?<![^\W_])(?:(?<!\S)[-−])?(?:[$€£¥]|US\$)?\d[\d,]*(?:\.\d+)?(?:[–/-]\d[\d,]*(?:\.\d+)?)?%?(?![-–]\w)"
+    r"(?<![^\W_])(?<!\d\.)(?:(?<!\S)[-−])?(?:[$€£¥]|US\$)?\d[\d,]*(?:\.\d+)?(?:[–/-]\d[\d,]*(?:\.\d+)?)?%?(?![-–]\w)"
     r"(?:\s(?:million|billion|trillion|thousand|hundred))?(?:\s?(?:km2|sq|km|mi|m|ft|kg|cm|mm|mph|percent|ha))?\b%?"
-    r"(?![^\W_]|,\d)"
+    r"(?![^\W_]|[,.]\d)"
 )
+_AUXILIARY = "is|are|was|were|has|have|had|do|does|did|ca|wo|could|would|should"
 _WORD = re.compile(
-    r"(?:\d{1,3}(?:,\d{3})+(?!\d)|[^\W_]+)(?:[-–'’./&][^\W_]+)*(?:(?<=\b[A-Z])\.)?|[^\w\s\"“”]"
+    rf"(?i:\bno longer\b|\bnot only\b|\b(?:{_AUXILIARY})(?=n['’]t\b)|n['’]t\b)"
+    r"|(?:\d{1,3}(?:,\d{3})+(?!\d)|[^\W_]+)(?:[-–'’./&][^\W_]+)*(?:(?<=\b[A-Z])\.)?|[^\w\s\"“”]"
 )
 _ADJECTIVE = re.compile(
     r".*(?:al|ive|ous|ic|ent|ant|ary|ful|less|able|ible|ish|ese|ian|an|est|er|ern|\d(?:th|st|nd|rd)|[-–]\w+(?:ed|ing))"
 )
+_LEADING = re.compile(r"(?:(?:for|of|from|to|in|on|at|by|with|and) )+")
+_DENIALS = {"no longer": "n", "n’t": "n", "not only": "y"}
 _AFTER_VERBS = frozenset({"in", "at", "with", "as", "to", "on", "from", "into", "for"})
 _LONGEST_CLAUSE = 60  # words
 
@@ -47,7 +53,8 @@ class Token:
     """Holds a word, or a span that counts as one; `text` is characters `start` to `end` of the sentence.
 
     tag: E name, Q title in quotation marks, D date, F figure, N noun or any other word, J noun that looks like
-    an adjective, G "'s", x participle or regular past, g gerund, v other verb; of closed classes see data/english.toml.
+    an adjective, G "'s", x participle or regular past, g gerund, v other verb; of closed classes see data/english.toml,
+    where "n" denies a verb.
     """
 
     text: str
@@ -92,7 +99,7 @@ def _fixed(
         yield 0, subject, "E"
     for match in _QUOTED.finditer(sentence):
         if free(*match.span()):
-            yield (*match.span(1), "Q")
+            yield (*match.span(1), "," if _SPEECH.match(match[1]) else "Q")
     names = list(_names(sentence, taken))
     whole = [match.span() for match in titles.finditer(sentence)] if titles else []
     spans = [
@@ -121,7 +128,7 @@ def _names(sentence: str, taken: bytearray) -> Iterator[tuple[int, int]]:
         if start == first and (
             word.lower() in english.KNOWN or word.endswith(("ed", "ing", "ly"))
         ):
-            start = end - len(rest)
+            start = end - len(_LEADING.sub("", rest))
         if any(map(str.isalpha, bare[start:end])):
             yield start, end
 
@@ -129,12 +136,12 @@ def _names(sentence: str, taken: bytearray) -> Iterator[tuple[int, int]]:
 def _tag(word: str, before: Sequence[Token]) -> str:
     tags = _tags(before, len(before))
     previous = before[-1].low if before else ""
-    if not word[0].isalnum():
+    closed = english.CLOSED.get(word) or _DENIALS.get(word)
+    if not closed and not word[0].isalnum():
         return ","
-    closed = english.CLOSED.get(word)
     if closed:
         return "r" if word == "that" and tags.endswith(tuple("NJEQF,p")) else closed
-    if tags.rstrip("y").endswith(("a", "t")):
+    if tags.rstrip("yn").endswith(("a", "t")):
         return "v" if word in english.VERBS or not word.endswith("s") else "N"
     if word in english.PAST:
         return "v"
@@ -149,7 +156,7 @@ def _tag(word: str, before: Sequence[Token]) -> str:
     clause = re.split("[,csr]", tags)[-1]
     opened = not set("vbwa").isdisjoint(clause)
     if before and english.is_third_person(word):
-        if tags[-1] in "roy," or (tags[-1] in "NEQD" and not opened):
+        if tags[-1] in "royn," or (tags[-1] in "NEQD" and not opened):
             return "v"
     elif word in english.VERBS and (
         (previous.endswith("s") and tags[-1] in "NE" and not opened)
@@ -182,7 +189,9 @@ def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
             and (after.tag in "dhEQ" or after.low == "that" or leads)
         ):
             clause = re.split("[,csr]", _tags(tokens, at))[-1]
-            if before == "c" or (before in "NJEQoy" and set("vbwa").isdisjoint(clause)):
+            if before == "c" or (
+                before in "NJEQoyn" and set("vbwa").isdisjoint(clause)
+            ):
                 tokens[at] = Token(token.text, token.start, token.end, "v")
     return tokens
 
@@ -231,8 +240,9 @@ class Chunk:
 _PHRASES = re.compile(
     r"(?P<np>o|(?<=p)D|[dh]*(?:[NJEQDF]|(?<=[dhGFDy])[xg](?=[NJEQxg])|(?<=J)[xg](?=[NJ])|(?<=[dh])g|(?<=[dhG])y(?=[xgNJ])|(?<=[NJEQDF])G(?=[NJEQDFxgy])"
     r"|(?<=[JF])c(?=J[NJ])|(?<=J),(?=J[NJ]))+|[dh]+)"
-    r"|(?P<vg>(?:[bwa]y*)*[vxg](?:y*t(?:[bwa]y*)*[vxg])*|(?:[bwa]y*)+(?:t(?:[bwa]y*)*[vxg])*|t(?:[bwa]y*)*[vxg])"
-    r"|(?P<other>[ptcsr,G])"
+    r"|(?P<vg>n?(?:[bwa][yn]*)*[vxg](?:[yn]*t(?:[bwa][yn]*)*[vxg])*|n?(?:[bwa][yn]*)+(?:t(?:[bwa][yn]*)*[vxg])*"
+    r"|n?t(?:[bwa][yn]*)*[vxg])"
+    r"|(?P<other>[ptcsrn,G])"
 )
 
 
@@ -259,8 +269,9 @@ def _chunk(tokens: Sequence[Token], kind: str, sentence: str) -> Chunk:
         return Chunk("np", phrase.text, start, end, phrase)
     if kind == "vg":
         end = next(token.end for token in reversed(tokens) if token.tag != "y")
-        verbs = "".join(token.tag for token in tokens if token.tag != "y")
-        finite = (verbs[0] in "bwav" or verbs == "x") and tokens[0].low not in (
+        verbs = "".join(token.tag for token in tokens if token.tag not in "yn")
+        first = next(token.low for token in tokens if token.tag != "n")
+        finite = (verbs[0] in "bwav" or verbs == "x") and first not in (
             "being",
             "having",
             "been",
@@ -273,13 +284,14 @@ def _chunk(tokens: Sequence[Token], kind: str, sentence: str) -> Chunk:
             start,
             end,
             finite=finite,
-            copula=set(verbs) == {"b"},
+            copula=set(verbs) == {"b"} and "n" not in {token.tag for token in tokens},
             bare=verbs in ("x", "g"),
         )
     (token,) = tokens
-    if token.tag == "G" or token.text in "–—-":
+    is_speech = token.tag == "," and len(token.text) > 1
+    if token.tag == "G" or token.text in "–—-" or is_speech:
         return Chunk(",", ",", start, end)
-    return Chunk({"t": "p"}.get(token.tag, token.tag), token.low, start, end)
+    return Chunk({"t": "p", "n": "p"}.get(token.tag, token.tag), token.low, start, end)
 
 
 def _noun_phrase(tokens: Sequence[Token], sentence: str) -> NounPhrase:

@@ -369,3 +369,135 @@ def test_names_of_a_line_without_a_verb_belong_to_the_topic_in_some_way() -> Non
         ("Marek Dolan", "is linked to", "Holt & Vane"),
         ("Marek Dolan", "is linked to", "Dunmere"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fact"),
+    [
+        ("Ann Lee is not a doctor.", ("Ann Lee", "is not", "doctor")),
+        ("Ann Lee isn't a doctor.", ("Ann Lee", "isn't", "doctor")),
+        ("Opal Hall is not in Varn.", ("Opal Hall", "is not in", "Varn")),
+        ("Ann Lee never met Bo Day.", ("Ann Lee", "never met", "Bo Day")),
+        ("Opal Hall is no longer open.", ("Opal Hall", "is no longer", "open")),
+        ("Korl Works had no office.", ("Korl Works", "had no", "office")),
+        (
+            "Korl Works has offices in no town of Varn.",
+            ("Korl Works", "has offices in no town of", "Varn"),
+        ),
+        (
+            "No member of Korl Works lives in Varn.",
+            ("Korl Works", "no member of lives in", "Varn"),
+        ),
+        (
+            "The cup was won not by Ann Lee but by Bo Day.",
+            ("cup", "was won not by", "Ann Lee"),
+        ),
+    ],
+)
+def test_a_denial_stays_in_the_predicate(sentence: str, fact: Fact) -> None:
+    subject, _, object_ = fact
+    facts = [one for one in read(sentence) if (one[0], one[2]) == (subject, object_)]
+    assert facts == [fact]
+
+
+def test_neither_denies_both_subjects() -> None:
+    assert read("Neither Ann Lee nor Bo Day won the Varn Cup.") == [
+        ("Ann Lee", "neither won", "Varn Cup"),
+        ("Bo Day", "neither won", "Varn Cup"),
+    ]
+
+
+def test_not_only_denies_nothing() -> None:
+    facts = read("Ann Lee is not only a doctor but a judge.")
+    assert ("Ann Lee", "is", "doctor") in facts
+
+
+def test_the_place_of_an_introduction_ends_before_the_subject() -> None:
+    assert read("Born in Leeds, Yorkshire, Ann Lee moved to Varn.") == [
+        ("Ann Lee", "Born in", "Leeds, Yorkshire"),
+        ("Leeds", "is in", "Yorkshire"),
+        ("Ann Lee", "moved to", "Varn"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Dev Brook works in January, Mayor Elaine Frost said.",
+        "Write to the Operations Manager, Gill Brody.",
+        "Dev Brook moved to Varn, Mrs Frost said.",
+    ],
+)
+def test_nobody_and_no_month_is_in_a_place_chain(sentence: str) -> None:
+    assert "is in" not in {predicate for _, predicate, _ in read(sentence)}
+
+
+def test_speech_is_nobody_and_a_title_is_something() -> None:
+    spoken = read('"Safety comes first," Frost told the council.')
+    assert spoken == [("Frost", "told", "council")]
+    titled = read('Ann Lee wrote "Oh, What a Night!" in 1999.')
+    assert ("Ann Lee", "wrote", "Oh, What a Night!") in titled
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "Tell your doctor if you take Warfarin or Aspirin.",
+        "Disconnect the power before you open the Corvid Box.",
+        "Open Settings.",
+    ],
+)
+def test_an_order_states_nothing(order: str) -> None:
+    predicates = {predicate for _, predicate, _ in read(order, "Corvid Fan")}
+    assert predicates <= {"is linked to"}
+
+
+def test_an_address_of_a_computer_is_one_thing() -> None:
+    facts = read("Ann Lee logged in from 10.0.4.17 on Monday.")
+    assert ("Ann Lee", "logged in from", "10.0.4.17") in facts
+
+
+def test_a_name_in_brackets_is_that_of_a_role_only() -> None:
+    assert ("clerk", "is", "Ms Ruth Ellery") in read("The clerk (Ms Ruth Ellery) left.")
+    planned = read("Add a load test (Sam Holloway) today.", "Plan")
+    assert ("test", "is", "Sam Holloway") not in planned
+    assert any(object_ == "Sam Holloway" for _, _, object_ in planned)
+
+
+def test_each_line_of_years_stands_for_itself() -> None:
+    text = (
+        "2019 - present   Senior Geologist of the Corvid Trust, Atlantic Minerals\n"
+        "2014 - 2019   Research Fellow, University of Varn"
+    )
+    objects = {object_ for _, _, object_ in read(text, "Curriculum Vitae")}
+    assert "University of Varn" in objects
+    assert "Atlantic Minerals" in objects
+
+
+def test_a_row_of_two_cells_is_a_label_and_its_value() -> None:
+    table = "| | |\n|---|---|\n| Weight | 1.4 kg |\n| Camera | Sonora S7 |"
+    facts = read(table, "Kestrel K2")
+    assert ("Kestrel K2", "Weight", "1.4 kg") in facts
+    assert ("Kestrel K2", "Camera", "Sonora S7") in facts
+
+
+def test_an_apposition_in_front_of_a_name_says_who_that_is() -> None:
+    facts = read("Our assessor, Vince Oyel, visited Tidewell Road.")
+    assert ("Vince Oyel", "is", "assessor") in facts
+    assert ("Vince Oyel", "visited", "assessor") not in facts
+
+
+def test_the_time_before_a_name_is_nobody() -> None:
+    assert read("Next morning Jory Fenn found Varn Mill.") == [
+        ("Jory Fenn", "found", "Varn Mill")
+    ]
+
+
+def test_the_small_word_after_an_order_is_of_no_name() -> None:
+    objects = {object_ for _, _, object_ in read("Ask for Denise.", "Bramley Heating")}
+    assert "for Denise" not in objects
+
+
+def test_who_writes_in_small_letters_begins_a_line() -> None:
+    chat = "kai: Astrid Holm opened the Baltic Room.\nlena: Pavel Dusek left Norrland."
+    assert ("Pavel Dusek", "left", "Norrland") in read(chat)

@@ -37,5 +37,5 @@ install "$1/verl" 'transformers<5.11' datasets tensordict codetiming hydra-core 
 
 install "$1/ragas" ragas==0.4.3 'langchain<1' 'langchain-core<1' 'langchain-community<0.4' 'langchain-openai<1' \
   pytest pytest-timeout
-install "$1/frameworks" deepagents langchain-openai openai-agents 'pydantic-ai-slim[openai]' smolagents google-adk --editable "$here" $tests
+install "$1/frameworks" deepagents langchain-openai openai-agents 'pydantic-ai-slim[openai]' smolagents google-adk --editable "$here[graph]" $tests
 touch "$1/.made"

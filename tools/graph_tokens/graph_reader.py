@@ -110,7 +110,7 @@ class GraphPrompts:
             )
         self.view = view
         self._vectors = vectors
-        self._count = count
+        self.count = count
         self.aligner = aligner
         self.prompt = load(_CITING if view.cite else _PROMPT, prompts_dir)
 
@@ -157,7 +157,7 @@ class GraphPrompts:
         """Yield the first rows that have no more tokens than the view shows."""
         room = self.view.graph_text_tokens
         for row in rows:
-            room -= self._count(row)
+            room -= self.count(row)
             if room < 0:
                 return
             yield row

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from ras_agent.eval.benchmarks import benchmark
@@ -24,12 +25,13 @@ from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.eval.run.task import load_task
 from ras_agent.program import run_program
 from ras_agent.settings import Settings
+from ras_agent.tools.subgraph.graph import textualise
 from ras_agent.train.graphqa.examples import graph_of
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, NATURAL, check_ranges
 
 if TYPE_CHECKING:
-    from ras_agent.tools.graph_tokens.graph_reader import GraphReader
+    from ras_agent.tools.graph_tokens.graph_reader import GraphPrompts, GraphReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ def evaluate(
     cite: bool = False,
     batch: int = 8,
 ) -> Mapping[str, Any]:
-    """Ask the questions of a set's file, write the run's folder, and return each metric's score as its summary has it.
+    """Ask the questions of a set's file, write the run's folder, and return its summary.
 
     Results are stored as each batch is answered; the same call resumes a run that was killed. folder: of the reader,
     which names it. questions: those of the file that are asked, by default all.
@@ -111,8 +113,20 @@ def evaluate(
     run = begin_run(task, agent, out, concurrency=1)
     done = {result.id for result in run.done}
     left += [question for question in run.questions if question.id not in done]
-    scores: Mapping[str, Any] = run.finish()["scores"]
-    return scores
+    return run.finish()
+
+
+def graph_sizes(
+    prompts: GraphPrompts, questions: Sequence[Question]
+) -> dict[str, float]:
+    """Return the mean number of nodes of the graphs that a reader is shown, and of the tokens of their whole text."""
+    nodes = []
+    tokens = []
+    for question in questions:
+        part = prompts.subgraph(question.question, graph_of(question))
+        nodes.append(len(part.nodes))
+        tokens.append(prompts.count(textualise(part)))
+    return {"nodes": fmean(nodes), "tokens": fmean(tokens)}
 
 
 def forget_other_weights(out: Path, folder: Path) -> None:
@@ -163,18 +177,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "cite": config.cite,
         "batch": config.batch,
     }
-    print(
-        json.dumps(
-            evaluate(
-                reader,
-                config.model,
-                config.benchmark,
-                config.data,
-                config.out,
-                **options,
-            )
-        )
+    summary = evaluate(
+        reader,
+        config.model,
+        config.benchmark,
+        config.data,
+        config.out,
+        **options,
     )
+    print(json.dumps(summary["scores"]))
 
 
 if __name__ == "__main__":

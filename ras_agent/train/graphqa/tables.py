@@ -3,10 +3,11 @@
     python -m ras_agent.train.graphqa.tables --tables main,ablation --benchmark explagraphs --data train.tsv \\
         --test val.tsv --language-model meta-llama/Llama-2-7b-hf --seeds 0,1,2 --out tables
 
-All options of ras_agent.train.graphqa.train hold for every row, except those that the row sets. Rows with an aligner take
---reasoning, samples of ras_agent.train.aligner.build, and train one first; all rows of a table with such a row have the
-graph encoder of its shape. The same command goes on where it was
-stopped. In --out: tables.md, tables.json, and a folder for each row and seed.
+All options of ras_agent.train.graphqa.train hold for every row, except those that the row sets. Rows with an aligner train
+one first, on --reasoning, samples of ras_agent.train.aligner.build, or on those that its rules make; all rows of a table
+with such a row have the graph encoder of its shape. The same command goes on where it was stopped. In --out: tables.md,
+tables.json, and a folder for each row and seed. Behind the scores stand the costs of each row: nodes and tokens of the
+graphs that it is shown, and the seconds of a step of training and of a reply.
 
 main          G-Retriever, Table 3, and Align-GRAG, Table 1: question, tuned part and input
 ablation      G-Retriever, its ablation: without encoder (ten trained tokens), projector, text, Steiner tree
@@ -15,38 +16,40 @@ hallucination G-Retriever, valid nodes and edges of a frozen model with the grap
               of a model as it is, and of one with all weights trained, with and without graph token
 alignment     Align-GRAG, Table 2: without either alignment, or both, and with random labels
 seed-nodes    Align-GRAG, appendix D: to how many nodes an aligner prunes
+top-k         Align-GRAG, Fig. 5: how many nodes and edges have a prize in the tree that is pruned
+efficiency    G-Retriever, Table 4, and Align-GRAG, Table 5: the costs of whole graphs, of Steiner trees and of pruned ones
 """
 
 from __future__ import annotations
 
-import json
-import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
-from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks import benchmark
-from ras_agent.eval.report.markdown import markdown_table
 from ras_agent.program import run_program
 from ras_agent.protocols import Embedder
 from ras_agent.records import JSON
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.graph_tokens.features import GraphVectors
-from ras_agent.tools.store.durable import replace_file
+from ras_agent.train.aligner.build import AlignerBuildConfig, build
 from ras_agent.train.aligner.samples import learnt_from, read_samples
 from ras_agent.train.aligner.train import AlignerTrainingConfig
 from ras_agent.train.aligner.train import train as train_aligner
 from ras_agent.train.graphqa.train import GraphQATrainingConfig, train
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, SEED, check_ranges
+from ras_agent.train.tables import check_tables, chosen_rows, fill_tables, slug
 
 Changes = Mapping[str, Any]
 _TEXT: Changes = {"encoder": "none", "graph_tokens": 0}
 _TEN_TOKENS: Changes = {"encoder": "none", "graph_tokens": 10}
+_AS_IT_IS: Changes = {"tuning": "frozen", **_TEXT}
+_WHOLE_GRAPH: Changes = {"top_nodes": 0, "top_edges": 0}
+_TREE = ("top_nodes", "top_edges", "edge_cost")
+_SAME_PARTS = ("benchmark", "validation", "shares", "split", "embedder")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,9 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
     "main": (
         Row(
             "as it is, question only",
-            {"tuning": "frozen", **_TEXT, "graph_text": False},
+            {**_AS_IT_IS, "graph_text": False},
         ),
-        Row("as it is, with text (zero-shot)", {"tuning": "frozen", **_TEXT}),
+        Row("as it is, with text (zero-shot)", _AS_IT_IS),
         Row(
             "frozen, ten trained tokens (prompt tuning)",
             {"tuning": "frozen", **_TEN_TOKENS},
@@ -93,7 +96,7 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
         Row("without projector", without_projector=True),
         Row("without the graph's text", {"graph_text": False}),
         Row("without graph token", _TEXT),
-        Row("without retrieval (whole graph)", {"top_nodes": 0, "top_edges": 0}),
+        Row("without retrieval (whole graph)", _WHOLE_GRAPH),
     ),
     "encoders": (
         *(Row(f"G-Retriever, {name}", {"encoder": kind}) for name, kind in _ENCODERS),
@@ -111,7 +114,7 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
             "frozen, graph token (G-Retriever), citing",
             {"tuning": "frozen", "cite": True},
         ),
-        Row("as it is, with text, citing", {"tuning": "frozen", **_TEXT, "cite": True}),
+        Row("as it is, with text, citing", {**_AS_IT_IS, "cite": True}),
         Row("all weights, text, citing", {"tuning": "full", **_TEXT, "cite": True}),
         Row("all weights, graph token, citing", {"tuning": "full", "cite": True}),
     ),
@@ -125,6 +128,20 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
     "seed-nodes": tuple(
         Row(f"{n} seed nodes", aligner={}, n_seed=n) for n in (1, 5, 10, 15, 20, 25, 30)
     ),
+    "top-k": tuple(
+        Row(f"top {k}", {"top_nodes": k, "top_edges": k}, aligner={})
+        for k in (3, 5, 10, 15, 20)
+    ),
+    "efficiency": (
+        Row("as it is, whole graph", {**_AS_IT_IS, **_WHOLE_GRAPH}),
+        Row("as it is, with text (zero-shot)", _AS_IT_IS),
+        *(
+            Row(f"as it is, {n} seed nodes", _AS_IT_IS, aligner={}, n_seed=n)
+            for n in (4, 6, 8, 10, 15)
+        ),
+        Row("without retrieval (whole graph)", _WHOLE_GRAPH),
+        Row("whole"),
+    ),
 }
 
 
@@ -133,13 +150,13 @@ class GraphQATablesConfig(GraphQATrainingConfig):
     """Options of the tables, and of every training."""
 
     tables: tuple[str, ...] = ("main",)
-    """Which tables: main, ablation, encoders, hallucination, alignment, seed-nodes."""
+    """Which tables: main, ablation, encoders, hallucination, alignment, seed-nodes, top-k, efficiency."""
     seeds: tuple[int, ...] = (0, 1, 2)
     """Seeds of the trainings, in place of --seed."""
     rows: tuple[int, ...] = ()
     """Numbers of the rows, from 1; if not set, all."""
     reasoning: Path | None = None
-    """Samples of ras_agent.train.aligner.build, for rows with an aligner."""
+    """Samples of ras_agent.train.aligner.build, for rows with an aligner; if not set, they are made by its rules."""
     prune_to: int = 25
     """Seed nodes of rows that prune; 25 is the paper's best on WebQSP."""
     aligner_steps: int = 60
@@ -155,13 +172,7 @@ class GraphQATablesConfig(GraphQATrainingConfig):
             self,
             {"seeds": SEED, "rows": COUNT, "prune_to": COUNT, "aligner_steps": COUNT},
         )
-        for name in self.tables:
-            if name not in TABLES:
-                raise UnknownName("table", name, tuple(TABLES))
-        if not self.seeds or not self.tables:
-            raise SettingsError(
-                "--tables and --seeds need a value each: name at least one table and one seed"
-            )
+        check_tables(self.tables, TABLES, self.seeds)
         if self.test is None and not self.shares[1]:
             raise SettingsError(
                 "rows are scored on a test: give --test FILE, or --shares with a second share"
@@ -181,9 +192,9 @@ class GraphQATablesConfig(GraphQATrainingConfig):
         options |= shape or {}
         options |= row.changes
         options["seed"] = seed
-        options["out"] = self.out / _slug(row.name) / f"seed-{seed}"
+        options["out"] = self.out / slug(row.name) / f"seed-{seed}"
         if row.aligner is not None:
-            options["aligner"] = self._aligner(row.aligner, seed)
+            options["aligner"] = self._aligner(row, row.aligner, seed)
             options["n_seed"] = self.prune_to if row.n_seed is None else row.n_seed
         if row.without_projector:
             options["projector"] = 0
@@ -192,17 +203,16 @@ class GraphQATablesConfig(GraphQATrainingConfig):
             )
         return GraphQATrainingConfig(**options)
 
-    def _aligner(self, changes: Changes, seed: int) -> Path:
-        if self.reasoning is None:
-            raise SettingsError(
-                "a row has an aligner: give --reasoning SAMPLES (ras_agent.train.aligner.build)"
-            )
-        name = "-".join(
-            ["aligner", *(f"{key}-{value}" for key, value in changes.items())]
-        )
+    def _aligner(self, row: Row, changes: Changes, seed: int) -> Path:
+        """Train the aligner of a row, unless another row did, and return its folder."""
+        samples = self._samples(row)
+        named = [f"{key}-{value}" for key, value in changes.items()]
+        if samples != self.reasoning:
+            named.append(samples.stem)
+        name = "-".join(["aligner", *named])
         options: dict[str, Any] = {
-            "samples": self.reasoning,
-            "out": self.out / _slug(name) / f"seed-{seed}",
+            "samples": samples,
+            "out": self.out / slug(name) / f"seed-{seed}",
             "seed": seed,
             "steps": self.aligner_steps,
             "layers": self.aligner_layers,
@@ -213,51 +223,59 @@ class GraphQATablesConfig(GraphQATrainingConfig):
             "validate_first": True,
         }
         config = AlignerTrainingConfig(**{**options, **changes})
-        learnt = learnt_from(read_samples(self.reasoning))
-        self.refuse_learnt(learnt, self.reasoning)
+        learnt = learnt_from(read_samples(samples))
+        self.refuse_learnt(learnt, samples)
         train_aligner(config)
         return config.out
+
+    def _samples(self, row: Row) -> Path:
+        """Return the samples of a row's aligner; those that are not given are made, by rules, of the graphs that it prunes."""
+        tree = {name: row.changes[name] for name in _TREE if name in row.changes}
+        if self.reasoning is not None and not tree:
+            return self.reasoning
+        if self.reasoning is not None:
+            raise SettingsError(
+                f"the row {row.name!r} prunes other graphs than those of {self.reasoning}: leave --reasoning out, and its "
+                "samples are made of its own"
+            )
+        size = "-".join(map(str, tree.values())) or "published"
+        samples = self.out / f"reasoning-{size}.jsonl"
+        if samples.exists():
+            return samples
+        options: dict[str, Any] = {
+            name: getattr(self, name) for name in (*_SAME_PARTS, *_TREE)
+        }
+        build(
+            AlignerBuildConfig(
+                **{**options, **tree, "questions": self.data, "out": samples}
+            )
+        )
+        return samples
 
 
 def write_tables(config: GraphQATablesConfig) -> JSON:
     """Train and score all rows, write the tables, and return their figures. Raises RasError children."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise SettingsError(
-            "tables are made by one process: give each processor --rows of its own, and an --out"
-        )
     # texts are embedded once for all rows
     vectors = GraphVectors(resolve_embedder(config.embedder))
-    figures: JSON = {
+    tables: dict[str, list[Row]] = {}
+    for table in config.tables:
+        tables[table] = chosen_rows(TABLES[table], config.rows)
+
+    def cards_of(table: str, row: Row) -> list[Mapping[str, Any]]:
+        shape = _shape_of_aligners(tables[table], config, vectors.embedder)
+        cards = []
+        for seed in config.seeds:
+            training = config.training(row, seed, shape)
+            cards.append(train(training, vectors))
+        return cards
+
+    about: JSON = {
         "benchmark": config.benchmark,
         "data": config.data.name,
         "seeds": list(config.seeds),
     }
-    for table in config.tables:
-        rows = [
-            row
-            for number, row in enumerate(TABLES[table], 1)
-            if not config.rows or number in config.rows
-        ]
-        figures[table] = {}
-        shape = _shape_of_aligners(rows, config, vectors.embedder)
-        for row in rows:
-            cards = []
-            for seed in config.seeds:
-                training = config.training(row, seed, shape)
-                cards.append(train(training, vectors))
-            figures[table][row.name] = _figures(cards)
-            print(
-                json.dumps(
-                    {"table": table, "row": row.name, **figures[table][row.name]}
-                ),
-                flush=True,
-            )
-            replace_file(
-                config.out / "tables.json",
-                (json.dumps(figures, indent=2) + "\n").encode(),
-            )
-    replace_file(config.out / "tables.md", _as_markdown(figures, config).encode())
-    return figures
+    metrics = benchmark(config.benchmark).metrics
+    return fill_tables(config.out, about, tables, cards_of, metrics)
 
 
 def _shape_of_aligners(
@@ -274,47 +292,6 @@ def _shape_of_aligners(
         "encoder_layers": config.aligner_layers,
         "encoder_width": embedder.dimension,
     }
-
-
-def _figures(cards: Sequence[Mapping[str, Any]]) -> JSON:
-    """Return each metric's scores by seed, and the summary of the last training."""
-    scores: dict[str, list[float]] = {}
-    steps = []
-    for card in cards:
-        steps.append(card.get("result", {}).get("steps", 0))
-        for name, score in card["scores"].items():
-            scores.setdefault(name, []).append(score["mean"])
-    return {"scores": scores, "steps": steps}
-
-
-def _as_markdown(figures: JSON, config: GraphQATablesConfig) -> str:
-    metrics = benchmark(config.benchmark).metrics
-    text = f"{config.benchmark}, {config.data.name}, seeds {', '.join(map(str, config.seeds))}\n"
-    for table in config.tables:
-        measured = set[str]()
-        for row in figures[table].values():
-            measured |= row["scores"].keys()
-        shown = [name for name in metrics if name in measured]
-        rows = []
-        for name, row in figures[table].items():
-            rows.append(
-                [name, *(_cell(row["scores"].get(metric, ())) for metric in shown)]
-            )
-        text += f"\n{table}\n\n{markdown_table([table, *shown], rows)}\n"
-    return text
-
-
-def _cell(scores: Sequence[float]) -> str:
-    if not scores:
-        return ""
-    spread = ""
-    if len(scores) > 1:
-        spread = f" ± {stdev(scores):.3f}"
-    return f"{fmean(scores):.3f}{spread}"
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")
 
 
 def _word_width(language_model: str) -> int:

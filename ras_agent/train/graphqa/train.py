@@ -32,6 +32,7 @@ from ras_agent.train.graphqa.evaluate import (
     citing_tokens,
     evaluate,
     forget_other_weights,
+    graph_sizes,
 )
 from ras_agent.train.graphqa.examples import (
     PUBLISHED_PRIZES,
@@ -229,19 +230,27 @@ def train(
         if not result.main:
             return facts
     reader.save(config.out, config.aligner)
-    if config.test is not None or parts["test"]:
+    asked = parts["test"]
+    if config.test is not None:
+        asked = benchmark(config.benchmark).load(config.test)
+    if asked:
         folder = config.out / "test"
         forget_other_weights(folder, config.out)
-        facts["scores"] = evaluate(
+        summary = evaluate(
             reader,
             config.out,
             config.benchmark,
             config.test or config.data,
             folder,
-            questions=() if config.test else parts["test"],
+            questions=asked,
             cite=config.cite,
             batch=2 * config.batch,
         )
+        facts["scores"] = summary["scores"]
+        facts["costs"] = {
+            **graph_sizes(reader.prompts, asked),
+            **_seconds(facts.get("result"), summary),
+        }
     start.write_card(
         "a GraphLLM that answers questions about a graph each",
         "ras_agent.train.graphqa.train",
@@ -249,6 +258,16 @@ def train(
         facts,
     )
     return facts
+
+
+def _seconds(
+    result: Mapping[str, Any] | None, summary: Mapping[str, Any]
+) -> dict[str, float]:
+    """Return the seconds of a step of the training, if there was one, and of a reply to the test."""
+    seconds = {"s a reply": summary["seconds"]["mean"]}
+    if result and result["steps"]:
+        seconds["s a step"] = result["seconds"] / result["steps"]
+    return seconds
 
 
 def _texts(questions: Sequence[Question]) -> list[str]:

@@ -59,7 +59,8 @@ def results(out: Path) -> list[str]:
 
 def test_questions_are_asked_in_batches_and_scored(data: Path, tmp_path: Path) -> None:
     reader: Any = Reader()
-    scores = evaluate(reader, tmp_path, "explagraphs", data, tmp_path / "run", batch=2)
+    summary = evaluate(reader, tmp_path, "explagraphs", data, tmp_path / "run", batch=2)
+    scores = summary["scores"]
     assert reader.batches == [2, 2, 1]
     assert scores["accuracy"]["mean"] == 1.0
 

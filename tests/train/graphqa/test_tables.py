@@ -19,6 +19,7 @@ from ras_agent.eval.benchmarks import benchmark
 from ras_agent.tools.graph_tokens.aligner import GraphAligner
 from ras_agent.tools.graph_tokens.graph_reader import GraphReader
 from ras_agent.train.aligner.build import AlignerBuildConfig, build
+from ras_agent.train.aligner.samples import read_samples
 from ras_agent.train.graphqa import tables
 from ras_agent.train.graphqa.examples import graph_of
 from ras_agent.train.graphqa.parts import Learnt
@@ -148,8 +149,8 @@ def test_tables_without_a_test_and_unknown_ones_are_refused(tmp_path: Path) -> N
         config(tmp_path, test=None)
     with pytest.raises(UnknownName, match=says("table", "mian", "main")):
         config(tmp_path, tables=("mian",))
-    with pytest.raises(SettingsError, match=says("--reasoning SAMPLES")):
-        config(tmp_path, reasoning=None).training(TABLES["alignment"][0], 0)
+    with pytest.raises(SettingsError, match=says("'top 10'", "leave --reasoning out")):
+        config(tmp_path).training(TABLES["top-k"][2], 0)
 
 
 @pytest.mark.slow("trainings")
@@ -213,6 +214,45 @@ def test_the_rows_of_the_alignment_are_trained_pruned_and_scored(
         "cosine_reasoning",
         "cosine_text",
     } <= first.keys() & last.keys()
+
+
+def test_aligners_of_the_top_k_learn_on_the_graphs_that_they_prune(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = graphqa_sets.MadeSets(out=tmp_path, scenes=1, people=15)
+    graphqa_sets.make(made)
+    monkeypatch.setattr(tables, "train_aligner", lambda config: None)
+    own = config(tmp_path, reasoning=None)
+    own.out.mkdir()
+    folders = [own.training(TABLES["top-k"][place], 0).aligner for place in (0, 2)]
+    assert [folder.parent.name for folder in folders if folder] == [
+        "aligner-reasoning-3-3",
+        "aligner-reasoning-10-10",
+    ]
+    facts = []
+    for size in ("3-3", "10-10"):
+        samples = read_samples(own.out / f"reasoning-{size}.jsonl")
+        facts.append(sum(len(sample.facts) for sample in samples))
+    assert facts[0] < facts[1]
+
+
+def test_the_costs_of_a_row_stand_behind_its_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = iter((20.0, 10.0))
+
+    def train(training: GraphQATrainingConfig, vectors: object) -> dict[str, Any]:
+        scores = {"golden_match": {"mean": 0.5}}
+        return {"scores": scores, "costs": {"nodes": next(costs), "s a step": 1.5}}
+
+    monkeypatch.setattr(tables, "train", train)
+    chosen = config(tmp_path, tables=("efficiency",), rows=(8,), seeds=(0, 1))
+    figures = write_tables(chosen)
+    name = "without retrieval (whole graph)"
+    assert figures["efficiency"][name]["costs"]["nodes"] == [20.0, 10.0]
+    lines = (tmp_path / "tables/tables.md").read_text().splitlines()
+    assert lines[4] == "| efficiency | golden_match | nodes | s a step |"
+    assert lines[6] == f"| {name} | 0.500 ± 0.000 | 15 | 1.5 |"
 
 
 def test_all_rows_of_a_table_with_an_aligner_have_the_encoder_of_its_shape(

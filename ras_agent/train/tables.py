@@ -1,0 +1,141 @@
+"""Tables of trainings: each row is trained and scored for each seed, and its figures are written after each row."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, Protocol, TypeVar
+
+from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.eval.report.markdown import markdown_table
+from ras_agent.records import JSON
+from ras_agent.tools.store.durable import replace_file
+
+Card = Mapping[str, Any]
+"""Figures of a trained row: `scores` by metric, each with its `mean`, `costs` by name, and the `result` of `fit`."""
+
+
+class NamedRow(Protocol):
+    """Row of a table."""
+
+    @property
+    def name(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=NamedRow)
+
+
+def check_tables(
+    names: Sequence[str], known: Iterable[str], seeds: Sequence[int]
+) -> None:
+    """Raise UnknownName for a table that there is not, and SettingsError where a table or a seed is missing."""
+    for name in names:
+        if name not in known:
+            raise UnknownName("table", name, tuple(known))
+    if not seeds or not names:
+        raise SettingsError(
+            "--tables and --seeds need a value each: name at least one table and one seed"
+        )
+
+
+def chosen_rows(rows: Sequence[Row], numbers: Sequence[int]) -> list[Row]:
+    """Return the rows with these numbers, counted from 1; all of them without numbers."""
+    if not numbers:
+        return list(rows)
+    return [row for number, row in enumerate(rows, 1) if number in numbers]
+
+
+def fill_tables(
+    out: Path,
+    about: JSON,
+    tables: Mapping[str, Sequence[Row]],
+    cards_of: Callable[[str, Row], Sequence[Card]],
+    metrics: Sequence[str],
+) -> JSON:
+    """Train and score all rows, write tables.md and tables.json, and return their figures.
+
+    about: what the figures are of: `benchmark`, `data` and `seeds`. cards_of: takes the name of a table and a row, and
+        returns a card for each seed. metrics: in the order of the columns.
+    Raises SettingsError under torchrun.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise SettingsError(
+            "tables are made by one process: give each processor --rows of its own, and an --out"
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    figures: JSON = dict(about)
+    for table, rows in tables.items():
+        figures[table] = {}
+        for row in rows:
+            of_row = _figures(cards_of(table, row))
+            figures[table][row.name] = of_row
+            print(json.dumps({"table": table, "row": row.name, **of_row}), flush=True)
+            text = json.dumps(figures, indent=2) + "\n"
+            replace_file(out / "tables.json", text.encode())
+    text = _as_markdown(figures, tables, metrics)
+    replace_file(out / "tables.md", text.encode())
+    return figures
+
+
+def slug(name: str) -> str:
+    """Return a name of a folder for a row.
+
+    >>> slug("LoRA, graph token (G-Retriever)")
+    'lora-graph-token-g-retriever'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")
+
+
+def _figures(cards: Sequence[Card]) -> JSON:
+    """Return each metric's scores and each cost by seed, and the steps of the trainings."""
+    scores: dict[str, list[float]] = {}
+    costs: dict[str, list[float]] = {}
+    steps = []
+    for card in cards:
+        steps.append(card.get("result", {}).get("steps", 0))
+        for name, score in card["scores"].items():
+            scores.setdefault(name, []).append(score["mean"])
+        for name, cost in card.get("costs", {}).items():
+            costs.setdefault(name, []).append(cost)
+    return {"scores": scores, "costs": costs, "steps": steps}
+
+
+def _as_markdown(
+    figures: JSON, tables: Mapping[str, Sequence[NamedRow]], metrics: Sequence[str]
+) -> str:
+    seeds = ", ".join(map(str, figures["seeds"]))
+    text = f"{figures['benchmark']}, {figures['data']}, seeds {seeds}\n"
+    for table in tables:
+        measured = dict[str, None]()
+        costs = dict[str, None]()
+        for of_row in figures[table].values():
+            measured |= dict.fromkeys(of_row["scores"])
+            costs |= dict.fromkeys(of_row["costs"])
+        shown = [name for name in metrics if name in measured]
+        lines = []
+        for name, of_row in figures[table].items():
+            cells = [_cell(of_row["scores"].get(metric, ())) for metric in shown]
+            cells += [_cost(of_row["costs"].get(cost, ())) for cost in costs]
+            lines.append([name, *cells])
+        header = [table, *shown, *costs]
+        text += f"\n{table}\n\n{markdown_table(header, lines)}\n"
+    return text
+
+
+def _cell(scores: Sequence[float]) -> str:
+    if not scores:
+        return ""
+    spread = ""
+    if len(scores) > 1:
+        spread = f" ± {stdev(scores):.3f}"
+    return f"{fmean(scores):.3f}{spread}"
+
+
+def _cost(costs: Sequence[float]) -> str:
+    if not costs:
+        return ""
+    return f"{fmean(costs):.4g}"

@@ -61,11 +61,14 @@ _STAND_INS = {
     "google/flan-t5-large": "models/t5",
     "hotpot_train_v1.1.json": "hotpot/train.json",
     "questions.csv": "made/scenes/made.csv",
+    "2wiki": "jsonl",
+    "HippoRAG/reproduce/dataset": "mine",
     "DATA/pathquestion/PQ-2H.txt": "DATA/pathquestion/2H.txt",
     "DATA/pathquestion/PQ-3H.txt": "DATA/pathquestion/3H.txt",
 }
 """What is asked for in place of what would be downloaded, and the names of parts of official files."""
 _FEWER = {
+    "arena": ["--limit", "2"],
     "eval": ["--limit", "2"],
     "study oracles": ["--limit", "2"],
     "study ablations": ["--limit", "2"],
@@ -263,12 +266,13 @@ def everything(
         {**record, "triples": [[record["title"], "is in", "the sample"]]}
         for record in records
     ]
-    for name in ("corpus.jsonl", "hotpotqa/corpus.jsonl"):
+    for name in ("corpus.jsonl", "hotpotqa/corpus.jsonl", "mine/corpus.jsonl"):
         _write(here / name, records)
     for name in (
         "questions.jsonl",
         "musique.jsonl",
         "hotpotqa/questions.jsonl",
+        "mine/questions.jsonl",
         "musique/questions.jsonl",
         "held-out.jsonl",
     ):

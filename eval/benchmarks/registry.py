@@ -151,7 +151,7 @@ class Benchmark:
         on_bad: is called with the error of a record that cannot be read, which is then left out. Without it such a
             record raises IngestError, which names the line or record and where to get the file.
         """
-        file = self._file(Path(path), split)
+        file = self.file_in(Path(path), split)
         left_out: list[str] = []
         bad: list[IngestError] = []
         collect = on_bad and bad.append
@@ -282,7 +282,11 @@ class Benchmark:
             raise TypeError(f"benchmark {self.name!r} has neither read nor reader")
         return reader
 
-    def _file(self, path: Path, split: str) -> Path:
+    def file_in(self, path: Path, split: str = "") -> Path:
+        """Return the official file of `split` in a folder, or any file as it is.
+
+        Raises IngestError where there is none, and UnknownName for a split that the benchmark does not have.
+        """
         if split and split not in self.files:
             raise UnknownName(f"split of {self.name}", split, tuple(self.files))
         if not path.is_dir():

@@ -7,7 +7,12 @@ from ras_agent.eval.metrics.answers import (
     token_f1,
 )
 from ras_agent.eval.metrics.grounding import checkable
-from ras_agent.eval.metrics.ranking import all_recalled_at, recall_at, reciprocal_rank
+from ras_agent.eval.metrics.ranking import (
+    all_recalled_at,
+    ceilings,
+    recall_at,
+    reciprocal_rank,
+)
 from ras_agent.eval.metrics.registry import (
     Metric,
     Outcome,
@@ -24,6 +29,7 @@ __all__ = [
     "Outcome",
     "all_recalled_at",
     "answer_metric",
+    "ceilings",
     "checkable",
     "exact_match",
     "find_metric",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import log2
+from statistics import fmean
 
 from ras_agent.eval.metrics.registry import Outcome, metric, ranking_metric
 from ras_agent.eval.question import Question
@@ -32,6 +33,26 @@ def hit_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float:
     With answers in place of passages this is LEGO-GraphRAG's HR@k of generated answers.
     """
     return float(not set(gold).isdisjoint(_first(k, ranked)))
+
+
+def ceilings(
+    metrics: Iterable[str], golds: Sequence[Sequence[str]]
+) -> dict[str, float]:
+    """Return the mean score of perfect rankings, for each `recall@k` and `all_recall@k` for which it is below 1.
+
+    It is where questions have more gold names than `k`. golds: the gold names of each question that has any.
+    """
+    rules = {"recall": recall_at, "all_recall": all_recalled_at}
+    bounds = {}
+    for name in metrics:
+        base, _, cutoff = name.partition("@")
+        if base not in rules or not cutoff.isdigit() or not golds:
+            continue
+        scores = [rules[base](int(cutoff), gold, gold) for gold in golds]
+        bound = fmean(scores)
+        if bound < 1:
+            bounds[name] = bound
+    return bounds
 
 
 def reciprocal_rank(ranked: Sequence[str], gold: Iterable[str]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ras_agent.eval.report.figures import RunFigures, Versus, headline_metrics
 from ras_agent.eval.run.prices import Cost
@@ -57,6 +57,12 @@ def difference_text(comparison: Comparison | None) -> str:
         return ""
     gap = comparison.difference
     return f"{100 * gap.mean:+.1f} ({100 * gap.low:+.1f} to {100 * gap.high:+.1f})"
+
+
+def ceiling_note(ceilings: Mapping[str, float]) -> str:
+    """Return a sentence on the scores that no ranking can pass."""
+    bounds = [f"{name} {percent(bound)}" for name, bound in ceilings.items()]
+    return f"At most {', '.join(bounds)}: some questions have more gold passages than that."
 
 
 def money(value: float) -> str:

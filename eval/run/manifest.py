@@ -83,9 +83,7 @@ def manifest_of(
         "questions": len(questions),
         "questions_sha256": _questions_sha256(questions),
         "prompts": prompt_hashes(prompts_dir),
-        "packages": _versions(_PACKAGES),
-        "python": platform.python_version(),
-        "git_commit": git_commit(),
+        **versions(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -201,14 +199,19 @@ def _git(folder: Path, *arguments: str) -> str | None:
     return process.stdout.strip()
 
 
-def _versions(packages: Iterable[str]) -> dict[str, str]:
-    versions = {}
-    for package in packages:
+def versions() -> JSON:
+    """Return what code runs here: versions of packages and of Python, and the commit."""
+    packages = {"ras-agent": ras_agent.__version__}
+    for package in _PACKAGES:
         try:
-            versions[package] = version(package)
+            packages[package] = version(package)
         except PackageNotFoundError:
             continue
-    return {"ras-agent": ras_agent.__version__, **versions}
+    return {
+        "packages": packages,
+        "python": platform.python_version(),
+        "git_commit": git_commit(),
+    }
 
 
 def _questions_sha256(questions: Iterable[Question]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ras_agent.eval.metrics import normalise_answer
+from ras_agent.eval.metrics import ceilings, normalise_answer
 from ras_agent.eval.run.prices import Cost, Prices, cost_of, model_tokens
 from ras_agent.eval.run.result import Result, score_columns
 from ras_agent.eval.run.verdicts import deciding_metric, right_answers
@@ -34,11 +34,13 @@ def summarise(
     """
     seconds = [result.seconds for result in results]
     names = list(score_columns(results))
+    gold = [result.supporting for result in results if result.supporting]
     cost = cost_of_results(results, prices or Prices())
     right = right_answers(results, deciding_metric(names), cost)
     return {
         "questions": len(results),
         "scores": _scores(results, seed),
+        "ceilings": ceilings(names, gold),
         "by_type": _by(results, lambda result: result.type, seed),
         "by_hops": _by(
             results,

@@ -8,32 +8,33 @@ permutation test, times the number of retrievers that were tried, below 0.05.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import ceil, log2
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from time import perf_counter
-from typing import Literal
 
 from ras_agent.errors import RunError
-from ras_agent.eval.report.markdown import (
-    difference_text,
-    markdown_table,
-    money,
-    score_text,
-)
+from ras_agent.eval.report.markdown import difference_text, money, score_text
 from ras_agent.eval.run.agent import EvalAgent
 from ras_agent.eval.run.prices import Prices
 from ras_agent.eval.run.result import Result, score_columns
-from ras_agent.eval.run.summarise import cost_of_results
 from ras_agent.eval.run.task import Task
-from ras_agent.eval.significance import Comparison, Estimate
+from ras_agent.eval.significance import Comparison
 from ras_agent.eval.study.design import Design, Shown, extended
 from ras_agent.eval.study.retrieval import without_unused
-from ras_agent.eval.study.tables import compared
+from ras_agent.eval.study.tables import (
+    RunRow,
+    Spent,
+    Unit,
+    compared,
+    cost_columns,
+    table_of,
+    unit_of,
+)
 from ras_agent.graphs.resolve import extractor_from_settings
 from ras_agent.records import Passage
 from ras_agent.settings import Settings
@@ -41,46 +42,31 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.resolve import reads_graph
 
 RETRIEVERS = ("dense", "bm25", "hybrid", "ppr", "gfm", "kg-mix")
+_OF_PASSAGES = ("recall@5", "all_recall")
 _SURE = 0.05
 _MOST_ERRORS = 0.02  # of a run's questions; with more of them there is no verdict
 
-Unit = Literal["money", "tokens", "seconds"]
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """Means of a question: seconds, tokens of all models, and money, where all prices are known.
-
-    alone: whether no other question was under way, so that the seconds are a question's own.
-    """
-
-    seconds: float
-    tokens: float
-    money: float | None
-    alone: bool = False
-
-    def of(self, unit: Unit) -> float:
-        """Return the cost in a unit."""
-        return {
-            "money": self.money or 0.0,
-            "tokens": self.tokens,
-            "seconds": self.seconds,
-        }[unit]
-
-
 @dataclass(frozen=True, slots=True)
 class GraphRow:
-    """A retriever's run. difference: to the best run without a graph, for those with one. p: times those tried."""
+    """A retriever's run."""
 
-    name: str
+    run: RunRow
+    """Its difference is to the best run without a graph; it has one if it has a graph."""
     graph: bool
-    n: int
-    scores: Mapping[str, Estimate | None]
-    hops: float
-    spent: Spent
-    errors: int = 0
-    difference: Comparison | None = None
     p: float | None = None
+    """The p value of the difference, times how many retrievers with a graph were tried."""
+
+    @property
+    def name(self) -> str:
+        return self.run.name
+
+    @property
+    def difference(self) -> Comparison | None:
+        return self.run.difference
+
+    @property
+    def spent(self) -> Spent:
+        return self.run.spent
 
 
 def graph_pays_design(
@@ -93,21 +79,12 @@ def graph_pays_design(
     """Design a run of the settings' agent for each retriever. Raises UnknownName for one that there is not."""
     names = list(dict.fromkeys(retrievers)) or list(RETRIEVERS)
     walking = [name for name in names if reads_graph(name)]
-    chosen = {}
-    for name in names:
-        chosen[name] = without_unused(settings, name).model_copy(
-            update={"retriever": name}
-        )
-    runs = tuple(
-        EvalAgent(name, own, variant={"retriever": name})
-        for name, own in chosen.items()
-    )
-    gold = any(question.supporting for question in task.questions)
-    if gold:
-        scored = task.scored_by(extended(task.metrics, "recall@5", "all_recall"))
-    else:
-        scored = task
-    columns = extended(task.metrics[:2], *(("recall@5", "all_recall") if gold else ()))
+    scored = task
+    columns = task.metrics[:2]
+    if any(question.supporting for question in task.questions):
+        scored = task.scored_by(extended(task.metrics, *_OF_PASSAGES))
+        columns = extended(columns, *_OF_PASSAGES)
+    runs = [(scored, agent_over(name, settings)) for name in names]
     headline = task.benchmark.headline
     show = partial(
         _show,
@@ -116,7 +93,14 @@ def graph_pays_design(
         walking=walking,
         prices=prices,
     )
-    return Design("graph-pays", tuple((scored, run) for run in runs), show, headline)
+    return Design("graph-pays", tuple(runs), show, headline)
+
+
+def agent_over(retriever: str, settings: Settings, name: str = "") -> EvalAgent:
+    """Return the settings' agent over a retriever; its run is called `name`, or as the retriever is."""
+    own = without_unused(settings, retriever)
+    searching = own.model_copy(update={"retriever": retriever})
+    return EvalAgent(name or retriever, searching, variant={"retriever": retriever})
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +132,12 @@ def index_with_graph(
         else PassageIndex.create(place, embedder)
     ) as index:
         passages = {passage.id: passage for passage in corpus}
-        if any(
-            (there := passages.get(own.id)) is None or there.text != own.text
-            for own in index.passages
-        ):
-            raise RunError(
-                f"{place} is the index of another corpus: give the study a folder of its own with --out"
-            )
+        for own in index.passages:
+            given = passages.get(own.id)
+            if given is None or given.text != own.text:
+                raise RunError(
+                    f"{place} is the index of another corpus: give the study a folder of its own with --out"
+                )
         index.upsert(passages.values())
     indexed = perf_counter()
     build_graph(
@@ -177,10 +160,10 @@ def _show(
     rows = rows_of(runs, metrics, headline, walking, prices)
     said = verdict(rows, headline)
     text = f"{_table(rows, metrics, headline)}\n\n{said}\n"
-    return Shown(
-        text,
-        {"headline": headline, "rows": [asdict(row) for row in rows], "verdict": said},
-    )
+    listed = []
+    for row in rows:
+        listed.append({**asdict(row.run), "graph": row.graph, "p": row.p})
+    return Shown(text, {"headline": headline, "rows": listed, "verdict": said})
 
 
 def rows_of(
@@ -191,44 +174,19 @@ def rows_of(
     prices: Prices | None = None,
 ) -> list[GraphRow]:
     """Return a row for each run, those with a graph held against the best one without; `walking` names the former."""
-    plain = {name: results for name, results in runs.items() if name not in walking}
-    base = max(plain, key=lambda name: _mean(plain[name], headline), default="")
+    plain = [name for name in runs if name not in walking]
+    base = max(plain, key=lambda name: _mean(runs[name], headline), default="")
     tried = sum(name in walking for name in runs)
     rows = []
-    for row in compared(runs, metrics, headline, base):
-        held = None
-        if row.name in walking:
-            held = row.difference
+    for row in compared(runs, metrics, headline, base, prices=prices):
+        if row.name not in walking:
+            rows.append(GraphRow(replace(row, difference=None), graph=False))
+            continue
         p = None
-        if held:
-            p = min(1.0, tried * held.permutation_p)
-        rows.append(
-            GraphRow(
-                name=row.name,
-                graph=row.name in walking,
-                n=row.n,
-                scores=dict(row.scores),
-                hops=row.hops,
-                spent=spent_by(runs[row.name], prices),
-                errors=row.errors,
-                difference=held,
-                p=p,
-            )
-        )
+        if row.difference:
+            p = min(1.0, tried * row.difference.permutation_p)
+        rows.append(GraphRow(row, graph=True, p=p))
     return rows
-
-
-def spent_by(results: Sequence[Result], prices: Prices | None = None) -> Spent:
-    """Return the mean cost of a question of a run; its seconds are the median, which no stalled call changes."""
-    tokens = [result.tokens for result in results]
-    total = cost_of_results(results, prices or Prices())
-    known = None
-    if any(tokens) and not total.unpriced:
-        known = total.total / len(results)
-    alone = all(result.at_once == 1 for result in results)
-    return Spent(
-        median(result.seconds for result in results), fmean(tokens), known, alone
-    )
 
 
 def verdict(rows: Sequence[GraphRow], headline: str) -> str:
@@ -237,11 +195,10 @@ def verdict(rows: Sequence[GraphRow], headline: str) -> str:
     plain = [row for row in rows if not row.graph]
     if not with_graph or not plain:
         return "No verdict: it takes a retriever with a graph and one without."
-    failed = [
-        f"{row.errors} of {row.n} with {row.name}"
-        for row in rows
-        if row.errors > _MOST_ERRORS * row.n
-    ]
+    failed = []
+    for row in rows:
+        if row.run.errors > _MOST_ERRORS * row.run.n:
+            failed.append(f"{row.run.errors} of {row.run.n} with {row.name}")
     if failed:
         return (
             f"No verdict: questions ended in an error, {', '.join(failed)}, which says nothing of a retriever; "
@@ -289,7 +246,7 @@ def _price(row: GraphRow, base: GraphRow) -> str:
 
     Seconds measured while other questions were under way are in the table, and in no verdict.
     """
-    unit = _unit((row, base))
+    unit = unit_of((row.spent, base.spent))
     if unit == "seconds" and not (row.spent.alone and base.spent.alone):
         return ""
     more = row.spent.of(unit) - base.spent.of(unit)
@@ -299,15 +256,6 @@ def _price(row: GraphRow, base: GraphRow) -> str:
     if points <= 0 or more <= 0:
         return f", for {_amount(abs(more), unit)} {'more' if more > 0 else 'less'} a question"
     return f", for {_amount(more, unit)} more a question, {_amount(more / points, unit)} a point"
-
-
-def _unit(rows: Iterable[GraphRow]) -> Unit:
-    rows = list(rows)
-    if all(row.spent.money is not None for row in rows):
-        return "money"
-    if any(row.spent.tokens for row in rows):
-        return "tokens"
-    return "seconds"
 
 
 def _amount(value: float, unit: Unit) -> str:
@@ -327,35 +275,26 @@ def _mean(results: Sequence[Result], metric: str) -> float:
 
 
 def _estimated(row: GraphRow, metric: str) -> float:
-    score = row.scores.get(metric)
+    score = row.run.scores.get(metric)
     if score:
         return score.mean
     return 0.0
 
 
 def _table(rows: Sequence[GraphRow], metrics: Sequence[str], headline: str) -> str:
-    unit = _unit(rows)
-    columns: dict[str, Callable[[GraphRow], str]] = {
-        "retriever": lambda row: row.name,
-        "graph": lambda row: "yes" if row.graph else "no",
-        "n": lambda row: str(row.n),
+    runs = [row.run for row in rows]
+    columns: dict[str, Sequence[str]] = {
+        "retriever": [row.name for row in rows],
+        "graph": ["yes" if row.graph else "no" for row in rows],
+        "n": [str(run.n) for run in runs],
     }
     for metric in metrics:
-        columns[metric] = lambda row, metric=metric: score_text(
-            row.scores.get(metric), row.n
-        )  # type: ignore[misc]
-    if any(row.errors for row in rows):
-        columns["errors"] = lambda row: str(row.errors)
-    columns |= {
-        "hops": lambda row: f"{row.hops:.1f}",
-        "s": lambda row: f"{row.spent.seconds:.2f}",
-    }
-    if unit != "seconds":
-        columns["tokens"] = lambda row: f"{row.spent.tokens:,.0f}"
-    if unit == "money":
-        columns["cost of 1,000"] = lambda row: money(1000 * (row.spent.money or 0.0))
-    columns[f"{headline} − best without"] = lambda row: difference_text(row.difference)
-    columns["p"] = lambda row: "" if row.p is None else f"{row.p:.4f}"
-    return markdown_table(
-        list(columns), [[tell(row) for tell in columns.values()] for row in rows]
-    )
+        columns[metric] = [score_text(run.scores.get(metric), run.n) for run in runs]
+    if any(run.errors for run in runs):
+        columns["errors"] = [str(run.errors) for run in runs]
+    columns["hops"] = [f"{run.hops:.1f}" for run in runs]
+    columns |= cost_columns([run.spent for run in runs])
+    gaps = [difference_text(run.difference) for run in runs]
+    columns[f"{headline} − best without"] = gaps
+    columns["p"] = ["" if row.p is None else f"{row.p:.4f}" for row in rows]
+    return table_of(columns)

@@ -59,6 +59,11 @@ class StudyFolder:
         """Return where a study makes the index that its runs search, if it makes one."""
         return self.path / "index"
 
+    @property
+    def built_path(self) -> Path:
+        """Return where a study notes what its index took to make."""
+        return self.path / "built.json"
+
     @classmethod
     def begin(
         cls,
@@ -116,6 +121,7 @@ class StudyFolder:
             self.lock_path,
             self.study_path.with_name("study.json.new"),
             self.index_path,
+            self.built_path,
         }
         if self.study_path not in there and there - own:
             raise RunError(

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from statistics import fmean
+from statistics import fmean, median
+from typing import Literal
 
-from ras_agent.eval.report.markdown import difference_text, markdown_table, score_text
+from ras_agent.eval.metrics import ceilings
+from ras_agent.eval.report.markdown import (
+    ceiling_note,
+    difference_text,
+    markdown_table,
+    money,
+    score_text,
+)
 from ras_agent.eval.report.plots import MARKERS, new_figure, svg_of
+from ras_agent.eval.run.prices import Prices
 from ras_agent.eval.run.result import Result, score_columns
+from ras_agent.eval.run.summarise import cost_of_results
 from ras_agent.eval.significance import Comparison, Estimate, compare, mean_interval
 from ras_agent.eval.study.design import LeftOut, Shown
 from ras_agent.records import JSON
@@ -17,17 +27,70 @@ from ras_agent.records import JSON
 Results = Mapping[str, Sequence[Result]]
 
 
+Unit = Literal["money", "tokens", "seconds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Costs of a question of a run."""
+
+    seconds: float
+    """The median, which no stalled call changes."""
+    tokens: float
+    """The mean, of all models."""
+    money: float | None
+    """The mean, where all prices are known."""
+    alone: bool = False
+    """Whether no other question was under way, so that the seconds are a question's own."""
+
+    def of(self, unit: Unit) -> float:
+        """Return the cost in a unit."""
+        if unit == "money":
+            return self.money or 0.0
+        if unit == "tokens":
+            return self.tokens
+        return self.seconds
+
+
+def spent_by(results: Sequence[Result], prices: Prices | None = None) -> Spent:
+    """Return the costs of a question of a run; 0 where it has no results."""
+    if not results:
+        return Spent(0.0, 0.0, None)
+    tokens = [result.tokens for result in results]
+    total = cost_of_results(results, prices or Prices())
+    known = None
+    if any(tokens) and not total.unpriced:
+        known = total.total / len(results)
+    alone = all(result.at_once == 1 for result in results)
+    seconds = median(result.seconds for result in results)
+    return Spent(seconds, fmean(tokens), known, alone)
+
+
+def unit_of(spent: Sequence[Spent]) -> Unit:
+    """Return a unit in which all runs have a cost: money, else tokens, else seconds."""
+    if all(each.money is not None for each in spent):
+        return "money"
+    if any(each.tokens for each in spent):
+        return "tokens"
+    return "seconds"
+
+
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """Scores of one run, its hops per question, and the difference of its headline metric to the base run's."""
+    """Scores and costs of one run."""
 
     name: str
     n: int
     scores: Mapping[str, Estimate]
     hops: float
+    """The mean of a question."""
     abstained: int
     errors: int
+    spent: Spent
+    ceilings: Mapping[str, float]
+    """The scores that no ranking can pass; see `ras_agent.eval.metrics.ceilings`."""
     difference: Comparison | None = None
+    """That of the headline metric to the run that others are compared to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +122,7 @@ def compared(
     base: str = "",
     *,
     keep: Callable[[Result], bool] | None = None,
+    prices: Prices | None = None,
 ) -> list[RunRow]:
     """Return a row for each run. The difference to `base` is over the questions that both scored.
 
@@ -67,14 +131,24 @@ def compared(
     counted = {}
     for name, results in runs.items():
         counted[name] = [result for result in results if keep is None or keep(result)]
-    base_scores = {}
-    for result in counted.get(base, ()):
-        if headline in result.scores:
-            base_scores[result.id] = result.scores[headline]
-    return [
-        _row(name, results, metrics, headline, base_scores if name != base else {})
-        for name, results in counted.items()
-    ]
+    base_scores = _scores_by_id(counted.get(base, ()), headline)
+    rows = []
+    for name, results in counted.items():
+        gap = None
+        own_scores = _scores_by_id(results, headline)
+        if name != base and own_scores.keys() & base_scores.keys():
+            gap = compare(own_scores, base_scores)
+        rows.append(_row(name, results, metrics, gap, prices))
+    return rows
+
+
+def _scores_by_id(results: Sequence[Result], metric: str) -> dict[str, float]:
+    """Return each question's score, sorted: the order in which questions ended has no say in the resampling."""
+    scores = {}
+    for result in sorted(results, key=lambda result: result.id):
+        if metric in result.scores:
+            scores[result.id] = result.scores[metric]
+    return scores
 
 
 def matrix(
@@ -105,34 +179,58 @@ def markdown_rows(
     base: str = "",
     *,
     loop: bool = True,
+    costs: bool = False,
 ) -> str:
-    """Return a table of runs, with scores in percent and 95 % intervals.
+    """Return a table of runs, with scores in percent and 95 % intervals, and below it what bounds the scores.
 
-    loop: whether hops and abstentions mean something.
+    loop: whether hops and abstentions mean something. costs: whether there are columns of costs.
     """
-    columns: dict[str, Callable[[RunRow], str]] = {
-        "run": lambda row: row.name,
-        "n": lambda row: str(row.n),
+    columns: dict[str, Sequence[str]] = {
+        "run": [row.name for row in rows],
+        "n": [str(row.n) for row in rows],
     }
     for metric in metrics:
-        columns[metric] = lambda row, metric=metric: score_text(
-            row.scores.get(metric), row.n
-        )  # type: ignore[misc]
+        columns[metric] = [score_text(row.scores.get(metric), row.n) for row in rows]
     if loop:
-        columns |= {
-            "hops": lambda row: f"{row.hops:.1f}",
-            "abstained": lambda row: str(row.abstained),
-        }
+        columns["hops"] = [f"{row.hops:.1f}" for row in rows]
+        columns["abstained"] = [str(row.abstained) for row in rows]
     if any(row.errors for row in rows):
-        columns["errors"] = lambda row: str(row.errors)
-    if any(row.difference for row in rows):
-        columns[f"{headline} − {base}"] = lambda row: difference_text(row.difference)
-        columns["p"] = lambda row: (
-            f"{row.difference.permutation_p:.4f}" if row.difference else ""
-        )
-    return markdown_table(
-        list(columns), [[tell(row) for tell in columns.values()] for row in rows]
-    )
+        columns["errors"] = [str(row.errors) for row in rows]
+    if costs:
+        columns |= cost_columns([row.spent for row in rows])
+    gaps = [row.difference for row in rows]
+    if any(gaps):
+        columns[f"{headline} − {base}"] = [difference_text(gap) for gap in gaps]
+        columns["p"] = [f"{gap.permutation_p:.4f}" if gap else "" for gap in gaps]
+    return table_of(columns) + _bounds(rows, metrics)
+
+
+def cost_columns(spent: Sequence[Spent]) -> dict[str, Sequence[str]]:
+    """Return columns of costs: seconds, then tokens and money where there are any."""
+    columns: dict[str, Sequence[str]] = {"s": [f"{each.seconds:.2f}" for each in spent]}
+    unit = unit_of(spent)
+    if unit != "seconds":
+        columns["tokens"] = [f"{each.tokens:,.0f}" for each in spent]
+    if unit == "money":
+        columns["cost of 1,000"] = [money(1000 * each.of(unit)) for each in spent]
+    return columns
+
+
+def table_of(columns: Mapping[str, Sequence[str]]) -> str:
+    """Return columns, by their headings, as a Markdown table."""
+    lines = zip(*columns.values(), strict=True)
+    return markdown_table(list(columns), list(lines))
+
+
+def _bounds(rows: Sequence[RunRow], metrics: Sequence[str]) -> str:
+    """Return the note on ceilings, below a blank line; "" where there are none, or runs differ in them."""
+    bounds = [row.ceilings for row in rows]
+    if not bounds or any(each != bounds[0] for each in bounds):
+        return ""
+    visible = {name: bounds[0][name] for name in metrics if name in bounds[0]}
+    if visible:
+        return f"\n\n{ceiling_note(visible)}"
+    return ""
 
 
 def markdown_matrix(table: ScoreMatrix) -> str:
@@ -148,27 +246,28 @@ def _row(
     name: str,
     results: Sequence[Result],
     metrics: Sequence[str],
-    headline: str,
-    base_scores: Mapping[str, float],
+    difference: Comparison | None,
+    prices: Prices | None,
 ) -> RunRow:
     columns = score_columns(results)
-    scores = {name: mean_interval(columns[name]) for name in metrics if name in columns}
-    # by id, so that the order in which questions ended has no say in the resampling
-    own_scores = {}
-    for result in sorted(results, key=lambda result: result.id):
-        if headline in result.scores:
-            own_scores[result.id] = result.scores[headline]
-    gap = None
-    if own_scores.keys() & base_scores.keys():
-        gap = compare(own_scores, base_scores)
+    scores = {}
+    for metric in metrics:
+        if metric in columns:
+            scores[metric] = mean_interval(columns[metric])
+    hops = 0.0
+    if results:
+        hops = fmean(result.hops for result in results)
+    gold = [result.supporting for result in results if result.supporting]
     return RunRow(
-        name,
-        len(results),
-        scores,
-        fmean(result.hops for result in results) if results else 0.0,
-        sum(result.abstained for result in results),
-        sum(result.error is not None for result in results),
-        gap,
+        name=name,
+        n=len(results),
+        scores=scores,
+        hops=hops,
+        abstained=sum(result.abstained for result in results),
+        errors=sum(result.error is not None for result in results),
+        spent=spent_by(results, prices),
+        ceilings=ceilings(metrics, gold),
+        difference=difference,
     )
 
 

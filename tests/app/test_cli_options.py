@@ -245,7 +245,7 @@ def test_every_setting_has_a_help_text_and_is_taken_by_some_command() -> None:
         "max_hops",
         "5",
         "Most hops.",
-        "ask`, `serve`, `mcp`, `eval`, `replay`, `rollout`, `study",
+        "ask`, `serve`, `mcp`, `eval`, `replay`, `rollout`, `arena`, `study",
     ] in rows
 
 

@@ -366,7 +366,7 @@ def _show(console: Console, summary: JSON, task: Task, out: Path) -> None:
     """Print the scores with their intervals, and the run's hops, seconds, tokens and cost."""
     from rich.table import Table
 
-    from ras_agent.eval.report.markdown import at_once_text
+    from ras_agent.eval.report.markdown import at_once_text, ceiling_note
 
     table = Table(
         "metric",
@@ -420,6 +420,9 @@ def _show(console: Console, summary: JSON, task: Task, out: Path) -> None:
     console.print(table)
     console.print(f"stopped by: {stops}", style="dim", soft_wrap=True)
     console.print(" · ".join(parts), style="dim", soft_wrap=True)
+    if summary["ceilings"]:
+        note = ceiling_note(summary["ceilings"])
+        console.print(note, style="dim", soft_wrap=True)
     if repeats := summary.get("repeats"):
         console.print(_repeats_text(repeats), soft_wrap=True)
     if note := task.evidence_note:

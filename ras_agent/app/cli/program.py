@@ -13,6 +13,7 @@ import typer
 
 from ras_agent import __version__
 from ras_agent.app.cli import (
+    arena,
     ask,
     corpus,
     doctor,
@@ -91,6 +92,7 @@ COMMANDS: Commands = {
     "judge": Command(judge.judge, judge.JudgeOptions, _EVALUATION),
     "export": Command(export.export, export.ExportOptions, _EVALUATION),
     "rollout": Command(rollout.rollout, rollout.RolloutOptions, _EVALUATION),
+    "arena": Command(arena.arena, arena.ArenaOptions, _EVALUATION),
     "study": Group(study.ABOUT, study.STUDIES, _EVALUATION),
     "eval-cost": Command(eval_cost.eval_cost, eval_cost.CostOptions, _EVALUATION),
     "doctor": Command(doctor.doctor, doctor.DoctorOptions, _SETUP),

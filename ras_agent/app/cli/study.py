@@ -43,7 +43,7 @@ def ablations(options: QuestionOptions) -> None:
     """Take one part away at a time: planning, text-to-triples, retrieval, graph encoding."""
     from ras_agent.eval.study import ablations_design
 
-    _run_study(
+    run_and_show(
         ablations_design(
             _task(options, options.benchmark, options.data), options.run_settings()
         ),
@@ -105,7 +105,7 @@ def abundance(options: AbundanceOptions) -> None:
         evidence=options.evidence.value,
         seed=options.seed,
     )
-    _run_study(design, options)
+    run_and_show(design, options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +162,7 @@ def extractors(options: ExtractorsOptions) -> None:
         gold_limit=options.gold_limit,
         concurrency=options.concurrency,
     )
-    _run_study(design, options)
+    run_and_show(design, options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +222,7 @@ def graph_pays(options: GraphPaysOptions) -> None:
         options.benchmark, options.data, settings,
         first=options.first, limit=options.limit, metrics=options.metric or (),
     )  # fmt: skip
-    _run_study(
+    run_and_show(
         graph_pays_design(
             task, settings, retrievers=options.retriever or (), prices=prices
         ),
@@ -234,7 +234,7 @@ def oracles(options: QuestionOptions) -> None:
     """Let roles know the gold annotation: which part loses points?"""
     from ras_agent.eval.study import oracles_design
 
-    _run_study(
+    run_and_show(
         oracles_design(
             _task(options, options.benchmark, options.data), options.run_settings()
         ),
@@ -267,7 +267,7 @@ def retrieval(options: RetrievalOptions) -> None:
         retrievers=options.retriever or (),
         depth=options.k,
     )
-    _run_study(design, options)
+    run_and_show(design, options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +294,7 @@ def roles(options: RolesOptions) -> None:
         planners=options.planner or (),
         answerers=options.answerer or (),
     )
-    _run_study(design, options)
+    run_and_show(design, options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,7 +329,7 @@ def sweep(options: SweepOptions) -> None:
         hops=options.max_hops or (),
         ks=options.k or (),
     )
-    _run_study(design, options)
+    run_and_show(design, options)
 
 
 STUDIES = {
@@ -362,7 +362,7 @@ def _task(options: RunOptions, benchmark: str, data: Path) -> Task:
     )
 
 
-def _run_study(design: Design, options: RunOptions) -> None:
+def run_and_show(design: Design, options: RunOptions) -> None:
     """Make the runs without results yet, and print the tables. Raises Exit with code 3 if a question ended in an error."""
     from ras_agent.eval.study import run_study
 

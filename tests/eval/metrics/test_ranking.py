@@ -11,6 +11,7 @@ from ras_agent.eval.formats import load_questions
 from ras_agent.eval.metrics import Outcome, find_metric
 from ras_agent.eval.metrics.ranking import (
     all_recalled_at,
+    ceilings,
     hit_at,
     recall_at,
     reciprocal_rank,
@@ -23,6 +24,15 @@ def test_recall_counts_distinct_gold_ids_in_the_first_k() -> None:
     assert recall_at(2, ["a", "b", "c"], ["a", "c"]) == 0.5
     assert recall_at(3, ["a", "b", "c"], ["a", "c", "c"]) == 1.0
     assert recall_at(5, ["a"], []) == 0.0
+
+
+def test_the_ceiling_is_the_mean_score_of_perfect_rankings() -> None:
+    golds = [("a", "b"), ("a", "b", "c", "d")]
+    names = ("recall@2", "all_recall@2", "recall@5", "recall", "mrr", "recall@x")
+    assert ceilings(names, golds) == {"recall@2": 0.75, "all_recall@2": 0.5}
+    # a name that is listed twice is found once
+    assert ceilings(["recall@1"], [("a", "a")]) == {}
+    assert ceilings(["recall@1"], []) == {}
 
 
 def test_all_recalled_needs_every_gold_id() -> None:

@@ -143,3 +143,11 @@ def test_the_surest_answers_are_scored_by_themselves() -> None:
 
 def test_answers_without_confidence_have_no_surest_half() -> None:
     assert summarise([_result("a", 1.0)])["at_coverage"] == {}
+
+
+def test_a_summary_has_the_scores_that_no_ranking_can_pass() -> None:
+    results = [
+        Result("a", "?", supporting=("x", "y"), scores={"recall@1": 0.5, "f1": 1.0}),
+        Result("b", "?", supporting=("x",), scores={"recall@1": 0.0, "f1": 1.0}),
+    ]
+    assert summarise(results)["ceilings"] == {"recall@1": 0.75}

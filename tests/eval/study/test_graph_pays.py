@@ -12,12 +12,11 @@ from ras_agent.errors import RunError
 from ras_agent.eval.run.prices import Price, Prices
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.study.graph_pays import (
-    Spent,
     index_with_graph,
     rows_of,
-    spent_by,
     verdict,
 )
+from ras_agent.eval.study.tables import Spent, spent_by
 from ras_agent.records import Passage
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
@@ -55,7 +54,7 @@ def test_those_with_a_graph_are_held_against_the_best_one_without() -> None:
     }
     dense, hybrid, ppr, gfm = rows_of(runs, ["f1"], "f1", WALKING)
     assert (dense.difference, hybrid.difference, dense.p) == (None, None, None)
-    assert [(row.name, row.graph, row.n) for row in (hybrid, ppr)] == [
+    assert [(row.name, row.graph, row.run.n) for row in (hybrid, ppr)] == [
         ("hybrid", False, 30),
         ("ppr", True, 30),
     ]

@@ -1,0 +1,287 @@
+"""The arena: retrievers, and agents over them, on a public question set, in one table beside published figures.
+
+The files of a set are known by their digests, so that two people who name the same set have asked the same questions
+over the same passages. `arena.json` lists the sets and what others have published on them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from ras_agent.errors import IngestError
+from ras_agent.eval.benchmarks import benchmark
+from ras_agent.eval.benchmarks.registry import corpus_file
+from ras_agent.eval.question import context_passage
+from ras_agent.eval.report.markdown import markdown_table, percent
+from ras_agent.eval.run.agent import EvalAgent
+from ras_agent.eval.run.manifest import file_sha256, versions
+from ras_agent.eval.run.prices import Prices
+from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.task import Task
+from ras_agent.eval.study.design import Design, Shown, extended
+from ras_agent.eval.study.graph_pays import agent_over
+from ras_agent.eval.study.retrieval import retrieval_design
+from ras_agent.eval.study.tables import RunRow, compared, markdown_rows
+from ras_agent.records import JSON, Passage
+from ras_agent.settings import Settings
+
+RETRIEVERS = ("dense", "bm25", "ppr", "gfm", "ppr+dense", "kg-mix")
+_COLUMNS = ("recall@2", "recall@5", "all_recall@5", "mrr")
+_DEPTH = 5
+"""How many passages are compared at least"""
+_ANSWERS = "answers over "
+"""How the name of a run that answers begins"""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicSet:
+    """A question set that others report on."""
+
+    name: str
+    title: str
+    benchmark: str
+    """Name of the benchmark that reads the questions."""
+    source: str
+    """Where to get the files, as a sentence for the user."""
+    questions: str
+    """Name of the file of questions."""
+    corpus: str
+    """Name of the file of passages."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """Git's id of each file's content, which the repository that holds the file lists."""
+    published: Sequence[JSON] = ()
+    """Rows of others: system, setting, and scores in percent by metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetFiles:
+    """The files of a set in a folder."""
+
+    questions: Path
+    corpus: Path | None
+    """None where the passages come with the questions."""
+    is_checked: bool
+
+    def digests(self) -> dict[str, str]:
+        """Return the SHA-256 of each file by its name."""
+        files = [self.questions]
+        if self.corpus:
+            files.append(self.corpus)
+        return {file.name: file_sha256(file) for file in files}
+
+
+@cache
+def public_sets() -> Mapping[str, PublicSet]:
+    """Return the sets that are known by the digests of their files."""
+    text = Path(__file__).with_name("arena.json").read_text("utf-8")
+    sets = {}
+    for name, described in json.loads(text).items():
+        sets[name] = PublicSet(name, **described)
+    return sets
+
+
+def find_set(name: str) -> PublicSet:
+    """Return the set of that name, or one of a benchmark's own files. Raises UnknownName."""
+    known = public_sets().get(name)
+    if known:
+        return known
+    own = benchmark(name)
+    return PublicSet(name, own.title, name, own.source, questions="", corpus="")
+
+
+def set_files(public: PublicSet, folder: Path) -> SetFiles:
+    """Return the files of a set. Raises IngestError for one that is missing or is another than the official one."""
+    if not public.digests:
+        source = benchmark(public.benchmark)
+        corpus = corpus_file(folder)
+        if corpus == folder:
+            return SetFiles(source.file_in(folder), None, is_checked=False)
+        return SetFiles(source.file_in(folder), corpus, is_checked=False)
+    for name, expected in public.digests.items():
+        _check(public, folder / name, expected)
+    return SetFiles(folder / public.questions, folder / public.corpus, is_checked=True)
+
+
+def _check(public: PublicSet, file: Path, expected: str) -> None:
+    if not file.is_file():
+        raise IngestError(f"{file}: no such file; {public.source}")
+    digest = git_digest(file.read_bytes())
+    if digest != expected:
+        raise IngestError(
+            f"{file}: this is not the file of {public.title}: `git hash-object` gives {digest}, the official file has "
+            f"{expected}. {public.source[0].upper()}{public.source[1:]}, with its line ends; for files of your own use "
+            f"`ras-agent study retrieval {public.benchmark}`"
+        )
+
+
+def git_digest(content: bytes) -> str:
+    """Return the id that git gives a file of this content, as `git hash-object` prints it."""
+    header = f"blob {len(content)}\0".encode()
+    return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
+
+
+def set_passages(public: PublicSet, files: SetFiles) -> list[Passage]:
+    """Return the passages of a set, each once.
+
+    Those of a set with digests are named by title and text, as the passages that come with its questions are.
+    """
+    source = benchmark(public.benchmark)
+    if files.corpus is None:
+        return source.corpus(files.questions)
+    passages = source.corpus(files.corpus)
+    if not files.is_checked:
+        return passages
+    named = {}
+    for passage in passages:
+        by_content = context_passage(passage.title, passage.text)
+        named[by_content.id] = by_content
+    return list(named.values())
+
+
+def arena_design(
+    task: Task,
+    settings: Settings,
+    public: PublicSet,
+    files: SetFiles,
+    *,
+    retrievers: Sequence[str] = (),
+    answers: bool = False,
+    prices: Prices | None = None,
+    built: Mapping[str, Any] | None = None,
+) -> Design:
+    """Design a search with each retriever, and with `answers` the settings' agent over each.
+
+    The others are compared to the first. built: what the index took to make, where it was made for this.
+    Raises SettingsError where nothing could be measured, and UnknownName.
+    """
+    names = list(dict.fromkeys(retrievers)) or list(RETRIEVERS)
+    answer_metrics = task.metrics[:3]
+    runs: list[tuple[Task, EvalAgent]] = []
+    has_gold = any(question.supporting for question in task.questions)
+    if has_gold or not answers:
+        depth = max(settings.k, _DEPTH)
+        search = retrieval_design(task, settings, retrievers=names, depth=depth)
+        runs.extend(search.runs)
+    if answers:
+        for name in names:
+            runs.append((task, agent_over(name, settings, _ANSWERS + name)))
+    figures = {
+        "set": public.name,
+        "title": public.title,
+        "files": files.digests(),
+        "checked": files.is_checked,
+        "passages": len(task.index.passages),
+        "built": built,
+        "published": public.published,
+        "versions": versions(),
+    }
+    show = partial(
+        _show,
+        base=names[0],
+        answer_metrics=answer_metrics,
+        prices=prices,
+        figures=figures,
+    )
+    return Design("arena", tuple(runs), show, _COLUMNS[1], names[0])
+
+
+def _show(
+    runs: Mapping[str, Sequence[Result]],
+    *,
+    base: str,
+    answer_metrics: Sequence[str],
+    prices: Prices | None,
+    figures: JSON,
+) -> Shown:
+    searches = {}
+    answers = {}
+    for name, results in runs.items():
+        if name.startswith(_ANSWERS):
+            answers[name.removeprefix(_ANSWERS)] = results
+        else:
+            searches[name] = results
+    parts = [_heading(runs, figures)]
+    rows: list[RunRow] = []
+    if searches:
+        rows = compared(searches, _COLUMNS, "recall@5", base)
+        table = markdown_rows(rows, _COLUMNS, "recall@5", base, loop=False, costs=True)
+        parts.append(f"## Passages found, %\n\n{table}")
+    answer_rows: list[RunRow] = []
+    if answers:
+        metrics = extended(answer_metrics, "all_recall")
+        headline = metrics[0]
+        answer_rows = compared(
+            answers, metrics, headline, base, prices=prices
+        )
+        table = markdown_rows(answer_rows, metrics, headline, base, costs=True)
+        parts.append(f"## Answers, %\n\n{table}")
+    ceilings: Mapping[str, float] = {}
+    if rows:
+        ceilings = rows[0].ceilings
+    if figures["published"]:
+        parts.append(_published(figures["published"], ceilings))
+    parts.append(_made_with(figures))
+    shown = {
+        **figures,
+        "ceilings": dict(ceilings),
+        "retrieval": [asdict(row) for row in rows],
+        "answers": [asdict(row) for row in answer_rows],
+    }
+    return Shown("\n\n".join(parts) + "\n", shown)
+
+
+def _heading(runs: Mapping[str, Sequence[Result]], figures: JSON) -> str:
+    asked = max(len(results) for results in runs.values())
+    checked = "known by their digests"
+    if not figures["checked"]:
+        checked = "whose digests are listed below and known to nobody else"
+    return (
+        f"# {figures['title']}\n\n{asked:,} questions over {figures['passages']:,} passages, files {checked}. Scores are "
+        "in percent with 95 % intervals; differences are paired, in points."
+    )
+
+
+def _published(published: Sequence[JSON], ceilings: Mapping[str, float]) -> str:
+    metrics = extended((), *(name for row in published for name in row["scores"]))
+    lines = []
+    for row in published:
+        cells = [row["system"], row["setting"]]
+        for metric in metrics:
+            cells.append(_published_score(row["scores"].get(metric), ceilings, metric))
+        lines.append(cells)
+    table = markdown_table(["system", "setting", *metrics], lines, texts=2)
+    return f"## Published by others, not measured here, %\n\n{table}"
+
+
+def _published_score(
+    score: float | None, ceilings: Mapping[str, float], metric: str
+) -> str:
+    """Write a published score, with a remark where no search over these questions can reach it."""
+    if score is None:
+        return "–"
+    ceiling = ceilings.get(metric, 1.0)
+    if score <= 100 * ceiling:
+        return f"{score:.1f}"
+    return f"{score:.1f}, above the {percent(ceiling)} that these questions allow"
+
+
+def _made_with(figures: JSON) -> str:
+    lines = ["## Made with", ""]
+    for name, digest in figures["files"].items():
+        lines.append(f"- {name}: sha256 {digest}")
+    if figures["built"]:
+        index = figures["built"]["index_seconds"]
+        graph = figures["built"]["graph_seconds"]
+        lines.append(f"- index made in {index:.0f} s, its graph in {graph:.0f} s")
+    made = figures["versions"]
+    packages = ", ".join(f"{name} {at}" for name, at in made["packages"].items())
+    lines.append(f"- {packages}, Python {made['python']}")
+    if made["git_commit"]:
+        lines.append(f"- commit {made['git_commit']}")
+    return "\n".join(lines)

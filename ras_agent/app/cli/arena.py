@@ -1,0 +1,130 @@
+"""`ras-agent arena`: retrievers on a public question set, in one table beside what others have published."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ras_agent.app.cli.evaluate import RunOptions
+from ras_agent.app.cli.options import PricesFile
+from ras_agent.app.cli.study import run_and_show
+from ras_agent.app.cli.terminal import screen
+
+if TYPE_CHECKING:
+    from ras_agent.eval.study.arena import PublicSet, SetFiles
+    from ras_agent.eval.study.run import StudyFolder
+    from ras_agent.records import JSON
+    from ras_agent.settings import Settings
+
+_DATA = "Questions and corpus"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaOptions(RunOptions):
+    """Options of `ras-agent arena`."""
+
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="2wiki, hotpotqa or musique, HippoRAG's samples; or a benchmark, such as jsonl or multihop-rag."
+        ),
+    ]
+    data: Annotated[
+        Path,
+        typer.Option("--data", help="The folder of its files.", rich_help_panel=_DATA),
+    ]
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            help="The folder of the results, with a folder for each set; the same command resumes.",
+            rich_help_panel="The run",
+        ),
+    ] = Path("arena")
+    retriever: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A retriever; if not set, dense, bm25, ppr, gfm, ppr+dense, kg-mix. May be repeated.",
+            rich_help_panel="What is varied",
+        ),
+    ] = None
+    answers: Annotated[
+        bool,
+        typer.Option(
+            "--answers",
+            help="Have the agent answer over each retriever, too.",
+            rich_help_panel="What is varied",
+        ),
+    ] = False
+    prices: PricesFile = None
+
+
+def arena(options: ArenaOptions) -> None:
+    """Measure retrievers on a public question set, beside what others have published.
+
+    Files are checked by their digests, and the index, its vectors and its
+    graph are made from them. The table has paired intervals, the scores
+    that no search can pass, costs and versions; tables.json has the same.
+    """
+    from ras_agent.eval.run.prices import load_prices
+    from ras_agent.eval.run.task import load_task
+    from ras_agent.eval.study.arena import arena_design, find_set, set_files
+    from ras_agent.eval.study.run import StudyFolder
+
+    settings = options.run_settings()
+    public = find_set(options.name)
+    files = set_files(public, options.data)
+    folder = StudyFolder(options.out / public.name)
+    built = None
+    if settings.index is None:
+        built = _built(public, files, folder, settings, options)
+        settings = settings.model_copy(update={"index": folder.index_path})
+    task = load_task(
+        public.benchmark,
+        files.questions,
+        settings,
+        first=options.first,
+        limit=options.limit,
+        metrics=options.metric or (),
+    )
+    design = arena_design(
+        task,
+        settings,
+        public,
+        files,
+        retrievers=options.retriever or (),
+        answers=options.answers,
+        prices=load_prices(options.prices),
+        built=built,
+    )
+    run_and_show(design, replace(options, out=folder.path))
+
+
+def _built(
+    public: PublicSet,
+    files: SetFiles,
+    folder: StudyFolder,
+    settings: Settings,
+    options: ArenaOptions,
+) -> JSON:
+    """Make the index and its graph, unless they were made before; return how many seconds it took."""
+    from ras_agent.eval.study.arena import set_passages
+    from ras_agent.eval.study.graph_pays import index_with_graph
+
+    if folder.built_path.exists():
+        earlier: JSON = json.loads(folder.built_path.read_text("utf-8"))
+        return earlier
+    folder.check_content()
+    console = screen(quiet=options.quiet, stderr=True)
+    console.print("making the index and its graph", style="dim")
+    passages = set_passages(public, files)
+    embedder = options.embedder or "minilm"
+    took = index_with_graph(folder.index_path, passages, embedder, settings)
+    console.print(str(took), style="dim")
+    folder.write_json(folder.built_path.name, asdict(took))
+    return asdict(took)

@@ -216,9 +216,7 @@ def _show(
     if answers:
         metrics = extended(answer_metrics, "all_recall")
         headline = metrics[0]
-        answer_rows = compared(
-            answers, metrics, headline, base, prices=prices
-        )
+        answer_rows = compared(answers, metrics, headline, base, prices=prices)
         table = markdown_rows(answer_rows, metrics, headline, base, costs=True)
         parts.append(f"## Answers, %\n\n{table}")
     ceilings: Mapping[str, float] = {}

@@ -46,6 +46,7 @@ _OF_PASSAGES = ("recall@5", "all_recall")
 _SURE = 0.05
 _MOST_ERRORS = 0.02  # of a run's questions; with more of them there is no verdict
 
+
 @dataclass(frozen=True, slots=True)
 class GraphRow:
     """A retriever's run."""

@@ -28,9 +28,16 @@ _OPPOSITES = {
 }
 # "not only X but Y" affirms, and a comma ends the denial: "Ann, not Bob, signed it"
 _DENIAL = re.compile(
-    r"(?:\b(?:not|never)|n['’]t)\b(?! only)[^,;:.()]*\Z", re.IGNORECASE
+    r"(?:\b(?:not|never|no|neither|nor|hardly|scarcely)|n['’]t)\b(?! only)[^,;:.()]*\Z",
+    re.IGNORECASE,
 )
 _DENIAL_REACHES = 2  # words behind it
+# all of the clause is denied: "Neither Ann nor Bob signed it"
+_DENIED_SUBJECT = re.compile(
+    r"(?:\A|[,;:.()]\s)\s*(?:no|neither|nobody|none|hardly)\b(?! longer)[^,;:.()]*\Z",
+    re.IGNORECASE,
+)
+_LONGEST_CLAUSE = 200  # characters
 _FEWEST_LISTED = 2  # names of a list
 _EARLIER = english.words("statements")["earlier"]
 _ASKS_FOR_EARLIER = re.compile(
@@ -60,6 +67,9 @@ def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:
     if _has_no_name_of(question, words) or _is_only_listed(question, grounds):
         return True
     if _says_the_opposite(question, text) or _denies_otherwise(question, text):
+        return True
+    ends_in = grounds[-1].text if grounds else ""
+    if not denies(question) and _denies_otherwise(question, ends_in):
         return True
     if _is_another_of_its_sort(question, text):
         return True
@@ -92,7 +102,9 @@ def _denies_otherwise(question: str, text: str) -> bool:
         if token.stem not in asked:
             continue
         before = tokens[max(0, place - _DENIAL_REACHES) : place]
-        if before and _DENIAL.search(text[before[0].start : token.start]):
+        near = text[before[0].start : token.start] if before else ""
+        clause = text[max(0, token.start - _LONGEST_CLAUSE) : token.start]
+        if _DENIAL.search(near) or _DENIED_SUBJECT.search(clause):
             denied.add(token.stem)
         else:
             affirmed.add(token.stem)

@@ -241,6 +241,15 @@ def test_a_sentence_about_a_pronoun_leads_to_the_one_named_before_it() -> None:
         ("Ada Crane not only built Korl.", "Who built Korl?", False),
         ("Bo Lund did not sign it. Ada Crane did sign it.", "Who did sign it?", False),
         ("Ada Crane did not attend.", "Who did not attend?", False),
+        ("Neither Ada Crane nor Bo Lund won the cup.", "Who won the cup?", True),
+        ("No member of Korl signed it.", "Who signed it?", True),
+        ("Korl is no longer owned by Ada Crane.", "Who owned Korl?", True),
+        ("Ada Crane signed no. 5.", "Who signed no. 5?", False),
+        (
+            "Cy Fox won the cup. Neither Ada nor Bo won the cup.",
+            "Who won the cup?",
+            True,
+        ),
     ],
 )
 def test_what_a_proof_only_denies_is_not_said(

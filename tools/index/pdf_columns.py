@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
 
-_FEWEST_LINES = 5
-"""Lines that begin at the same places, from which these are columns."""
+_FEWEST_LINES = 4
+"""Lines that begin at the same place, from which it may be the left edge of a column."""
+_LEAST_OF_MOST = 0.12
+"""The lines at an edge, in those at the edge of most lines."""
 _MOST_COLUMNS = 12
+_MOST_PARTS = 24
 """The page is read once for each, and pages of prose have fewer."""
 _SHORTEST_LINE = 15  # characters, on the average: shorter ones are cells of a table
 _LEAST_GOING_ON = 0.4  # share of the lines that go on with a sentence
+_INDENT = 40.0  # points at most; no column is narrower
+_SAME_PLACE = 1.5
+_NEAR_EDGE = 15.0
+_NEXT_LINE = 1.25  # in the usual distance of two lines
+_SAME_ROW = 0.6
+ACROSS = -1
+"""The number of a part that is no column: of lines across all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,73 +37,191 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Holds the part of a page that each of its texts belongs to, in the order in which they are drawn.
-
-    Part 0 is above the columns, then come the columns from 1 on, and the last part is below them.
-    """
+    """Holds the part of a page that each of its texts belongs to, in the order in which they are drawn."""
 
     of_texts: list[int]
-    columns: int
+    columns: list[int]
+    """The column that each part is, from 0, or ACROSS."""
+
+
+@dataclass(slots=True)
+class _Row:
+    """Texts of one height, by the columns in which they begin."""
+
+    y: float
+    columns: dict[int, list[int]] = field(default_factory=dict)
+    is_across: bool = False
 
 
 def parts_of_page(shown: Sequence[Shown]) -> Parts | None:
-    """Return the parts of a page that draws its lines across columns, or None for a page without columns."""
-    rows: list[list[Shown]] = []
-    for _, of_row in groupby(shown, _height):
-        rows.append(list(of_row))
-    starts = _common_starts(rows)
+    """Return the parts of a page that draws its lines across columns, or None for a page without such columns.
+
+    Columns end at a line that goes across them, and begin again below it.
+    """
+    starts = _starts_of_columns(shown)
     if not 2 <= len(starts) <= _MOST_COLUMNS:
         return None
-    lines: list[list[int]] = []
-    full: list[int] = []
-    for number, row in enumerate(rows):
-        columns = _columns_of(row, starts)
-        lines.append(columns)
-        if len(set(columns)) == len(starts):
-            full.append(number)
-    if len(full) < _FEWEST_LINES:
+    columns = [_column_of(text, starts) for text in shown]
+    steps_back = sum(later < earlier for earlier, later in pairwise(columns))
+    if steps_back < _FEWEST_LINES - 1:
         return None
-    characters = 0
-    for number in full:
-        characters += sum(text.length for text in rows[number])
-    cells = len(full) * len(starts)
-    if characters < _SHORTEST_LINE * cells:
+    distance = _distance_of_lines(shown, columns)
+    rows = _rows_of(shown, columns, distance)
+    _find_rows_across(rows, shown, starts, distance)
+    if _mean_length(rows, shown) < _SHORTEST_LINE:
         return None
-    parts: list[int] = []
-    for number, columns in enumerate(lines):
-        if number < full[0]:
-            columns = [-1] * len(columns)
-        elif number > full[-1]:
-            columns = [len(starts)] * len(columns)
-        parts += columns
-    of_texts = [part + 1 for part in parts]
-    return Parts(of_texts, columns=len(starts))
+    parts = _numbered(rows, len(shown), len(starts))
+    if len(parts.columns) > _MOST_PARTS:
+        return None
+    return parts
 
 
-def _height(text: Shown) -> int:
-    return round(text.y)
+def _starts_of_columns(shown: Sequence[Shown]) -> list[int]:
+    """Return the places across the page at which many lines have a text begin, without indents."""
+    places = {(round(text.x), round(text.y)) for text in shown}
+    counts = Counter(x for x, _ in places)
+    most = max(counts.values(), default=0)
+    least = max(_FEWEST_LINES, _LEAST_OF_MOST * most)
+    starts: list[int] = []
+    for place in sorted(counts):
+        is_indent = starts != [] and place - starts[-1] <= _INDENT
+        if counts[place] >= least and not is_indent:
+            starts.append(place)
+    return starts
 
 
-def _common_starts(rows: Sequence[Sequence[Shown]]) -> list[int]:
-    """Return the places across the page at which many lines have a text begin."""
-    counts = Counter[int]()
+def _column_of(text: Shown, starts: Sequence[int]) -> int:
+    begun = [start for start in starts if start <= text.x + _SAME_PLACE]
+    return max(len(begun) - 1, 0)
+
+
+def _rows_of(
+    shown: Sequence[Shown], columns: Sequence[int], distance: float
+) -> list[_Row]:
+    """Return the rows of a page from its top; lines of two columns that are nearly of one height are one row.
+
+    distance: the usual one of two lines.
+    """
+    numbers = sorted(range(len(shown)), key=lambda number: -round(shown[number].y))
+    rows: list[_Row] = []
+    for number in numbers:
+        text = shown[number]
+        column = columns[number]
+        is_next = not rows or rows[-1].y - text.y > _SAME_ROW * distance
+        if not is_next and column in rows[-1].columns:
+            last = rows[-1].columns[column][-1]
+            is_next = round(shown[last].y) != round(text.y)
+        if is_next:
+            rows.append(_Row(text.y))
+        rows[-1].columns.setdefault(column, []).append(number)
+    return rows
+
+
+def _distance_of_lines(shown: Sequence[Shown], columns: Sequence[int]) -> float:
+    """Return the usual distance of two lines of the first column."""
+    first = zip(shown, columns, strict=True)
+    heights = sorted({text.y for text, column in first if not column})
+    distances = [above - below for below, above in pairwise(heights)]
+    return median(distances) if distances else 0.0
+
+
+def _find_rows_across(
+    rows: Sequence[_Row],
+    shown: Sequence[Shown],
+    starts: Sequence[int],
+    distance: float,
+) -> None:
+    """Mark the rows that are no lines of columns: those that go across the space between two, and those below."""
+    edges = _Edges(rows, shown, starts)
     for row in rows:
-        places = {round(text.x) for text in row}
-        counts.update(places)
-    common = [place for place in counts if counts[place] >= _FEWEST_LINES]
-    return sorted(common)
+        row.is_across = edges.are_crossed_by(row)
+    for place in range(len(rows) - 1, 0, -1):
+        row = rows[place]
+        if not row.is_across and set(row.columns) != {0}:
+            return
+        if rows[place - 1].y - row.y > _NEXT_LINE * distance:
+            for below in rows[place:]:
+                below.is_across = True
 
 
-def _columns_of(row: Sequence[Shown], starts: Sequence[int]) -> list[int]:
-    """Return for each text of a line the number of the column that it is in, from 0."""
-    columns: list[int] = []
-    column = 0
-    for text in row:
-        place = round(text.x)
-        if place in starts:
-            column = starts.index(place)
-        columns.append(column)
-    return columns
+class _Edges:
+    """Left edges of columns, and how wide a character is at most, by the longest lines that end before the next edge."""
+
+    def __init__(
+        self, rows: Sequence[_Row], shown: Sequence[Shown], starts: Sequence[int]
+    ) -> None:
+        self._shown = shown
+        self._starts = starts
+        self._begun = Counter[int]()
+        longest = [1] * len(starts)
+        for row in rows:
+            for column, texts in row.columns.items():
+                self._begun[round(self._left(texts))] += 1
+                if column + 1 in row.columns:
+                    longest[column] = max(longest[column], self._length(texts))
+        edges = zip(pairwise(starts), longest, strict=False)
+        self._widths = [(right - left) / length for (left, right), length in edges]
+
+    def _left(self, texts: Sequence[int]) -> float:
+        return min(self._shown[number].x for number in texts)
+
+    def _length(self, texts: Sequence[int]) -> int:
+        return sum(self._shown[number].length for number in texts)
+
+    def are_crossed_by(self, row: _Row) -> bool:
+        """Return whether a row has a text beside the edge of its column, or one that reaches into the next column."""
+        begins = min(row.columns)
+        for column, texts in row.columns.items():
+            left = self._left(texts)
+            if column > begins and not self._is_at_edge(left, column, texts):
+                return True
+            is_last = column + 1 == len(self._starts)
+            if not is_last and column + 1 not in row.columns:
+                end = left + self._length(texts) * self._widths[column]
+                is_indented = left > self._starts[column] + _INDENT
+                spare = -_NEAR_EDGE if is_indented else _NEAR_EDGE
+                if end > self._starts[column + 1] + spare:
+                    return True
+        return False
+
+    def _is_at_edge(self, left: float, column: int, texts: Sequence[int]) -> bool:
+        indent = left - self._starts[column]
+        if indent <= _SAME_PLACE:
+            return True
+        if indent > _INDENT:
+            return False
+        first = min(texts, key=lambda number: self._shown[number].x)
+        is_whole_line = self._shown[first].length >= _SHORTEST_LINE
+        return is_whole_line or self._begun[round(left)] > 1
+
+
+def _mean_length(rows: Sequence[_Row], shown: Sequence[Shown]) -> float:
+    """Return how many characters a line of a column has on the average."""
+    characters = 0
+    lines = 0
+    for row in rows:
+        if not row.is_across:
+            lines += len(row.columns)
+            numbers = sum(row.columns.values(), [])
+            characters += sum(shown[number].length for number in numbers)
+    return characters / max(lines, 1)
+
+
+def _numbered(rows: Sequence[_Row], texts: int, columns: int) -> Parts:
+    """Return the parts in which the rows are read: lines across the page, and the columns between two such lines."""
+    of_texts = [0] * texts
+    parts: list[int] = []
+    first = 0
+    was_across: bool | None = None
+    for row in rows:
+        if row.is_across != was_across:
+            first = len(parts)
+            parts += [ACROSS] if row.is_across else range(columns)
+            was_across = row.is_across
+        for column, numbers in row.columns.items():
+            for number in numbers:
+                of_texts[number] = first if row.is_across else first + column
+    return Parts(of_texts, parts)
 
 
 def is_prose(column: str) -> bool:

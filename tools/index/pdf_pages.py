@@ -10,7 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ras_agent.tools.index.pdf_columns import Shown, is_prose, parts_of_page
+from ras_agent.tools.index.pdf_columns import (
+    ACROSS,
+    Shown,
+    is_prose,
+    parts_of_page,
+)
 from ras_agent.tools.index.pdf_drawing import (
     BEGIN_MARK,
     INVISIBLE,
@@ -34,6 +39,7 @@ _LIGATURES = str.maketrans(
     }
 )
 """Letters that a font joins, which are several to a reader."""
+_PLACING = (b"BT", b"ET", b"Tm", b"Td", b"T*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +116,16 @@ def _read_by_columns(
     part_of = dict(zip(shown, parts.of_texts, strict=True))
     whole = list(content.operations)
     texts: list[PageText] = []
-    for part in range(parts.columns + 2):
+    columns: dict[int, list[str]] = {}
+    for part, column in enumerate(parts.columns):
         content.operations = _operations_of_part(whole, part_of, part)
-        texts.append(_put_together(page, canvas))
+        read = _put_together(page, canvas)
+        texts.append(read)
+        columns.setdefault(column, []).append(read.text + read.without_ink)
     content.operations = whole
-    for column in texts[1:-1]:
-        if not is_prose(column.text + column.without_ink):
-            return None
+    columns.pop(ACROSS, None)
+    if not all(is_prose("\n".join(lines)) for lines in columns.values()):
+        return None
     return replace(
         texts[0],
         text=_one_below_another(text.text for text in texts),
@@ -136,10 +145,17 @@ def _one_below_another(texts: Iterable[str]) -> str:
 def _operations_of_part(
     operations: Sequence[tuple[Any, bytes]], part_of: Mapping[int, int], part: int
 ) -> list[tuple[Any, bytes]]:
-    """Return the operations that draw a page without the texts of its other parts; forms are of the first."""
+    """Return the operations that draw a page without the texts of its other parts; forms are of the first.
+
+    Of a text object that is of other parts, the places go too: the library parts lines by the place before, shown or not.
+    """
     kept: list[tuple[Any, bytes]] = []
+    begun = 0
+    parts: set[int] = set()
     for number, operation in enumerate(operations):
         operator = operation[1]
+        if number in part_of:
+            parts.add(part_of[number])
         is_of_part = part_of.get(number, part) == part
         if operator == b"Do":
             is_of_part = part == 0
@@ -147,6 +163,11 @@ def _operations_of_part(
             kept.append(operation)
         elif operator in (b"'", b'"'):
             kept.append(([], b"T*"))
+        if operator == b"BT":
+            begun = len(kept) - 1
+            parts.clear()
+        elif operator == b"ET" and parts and part not in parts:
+            kept[begun:] = [one for one in kept[begun:] if one[1] not in _PLACING]
     return kept
 
 

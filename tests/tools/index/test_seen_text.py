@@ -13,7 +13,7 @@ from ras_agent.tools.index.apart import Apart
 from ras_agent.tools.index.conversions import convert
 from ras_agent.tools.index.documents import Document, Skipped
 from ras_agent.tools.index.load import load
-from ras_agent.tools.index.pdf_columns import Parts, Shown, parts_of_page
+from ras_agent.tools.index.pdf_columns import ACROSS, Parts, Shown, parts_of_page
 from ras_agent.tools.index.text_files import Converted, HeldFile, NotText
 from tests.tools.index.test_conversions import archive, docx, epub
 from tests.tools.index.test_load import pdf
@@ -431,15 +431,50 @@ def test_columns_of_prose_are_read_one_after_the_other_and_rows_of_a_table_acros
     assert found.text.splitlines() == ["Of the mill", *lines, "The end."]
 
 
+TOWN = [
+    "The mill was built in|the valley of Orvena by|a miller, and the wheel|was turned by the river|until it was sold.",
+    "Ruben Tal had a house|on the hill above it|and kept there some|two hundred sheep.",
+]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda column, line: (20 + 200 * column, 700 - 12 * line),
+        lambda column, line: (20 + 200 * column + 12 * (line == 2), 700 - 12 * line),
+        lambda column, line: (20 + 200 * column, 700 - 12 * line - 5 * column),
+    ],
+    ids=["straight", "indented", "of other heights"],
+)
+def test_columns_end_at_a_line_across_them_and_one_may_be_longer(
+    place: Callable[[int, int], tuple[int, int]],
+) -> None:
+    columns = [text.split("|") for text in TOWN]
+    shown = [Shown(20.0, 724.0, 60)]
+    parts = [0]
+    for block in (0, 10):
+        for line in range(5):
+            for column in range(2):
+                if line < len(columns[column]):
+                    x, y = place(column, block + line)
+                    shown.append(Shown(x, y, len(columns[column][line])))
+                    parts.append(1 + column + 3 * (block > 0))
+        if not block:
+            shown.append(Shown(20.0, 610.0, 70))
+            parts.append(3)
+    found = parts_of_page(shown)
+    assert found == Parts(parts, columns=[ACROSS, 0, 1, ACROSS, 0, 1])
+
+
 def test_a_page_of_very_many_columns_is_not_read_once_for_each() -> None:
     def drawn(columns: int) -> list[Shown]:
         return [
-            Shown(x=20.0 * column, y=700.0 - 12 * line, length=20)
+            Shown(x=99.0 * column, y=700.0 - 12 * line, length=20)
             for line in range(6)
             for column in range(columns)
         ]
 
-    assert parts_of_page(drawn(3)) == Parts([1, 2, 3] * 6, columns=3)
+    assert parts_of_page(drawn(3)) == Parts([0, 1, 2] * 6, columns=[0, 1, 2])
     assert parts_of_page(drawn(300)) is None
 
 

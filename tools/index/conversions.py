@@ -69,6 +69,17 @@ _STYLE: Mapping[str, Any] = {
     "table_infer_header": True,
     **dict.fromkeys(("escape_asterisks", "escape_underscores", "escape_misc"), False),
 }
+_NAMES_OF_META = {
+    "author": "author",
+    "dc.creator": "author",
+    "citation_author": "author",
+    "date": "date",
+    "dc.date": "date",
+    "dcterms.date": "date",
+    "article:published_time": "date",
+    "citation_publication_date": "date",
+}
+"""Name that a page has for something of itself -> its name among metadata."""
 _ENCRYPTION = "META-INF/encryption.xml"
 _ENCRYPTED = "encrypted, so that only its shop's or library's own reader opens it; ask for a copy without DRM"
 # fonts are scrambled by these in books that anybody may read
@@ -195,18 +206,24 @@ def _html(data: bytes) -> Converted:
         )
     pages = _Pages()
     text = pages.read(decoded_page(data))
-    return Converted(text=_tidy(text), title=pages.title, left_out=pages.left_out)
+    return Converted(
+        text=_tidy(text),
+        title=pages.title,
+        metadata=pages.about,
+        left_out=pages.left_out,
+    )
 
 
 class _Pages:
     """Converter of pages that replaces the library's: it keeps the text that a reader sees, and counts the rest.
 
-    title: of the last page, its first heading, else the title that it gives itself.
+    title: of the last page, its first heading, else the title that it gives itself. about: what it says of itself.
     """
 
     def __init__(self) -> None:
         self.left_out: Counter[str] = Counter()
         self.title = ""
+        self.about: dict[str, str] = {}
 
     def read(self, page: str) -> str:
         """Return a page as Markdown."""
@@ -215,6 +232,7 @@ class _Pages:
 
         soup = BeautifulSoup(page, "lxml")
         named = soup.title.get_text() if soup.title else ""
+        self.about = _said_of_page(soup)
         self.left_out += prepare(soup)
         heading = soup.find("h1")
         first = heading.get_text() if heading else ""
@@ -235,6 +253,17 @@ class _Pages:
         from markitdown import DocumentConverterResult
 
         return DocumentConverterResult(markdown=self.read(page))
+
+
+def _said_of_page(soup: Any) -> dict[str, str]:
+    """Return the author and the date that a page gives itself."""
+    about: dict[str, str] = {}
+    for meta in soup.find_all("meta", content=True):
+        name = str(meta.get("name") or meta.get("property") or "").lower()
+        said = in_one_line(str(meta["content"]))
+        if name in _NAMES_OF_META and said:
+            about.setdefault(_NAMES_OF_META[name], said)
+    return about
 
 
 def _taken_out(soup: Any) -> dict[str, str]:

@@ -10,6 +10,7 @@ _NO_TEXT = word_set("annotation annotation-xml mphantom none mprescripts")
 _ABOVE = word_set("msup mover")
 _BELOW = word_set("msub munder")
 _BOTH = word_set("msubsup munderover")
+_SCRIPTS = "mmultiscripts"
 _DEEPEST = 50
 _SPACED = frozenset("=<>≤≥≈≠+−±→∈")
 
@@ -48,6 +49,8 @@ def _of_parts(node: Any, parts: list[str], levels: int) -> str:
         return f"{parts[0]}_{_grouped(parts[1])}"
     if name in _BOTH and len(parts) == 3:
         return f"{parts[0]}_{_grouped(parts[1])}^{_grouped(parts[2])}"
+    if name == _SCRIPTS:
+        return _with_scripts(node)
     if name == "msqrt":
         return f"√({''.join(parts).strip()})"
     if name == "mroot" and len(parts) == 2:
@@ -62,6 +65,27 @@ def _of_parts(node: Any, parts: list[str], levels: int) -> str:
     if name in ("mtext", "mspace"):
         return f" {node.get_text()} "
     return _row(node, parts, levels)
+
+
+def _with_scripts(node: Any) -> str:
+    """Return a symbol with what stands behind it below and above, and before it, as in ^14_6C."""
+    base, *scripts = node.find_all(True, recursive=False) or [node]
+    names = [script.name for script in scripts]
+    first = names.index("mprescripts") if "mprescripts" in names else len(names)
+    behind = _pairs(scripts[:first])
+    before = _pairs(scripts[first + 1 :])
+    return f"{before}{_text(base, 1).strip()}{behind}"
+
+
+def _pairs(scripts: list[Any]) -> str:
+    """Return scripts, of which each lower one is followed by the upper one of its column."""
+    text = ""
+    for lower, upper in zip(scripts[::2], scripts[1::2], strict=False):
+        for sign, script in (("^", upper), ("_", lower)):
+            said = _text(script, _DEEPEST)
+            if said.strip():
+                text += f"{sign}{_grouped(said)}"
+    return text
 
 
 def _row(node: Any, parts: list[str], levels: int) -> str:

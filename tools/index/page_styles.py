@@ -16,10 +16,14 @@ _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))([a-z%]*)")
 _SELECTOR = re.compile(
     r"[a-z][a-z0-9]*+(?:[.#][a-z_-][\w-]*+)*+|(?:[.#][a-z_-][\w-]*+)++", re.IGNORECASE
 )
+_COMBINED = re.compile(r"[\s>+~]++(?![^\[(]*+[\])])")
+_CONDITION = re.compile(r"\[[^\]]*+\]|:[\w-]++(?:\([^)]*+\))?")
 _PART = re.compile(r"[.#]?[^.#]+")
+_ANY = "*"
 _TURNED_AWAY = re.compile(
     r"scale(?:x|y|3d)?\(\s*0|translate\w{0,2}\([^)]*-\d{4,}|translate\w{0,2}\(\s*-?1\d\dv[wh]"
 )
+_FILTERED = re.compile(r"opacity\(\s*+([\d.]++)")
 _CLIPPED = re.compile(
     r"(?:rect|inset|circle|polygon)\(\s*(?:0|1px|50%|100%)(?:px|%)?[\s,)]"
 )
@@ -44,7 +48,7 @@ _OF_A_LETTER = {
 _SMALLEST = 2.0  # pixels of a letter
 _FAR = -500.0  # pixels beyond the edge of a page
 _DECIDE = word_set(
-    "display visibility content-visibility opacity font-size position text-indent clip clip-path color transform "
+    "display visibility content-visibility opacity filter scale -webkit-text-fill-color font-size position text-indent clip clip-path color transform "
     "overflow margin-left text-decoration text-decoration-line vertical-align background background-color background-image"
 )
 _FIRST_COLOUR = re.compile(r"(?:rgb|hsl)a?\([^)]*\)|[#\w-]+")
@@ -62,6 +66,9 @@ _OF_ATTRIBUTES = (
 )
 _MOST_PARENTS = 100
 _MOST_RULES = 500
+_LONGEST_SELECTOR = 200
+_MOST_MATCHES = 100_000
+"""How often an element of a page is compared with a selector of several elements or conditions."""
 _LONGEST_SHEET = 1 << 18
 
 Declarations = dict[str, str]
@@ -86,15 +93,18 @@ def hides(style: Declarations) -> bool:
     """
     if style.get("display") == "none" or style.get("content-visibility") == "hidden":
         return True
-    if style.get("visibility") in ("hidden", "collapse"):
+    if style.get("visibility") in ("hidden", "collapse") or style.get("scale") == "0":
         return True
-    opacity = _pixels(style.get("opacity", ""), 1.0)
+    filtered = _FILTERED.search(style.get("filter", ""))
+    share = filtered[1] if filtered else style.get("opacity", "")
+    opacity = _pixels(share, 1.0)
     if opacity is not None and opacity <= 0.05:
         return True
     size = _pixels(style.get("font-size", ""), 16.0)
     if size is not None and size < _SMALLEST:
         return True
-    if _INVISIBLE_COLOUR.fullmatch(style.get("color", "")):
+    colour = style.get("-webkit-text-fill-color", style.get("color", ""))
+    if _INVISIBLE_COLOUR.fullmatch(colour):
         return True
     return _is_off_page(style) or _is_cut_off(style)
 
@@ -149,9 +159,31 @@ class _Rule:
     parts: frozenset[str]
     style: Declarations
     weight: tuple[int, int]
+    selector: Any = None
+    """The whole of a selector that has more to it than these parts."""
 
 
-@dataclass(frozen=True, slots=True)
+def _rule_of(selector: str, style: Declarations, number: int) -> _Rule | None:
+    """Return the rule of a selector, or None for one that cannot be read, or is never met, such as `p::before`."""
+    if _SELECTOR.fullmatch(selector):
+        parts = _PART.findall(selector)
+        return _Rule(frozenset(parts), style, weight=(len(parts), number))
+    if not selector or len(selector) > _LONGEST_SELECTOR:
+        return None
+    import soupsieve
+
+    try:
+        compiled = soupsieve.compile(selector)
+    except (soupsieve.SelectorSyntaxError, NotImplementedError, ValueError):
+        return None
+    elements = _COMBINED.split(selector)
+    weight = len(_PART.findall("".join(elements)))
+    last = _CONDITION.sub("", elements[-1])
+    parts = _PART.findall(last.replace(_ANY, "")) or [_ANY]
+    return _Rule(frozenset(parts), style, (weight, number), compiled)
+
+
+@dataclass(slots=True)
 class StyleSheet:
     """Holds the rules of a page's own style sheets, by the last part of their selectors.
 
@@ -160,6 +192,7 @@ class StyleSheet:
 
     rules: dict[str, list[_Rule]]
     is_ground_known: bool
+    matches_left: int = _MOST_MATCHES
 
     @classmethod
     def of_page(cls, soup: Any) -> Self:
@@ -175,32 +208,27 @@ class StyleSheet:
             if style.keys().isdisjoint(_DECIDE) or number >= _MOST_RULES:
                 continue
             named = [selector.strip() for selector in selectors.split(",")]
-            if all(map(_SELECTOR.fullmatch, named)):
+            found = [_rule_of(selector, style, number) for selector in named]
+            if all(found):
                 grounds -= block.count("background")
-            for selector in filter(_SELECTOR.fullmatch, named):
-                parts = _PART.findall(selector)
-                number += 1
-                rule = _Rule(
-                    parts=frozenset(parts),
-                    style=style,
-                    weight=(len(parts), number),
-                )
-                of_part = rules.setdefault(parts[-1], [])
-                of_part.append(rule)
+            number += len(named)
+            for rule in filter(None, found):
+                key = min(rule.parts)
+                rules.setdefault(key, []).append(rule)
         linked = soup.find("link", rel="stylesheet")
         return cls(rules, linked is None and grounds == 0)
 
     def style_of(self, tag: Any) -> Declarations:
         """Return the properties that the rules and an element's own attributes set."""
         about = tag.attrs or {}
-        if not about and tag.name not in self.rules:
+        if not about and tag.name not in self.rules and _ANY not in self.rules:
             return {}
-        own = {tag.name, f"#{about.get('id', '')}"}
+        own = {_ANY, tag.name, f"#{about.get('id', '')}"}
         own.update(f".{name}" for name in about.get("class") or ())
         found: list[_Rule] = []
         for part in own:
             for rule in self.rules.get(part, ()):
-                if rule.parts <= own:
+                if rule.parts <= own and self._is_met(rule, tag):
                     found.append(rule)
         found.sort(key=lambda rule: rule.weight)
         style: Declarations = {}
@@ -213,6 +241,12 @@ class StyleSheet:
         own_style = str(about.get("style", ""))
         style.update(declarations(own_style))
         return style
+
+    def _is_met(self, rule: _Rule, tag: Any) -> bool:
+        if rule.selector is None:
+            return True
+        self.matches_left -= 1
+        return self.matches_left > 0 and bool(rule.selector.match(tag))
 
     def is_in_colour_of_ground(self, tag: Any, style: Declarations) -> bool:
         """Return whether an element's text has the colour of its ground."""

@@ -15,6 +15,7 @@ _MOST_SPANNED = 1000
 _LONGEST_INNER = 500  # characters of a table that is in a cell of another
 _BAR = re.compile(r"(?<!\\)\|")
 _MOST_HEAD_ROWS = 4
+_FEWEST_TITLED = 3  # rows of a table with a title in its first
 _WIDEST_HEAD = 100  # columns that a cell above others spans
 _LONGEST_SPAN = 4  # digits
 
@@ -46,6 +47,7 @@ def straighten(table: Any, soup: Any) -> None:
     if _is_list_of_values(table):
         _write_as_lines(table)
         return
+    _set_titles_above(table)
     _join_header(table, soup)
     _join_bodies(table)
     lines = list(own_rows(table))
@@ -59,6 +61,17 @@ def straighten(table: Any, soup: Any) -> None:
     for number, line in enumerate(lines):
         rows_left = len(rows) - number
         carried |= _fill(line, rows[number], carried, width, rows_left, soup)
+
+
+def _set_titles_above(table: Any) -> None:
+    """Set above a table what stands in its first row as one cell over all columns."""
+    title, *others = islice(own_rows(table), _FEWEST_TITLED) or [table]
+    cells = _cells(title)
+    if len(others) + 1 < _FEWEST_TITLED or len(cells) != 1:
+        return
+    width = max(len(_cells(row)) for row in others)
+    if 1 < width <= _span(cells[0], "colspan", width):
+        _set_above(table, title)
 
 
 def _join_header(table: Any, soup: Any) -> None:

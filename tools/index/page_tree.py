@@ -35,6 +35,18 @@ _BLOCKS = word_set(
 _WIDGETS = word_set("input select textarea button iframe object svg canvas")
 _INLINE = word_set("span font small a b i em strong")
 _BLOCK_DISPLAY = word_set("block flex grid table list-item flow-root")
+_PLAIN = word_set("div span b strong ul li p section")
+_PARTS_OF_TABLES = {
+    "table": "table",
+    "grid": "table",
+    "rowgroup": "tbody",
+    "row": "tr",
+    "columnheader": "th",
+    "rowheader": "th",
+    "cell": "td",
+    "gridcell": "td",
+}
+"""Role of an element -> the element that it is to a reader."""
 _NOTE_WORDS = ("noteref", "footnote", "endnote", "reference", "fn-ref", "fnref")
 _LOOKED_AT = 8  # elements within a raised text
 _DEEPEST = 250
@@ -77,27 +89,31 @@ def _seen_elements(soup: Any, left_out: Counter[str]) -> list[Any]:
     Those that are deeper than a page's author nests them are not among them: each would be looked for through all others.
     """
     sheet = StyleSheet.of_page(soup)
-    seen: list[Any] = []
+    seen: list[tuple[Any, Declarations]] = []
+    unseen: list[Any] = []
     depths = {id(soup): 0}
     for tag in soup.find_all(True):
-        # decomposed with one that it is in; the property of that name searches all that an element holds
-        if "_decomposed" in vars(tag):
+        depth = depths.get(id(tag.parent))
+        if depth is None:  # in one that is not seen
             continue
         style = sheet.style_of(tag)
         reason = _reason_to_leave_out(tag, style, sheet)
         if reason is None:
-            depth = depths[id(tag.parent)] + 1
-            depths[id(tag)] = depth
-            if depth <= _DEEPEST:
-                _rename_by_style(tag, style)
-                seen.append(tag)
+            depths[id(tag)] = depth + 1
+            if depth < _DEEPEST:
+                seen.append((tag, style))
             continue
+        unseen.append(tag)
         if reason:
             count_left_out(left_out, reason, tag.get_text())
+    # only now, since a rule may be about the elements before or around one
+    for tag in unseen:
         if tag.name in _WIDGETS:
             tag.insert_before(" ")
         tag.decompose()
-    return seen
+    for tag, style in seen:
+        _rename_by_style(tag, style)
+    return [tag for tag, _ in seen]
 
 
 def _reason_to_leave_out(
@@ -123,9 +139,14 @@ def _reason_to_leave_out(
 
 
 def _rename_by_style(tag: Any, style: Declarations) -> None:
-    """Make an element a block, or raised or lowered text, which its style shows as such."""
-    if tag.name == "span" and style.get("display") in _BLOCK_DISPLAY:
+    """Make an element a part of a table, a block, or raised or lowered text, which its role or its style shows as such."""
+    role = str((tag.attrs or {}).get("role", ""))
+    if tag.name in _PLAIN and role in _PARTS_OF_TABLES:
+        tag.name = _PARTS_OF_TABLES[role]
+    elif tag.name == "span" and style.get("display") in _BLOCK_DISPLAY:
         tag.name = "div"
+    elif style.get("display") == "table-cell":
+        tag.insert_after(" ")
     elif tag.name in _INLINE:
         level = level_of(style)
         if level:

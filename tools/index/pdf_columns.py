@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from statistics import median
 
 _FEWEST_LINES = 4
@@ -202,7 +202,7 @@ def _mean_length(rows: Sequence[_Row], shown: Sequence[Shown]) -> float:
     for row in rows:
         if not row.is_across:
             lines += len(row.columns)
-            numbers = sum(row.columns.values(), [])
+            numbers = chain.from_iterable(row.columns.values())
             characters += sum(shown[number].length for number in numbers)
     return characters / max(lines, 1)
 

@@ -28,6 +28,8 @@ _LAST_WORD = re.compile(r"[^\W\d_]+$")
 _YEAR = re.compile(r"(?<![\d.,])(?:1[5-9]|20)\d\d$")
 _NUMBERS = re.compile(r"\d{1,3}(?:\s?[,;\u2013-]\s?\d{1,3})*")
 _LETTER = re.compile(r"[a-z]|[ivx]{2,4}|[a-z](?:,\s?[a-z])+")
+_NOTE_LETTERS = word_set("a b c d f g h")
+"""Letters of notes behind numbers; others are exponents, or the ends of ordinals."""
 _ORDINALS = word_set(
     "st nd rd th er re e o a os as do ro to mo vo ère ème nde ste de º ª"
 )
@@ -143,11 +145,18 @@ def _as_raised(inner: str, before: str, after: str) -> str:
 
 def _behind_number(inner: str, before: str) -> str:
     """Return the raised text behind a number: 1st, a note behind a year or with several numbers, else an exponent."""
-    if inner.casefold() in _ORDINALS:
+    if inner.casefold() in _ORDINALS and not _is_of_year(inner, before):
         return inner
     if _NUMBERS.fullmatch(inner) and (_YEAR.search(before) or not inner.isdigit()):
         return _as_note(inner, before)
+    if inner in _NOTE_LETTERS:
+        return _as_note(inner, before)
     return f"^{_grouped(inner)}"
+
+
+def _is_of_year(inner: str, before: str) -> bool:
+    """Return whether a letter behind a year is the mark of a note, since years have no such ordinals."""
+    return inner in _NOTE_LETTERS and _YEAR.search(before) is not None
 
 
 def _behind_word(inner: str, before: str, word: str) -> str:

@@ -82,6 +82,16 @@ def page(body: str | bytes) -> Converted:
             "10^6 m, x_i, 4",
         ),
         ("Gross&shy;tal&#8203;sperre", "Grosstalsperre"),
+        ("1958<sup>a</sup>, 22<sup>b</sup>, 1<sup>a</sup>", "1958 [a], 22 [b], 1a"),
+        (
+            "<math><mmultiscripts><mi>C</mi><mn>2</mn><none/><mprescripts/><mn>6</mn><mn>14</mn></mmultiscripts></math>",
+            "^14_6C_2",
+        ),
+        (
+            "<div role=table><div role=row><b role=columnheader>Port</b><b role=columnheader>Ships</b></div>"
+            "<div role=row><span role=cell>Varn</span><span role=cell>7</span></div></div>",
+            "| Port | Ships |\n| --- | --- |\n| Varn | 7 |",
+        ),
     ],
 )
 def test_figures_and_words_of_a_page_stay_true(body: str, text: str | None) -> None:
@@ -117,6 +127,12 @@ def test_figures_and_words_of_a_page_stay_true(body: str, text: str | None) -> N
         "<style>.w { color: #FFF }</style><p class=w>secret",
         "<style>body {background: #fff} p.w {color: white}</style><p class=w>secret",
         "<div style='background:#000'><p style='color:black'>secret</div>",
+        "<style>.m .s {display: none}</style><div class=m><p><b class=s>secret</b></div>",
+        "<style>.d>p:not(.open) {display: none}</style><div class=d><p>secret</div>",
+        "<style>[data-x] {visibility: hidden}</style><p data-x=1>secret",
+        "<style>p:nth-of-type(2) {display: none}</style><p>secret",
+        "<p style='filter: opacity(0)'>secret",
+        "<p style='-webkit-text-fill-color: transparent; color: red'>secret",
         "<style>.d {background-color: rgb(1, 2, 3)}</style><div class=d><i style='color:#010203'>secret</i></div>",
     ],
 )
@@ -137,8 +153,10 @@ def test_text_that_no_reader_of_a_page_sees_is_left_out_and_counted(
         "<style>.w{color:#fff}</style><link rel=stylesheet href=a.css><p class=w>x",
         "<style>.a{display:none} .a{display:block}</style><p class=a>x",
         "<p style='margin-left:-5px'>x",
-        "<style>.d .e {background: navy} .w {color: white}</style><p class=w>x",
+        "<style>.d .w {background: navy} .w {color: white}</style><div class=d><p class=w>x",
+        "<style>.w:foo(1) {background: navy} .w {color: white}</style><p class=w>x",
         "<style>p {color: white; background: url(a.png)}</style><p>x",
+        "<style>.m > .x, .x::before, a:hover p {display:none}</style><p class=x>x",
     ],
 )
 def test_text_that_a_reader_sees_stays(seen: str) -> None:
@@ -149,6 +167,10 @@ def test_text_that_a_reader_sees_stays(seen: str) -> None:
 @pytest.mark.parametrize(
     ("rows", "lines"),
     [
+        (
+            "<td colspan=2>Fares<tr><td>Route<td>Adult<tr><td>Varn<td>9",
+            ["Fares", "| Route | Adult |", "| --- | --- |", "| Varn | 9 |"],
+        ),
         (
             "<th>Deck<th>Officer<tr><td rowspan=2>Low<td>Tal<tr><td>Wren",
             ["| Deck | Officer |", "| Low | Tal |", "| Low | Wren |"],
@@ -165,6 +187,13 @@ def test_cells_that_span_rows_or_columns_leave_the_others_in_theirs(
 ) -> None:
     made = page(f"<table><tr>{rows}</table>").text.splitlines()
     assert made[:1] + made[2:] == lines
+
+
+def test_a_page_says_who_wrote_it_and_when() -> None:
+    found = page(
+        "<meta name=author content='Ann  Holt'><meta property=article:published_time content=2024-05-03><p>x"
+    )
+    assert found.metadata == {"author": "Ann Holt", "date": "2024-05-03"}
 
 
 @pytest.mark.parametrize(

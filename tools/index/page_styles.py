@@ -48,7 +48,8 @@ _OF_A_LETTER = {
 _SMALLEST = 2.0  # pixels of a letter
 _FAR = -500.0  # pixels beyond the edge of a page
 _DECIDE = word_set(
-    "display visibility content-visibility opacity filter scale -webkit-text-fill-color font-size position text-indent clip clip-path color transform "
+    "display visibility content-visibility opacity filter scale -webkit-text-fill-color font-size "
+    "position text-indent clip clip-path color transform "
     "overflow margin-left text-decoration text-decoration-line vertical-align background background-color background-image"
 )
 _FIRST_COLOUR = re.compile(r"(?:rgb|hsl)a?\([^)]*\)|[#\w-]+")

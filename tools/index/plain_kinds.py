@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from ras_agent.tools.index.scripts import lowered, raised, written_out
-from ras_agent.tools.index.text_files import NotText, parse_line
+from ras_agent.tools.index.text_files import NotText, WrittenNumber, parse_line
 
 _UNDERLINE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}\s*")
 _FIELD = re.compile(r":([A-Za-z][\w -]{0,40}):(?:[ \t]+(.*))?")
@@ -285,7 +285,7 @@ def flat(value: object, name: str = "") -> dict[str, str]:
     >>> flat({"name": "Ilse", "home": {"port": "Orvena"}, "tags": ["a", 2], "sold": None})
     {'name': 'Ilse', 'home.port': 'Orvena', 'tags': 'a, 2'}
     """
-    if value is None:
+    if value is None or value != value:  # NaN is no value
         return {}
     if not isinstance(value, Mapping | list):
         return {name: _as_text(value)}
@@ -306,4 +306,6 @@ def flat(value: object, name: str = "") -> dict[str, str]:
 def _as_text(value: object) -> str:
     if isinstance(value, str):
         return value
+    if isinstance(value, WrittenNumber):
+        return value.written
     return json.dumps(value, ensure_ascii=False)

@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from io import StringIO
 from itertools import chain, groupby
@@ -14,6 +15,7 @@ from typing import Any
 from ras_agent.text.titles import file_title
 from ras_agent.tools.index.documents import Document, Skipped, dated
 from ras_agent.tools.index.fields import USUAL_FIELDS, Fields
+from ras_agent.tools.index.line_ends import in_one_line
 from ras_agent.tools.index.plain_kinds import flat
 from ras_agent.tools.index.stated_facts import STATED, read_facts
 from ras_agent.tools.index.tables import Rows
@@ -26,12 +28,14 @@ from ras_agent.tools.index.text_files import (
     read_lines,
     read_text,
 )
-from ras_agent.tools.index.text_tables import TABLE, key_of, record_of
+from ras_agent.tools.index.text_tables import TABLE, Record, key_of, record_of
 from ras_agent.tools.index.whole_tables import WholeTable
 
 _OBJECT_END = re.compile(r"(?<=^\})[ \t]*\r?\n\s*(?=^\{)", re.MULTILINE)
 _LISTS = ("features", "items", "results", "records", "rows", "data", "entries")
 """The usual names of the list in an answer of a web service, and of a file of maps."""
+_OF_PART = re.compile(r"(.+?)\.(\d+)\.(.+)")
+"""The path of a value of an object that is one of several in a list."""
 _PART = re.compile(" sheet | line | record ")
 """Begins the part of a place behind its file."""
 
@@ -77,17 +81,48 @@ def _is_number(cell: str) -> bool:
 def _of_sheet(
     sheet: str, rows: Iterable[SheetRow], fields: Fields, label: str
 ) -> Iterator[Document | Skipped]:
-    tables = _tables_of(list(rows))
-    for number, part in enumerate(tables, start=1):
-        name = f"{label}:{sheet}"
+    blocks = chain.from_iterable(map(_side_by_side, _tables_of(list(rows))))
+    for number, (column, part) in enumerate(blocks, start=1):
+        table = f"{label}:{sheet}"
         if number > 1:
-            name = f"{name}:table {number}"
-        yield from _of_table(sheet, part, fields, label, name)
+            table = f"{table}:table {number}"
+        begin = f"{label}:{sheet}"
+        if column:
+            begin = f"{begin}:column {column + 1}"
+        yield from _of_table(begin, part, fields, label, table)
+
+
+def _side_by_side(
+    rows: Sequence[SheetRow],
+) -> Iterator[tuple[int, Sequence[SheetRow]]]:
+    """Yield the tables that stand side by side, with an empty column between, each with its place: 0 for the first."""
+    heads = [row.cells for row in rows if sum(map(bool, row.cells)) > 1]
+    if not heads:
+        yield 0, rows
+        return
+    width = max(len(row.cells) for row in rows)
+    filled: set[int] = set()
+    for row in rows:
+        filled.update(at for at, cell in enumerate(row.cells) if cell)
+    blocks: list[tuple[int, int]] = []
+    for is_filled, columns in groupby(range(width), filled.__contains__):
+        if is_filled:
+            within = list(columns)
+            blocks.append((within[0], within[-1] + 1))
+    for begin, end in blocks:
+        names = heads[0][begin:end]
+        if len(names) < 2 or not all(names):
+            blocks = [(blocks[0][0], blocks[-1][1])]
+            break
+    for number, (begin, end) in enumerate(blocks):
+        cut = [replace(row, cells=row.cells[begin:end]) for row in rows]
+        yield begin if number else 0, [row for row in cut if any(row.cells)]
 
 
 def _of_table(
-    sheet: str, rows: Iterable[SheetRow], fields: Fields, label: str, table_id: str
+    begin: str, rows: Iterable[SheetRow], fields: Fields, label: str, table_id: str
 ) -> Iterator[Document | Skipped]:
+    """Yield the documents of a table in a sheet. begin: of the ids of its rows."""
     columns: list[str] = []
     table = WholeTable("", "", ())
     for row in rows:
@@ -95,16 +130,14 @@ def _of_table(
         cells = list(row.cells)
         filled = list(filter(None, cells))
         if columns:
-            name = f"{label}:{sheet}:{row.number}"
-            item = _from_row(cells, columns, fields, name, place)
-            table.add(cells, item)
-            yield item
+            name = f"{begin}:{row.number}"
+            yield from _from_row(cells, columns, fields, name, place, table)
         elif len(filled) > 1 or len(cells) == 1:
             columns = _usual_names(_distinct(cells), fields)
             if problem := _header_problem(columns, fields, label):
                 yield Skipped(place, f"the header {problem}")
                 return
-            title = f"{file_title(label)}, {sheet}"
+            title = f"{file_title(label)}, {row.sheet}"
             table = WholeTable(table_id, title, columns)
         else:
             reason = f"stands above the header, and is left out: {filled[0]!r:.80}"
@@ -129,12 +162,14 @@ def load_json(
     """Yield a document for each record: of a list, or of what an object holds, else for the object."""
     text = read_text(path, on_read)
     try:
-        value = parse_line(text)
+        value = _value_of(text)
     except ValueError as error:
         yield Skipped(label, str(error))
         return
     if isinstance(value, dict):
         value = _records_in(value, fields)
+    if isinstance(value, list):
+        value = _as_objects(value, fields)
     if not isinstance(value, list):
         yield Skipped(
             label, f"expected a list of objects or an object, got {value!r:.60}"
@@ -155,12 +190,67 @@ def load_json(
         yield from _from_value(record, fields, label, number, place)
 
 
+def _value_of(text: str) -> Any:
+    """Return the value of a JSON file, or the list of the values of its lines. Raises ValueError saying why it has none."""
+    try:
+        return parse_line(text, as_written=True)
+    except ValueError:
+        lines = list(filter(None, map(str.strip, text.splitlines())))
+        if len(lines) < 2 or not lines[0].startswith("{") or not lines[0].endswith("}"):
+            raise
+        return [parse_line(line, as_written=True) for line in lines]
+
+
+def _as_objects(values: list[Any], fields: Fields) -> list[Any]:
+    """Return the records that a list holds: rows below their header, texts, or objects.
+
+    >>> _as_objects([["name", "born"], ["Ada", 1901]], USUAL_FIELDS)
+    [{'name': 'Ada', 'born': 1901}]
+    """
+    if values and all(isinstance(value, str) for value in values):
+        return [{fields.text: value} for value in values]
+    if len(values) < 2 or not all(isinstance(value, list) for value in values):
+        return values
+    head, *rows = values
+    if not all(isinstance(name, str) for name in head):
+        return values
+    if any(len(row) != len(head) for row in rows):
+        return values
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def _of_columns(value: dict[str, Any]) -> list[Any] | None:
+    """Return the rows of a table that pandas wrote: its columns and data, or each column by the numbers of the rows.
+
+    >>> _of_columns({"name": {"0": "Ada", "1": "Ben"}, "born": {"0": 1901, "1": 1902}})
+    [['name', 'born'], ['Ada', 1901], ['Ben', 1902]]
+    """
+    names = value.get("columns")
+    if isinstance(names, list):
+        for key in ("data", "rows", "values"):
+            rows = value.get(key)
+            if isinstance(rows, list) and all(isinstance(row, list) for row in rows):
+                return [names, *rows]
+    columns = list(value.values())
+    if not columns or not all(isinstance(column, dict) for column in columns):
+        return None
+    numbers = list(columns[0])
+    is_numbered = numbers == list(map(str, range(len(numbers))))
+    if not is_numbered or any(list(column) != numbers for column in columns):
+        return None
+    rows = [[column[number] for column in columns] for number in numbers]
+    return [list(value), *rows] if rows else None
+
+
 def _records_in(value: dict[str, Any], fields: Fields) -> list[Any]:
     """Return the records that an object holds: its only list, the list of an answer, objects by their names, or itself.
 
     >>> _records_in({"HX9": {"maker": "Ada"}, "HX10": {"maker": "Ben"}}, USUAL_FIELDS)
     [{'title': 'HX9', 'maker': 'Ada'}, {'title': 'HX10', 'maker': 'Ben'}]
     """
+    rows = _of_columns(value)
+    if rows is not None:
+        return rows
     inner = list(value.values())
     if len(inner) == 1 and isinstance(inner[0], list):
         return inner[0]
@@ -288,35 +378,54 @@ def load_csv(
 ) -> Iterator[Document | Skipped]:
     """Yield a document for each row; of a bad row, only that row is skipped."""
     is_tsv = path.suffix.lower() == ".tsv"
-    rows = iter(Rows(_with_line_ends(read_lines(path, on_read)), is_tsv=is_tsv))
-    line, head = next(rows, (1, []))
-    if (title := _title_above(head)) and (below := next(rows, None)):
-        reason = f"stands above the header, and is left out: {title!r:.80}"
-        yield Skipped(f"{label} line {line}", reason, error=False)
-        line, head = below
-    columns = head if isinstance(head, list) else []
+    rows = Rows(_with_line_ends(read_lines(path, on_read)), is_tsv=is_tsv)
+    numbered = iter(rows)
+    line, head = next(numbered, (1, []))
+    while title := _title_above(head, rows.has_titles):
+        if title.strip():
+            reason = f"stands above the header, and is left out: {title!r:.80}"
+            yield Skipped(f"{label} line {line}", reason, error=False)
+        line, head = next(numbered, (line, []))
     if isinstance(head, csv.Error):
         yield Skipped(f"{label} line {line}", f"the header is not CSV: {head}")
         return
-    if reason := not_unicode("\n".join(columns)):
+    if reason := not_unicode("\n".join(head)):
         yield Skipped(f"{label} line {line}", reason)
         return
-    columns = _usual_names(columns, fields)
+    columns = _usual_names(list(map(in_one_line, head)), fields)
     if problem := _header_problem(columns, fields, label):
         yield Skipped(f"{label} line {line}", f"the header {problem}")
         return
     if len(set(columns)) < len(columns):
         columns = _distinct(columns)
     table = WholeTable(label, file_title(label), columns)
-    for line, row in rows:
+    for line, row in numbered:
         place = f"{label} line {line}"
         if isinstance(row, csv.Error):
             yield Skipped(place, f"not CSV: {row}")
         elif row:
-            item = _from_row(row, columns, fields, f"{label}:{line}", place)
-            table.add(row, item)
-            yield item
+            cells, others = _of_width(row, len(columns))
+            if others:
+                yield Skipped(place, others, error=False)
+            yield from _from_row(
+                cells, columns, fields, f"{label}:{line}", place, table
+            )
     yield from table.documents()
+
+
+def _of_width(row: list[str], width: int) -> tuple[list[str], str]:
+    """Return a row without empty cells behind the last column, and with those that it lacks; and what is said of it.
+
+    Spreadsheet programs leave out the separators behind the last filled cell.
+    """
+    cells = list(row)
+    while len(cells) > width and not cells[-1].strip():
+        cells.pop()
+    missing = width - len(cells)
+    if missing <= 0 or len(cells) < 2:
+        return cells, ""
+    said = f"has {len(cells)} of {width} columns; the others are read as empty: {row!r:.80}"
+    return [*cells, *[""] * missing], said
 
 
 def _with_line_ends(lines: Iterator[str]) -> Iterator[str]:
@@ -329,12 +438,17 @@ def _with_line_ends(lines: Iterator[str]) -> Iterator[str]:
     yield from lines
 
 
-def _title_above(row: Sequence[str] | csv.Error) -> str:
-    """Return the title of a table that stands above its header, with the cells behind it empty; "" for a header."""
-    if isinstance(row, csv.Error) or len(row) < 2:
+def _title_above(row: Sequence[str] | csv.Error, has_titles: bool) -> str:
+    """Return what stands above the header of a table: one cell, with those behind it empty; "" for a header.
+
+    has_titles: whether lines without separators, or that begin with "# ", stand there.
+    """
+    if isinstance(row, csv.Error):
         return ""
-    title, *others = row
-    return "" if any(map(str.strip, others)) else title
+    title, *others = row or [" "]
+    if any(map(str.strip, others)):
+        return ",".join(row) if has_titles and title.startswith("# ") else ""
+    return title if others or has_titles else ""
 
 
 def _usual_names(columns: list[str], fields: Fields) -> list[str]:
@@ -363,18 +477,38 @@ def _header_problem(columns: list[str], fields: Fields, label: str) -> str:
 
 
 def _from_row(
-    row: list[str], columns: list[str], fields: Fields, name: str, place: str
-) -> Document | Skipped:
-    """Return the document of a table's row. name: its id, if no column has one."""
-    if reason := not_unicode("\n".join(row)):
-        return Skipped(place, reason)
+    row: list[str],
+    columns: list[str],
+    fields: Fields,
+    name: str,
+    place: str,
+    table: WholeTable,
+) -> Iterator[Document | Skipped]:
+    """Yield the document of a table's row, which is added to the whole. name: its id, if no column has one."""
+    whole = "\n".join(row)
+    if "\0" in whole:
+        yield Skipped(place, "holds a NUL: no text")
+        return
+    if reason := not_unicode(whole):
+        yield Skipped(place, reason)
+        return
     if len(row) != len(columns):
         reason = f"expected {len(columns)} columns, got {len(row)}: {row!r:.80}"
-        return Skipped(place, reason)
-    record = dict(zip(columns, row, strict=True))
+        yield Skipped(place, reason)
+        return
+    record: dict[str, Any] = dict(zip(columns, row, strict=True))
+    if fields.id and not record.get(fields.id, "").strip():
+        record.pop(fields.id, None)
     if fields.text not in record:
         record = _with_all_columns(record, fields, place)
-    return _document_of(record, fields, name, place, "column")
+    elif str(record.get(STATED, "")).lstrip().startswith("["):
+        with suppress(ValueError):
+            record[STATED] = parse_line(record[STATED])
+        yield from _from_record(record, fields, name, place)
+        return
+    item = _document_of(record, fields, name, place, "column")
+    table.add(row, item)
+    yield item
 
 
 def _with_all_columns(
@@ -388,22 +522,57 @@ def _with_all_columns(
     columns = [column.strip() for column in row]
     cells = [value.strip() for value in row.values()]
     said = []
+    own: dict[str, str] = {}
     for column, cell in zip(columns, cells, strict=True):
+        if _OF_PART.fullmatch(column) is None:
+            own[column] = cell
         if cell:
-            said.append(f"{column}: {cell}")
-    record: dict[str, Any] = dict(row)
+            said.append(f"{column}: {cell}" if column else cell)
+    record: dict[str, Any] = {name: cell for name, cell in row.items() if name.strip()}
     record[fields.text] = "; ".join(said)
-    key = _key_column(columns, fields)
-    about = record_of(columns, cells, [key])
-    if about is None:
-        return record
-    record.setdefault(fields.title, about.key)
-    facts = about.facts(place)
-    if facts:
+    about = _record_about(own, fields)
+    names = list(own)
+    key = own[names[_key_column(names, fields)]] if own else ""
+    facts = about.facts(place) if about else []
+    facts += _facts_of_parts(key, dict(zip(columns, cells, strict=True)), fields, place)
+    if facts and key:
+        record.setdefault(fields.title, key)
+    if about and facts:
         file = re.split(" line | record | row ", place)[0]
-        record[STATED] = facts
         record[TABLE] = {"place": file, "key": about.key_column}
+    if facts:
+        record[STATED] = facts
     return record
+
+
+def _record_about(row: dict[str, str], fields: Fields) -> Record | None:
+    if not row:
+        return None
+    key = _key_column(list(row), fields)
+    return record_of(list(row), list(row.values()), [key])
+
+
+def _facts_of_parts(
+    key: str, row: dict[str, str], fields: Fields, place: str
+) -> list[list[str]]:
+    """Return the facts of the objects that are listed in a record: each has its own, and the record has each.
+
+    key: the subject of the record.
+    """
+    parts: dict[tuple[str, str], dict[str, str]] = {}
+    for column, cell in row.items():
+        match = _OF_PART.fullmatch(column)
+        if match:
+            parts.setdefault((match[1], match[2]), {})[match[3]] = cell
+    facts: list[list[str]] = []
+    for (name, _), values in parts.items():
+        about = _record_about(values, fields)
+        if about is None:
+            continue
+        if key:
+            facts.append([key, name, about.key, f"{place} column {name}"])
+        facts += about.facts(place)
+    return facts
 
 
 def _key_column(columns: list[str], fields: Fields) -> int:
@@ -411,9 +580,9 @@ def _key_column(columns: list[str], fields: Fields) -> int:
     if fields.title in columns:
         return columns.index(fields.title)
     for number, column in enumerate(columns):
-        if column.endswith(".name"):
+        if column == "name" or column.endswith(".name"):
             return number
-    named = [column for column in columns if column != fields.id]
+    named = [name for name in columns if name != fields.id and name[:1] != "@"]
     if not named:
         return 0
     first = key_of(named, [])[0]

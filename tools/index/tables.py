@@ -6,9 +6,12 @@ import csv
 import re
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 SEPARATORS = ",;\t|"
+_MOST_TITLES = 10
+"""Lines above the header."""
 _LONGEST_FIELD = 1 << 30  # csv's own limit, 128 KiB, is less than a long article
 # Excel's first line, which names the separator of the others
 _NAMES_SEPARATOR = re.compile(r"\A\s*\"?sep=(.)\"?\s*\Z", re.IGNORECASE)
@@ -27,6 +30,8 @@ class Rows:
         self._again: deque[str] = deque()
         self._taken: list[str] = []
         self._number = 1
+        self.has_titles = False
+        """Whether other lines stand above the header."""
         self._dialect = self._dialect_of(is_tsv)
         self._reader = csv.reader(self._source(), **self._dialect)
 
@@ -36,15 +41,30 @@ class Rows:
             try:
                 row: list[str] | csv.Error | None = next(self._reader, None)
             except csv.Error as error:
-                row = error
-                self._again.extendleft(reversed(self._taken[1:]))
-                del self._taken[1:]
+                row = self._with_backslashes() or error
+                if row is error:
+                    self._begin_again_at(1)
                 self._reader = csv.reader(self._source(), **self._dialect)
             if row is None:
                 return
             number = self._number
             self._number += len(self._taken)
             yield number, row
+
+    def _begin_again_at(self, line: int) -> None:
+        """Give back the lines that were taken for a row, from one of them on."""
+        self._again.extendleft(reversed(self._taken[line:]))
+        del self._taken[line:]
+
+    def _with_backslashes(self) -> list[str] | None:
+        """Return the row whose quotation marks within quotation marks have a backslash before them, if it is so written."""
+        if not any('\\"' in line for line in self._taken):
+            return None
+        self._begin_again_at(0)
+        escaped = {**self._dialect, "escapechar": "\\", "doublequote": False}
+        with suppress(csv.Error):
+            return next(csv.reader(self._source(), **escaped))
+        return None
 
     def _source(self) -> Iterator[str]:
         while True:
@@ -64,7 +84,36 @@ class Rows:
             self._again.append(head)
         if is_tsv:
             return {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "strict": True}
+        if not named:
+            head = self._header_below(head)
+        separator = named[1] if named else max(SEPARATORS, key=head.count)
+        is_single = head.startswith("'") and f"'{separator}'" in head
         return {
-            "delimiter": named[1] if named else max(SEPARATORS, key=head.count),
+            "delimiter": separator,
+            "quotechar": "'" if is_single else '"',
+            "skipinitialspace": f"{separator} " in head,
             "strict": True,
         }
+
+    def _header_below(self, first: str) -> str:
+        """Return the header below titles, remarks and empty lines, or the first line if what follows is no table."""
+        head = first
+        while _is_title(head) and len(self._again) < _MOST_TITLES:
+            head = next(self._lines, "")
+            self._again.append(head)
+        if head is first:
+            return first
+        below = next(self._lines, "")
+        self._again.append(below)
+        separator = max(SEPARATORS, key=head.count)
+        is_table = 0 < head.count(separator) == below.count(separator)
+        self.has_titles = is_table
+        return head if is_table else first
+
+
+def _is_title(line: str) -> bool:
+    """Return whether a line above a table is empty, a remark, or words that no separator parts."""
+    bare = line.strip()
+    if not bare or bare.startswith("# "):
+        return line != ""
+    return " " in bare and not any(map(bare.count, SEPARATORS))

@@ -175,10 +175,22 @@ def not_unicode(text: str) -> str:
     return f"holds half of a surrogate pair, \\u{code:04x}, which is no character"
 
 
-def parse_line(line: str) -> Any:
-    """Return the JSON value of a line. Raises ValueError saying why it has no value, or none that can be stored."""
+class WrittenNumber(float):
+    """Number with its digits as they are written, since 1.10 is another price than 1.1 to a reader."""
+
+    __slots__ = ("written",)
+
+    def __init__(self, written: str) -> None:
+        self.written = written
+
+
+def parse_line(line: str, *, as_written: bool = False) -> Any:
+    """Return the JSON value of a line. Raises ValueError saying why it has no value, or none that can be stored.
+
+    as_written: whether its numbers are to keep their digits.
+    """
     try:
-        value = json.loads(line)
+        value = json.loads(line, parse_float=WrittenNumber if as_written else None)
     except json.JSONDecodeError as error:
         around = line[max(0, error.pos - 20) : error.pos + 20]
         raise ValueError(

@@ -11,6 +11,9 @@ from io import BytesIO
 from typing import Any
 from zipfile import ZipFile
 
+from ras_agent.tools.index.line_ends import in_one_line
+from ras_agent.tools.index.looks import count_left_out
+from ras_agent.tools.index.scripts import lowered, raised, written_out
 from ras_agent.tools.index.text_files import Converted, NotText, SheetRow
 
 _MOST_CELLS = 1 << 22
@@ -24,6 +27,9 @@ _LONGEST_FORM = 255
 """Characters of a format that are read; Excel writes no longer ones."""
 _LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|[_*].')
 _DIGITS = re.compile(r"[#0?](?:[#0?,./Ee+ -]*[#0?])?")
+_WHITE = ("FFFFFFFF", "00FFFFFF")
+_NO_FORM = ";;;"
+"""The format of a number that is not shown."""
 _ONLY_ZEROS = re.compile("0{2,}")
 
 
@@ -35,7 +41,9 @@ def read_workbook(data: bytes) -> Converted:
     """
     from openpyxl import load_workbook
 
-    book = load_workbook(BytesIO(data), data_only=True, keep_links=False)
+    book = load_workbook(
+        BytesIO(data), data_only=True, keep_links=False, rich_text=True
+    )
     left_out: Counter[str] = Counter()
     rows: list[SheetRow] = []
     cells = 0
@@ -87,7 +95,7 @@ def _rows_of(sheet: Any, left_out: Counter[str]) -> Iterator[SheetRow]:
         for cell in row:
             if cell.column not in hidden:
                 held.append(spanned.get(cell.coordinate, cell))
-        shown = list(map(_shown, held))
+        shown = [_seen(cell, left_out) for cell in held]
         if _is_title(held):
             first = next(filter(None, shown))
             shown = [""] * len(shown)
@@ -151,11 +159,46 @@ def _spanned(sheet: Any) -> dict[str, Any]:
     return found
 
 
+def _seen(cell: Any, left_out: Counter[str]) -> str:
+    """Return a cell as it is shown, "" for one that nobody sees or that is struck out, which is counted."""
+    if cell.value is None or cell.data_type == "e":
+        return ""
+    reason = _reason_to_leave_out(cell) if cell.has_style else ""
+    if reason:
+        left_out[reason] += 1
+        return ""
+    if not isinstance(cell.value, list):
+        return _shown(cell)
+    runs = [_run(part, left_out) for part in cell.value]
+    return in_one_line(written_out("".join(runs)))
+
+
+def _reason_to_leave_out(cell: Any) -> str:
+    font = cell.font
+    if font.strike:
+        return "struck out"
+    has_ground = cell.fill.fill_type is not None
+    is_white = font.color is not None and font.color.rgb in _WHITE and not has_ground
+    return "hidden" if is_white or cell.number_format == _NO_FORM else ""
+
+
+def _run(part: Any, left_out: Counter[str]) -> str:
+    """Return a part of a cell that has a look of its own, with the marks of raised or lowered text."""
+    font = getattr(part, "font", None)
+    text = str(part)
+    if font is None:
+        return text
+    if font.strike:
+        count_left_out(left_out, "struck out", text)
+        return ""
+    if font.vertAlign == "superscript":
+        return raised(text)
+    return lowered(text) if font.vertAlign == "subscript" else text
+
+
 def _shown(cell: Any) -> str:
     """Return a cell as it is shown, as far as that has a meaning: dates, per cent, whole numbers."""
     value = cell.value
-    if value is None:
-        return ""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, datetime):
@@ -169,7 +212,7 @@ def _shown(cell: Any) -> str:
         return f"{hours}:{minutes:02}:{seconds:02}"
     if isinstance(value, int | float):
         return shown_number(value, str(cell.number_format))
-    return " ".join(str(value).split())
+    return in_one_line(str(value))
 
 
 def shown_number(number: float, form: str) -> str:

@@ -252,6 +252,17 @@ def test_of_a_mail_without_end_the_beginning_is_read_or_it_is_skipped() -> None:
             '{"name": "Kestrel", "offices": [{"town": "Varn"}]}',
             ["name: Kestrel; offices.1.town: Varn"],
         ),
+        ('[["name", "fare"], ["Varn", 1.10]]', ["name: Varn; fare: 1.10"]),
+        (
+            '{"columns": ["name", "fare"], "index": [0], "data": [["Varn", 9]]}',
+            ["name: Varn; fare: 9"],
+        ),
+        (
+            '{"name": {"0": "Varn", "1": "Pell"}, "fare": {"0": 9, "1": NaN}}',
+            ["name: Varn; fare: 9", "name: Pell"],
+        ),
+        ('["It leaks.", "Since May."]', ["It leaks.", "Since May."]),
+        ('{"name": "P-61"}\n{"name": "P-62"}\n', ["name: P-61", "name: P-62"]),
     ],
 )
 def test_a_json_file_is_its_objects(data: str, texts: list[str]) -> None:
@@ -265,6 +276,57 @@ def test_a_record_of_json_is_about_what_is_named_in_it() -> None:
     (light,) = documents("a.json", lights)
     assert isinstance(light, Document)
     assert light.metadata["facts"][1][:3] == ["Orvena", "properties.height", "31"]
+
+
+def test_objects_that_are_listed_in_a_record_have_facts_of_their_own() -> None:
+    order = '{"@type": "Order", "name": "A-7", "lines": [{"item": "lid", "price": 1.50}, {"item": "rim"}]}'
+    (document,) = documents("a.json", order)
+    assert isinstance(document, Document)
+    assert [fact[:3] for fact in document.metadata["facts"]] == [
+        ["A-7", "@type", "Order"],
+        ["A-7", "lines", "lid"],
+        ["lid", "price", "1.50"],
+    ]
+
+
+def test_cells_of_a_workbook_are_read_as_they_are_seen() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("markitdown")
+    from openpyxl.cell.rich_text import CellRichText, TextBlock
+    from openpyxl.cell.text import InlineFont
+    from openpyxl.styles import Font
+
+    book = openpyxl.Workbook()
+    sheet = book.active
+    raised = TextBlock(InlineFont(vertAlign="superscript"), "6")
+    struck = TextBlock(InlineFont(strike=True), "about ")
+    for row in (
+        ["Town", "Size", None, "Port", "Ships"],
+        ["Varn", CellRichText(struck, "10", raised, " m"), None, "Pell", "#N/A"],
+        ["Orvena", 7, None, "Skar", 5],
+        ["Mill", 8, None, "Holt", 6],
+    ):
+        sheet.append(row)
+    sheet["B3"].font = Font(strike=True)
+    sheet["B4"].font = Font(color="FFFFFFFF")
+    sheet["E4"].number_format = ";;;"
+    file = BytesIO()
+    book.save(file)
+    found = documents("a.xlsx", file.getvalue())
+    rows = [
+        one for one in found if isinstance(one, Document) and ":table" not in one.id
+    ]
+    assert [(one.id, one.text) for one in rows] == [
+        ("a.xlsx:Sheet:2", "Town: Varn; Size: 10^6 m"),
+        ("a.xlsx:Sheet:3", "Town: Orvena"),
+        ("a.xlsx:Sheet:4", "Town: Mill"),
+        ("a.xlsx:Sheet:column 4:2", "Port: Pell"),
+        ("a.xlsx:Sheet:column 4:3", "Port: Skar; Ships: 5"),
+        ("a.xlsx:Sheet:column 4:4", "Port: Holt"),
+    ]
+    said = [str(one) for one in found if isinstance(one, Skipped)]
+    begin = "a.xlsx: text that no reader sees is left out: 2 parts"
+    assert said == [f"{begin} hidden", f"{begin} struck out"]
 
 
 def test_the_rows_of_a_workbook_are_records() -> None:

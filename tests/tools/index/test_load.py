@@ -682,6 +682,52 @@ class TestRows:
             ("a.csv", "Town,Fare\rPellis,22\r", ["Town: Pellis; Fare: 22"], ""),
             (
                 "a.csv",
+                "# made by hand, twice\n\nTown;Fare;Child\nPellis;22;9\n",
+                ["Town: Pellis; Fare: 22; Child: 9"],
+                "line 1: stands above the header, and is left out: '# made by hand, twice'",
+            ),
+            (
+                "a.csv",
+                'Town, Fare\n"Pellis", "2, 2"\n',
+                ["Town: Pellis; Fare: 2, 2"],
+                "",
+            ),
+            (
+                "a.csv",
+                "'Town','Fare'\n'Pellis','2,2'\n",
+                ["Town: Pellis; Fare: 2,2"],
+                "",
+            ),
+            (
+                "a.csv",
+                'text,n\n"a \\"b\\", c",1\n"""d""",2\n',
+                ['a "b", c', '"d"'],
+                "",
+            ),
+            ("a.csv", "Town,Fare\nPellis,22,,\n", ["Town: Pellis; Fare: 22"], ""),
+            (
+                "a.csv",
+                "Town,Fare,Child\nPellis,22\n",
+                ["Town: Pellis; Fare: 22"],
+                "line 2: has 2 of 3 columns; the others are read as empty: ['Pellis', '22']",
+            ),
+            ("a.csv", ",Fare\nPellis,22\n", ["Pellis; Fare: 22"], ""),
+            (
+                "a.csv",
+                '"Town","Child\nfare"\nPellis,9\n',
+                ["Town: Pellis; Child fare: 9"],
+                "",
+            ),
+            ("a.csv", "Town,Fare\nPel\0lis,22\n", [], "line 2: holds a NUL: no text"),
+            ("a.csv", "id,Town,Fare\n,Pellis,22\n", ["Town: Pellis; Fare: 22"], ""),
+            (
+                "a.csv",
+                "my notes\nGood; thanks\nBad\n",
+                ["my notes: Good; thanks", "my notes: Bad"],
+                "",
+            ),
+            (
+                "a.csv",
                 "Fares of 1911,\nTown,Fare\nPellis,22\n",
                 ["Town: Pellis; Fare: 22"],
                 "line 1: stands above the header, and is left out: 'Fares of 1911'",
@@ -764,6 +810,18 @@ class TestRows:
 
 class TestFacts:
     """Facts that a record brings."""
+
+    def test_a_column_of_facts_is_read_as_they_are_in_json(self, write: Write) -> None:
+        rows = 'text,facts\nAda left.,"[[""Ada"", ""left"", ""Varn""], [""Ada""]]"\nBen.,of Ben\n'
+        first, told, second = load(write("a.csv", rows))
+        assert isinstance(first, Document)
+        assert isinstance(second, Document)
+        assert first.metadata["facts"] == [["Ada", "left", "Varn", "a.csv line 2"]]
+        assert (
+            str(told)
+            == "a.csv line 2: fact 2 is no [subject, predicate, object]: ['Ada']"
+        )
+        assert second.metadata == {"facts": "of Ben"}
 
     @pytest.mark.parametrize(
         "fact",

@@ -86,7 +86,7 @@ def ablations_design(task: Task, settings: Settings) -> Design:
     if reads_facts:
         changes = {
             "roles": {"extractor": "none"},
-            "make": asked_anyway(_without_triples),
+            "make": asked_anyway(without_triples),
         }
         add("no text-to-triples", "no_triples", "chain-of-text", **changes)
     else:
@@ -135,7 +135,8 @@ def _without_planning(roles: AgentParts) -> AgentParts:
     return replace(roles, graph="single-shot", planner=None, extractor=extractor)
 
 
-def _without_triples(roles: AgentParts) -> AgentParts:
+def without_triples(roles: AgentParts) -> AgentParts:
+    """Return an agent's parts that read texts in place of triples."""
     return replace(roles, extractor=SentencesAsFacts())
 
 

@@ -20,6 +20,7 @@ import random
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
@@ -44,8 +45,7 @@ if TYPE_CHECKING:
 
 Sample = TypeVar("Sample")
 Tasks = Literal["both", "plan", "answer"]
-# those that show no passages, as samples do not hold texts of passages
-_LAYOUTS = ("chain", "searches")
+_LAYOUTS = ("chain", "searches", "chain-of-text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
     encoder_dropout: float = 0.1
     layout: str = "chain"
     """What the prompt shows of each search: chain, with its facts; searches, without, so that facts are in the graph
-    tokens only."""
+    tokens only; chain-of-text, with the texts of its passages, which the samples need (--texts of subq.build)."""
     prune_facts: str = ""
     """Show the best facts alone, by use, likeness or aligner:FOLDER; if not set, all. Ask the trained model with the
     same."""
@@ -194,7 +194,7 @@ def begin(config: GraphLLMOptions) -> Start:
     digests = {}
     if config.start_from:
         model = GraphLLM.load(config.start_from)
-        digests["start_sha256"] = _digest_of(config.start_from)
+        digests["start_sha256"] = digest_of_weights(config.start_from)
     else:
         model = GraphLLM.new(config.model(), config.seed)
     if config.aligner and config.encoder != "none" and not config.start_from:
@@ -252,6 +252,8 @@ def samples_by_part(
     for sample in read_samples(config.data):
         if config.tasks in ("both", sample.kind) and maker.asks(sample):
             parts[sample.split].append(sample)
+    if config.layout == "chain-of-text":
+        _check_texts(config.data, parts)
     if not parts["train"]:
         raise SettingsError(
             f"{config.data}: no samples of the split train and the tasks {config.tasks}"
@@ -260,6 +262,18 @@ def samples_by_part(
         count = max(round(config.share * len(parts["train"])), 1)
         parts["train"] = random.Random(config.seed).sample(parts["train"], count)
     return parts
+
+
+def _check_texts(file: Path, parts: Mapping[str, Sequence[SubqSample]]) -> None:
+    """Raise SettingsError for samples whose passages have no texts."""
+    samples = chain.from_iterable(parts.values())
+    steps = chain.from_iterable(sample.steps for sample in samples)
+    passages = chain.from_iterable(step.passages for step in steps)
+    if not all(passage.text for passage in passages):
+        raise SettingsError(
+            f"{file}: its passages have no texts, which --layout chain-of-text shows: make it with --texts "
+            "(ras_agent.train.subq.build)"
+        )
 
 
 def _about(parts: Mapping[str, Sequence[SubqSample]]) -> dict[str, Any]:
@@ -291,7 +305,7 @@ def _align(model: GraphLLM, folder: Path) -> dict[str, str]:
     return {"aligner_sha256": file_sha256(folder / WEIGHTS)}
 
 
-def _digest_of(folder: Path) -> str:
+def digest_of_weights(folder: Path) -> str:
     """Return a digest of the weights in a GraphLLM's folder."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*.safetensors")):

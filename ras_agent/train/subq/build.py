@@ -105,6 +105,8 @@ class SubqConfig:
     """Stores triples that a model has read, as --triple-cache of ras-agent."""
     first: str = "question"
     """The text of the added first search: question, subquery or none; see `label.First`."""
+    texts: bool = False
+    """Passages keep their texts, for trainings with --layout chain-of-text."""
     opening: int = 0
     """Begin each history with the search for the question itself, over so many passages; 0 for no such search."""
     validation: float = 0.1
@@ -287,6 +289,8 @@ class _Worker:
         facts = dict.fromkeys(
             (triple.subject, triple.predicate, triple.object) for triple in triples
         )
+        if not self._config.texts:
+            passages = tuple(replace(passage, text="") for passage in passages)
         return SubqStep(subquery, passages, tuple(facts))
 
 

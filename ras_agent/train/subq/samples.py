@@ -50,9 +50,7 @@ class SubqStep:
     def to_dict(self) -> dict[str, Any]:
         return {
             "subquery": self.subquery,
-            "passages": [
-                {"id": passage.id, "title": passage.title} for passage in self.passages
-            ],
+            "passages": list(map(_described, self.passages)),
             "triples": [list(fact) for fact in self.triples],
         }
 
@@ -61,7 +59,7 @@ class SubqStep:
 class SubqSample:
     """Input of a planner or an answerer, and the reply to learn; the module describes each field.
 
-    Passages have an id and a title; their texts are not in the file.
+    Passages have an id and a title, and a text where `build --texts` made the file.
     """
 
     id: str
@@ -215,9 +213,16 @@ def plan_of(target: str) -> Plan | None:
         return None
 
 
+def _described(passage: Passage) -> dict[str, str]:
+    described = {"id": passage.id, "title": passage.title}
+    if passage.text:
+        described["text"] = passage.text
+    return described
+
+
 def _step(record: QuestionRecord) -> SubqStep:
     passages = (
-        Passage(at.text("id"), "", at.text("title") if "title" in at else "")
+        Passage(at.text("id"), _optional(at, "text"), _optional(at, "title"))
         for at in record.objects("passages")
     )
     facts = record.triples("triples")
@@ -231,6 +236,12 @@ def _step(record: QuestionRecord) -> SubqStep:
         tuple(passages),
         tuple((subject, predicate, object_) for subject, predicate, object_ in facts),
     )
+
+
+def _optional(record: QuestionRecord, key: str) -> str:
+    if key in record:
+        return record.text(key)
+    return ""
 
 
 def _words(record: QuestionRecord, key: str) -> str:

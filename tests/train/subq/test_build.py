@@ -392,4 +392,10 @@ def test_questions_of_arc_easy_and_asqa_teach_only_to_answer(tmp_path: Path) -> 
     assert from_text.target == "CrossGen was founded in 1998."
     (step,) = from_text.steps
     assert step.subquery == "When was CrossGen founded?"
-    assert [passage.title for passage in step.passages] == ["CrossGen"]
+    assert [(passage.title, passage.text) for passage in step.passages] == [
+        ("CrossGen", "")
+    ]
+    build(SubqConfig(out=out, asqa=(files["asqa"],), texts=True))
+    [with_text] = read_samples(out)
+    [passage] = with_text.steps[0].passages
+    assert passage.text == "CrossGen was founded in 1998."

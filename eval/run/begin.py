@@ -268,6 +268,7 @@ def _pool(
                 "corpus": str(task.corpus.resolve()) if task.corpus else None,
                 "embedder": task.embedder,
                 "instruction": task.instruction,
+                "context_use": task.context_use,
             },
             "agent": {
                 "make": next(
@@ -307,7 +308,11 @@ def _described_settings(task: Task, settings: Settings) -> JSON:
         pruning = settings.model_dump(include={"prune_facts", "prune_to"})
     else:
         pruning = {}
-    description = {"embedder": task.embedder, "instruction": task.instruction}
+    description = {
+        "embedder": task.embedder,
+        "instruction": task.instruction,
+        "context_use": task.context_use,
+    }
     return {
         **settings.model_dump(include=set(_ASKING)),
         **{

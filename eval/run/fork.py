@@ -86,7 +86,7 @@ class Fork:
         task = load_task(
             manifest["benchmark"], Path(manifest["data"]), settings,
             corpus=corpus, embedder=embedder or own.get("embedder"), instruction=own.get("instruction", "answer"),
-            metrics=manifest.get("metrics", ()), strict=False,
+            context_use=own.get("context_use"), metrics=manifest.get("metrics", ()), strict=False,
         )  # fmt: skip
         ended = {result.id for result in self.folder.results()}
         questions = []

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast, get_args
 
-from ras_agent.errors import IngestError, RasError, SettingsError
+from ras_agent.errors import IngestError, RasError, SettingsError, UnknownName
 from ras_agent.eval.benchmarks import Benchmark, benchmark
-from ras_agent.eval.benchmarks.registry import corpus_file
+from ras_agent.eval.benchmarks.registry import ContextUse, corpus_file
 from ras_agent.eval.metrics import find_metric
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import OnBad, plain_value
@@ -29,6 +29,7 @@ class Task:
     benchmark: how its files are read, and how a question is put and scored.
     embedder: of an index that was made for the task.
     instruction: which of the benchmark's instructions the answerer gets.
+    context_use: in place of the benchmark's own; None where nobody chose.
     skipped: the errors of records of its files that were left out.
     rows: the questions as plain JSON, where they were given as rows.
     without_evidence: how many of the questions have a gold passage that is not in the index, so that no search finds
@@ -43,6 +44,7 @@ class Task:
     corpus: Path | None = None
     embedder: str | None = None
     instruction: str = "answer"
+    context_use: str | None = None
     skipped: tuple[IngestError, ...] = ()
     rows: tuple[JSON, ...] = ()
     without_evidence: int = 0
@@ -89,6 +91,7 @@ def load_task(
     corpus: Path | None = None,
     embedder: str | None = None,
     instruction: str = "answer",
+    context_use: str | None = None,
     first: int = 1,
     limit: int | None = None,
     metrics: Sequence[str] = (),
@@ -101,11 +104,13 @@ def load_task(
         folder `data`, if it has one and the questions bring no passages.
     embedder: of the passages or graphs that come with the questions, or of `corpus`; without one, only words are
         compared.
-    instruction: which of the benchmark's the answerer is given. metrics: in place of the benchmark's own.
+    instruction: which of the benchmark's the answerer is given. context_use, metrics: in place of the benchmark's own.
     strict: raise for a record of either file that cannot be read, which is else left out and listed in `skipped`.
     Raises RasError children.
     """
     instructed = benchmark(name).instructed(instruction)
+    if context_use is not None:
+        instructed = replace(instructed, context_use=_context_use(context_use))
     skipped: list[IngestError] = []
     on_bad = None if strict else skipped.append
     rows: tuple[JSON, ...] = ()
@@ -142,6 +147,7 @@ def load_task(
         corpus=corpus,
         embedder=embedder,
         instruction=instruction,
+        context_use=context_use,
         skipped=tuple(skipped),
         rows=rows,
         without_evidence=lacking,
@@ -149,6 +155,14 @@ def load_task(
     if metrics:
         return task.scored_by(metrics)
     return task
+
+
+def _context_use(name: str) -> ContextUse:
+    """Return the use of contexts with a name. Raises UnknownName."""
+    uses = get_args(ContextUse)
+    if name not in uses:
+        raise UnknownName("use of a question's contexts", name, uses)
+    return cast(ContextUse, name)
 
 
 def _corpus_beside(data: Path, questions: Iterable[Question]) -> Path | None:

@@ -296,7 +296,7 @@ def empty_index(shape: tuple[int, ...], settings: VectorSettings) -> Any:
 
 
 def on_gpus(index: Any) -> Any:
-    """Return a copy of a faiss.Index on all graphics processors.
+    """Return a copy of a faiss.Index on all graphics processors, of which each holds a part of the vectors.
 
     Return the index as it is where FAISS sees no GPU or was built without GPUs, for HNSW, which they cannot search, and
     with a RuntimeWarning where it does not fit into their memory.
@@ -306,8 +306,10 @@ def on_gpus(index: Any) -> Any:
         faiss.downcast_index(index), faiss.IndexHNSW
     ):
         return index
+    options = faiss.GpuMultipleClonerOptions()
+    options.shard = True
     try:
-        return faiss.index_cpu_to_all_gpus(index)
+        return faiss.index_cpu_to_all_gpus(index, options)
     except RuntimeError as error:
         warnings.warn(
             f"vectors are searched without a graphics processor: {error}",

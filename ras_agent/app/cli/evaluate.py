@@ -187,6 +187,15 @@ class EvalOptions(QuestionOptions):
             hidden=True,
         ),
     ] = "answer"
+    context_use: Annotated[
+        str | None,
+        typer.Option(
+            help="What the passages of a question are: corpus, to search their union; seed, those of the first hop; static, "
+            "all there are. If not set, as the benchmark has it.",
+            rich_help_panel=_DATA,
+            hidden=True,
+        ),
+    ] = None
     strict: Annotated[
         bool,
         typer.Option(
@@ -286,6 +295,7 @@ def _task(options: EvalOptions) -> Task:
         corpus=options.corpus,
         embedder=options.embedder,
         instruction=options.instruction,
+        context_use=options.context_use,
         first=options.first,
         limit=options.limit,
         metrics=options.metric or (),

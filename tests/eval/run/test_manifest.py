@@ -10,15 +10,19 @@ import pytest
 
 import ras_agent
 from ras_agent.budget import Limits
+from ras_agent.errors import UnknownName
 from ras_agent.eval.benchmarks import benchmark as find_benchmark
 from ras_agent.eval.question import Question
-from ras_agent.eval.run.begin import with_benchmark_defaults
+from ras_agent.eval.run.agent import EvalAgent
+from ras_agent.eval.run.begin import begin_run, with_benchmark_defaults
+from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.manifest import (
     apart_from_role,
     differences,
     git_commit,
     manifest_of,
 )
+from ras_agent.eval.run.task import load_task
 from ras_agent.settings import Settings
 
 
@@ -139,3 +143,20 @@ def test_the_benchmark_says_how_long_an_answer_may_get_where_no_setting_does(
 ) -> None:
     chosen = with_benchmark_defaults(settings, find_benchmark(benchmark))
     assert (chosen.style, chosen.answer_tokens) == (style, tokens)
+
+
+def test_a_run_may_use_the_contexts_otherwise_than_the_benchmark(
+    tmp_path: Path,
+) -> None:
+    text = "Bell was born in Edinburgh."
+    rows = [{"id": "q", "question": "Where?", "answers": ["x"], "contexts": [text]}]
+    searched = load_task("jsonl", rows, Settings())
+    assert searched.benchmark.inputs(searched.questions[0]) == {"question": "Where?"}
+    task = load_task("jsonl", rows, Settings(), context_use="seed")
+    [passage] = task.benchmark.inputs(task.questions[0])["seed_passages"]
+    assert passage["text"] == text
+    begin_run(task, EvalAgent("seeded", Settings()), tmp_path / "run").finish()
+    manifest = RunFolder(tmp_path / "run").manifest()
+    assert manifest["settings"]["context_use"] == "seed"
+    with pytest.raises(UnknownName, match="'sead'; known: corpus, seed, static"):
+        load_task("jsonl", rows, Settings(), context_use="sead")

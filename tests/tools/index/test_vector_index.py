@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,15 @@ def moves(monkeypatch: pytest.MonkeyPatch) -> list[Moved]:
     """The indexes that were moved; FAISS says that there is one graphics processor."""
     moved: list[Moved] = []
 
-    def move(index: Any) -> Moved:
+    def move(index: Any, options: Any) -> Moved:
+        # each processor has a part: all of Wikipedia's passages fit no single one
+        assert options.shard is True
         moved.append(Moved(index))
         return moved[-1]
 
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1, raising=False)
+    of_gpus = SimpleNamespace
+    monkeypatch.setattr(faiss, "GpuMultipleClonerOptions", of_gpus, raising=False)
     monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", move, raising=False)
     return moved
 
@@ -88,7 +93,7 @@ def test_hnsw_which_no_graphics_processor_has_is_searched_here(
 def test_an_index_that_does_not_fit_is_searched_here_with_a_warning(
     moves: list[Moved], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(index: Any) -> Any:
+    def refuse(index: Any, options: Any) -> Any:
         raise RuntimeError("out of memory")
 
     monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", refuse, raising=False)

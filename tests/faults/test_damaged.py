@@ -352,20 +352,12 @@ def test_searching_without_segments(
             attack.expect(not wrong, f"{use}, {file} {damage}: {wrong}")
 
 
-_GRAPH = (
-    "kg_names",
-    "kg_documents",
-    "kg_edges",
-    "kg_others",
-    "kg_edits",
-    "kg_vectors",
-    "kg_near",
-)
-TABLES = ("passages", "vectors", "upload_data", *_GRAPH)
+TABLES = ("passages", "vectors", "upload_data")
+"""Tables with rows that have checksums of their own."""
 
 
 def _values(path: Path) -> Iterator[tuple[str, int, str, Any]]:
-    """Yield each value of passages, vectors, uploads and facts: its table, its row, its column and itself."""
+    """Yield each value of passages, vectors and uploads: its table, its row, its column and itself."""
     with closing(sqlite3.connect(path)) as database:
         for table in TABLES:
             cursor = database.execute(f"SELECT rowid, * FROM {table}")
@@ -398,7 +390,7 @@ _USES = {**READING, **WRITING}
 def test_values(
     attack: Attack, folder: Path, monkeypatch: pytest.MonkeyPatch, segments: bool
 ) -> None:
-    """A bit changed in each value of passages, vectors, uploads, facts: the right result, or an error; doctor tells."""
+    """A bit changed in each value of passages, vectors, uploads: the right result, or an error; doctor tells."""
     ingest([folder.parent / "docs"], folder)  # now a passage has been replaced
     (folder.parent / "docs" / "curie.txt").write_text(
         "Marie Curie discovered radium in Paris."

@@ -27,7 +27,7 @@ from ras_agent.errors import EditError, IngestError
 from ras_agent.records import Extraction, Passage, Source, Triple
 from ras_agent.tools.index import segment, store
 from ras_agent.tools.index.ingest import ingest
-from ras_agent.tools.index.passages import ERASED, hash_of, term_hash
+from ras_agent.tools.index.passages import hash_of, term_hash
 from ras_agent.tools.index.store import CACHE, PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.kg.build import delete_documents
@@ -422,7 +422,7 @@ def _state(out: Path) -> dict[str, Any]:
             ).fetchall()
         held["erasing"] = journal.execute("SELECT * FROM erasing").fetchall()
         held["names"] = journal.execute(
-            f"SELECT name FROM kg_names WHERE crc <> {ERASED} ORDER BY 1"
+            "SELECT name FROM kg_names ORDER BY 1"
         ).fetchall()
     if KGIndex.exists(out):
         held |= _graph(out)

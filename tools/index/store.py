@@ -51,7 +51,7 @@ from ras_agent.tools.index.uploads import (
 )
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
 from ras_agent.tools.kg import make
-from ras_agent.tools.kg.forget import erased_rows, forget_passages, take_out_erased
+from ras_agent.tools.kg.forget import forget_passages
 from ras_agent.tools.store.database import Connection, Database
 from ras_agent.tools.store.postgres import PostgresDatabase, has_tables, make_tables
 from ras_agent.tools.store.schema import GRAPH, JOURNAL, PASSAGES, UPLOADS, VERSION
@@ -382,14 +382,17 @@ class PassageIndex:
             now = self._take()
             with self.database.reading() as connection:
                 wasteful = is_wasteful(connection)
-                dead = max(len(now.dead), erased_rows(connection, self.database))
-            if wasteful or dead > max(_COMPACT_FROM, len(now)):
+            if wasteful or len(now.dead) > max(_COMPACT_FROM, len(now)):
                 self._compact()
             # one writer at a time, in the cache too
             with self.database.writing() as connection:
                 self._tidy(connection)
             make.keep_graph(self.database, self.cache)
-            if (remains := self._remains()) and self.database.sweep():
+            remains = self._remains()
+            if remains:
+                # deleted rows leave copies where others were moved
+                self.database.compact()
+            if remains and self.database.sweep():
                 with self.database.writing() as connection:
                     connection.execute(
                         "UPDATE index_state SET remains = 0 WHERE remains = ?",
@@ -484,7 +487,6 @@ class PassageIndex:
             now = self._take()
             used = set(now.column("vector").tolist())
             take_out_dead(connection, used)
-            take_out_erased(connection)
             take_out_overwritten(connection)
             connection.execute(
                 "UPDATE index_state SET epoch = ?, remains = revision + 1", (_epoch(),)

@@ -1,53 +1,44 @@
 """Rows of a knowledge graph in the database of its index: names, the facts of passages, and their readers.
 
-The facts of a passage are a row, committed as soon as they were read; readers see it once the graph was written, so
-that a killed build leaves the graph as it was. Names are rows of their own, each with a number that is never used
-again. Erased rows are overwritten where they lie, as rows of passages are.
+What was read of a passage is committed at once; readers see it once the graph was written, so that a killed build
+leaves the graph as it was. A name's number is never used again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
 from ras_agent.arrays import Ints
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.index.passages import (
-    ERASED,
-    checksum,
-    checksums,
-    crc_of_number,
-    damaged,
-    hash_of,
-    leave_remains,
-)
+from ras_agent.text.normal_form import storable
+from ras_agent.tools.index.passages import damaged, leave_remains
 from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.assemble import EQUIVALENT, Occurrences
 from ras_agent.tools.kg.edit_rows import read_edits
 from ras_agent.tools.kg.graph_state import read_graph_state
-from ras_agent.tools.kg.notes import dump_notes, load_notes, note_of
+from ras_agent.tools.kg.notes import NoteColumns, note_columns, note_in
 from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY, Node, OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 from ras_agent.tools.kg.vector_rows import check_vectors, erase_texts
-from ras_agent.tools.store.database import Connection, Database, read_columns
+from ras_agent.tools.store.database import Connection, Database, parts_of, read_columns
 
-_EDGE = np.dtype([("ends", "<i4", (3,)), ("similarity", "<f4"), ("alone", "<i4")])
 _LOW = (1 << 31) - 1
-_AT_ONCE = 500  # parameters of one statement
-_BYTES_OF_FACT = 5 * 4
-_UNKNOWN = 1 << 62
-"""Stands for a text with an unknown hash: as long as a hash, which is overwritten in place"""
+_ENDS = ("subject", "object")
+_UNNAMED = {"subject": 1, "object": 2}
+"""What `kg_edges.unnamed` adds up, of ends that no document named when the edge was imported"""
 
 
 class PassageRecord(NamedTuple):
     """Describes a passage whose facts are stored: a digest of its contents, and the reader that read it.
 
-    text: the hash that a passage index has for the same text (`row_of`); 0 if unknown. cell: where the index has the
-    passage that was read, -1 if unknown; a passage that changes moves to another one.
+    text: the hash that a passage index has for the same text; 0 if unknown. cell: where the index has the passage that
+    was read, -1 if unknown; a passage that changes moves to another one.
     """
 
     digest: bytes
@@ -68,27 +59,29 @@ class Reading(NamedTuple):
         """Return the texts by the ids of documents."""
         return dict(zip(self.found.documents, self.texts.tolist(), strict=True))
 
+    def unused_names(self) -> set[int]:
+        """Return the numbers of names that occur nowhere."""
+        found = self.found
+        used = np.zeros(len(self.names), dtype=np.bool_)
+        for numbers in (found.facts[:, 1:4], found.mentions[:, 1], found.edges):
+            used[numbers] = True
+        return set(self.names[~used].tolist())
+
 
 # ---- names
 
 
 class NameNumbers:
-    """Numbers of names, read when the first is asked for; unknown names become rows."""
+    """Numbers of names, looked up as they are asked for; unknown names become rows."""
 
     def __init__(self) -> None:
-        self._numbers: dict[bytes, int] = {}
+        self._numbers: dict[str, int] = {}
         self._changes = -1
-        self._next = 0
 
-    def take(self, connection: Connection, changes: int) -> None:
-        """Read the names again, if somebody else has changed any since."""
+    def take(self, changes: int) -> None:
+        """Look the names up again, if somebody else has changed any since."""
         if self._changes != changes:
-            rows = connection.execute(
-                f"SELECT name, number FROM kg_names WHERE crc <> {ERASED}"
-            )
-            self._numbers = dict(rows)
-            (last,) = connection.execute("SELECT MAX(number) FROM kg_names").fetchone()
-            self._next = 0 if last is None else last + 1
+            self._numbers.clear()
         self._changes = changes
 
     def wrote(self, changes: int) -> None:
@@ -96,161 +89,150 @@ class NameNumbers:
         self._changes = changes
 
     def forget(self) -> None:
-        """Read the names again the next time: the last change may have been taken back."""
+        """Look the names up again the next time: the last change may have been taken back."""
         self._changes = -1
 
     def of(self, connection: Connection, names: Iterable[str]) -> list[int]:
         """Return the numbers of names."""
-        listed = [_bytes(name) for name in names]
-        rows = []
-        for name in dict.fromkeys(listed):
-            if name not in self._numbers:
-                self._numbers[name] = number = self._next
-                key = _bytes(canonical_key(_text(name)))
-                rows.append((number, checksum(name, key, number=number), name, key))
-                self._next += 1
-        connection.executemany("INSERT INTO kg_names VALUES (?, ?, ?, ?)", rows)
+        listed = list(map(storable, names))
+        lacking = [name for name in dict.fromkeys(listed) if name not in self._numbers]
+        self._numbers |= _numbers_of(connection, lacking)
+        fresh = [name for name in lacking if name not in self._numbers]
+        if fresh:
+            self._numbers |= _put_names(connection, fresh)
         return [self._numbers[name] for name in listed]
 
 
-def _read_names(
-    connection: Connection, database: Database
-) -> tuple[Ints, list[bytes], list[bytes]]:
+def _numbers_of(connection: Connection, names: Collection[str]) -> dict[str, int]:
+    """Return the numbers of those of some names that have one."""
+    numbers: dict[str, int] = {}
+    for marks, part in parts_of(names):
+        query = f"SELECT name, number FROM kg_names WHERE name IN ({marks})"
+        numbers.update(connection.execute(query, part).fetchall())
+    return numbers
+
+
+def _put_names(connection: Connection, names: Sequence[str]) -> dict[str, int]:
+    """Store names that are not there; return their numbers."""
+    (first,) = connection.execute("SELECT names FROM kg_state").fetchone()
+    rows = [
+        (number, name, canonical_key(name))
+        for number, name in enumerate(names, start=first)
+    ]
+    connection.executemany("INSERT INTO kg_names VALUES (?, ?, ?)", rows)
+    connection.execute("UPDATE kg_state SET names = ?", (first + len(rows),))
+    return {name: number for number, name, _ in rows}
+
+
+def _read_names(connection: Connection) -> tuple[Ints, list[str], list[str]]:
     """Return number, name and key of each name, in the order of keys."""
-    query = f"SELECT number, name, key, crc FROM kg_names WHERE crc <> {ERASED} ORDER BY key, number"
     numbers: list[int] = []
-    names: list[bytes] = []
-    keys: list[bytes] = []
-    sums: list[int] = []
-    read_columns(connection.execute(query), (numbers, names, keys, sums))
-    # as `checksum` has it, at once: there are as many names as all else together
-    found = np.fromiter(
-        map(crc32, keys, map(crc32, names, map(crc_of_number, numbers))),
-        np.int64,
-        len(numbers),
-    )
-    wrong = np.flatnonzero(np.array(sums, np.int64) != checksums(found))
-    if len(wrong):
-        raise damaged(
-            database,
-            f"name {numbers[int(wrong[0])]:,} of its graph is not what was written",
-        )
+    names: list[str] = []
+    keys: list[str] = []
+    query = "SELECT number, name, key FROM kg_names ORDER BY key, number"
+    read_columns(connection.execute(query), (numbers, names, keys))
     return np.array(numbers, np.int64), names, keys
 
 
-# ---- facts of passages
-
-
-class _Rows(NamedTuple):
-    """Columns of rows of the table `kg_documents`; see schema.py."""
-
-    number: list[int]
-    since: list[int]
-    text: list[int]
-    cell: list[int]
-    crc: list[int]
-    digest: list[bytes]
-    reader: list[str]
-    id: list[bytes]
-    facts: list[bytes]
-    mentions: list[bytes]
-    notes: list[bytes]
-
-    def sums(self) -> Ints:
-        """Return the checksums that the rows should have; the upper half is of the facts of the passages."""
-        told = [
-            f"{since} {text} {cell} {reader}".encode()
-            for since, text, cell, reader in zip(
-                self.since, self.text, self.cell, self.reader, strict=True
-            )
-        ]
-        heads = map(
-            crc32,
-            self.id,
-            map(crc32, self.digest, map(crc32, told, map(crc_of_number, self.number))),
-        )
-        states = map(crc32, self.facts)
-        states = map(crc32, self.mentions, states)
-        states = map(crc32, self.notes, states)
-        head, state = (
-            checksums(np.fromiter(sums, np.int64, len(told)))
-            for sums in (heads, states)
-        )
-        return head | (state & _LOW) << 31
-
-    def take(self, places: Sequence[int]) -> _Rows:
-        """Return some of the rows."""
-        return _Rows(*([column[at] for at in places] for column in self))  # type: ignore[arg-type]  # eleven columns
-
-
-def _rows_of_documents(
-    connection: Connection,
-    database: Database,
-    upto: int | None = None,
-    numbers: Sequence[int] | None = None,
-) -> _Rows:
-    """Return the rows of passages that were read, the last of each passage, by number.
-
-    upto: of the graph published then; by default of all that was read since, too. numbers: of the only rows to read,
-    ascending. Raises IndexMismatch for a damaged row.
-    """
-    query = f"SELECT {', '.join(_Rows._fields)} FROM kg_documents WHERE crc <> {ERASED}"
-    rows = _Rows(*([] for _ in _Rows._fields))
-    if numbers is None:
-        read_columns(connection.execute(f"{query} ORDER BY number"), rows)
-    for start in range(0, len(numbers or ()), _AT_ONCE):
-        part = (numbers or ())[start : start + _AT_ONCE]
-        some = f"{query} AND number IN ({', '.join('?' * len(part))}) ORDER BY number"
-        read_columns(connection.execute(some, part), rows)
-    wrong = np.flatnonzero(rows.sums() != np.array(rows.crc, np.int64))
-    if len(wrong):
-        raise damaged(
-            database,
-            f"the facts of passage {rows.number[int(wrong[0])]:,} are not what was written",
-        )
-    if upto is not None:
-        rows = rows.take([at for at, since in enumerate(rows.since) if since <= upto])
-    last_of = {name: at for at, name in enumerate(rows.id)}
-    return rows if len(last_of) == len(rows.id) else rows.take(sorted(last_of.values()))
+# ---- passages that were read
 
 
 class Read(NamedTuple):
-    """Passages that were read: the last row of each, the cell that the index had it in, and its reader."""
+    """Columns of the passages that were read, the last reading of each, by number."""
 
     numbers: Ints
+    passages: list[str]
+    texts: list[int]
     cells: Ints
     readers: list[str]
 
 
-def passages_read(connection: Connection) -> Read:
-    """Return the passages that were read, without looking at their facts."""
-    ids: list[bytes] = []
-    numbers: list[int] = []
-    cells: list[int] = []
-    readers: list[str] = []
-    query = f"SELECT id, number, cell, reader FROM kg_documents WHERE crc <> {ERASED} ORDER BY number"
-    read_columns(connection.execute(query), (ids, numbers, cells, readers))
-    last = sorted({name: at for at, name in enumerate(ids)}.values())
+def passages_read(connection: Connection, upto: int | None = None) -> Read:
+    """Return the passages that were read.
+
+    upto: of the graph published then; by default of all that was read since, too.
+    """
+    columns: tuple[list[Any], ...] = ([], [], [], [], [])
+    query = "SELECT number, passage, text, cell, reader FROM kg_passages"
+    values: tuple[int, ...] = ()
+    if upto is not None:
+        query += " WHERE since <= ?"
+        values = (upto,)
+    read_columns(connection.execute(f"{query} ORDER BY number", values), columns)
+    last_of = {passage: at for at, passage in enumerate(columns[1])}
+    if len(last_of) < len(columns[1]):
+        last = sorted(last_of.values())
+        columns = tuple([column[at] for at in last] for column in columns)
+    numbers, passages, texts, cells, readers = columns
     return Read(
-        np.array(numbers, np.int64)[last],
-        np.array(cells, np.int64)[last] - _UNKNOWN - 1,
-        [readers[at] for at in last],
+        np.array(numbers, np.int64),
+        passages,
+        texts,
+        np.array(cells, np.int64),
+        readers,
     )
 
 
 def records(
-    connection: Connection, database: Database, numbers: Sequence[int] | None = None
+    connection: Connection, numbers: Sequence[int] | None = None
 ) -> dict[str, PassageRecord]:
-    """Return the records of all passages that were read, or of those in some rows, by id."""
-    rows = _rows_of_documents(connection, database, numbers=numbers)
-    return {
-        _text(name): PassageRecord(
-            digest, reader, 0 if text == _UNKNOWN else text, cell - _UNKNOWN - 1
-        )
-        for name, digest, reader, text, cell in zip(
-            rows.id, rows.digest, rows.reader, rows.text, rows.cell, strict=True
-        )
-    }
+    """Return the records of all passages that were read, or of those with some numbers, by id."""
+    query = "SELECT number, passage, digest, reader, text, cell FROM kg_passages"
+    if numbers is None:
+        rows = connection.execute(query).fetchall()
+    else:
+        rows = []
+        for marks, part in parts_of(numbers):
+            some = f"{query} WHERE number IN ({marks})"
+            rows += connection.execute(some, part).fetchall()
+    return {passage: PassageRecord(*known) for _, passage, *known in sorted(rows)}
+
+
+def put_places(connection: Connection, places: Mapping[str, tuple[int, int]]) -> None:
+    """Store `text` and `cell` of passages that have stored facts."""
+    rows = [(*place, passage) for passage, place in places.items()]
+    connection.executemany(
+        "UPDATE kg_passages SET text = ?, cell = ? WHERE passage = ?", rows
+    )
+
+
+def erase_passages(
+    connection: Connection, passage_ids: Iterable[str]
+) -> tuple[int, set[int]]:
+    """Delete all that was read of some passages; return how many there were, and the numbers of names in it."""
+    numbers: list[int] = []
+    gone: set[str] = set()
+    for marks, part in parts_of(list(map(storable, passage_ids))):
+        query = f"SELECT number, passage FROM kg_passages WHERE passage IN ({marks})"
+        for number, passage in connection.execute(query, part):
+            numbers.append(number)
+            gone.add(passage)
+    return len(gone), _erase_readings(connection, numbers)
+
+
+def erase_superseded(connection: Connection) -> set[int]:
+    """Delete the older readings of passages that were read again; return the numbers of names in them."""
+    query = """SELECT number FROM kg_passages AS earlier WHERE EXISTS (
+        SELECT 1 FROM kg_passages WHERE passage = earlier.passage AND since > earlier.since)"""
+    rows = connection.execute(query).fetchall()
+    return _erase_readings(connection, [number for (number,) in rows])
+
+
+def _erase_readings(connection: Connection, numbers: Sequence[int]) -> set[int]:
+    names: set[int] = set()
+    for marks, part in parts_of(numbers):
+        query = f"""SELECT subject, predicate, object FROM kg_facts WHERE reading IN ({marks})"""
+        names.update(chain.from_iterable(connection.execute(query, part)))
+        query = f"SELECT name FROM kg_mentions WHERE reading IN ({marks})"
+        names.update(chain.from_iterable(connection.execute(query, part)))
+        query = f"DELETE FROM kg_passages WHERE number IN ({marks})"
+        connection.execute(query, part)
+    if numbers:
+        leave_remains(connection)
+    return names
+
+
+# ---- facts
 
 
 def put_facts(
@@ -261,161 +243,147 @@ def put_facts(
     since: int,
 ) -> None:
     """Store the facts of a passage; they replace those that were read of it since the last published graph."""
-    (last,) = connection.execute("SELECT MAX(number) FROM kg_documents").fetchone()
+    passage = storable(facts.passage_id)
+    query = "SELECT number FROM kg_passages WHERE passage = ? AND since = ?"
+    earlier = connection.execute(query, (passage, since)).fetchall()
+    _erase_readings(connection, [number for (number,) in earlier])
+    (last,) = connection.execute("SELECT MAX(number) FROM kg_passages").fetchone()
+    reading = 0 if last is None else last + 1
+    connection.execute(
+        "INSERT INTO kg_passages VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (reading, passage, since, known.text, known.cell, known.digest, known.reader),
+    )
     triples = list(facts.triples)
     words = [
         word for one in triples for word in (one.subject, one.predicate, one.object)
     ]
     numbers = names.of(connection, [*words, *facts.entities])
-    stated: list[tuple[int, ...]] = []
-    notes: list[str] = []
+    rows: list[tuple[Any, ...]] = []
     for at, triple in enumerate(triples):
         ends = numbers[3 * at : 3 * at + 3]
         for place in facts.places(triple):
-            fact = (*ends, place.start, place.end)
-            note = note_of(triple, place)
-            stated.append(fact)
-            notes.append(note)
-    named = [(number, 1) for number in numbers[3 * len(triples) :]]
-    row = _Rows(
-        [0 if last is None else last + 1],
-        [since],
-        [known.text or _UNKNOWN],
-        [_stored_cell(known.cell)],
-        [0],
-        [known.digest],
-        [known.reader],
-        [_bytes(facts.passage_id)],
-        [np.array(stated, "<i4").tobytes()],
-        [np.array(named, "<i4").tobytes()],
-        [dump_notes(notes)],
-    )
-    rows = zip(*row._replace(crc=row.sums().tolist()), strict=True)
-    places = ", ".join("?" * len(row))
-    statement = f"INSERT INTO kg_documents VALUES ({places})"
-    connection.executemany(statement, rows)
-
-
-def put_places(
-    connection: Connection, database: Database, places: Mapping[str, tuple[int, int]]
-) -> None:
-    """Store `text` and `cell` of passages that have stored facts."""
-    rows = _rows_of_documents(connection, database)
-    moved = rows.take([at for at, name in enumerate(rows.id) if _text(name) in places])
-    texts, cells = (
-        zip(*(places[_text(name)] for name in moved.id), strict=True)
-        if moved.id
-        else ((), ())
-    )
-    moved = moved._replace(text=list(texts), cell=list(map(_stored_cell, cells)))
-    values = zip(
-        moved.text, moved.cell, moved.sums().tolist(), moved.number, strict=True
-    )
+            note = note_columns(triple, place)
+            rows.append((reading, len(rows), *ends, place.start, place.end, *note))
     connection.executemany(
-        "UPDATE kg_documents SET text = ?, cell = ?, crc = ? WHERE number = ?", values
+        "INSERT INTO kg_facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
     )
-
-
-def erase_passages(connection: Connection, passage_ids: Iterable[str]) -> int:
-    """Overwrite all that was read of some passages; return how many of them there were."""
-    gone = {_bytes(one) for one in passage_ids}
-    found = connection.execute(
-        f"SELECT number, id FROM kg_documents WHERE crc <> {ERASED}"
-    )
-    rows = [(number, name) for number, name in found if name in gone]
-    _blank_documents(connection, [number for number, _ in rows])
-    return len({name for _, name in rows})
-
-
-def erase_superseded(connection: Connection) -> None:
-    """Overwrite the older rows of passages that were read again."""
-    last: dict[bytes, int] = {}
-    old = []
-    for number, name in connection.execute(
-        f"SELECT number, id FROM kg_documents WHERE crc <> {ERASED} ORDER BY number"
-    ):
-        if name in last:
-            old.append(last[name])
-        last[name] = number
-    _blank_documents(connection, old)
-
-
-def _blank_documents(connection: Connection, numbers: Sequence[int]) -> None:
-    if not numbers:
-        return
-    blanks = ", ".join(
-        f"{name} = zeroblob(length({name}))"
-        for name in ("digest", "id", "facts", "mentions", "notes")
-    )
-    connection.executemany(
-        f"UPDATE kg_documents SET text = {ERASED}, cell = {ERASED}, crc = {ERASED}, {blanks} WHERE number = ?",
-        [(number,) for number in numbers],
-    )
-    connection.execute("UPDATE kg_state SET dead = dead + ?", (len(numbers),))
-    leave_remains(connection)
+    counts = Counter(numbers[3 * len(triples) :])
+    mentions = [(reading, name, count) for name, count in counts.items()]
+    connection.executemany("INSERT INTO kg_mentions VALUES (?, ?, ?)", mentions)
 
 
 def read_facts(
     connection: Connection, database: Database, upto: int | None = None
 ) -> Reading:
-    """Return all that was read. upto: for the graph published then; by default all that was read since, too."""
-    rows = _rows_of_documents(connection, database, upto)
-    numbers, names, keys = _read_names(connection, database)
-    place_of = np.full(int(numbers.max(initial=-1)) + 1, -1, dtype=np.int64)
-    place_of[numbers] = np.arange(len(numbers))
-    edges = _read_edges(connection, database)
-    facts = _numbered(rows.facts, 5, 3, place_of, database)
-    notes, note_of_fact = _read_notes(rows)
+    """Return all that was read. upto: for the graph published then; by default all that was read since, too.
+
+    Raises IndexMismatch for a row that is damaged.
+    """
+    read = passages_read(connection, upto)
+    numbers, names, keys = _read_names(connection)
+    name_at = _Places(numbers, database)
+    edges, similarities = _read_edges(connection, name_at)
+    facts, notes = _read_stated(connection, read.numbers, name_at)
     found = Occurrences(
-        StringTable.of_bytes(names),
-        StringTable.of_bytes(rows.id),
-        np.column_stack([facts, note_of_fact]),
-        _numbered(rows.mentions, 2, 1, place_of, database),
-        _places(edges["ends"], place_of, database),
-        edges["similarity"].copy(),
-        StringTable.of_bytes(keys),
+        StringTable.of(names),
+        StringTable.of(read.passages),
+        facts,
+        _read_mentions(connection, read.numbers, name_at),
+        edges,
+        similarities,
+        StringTable.of(keys),
         notes,
     )
-    texts = np.array(rows.text, dtype=np.uint64)
-    texts[texts == _UNKNOWN] = 0
-    return Reading(found, texts, tuple(sorted(set(rows.reader))), numbers)
+    texts = np.array(read.texts, dtype=np.uint64)
+    return Reading(found, texts, tuple(sorted(set(read.readers))), numbers)
 
 
-def _read_notes(rows: _Rows) -> tuple[StringTable, Ints]:
-    """Return the distinct notes, "" first, and the number of each fact's note."""
-    sizes = [len(facts) // _BYTES_OF_FACT for facts in rows.facts]
+class _Places:
+    """Says where names are among all, by their numbers."""
+
+    def __init__(self, numbers: Ints, database: Database) -> None:
+        self.database = database
+        self._place_of = np.full(int(numbers.max(initial=-1)) + 1, -1, dtype=np.int64)
+        self._place_of[numbers] = np.arange(len(numbers))
+
+    def __getitem__(self, wanted: Ints) -> Ints:
+        """Return the places of names. Raises IndexMismatch for one that is not there."""
+        there = wanted.size == 0 or (
+            int(wanted.min()) >= 0 and int(wanted.max()) < len(self._place_of)
+        )
+        places = self._place_of[wanted] if there else np.full(1, -1)
+        if (places < 0).any():
+            problem = "its graph states facts of names that are not there"
+            raise damaged(self.database, problem)
+        return places
+
+
+def _read_stated(
+    connection: Connection, readings: Ints, name_at: _Places
+) -> tuple[Ints, StringTable]:
+    """Return the facts of some readings, as Occurrences has them, and their notes."""
+    # two numbers in one: half as many objects to make
+    query = """SELECT (reading << 31) | subject, (predicate << 31) | object, (start << 31) | stop
+        FROM kg_facts ORDER BY reading, place"""
+    first, second, third = _numbers(connection.execute(query), 3)
+    reading = first >> 31
+    note_of_fact = np.zeros(len(reading), np.int64)
     notes = {"": 0}
-    if not any(rows.notes):
-        return StringTable.of(notes), np.zeros(sum(sizes), np.int64)
-    numbers: list[int] = []
-    for note in load_notes(rows.notes, sizes):
-        number = notes.setdefault(note, len(notes))
-        numbers.append(number)
-    return StringTable.of(notes), np.array(numbers, np.int64)
-
-
-def _numbered(
-    blobs: Sequence[bytes], width: int, named: int, place_of: Ints, database: Database
-) -> Ints:
-    """Return the rows of all blobs, each after its document; the first `named` of their numbers become places."""
-    rows = np.frombuffer(b"".join(blobs), "<i4").reshape(-1, width)
-    sizes = np.fromiter(map(len, blobs), np.int64, len(blobs)) // (4 * width)
-    table = np.empty((len(rows), width + 1), np.int64)
-    table[:, 0] = np.repeat(np.arange(len(blobs)), sizes)
-    table[:, 1 : named + 1] = _places(rows[:, :named], place_of, database)
-    table[:, named + 1 :] = rows[:, named:]
-    return table
-
-
-def _places(wanted: npt.NDArray[Any], place_of: Ints, database: Database) -> Ints:
-    """Return where names are among all, by their numbers. Raises IndexMismatch for one that is not there."""
-    there = wanted.size == 0 or (
-        int(wanted.min()) >= 0 and int(wanted.max()) < len(place_of)
+    for at, note in _read_notes(connection, reading, name_at.database):
+        note_of_fact[at] = notes.setdefault(note, len(notes))
+    document, is_read = _documents(readings, reading)
+    facts = np.stack(
+        [
+            document,
+            name_at[first & _LOW],
+            name_at[second >> 31],
+            name_at[second & _LOW],
+            third >> 31,
+            third & _LOW,
+            note_of_fact,
+        ],
+        axis=1,
     )
-    places = place_of[wanted] if there else np.full(1, -1)
-    if (places < 0).any():
-        raise damaged(database, "its graph states facts of names that are not there")
-    return places
+    return facts[is_read], StringTable.of(notes)
+
+
+def _read_notes(
+    connection: Connection, reading: Ints, database: Database
+) -> Iterator[tuple[int, str]]:
+    """Yield each note, and the place of its fact among all. reading: of each fact, ascending."""
+    columns = ", ".join(NoteColumns._fields)
+    some = " OR ".join(f"{name} IS NOT NULL" for name in NoteColumns._fields)
+    query = f"SELECT reading, place, {columns} FROM kg_facts WHERE {some}"
+    for number, place, *noted in connection.execute(query):
+        try:
+            note = note_in(NoteColumns(*noted))
+        except (ValueError, AttributeError, TypeError, RecursionError) as error:
+            raise damaged(
+                database, f"the attributes of a fact in reading {number:,} are not JSON"
+            ) from error
+        yield int(np.searchsorted(reading, number)) + place, note
+
+
+def _read_mentions(connection: Connection, readings: Ints, name_at: _Places) -> Ints:
+    query = "SELECT (reading << 31) | name, count FROM kg_mentions"
+    first, counts = _numbers(connection.execute(query), 2)
+    document, is_read = _documents(readings, first >> 31)
+    mentions = np.stack([document, name_at[first & _LOW], counts], axis=1)
+    return mentions[is_read]
+
+
+def _documents(readings: Ints, wanted: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Return where the readings of rows are among some that ascend, and whether they are there."""
+    if not len(readings):
+        return np.zeros_like(wanted), np.zeros(len(wanted), np.bool_)
+    places = np.searchsorted(readings, wanted).clip(max=len(readings) - 1)
+    return places, readings[places] == wanted
+
+
+def _numbers(rows: Iterable[Sequence[int]], width: int) -> Ints:
+    """Return the columns of rows of numbers, (width, n)."""
+    numbers = np.fromiter(chain.from_iterable(rows), np.int64)
+    return numbers.reshape(-1, width).T
 
 
 # ---- edges that no document states
@@ -429,163 +397,144 @@ def put_edges(
     An edge is kept as long as documents name its ends; an end that no document names now does not count.
     """
     listed = list(edges)
-    rows = np.zeros(len(listed), _EDGE)
     words = [
         word for edge in listed for word in (edge.subject, edge.relation, edge.target)
     ]
-    rows["ends"] = np.array(names.of(connection, words), np.int64).reshape(-1, 3)
-    rows["similarity"] = [
-        np.nan if edge.similarity is None else edge.similarity for edge in listed
-    ]
-    named, _ = _named(connection)
-    rows["alone"] = ~named[rows["ends"][:, 0]] + 2 * ~named[rows["ends"][:, 2]]
-    _write_edges(connection, rows)
-
-
-def _write_edges(connection: Connection, rows: npt.NDArray[Any]) -> None:
+    numbers = np.array(names.of(connection, words), np.int64).reshape(-1, 3)
+    named = _named(connection, set(numbers[:, [0, 2]].ravel().tolist()))
+    rows = []
+    for at, edge in enumerate(listed):
+        subject, predicate, object_ = numbers[at].tolist()
+        unnamed = 0
+        if subject not in named:
+            unnamed += _UNNAMED["subject"]
+        if object_ not in named:
+            unnamed += _UNNAMED["object"]
+        rows.append((at, subject, predicate, object_, edge.similarity, unnamed))
     connection.execute("DELETE FROM kg_edges")
-    if len(rows):
-        data = rows.tobytes()
-        connection.execute(
-            "INSERT INTO kg_edges VALUES (1, ?, ?)", (checksum(data), data)
-        )
+    connection.executemany("INSERT INTO kg_edges VALUES (?, ?, ?, ?, ?, ?)", rows)
 
 
-def _read_edges(connection: Connection, database: Database) -> npt.NDArray[Any]:
-    row = connection.execute("SELECT crc, data FROM kg_edges").fetchone()
-    if row is None:
-        return np.empty(0, _EDGE)
-    if row[0] != checksum(row[1]):
-        raise damaged(database, "the edges of its graph are not what was written")
-    return np.frombuffer(row[1], _EDGE)
+def _read_edges(
+    connection: Connection, name_at: _Places
+) -> tuple[Ints, npt.NDArray[np.float32]]:
+    query = "SELECT subject, predicate, object, similarity FROM kg_edges"
+    rows = connection.execute(query).fetchall()
+    ends = np.array([row[:3] for row in rows], np.int64).reshape(-1, 3)
+    similarities = [np.nan if row[3] is None else row[3] for row in rows]
+    return name_at[ends], np.array(similarities, np.float32)
 
 
 def put_others(connection: Connection, others: OtherNodes) -> None:
     """Replace the nodes that are neither entities nor documents."""
     connection.execute("DELETE FROM kg_others")
     if others:
-        data = _bytes(others.to_json())
         connection.execute(
-            "INSERT INTO kg_others VALUES (1, ?, ?)", (checksum(data), data)
+            "INSERT INTO kg_others VALUES (1, ?)", (storable(others.to_json()),)
         )
 
 
 def read_others(connection: Connection, database: Database) -> OtherNodes:
     """Return the nodes that are neither entities nor documents. Raises IndexMismatch for damaged ones."""
-    row = connection.execute("SELECT crc, data FROM kg_others").fetchone()
+    row = connection.execute("SELECT data FROM kg_others").fetchone()
     if row is None:
         return OtherNodes()
-    if row[0] != checksum(row[1]):
-        raise damaged(database, "the other nodes of its graph are not what was written")
-    return OtherNodes.from_json(_text(row[1]))
+    try:
+        return OtherNodes.from_json(row[0])
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        problem = "the other nodes of its graph are not JSON"
+        raise damaged(database, problem) from error
 
 
-def _erase_unused_others(
-    connection: Connection, database: Database, used: npt.NDArray[np.bool_]
-) -> None:
-    """Erase the nodes that rested on names that are not `used`, by their numbers, or on documents that are gone."""
+def _erase_unused_others(connection: Connection, database: Database) -> None:
+    """Erase the nodes that rested on entities or documents that are gone."""
     others = read_others(connection, database)
     if not others:
         return
-    names = connection.execute(
-        f"SELECT number, name FROM kg_names WHERE crc <> {ERASED}"
-    )
-    named = {name for number, name in names if used[number]}
-    rows = connection.execute(
-        f"SELECT id FROM kg_documents WHERE crc <> {ERASED}"
-    ).fetchall()
-    there = {Node(ENTITY, _text(name)) for name in named} | {
-        Node(DOCUMENT, _text(name)) for (name,) in rows
-    }
-    gone = (others.ends() | {Node(ENTITY, name) for name in others.about}) - there
+    ends = others.ends() | {Node(ENTITY, name) for name in others.about}
+    gone = set(ends)
+    for kind, table, column in (
+        (ENTITY, "kg_names", "name"),
+        (DOCUMENT, "kg_passages", "passage"),
+    ):
+        asked = [node.name for node in ends if node.type == kind]
+        for marks, part in parts_of(asked):
+            query = f"SELECT {column} FROM {table} WHERE {column} IN ({marks})"
+            gone -= {Node(kind, name) for (name,) in connection.execute(query, part)}
     if gone:
         left = others.without(gone)
         put_others(connection, left)
-        erase_texts(
-            connection,
-            [hash_of(node.name) for node in others.nodes.keys() - left.nodes.keys()],
-        )
+        lost = others.nodes.keys() - left.nodes.keys()
+        erase_texts(connection, [node.name for node in lost])
         leave_remains(connection)
 
 
 # ---- rows that nothing refers to any more
 
 
-def erase_unused(connection: Connection, database: Database) -> None:
-    """Erase edges with ends that are named no more, and names that nothing refers to, with their vectors and lists."""
-    named, used = _named(connection)
-    edges = _read_edges(connection, database)
-    ends = edges["ends"]
-    gone = ~named[ends[:, 0]] & (edges["alone"] & 1 == 0)
-    gone |= ~named[ends[:, 2]] & (edges["alone"] & 2 == 0)
-    if gone.any():
-        edges = edges[~gone]
-        _write_edges(connection, edges)
+def erase_unused(
+    connection: Connection, database: Database, numbers: Collection[int]
+) -> None:
+    """Erase those of some names that nothing refers to now, and edges with ends that are named no more.
+
+    Their vectors and lists go with them. numbers: of all names that may have lost a reference.
+    """
+    spoken_of = {EQUIVALENT}
+    for edit in read_edits(connection, database):
+        spoken_of.update(map(storable, (*edit.old, *edit.new)))
+    _erase_edges(connection, set(numbers))
+    names: dict[int, str] = {}
+    for marks, part in parts_of(numbers):
+        query = f"SELECT number, name FROM kg_names WHERE number IN ({marks})"
+        names.update(connection.execute(query, part).fetchall())
+    asked = {number for number, name in names.items() if name not in spoken_of}
+    lost = asked - _named(connection, asked)
+    lost -= _holding(connection, "kg_facts", "predicate", lost)
+    for column in ("subject", "predicate", "object"):
+        lost -= _holding(connection, "kg_edges", column, lost)
+    for marks, part in parts_of(lost):
+        connection.execute(f"DELETE FROM kg_names WHERE number IN ({marks})", part)
+    if lost:
+        erase_texts(connection, [names[number] for number in lost])
         leave_remains(connection)
-    used[edges["ends"].ravel()] = True
-    _erase_unused_others(connection, database, used)
-    living: list[int] = []
-    read_columns(
-        connection.execute(f"SELECT number FROM kg_names WHERE crc <> {ERASED}"),
-        (living,),
-    )
-    numbers = np.array(living, np.int64)
-    unused = numbers[~used[numbers]]
-    words = {EQUIVALENT} | {
-        word
-        for edit in read_edits(connection, database)
-        for word in (*edit.old, *edit.new)
-    }
-    lost = []
-    for number in unused.tolist():
-        (name,) = connection.execute(
-            "SELECT name FROM kg_names WHERE number = ?", (number,)
-        ).fetchone()
-        if _text(name) not in words:
-            lost.append((number, _text(name)))
-    if not lost:
-        return
-    by_number = [(number,) for number, _ in lost]
-    connection.executemany(
-        f"""UPDATE kg_names SET crc = {ERASED}, name = zeroblob(length(name)), key = zeroblob(length(key))
-        WHERE number = ?""",
-        by_number,
-    )
-    connection.executemany(
-        f"UPDATE kg_vectors SET crc = {ERASED}, data = zeroblob(length(data)) WHERE name = ?",
-        by_number,
-    )
-    connection.executemany("DELETE FROM kg_near WHERE name = ?", by_number)
-    erase_texts(connection, [hash_of(name) for _, name in lost])
-    leave_remains(connection)
+    _erase_unused_others(connection, database)
 
 
-def _named(
-    connection: Connection,
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return by their numbers which names passages use as ends of facts or mention, and which they use at all."""
-    (last,) = connection.execute("SELECT MAX(number) FROM kg_names").fetchone()
-    blobs: tuple[list[bytes], list[bytes]] = ([], [])
-    read_columns(
-        connection.execute(
-            f"SELECT facts, mentions FROM kg_documents WHERE crc <> {ERASED}"
-        ),
-        blobs,
-    )
-    facts, mentions = (
-        np.frombuffer(b"".join(blobs[at]), "<i4").reshape(-1, width)
-        for at, width in enumerate((5, 2))
-    )
-    named = np.zeros(0 if last is None else last + 1, dtype=np.bool_)
-    for numbers in (facts[:, 0], facts[:, 2], mentions[:, 0]):
-        named[numbers] = True
-    used = named.copy()
-    used[facts[:, 1]] = True
-    return named, used
+def _erase_edges(connection: Connection, numbers: set[int]) -> None:
+    """Erase edges with ends that no passage names now, unless no passage named them when the edge was imported."""
+    for column, bit in _UNNAMED.items():
+        ends = _holding(connection, "kg_edges", column, numbers)
+        for marks, part in parts_of(ends - _named(connection, ends)):
+            query = f"DELETE FROM kg_edges WHERE {column} IN ({marks}) AND unnamed & {bit} = 0"
+            connection.execute(query, part)
+            leave_remains(connection)
+
+
+def _named(connection: Connection, numbers: set[int]) -> set[int]:
+    """Return those of some names that passages mention, or use as ends of facts."""
+    named = _holding(connection, "kg_mentions", "name", numbers)
+    for column in _ENDS:
+        named |= _holding(connection, "kg_facts", column, numbers - named)
+    return named
+
+
+def _holding(
+    connection: Connection, table: str, column: str, numbers: set[int]
+) -> set[int]:
+    """Return those of some numbers that a column holds."""
+    query = f"SELECT DISTINCT {column} FROM {table}"
+    parts = list(parts_of(numbers))
+    if len(parts) > 1:
+        return numbers & set(chain.from_iterable(connection.execute(query)))
+    held: set[int] = set()
+    for marks, part in parts:
+        some = f"{query} WHERE {column} IN ({marks})"
+        held.update(chain.from_iterable(connection.execute(some, part)))
+    return held
 
 
 def check_graph(database: Database) -> None:
-    """Read all of the graph's rows. Raises IndexMismatch for one that is not as it was written."""
+    """Read all of the graph's rows. Raises IndexMismatch for one that cannot be."""
     with database.reading() as connection:
         if (state := read_graph_state(connection, database)) is None:
             return
@@ -594,16 +543,3 @@ def check_graph(database: Database) -> None:
         read_edits(connection, database)
         read_others(connection, database)
         check_vectors(connection, database)
-
-
-def _stored_cell(cell: int) -> int:
-    """Return a cell as a row has it: a number of eight bytes, which is overwritten in place."""
-    return _UNKNOWN + 1 + cell
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogatepass")

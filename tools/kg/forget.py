@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ras_agent.tools.index.passages import ERASED, Table, find_rows, hash_of
+from ras_agent.tools.index.passages import Table, find_rows, hash_of, hashes
 from ras_agent.tools.kg.edit_rows import erase_origins, read_edits, write_edits
 from ras_agent.tools.kg.edits import Anchor, PassageLookup, edited
 from ras_agent.tools.kg.facts import (
@@ -18,7 +18,6 @@ from ras_agent.tools.kg.facts import (
     erase_unused,
     passages_read,
     read_facts,
-    records,
 )
 from ras_agent.tools.kg.graph_state import changed, read_graph_state
 from ras_agent.tools.kg.vector_rows import erase_texts
@@ -34,16 +33,13 @@ def forget_passages(connection: Connection, database: Database, table: Table) ->
     if read_graph_state(connection, database) is None:
         return
     documents = set(table["document"].tolist())
-    erase_origins(connection, database, lambda name: hash_of(name) in documents)
+    erase_origins(connection, lambda name: hash_of(name) in documents)
     read = passages_read(connection)
     # a passage that is still in its cell has the same text
-    moved = read.numbers[~np.isin(read.cells, table["cell"])]
-    known = records(connection, database, moved.tolist())
-    names = list(known)
-    rows = find_rows(
-        table["id"], np.array([hash_of(name) for name in names], dtype=np.uint64)
-    )
-    texts = np.array([known[name].text for name in names], dtype=np.uint64)
+    moved = np.flatnonzero(~np.isin(read.cells, table["cell"])).tolist()
+    names = [read.passages[at] for at in moved]
+    texts = np.array([read.texts[at] for at in moved], dtype=np.uint64)
+    rows = find_rows(table["id"], hashes(names))
     gone = rows < 0
     there = np.flatnonzero(~gone)
     gone[there] = (texts[there] != 0) & (table["text"][rows[there]] != texts[there])
@@ -63,33 +59,21 @@ def erase_read(
     held: tells which passages are there with the text that an edit is about.
     """
     listed = list(passage_ids)
-    erased = erase_passages(connection, listed)
+    erased, numbers = erase_passages(connection, listed)
     state = read_graph_state(connection, database)
     assert state
     changed(connection, visible=bool(erased) and state.published > 0)
     if edits := read_edits(connection, database):
         reading = read_facts(connection, database)
+        numbers |= reading.unused_names()
         _, stay = edited(
             reading.found, edits, held, reading.text_of(), exact=state.settings.exact
         )
         if stay != edits:
             write_edits(connection, stay)
-    erase_unused(connection, database)
-    erase_texts(connection, map(hash_of, listed))
+    erase_unused(connection, database, numbers)
+    erase_texts(connection, listed)
     return erased
-
-
-def erased_rows(connection: Connection, database: Database) -> int:
-    """Return how many passages the graph has rows of that were erased and not taken out yet."""
-    state = read_graph_state(connection, database)
-    return state.dead if state else 0
-
-
-def take_out_erased(connection: Connection) -> None:
-    """Delete the rows that were erased."""
-    for table in ("kg_documents", "kg_names", "kg_texts"):
-        connection.execute(f"DELETE FROM {table} WHERE crc = {ERASED}")
-    connection.execute("UPDATE kg_state SET dead = 0")
 
 
 def held_in(table: Table) -> PassageLookup:
@@ -97,10 +81,8 @@ def held_in(table: Table) -> PassageLookup:
 
     def held(anchors: Iterable[Anchor]) -> set[Anchor]:
         asked = list(anchors)
-        rows = find_rows(
-            table["id"],
-            np.array([hash_of(one.passage_id) for one in asked], dtype=np.uint64),
-        )
+        ids = [one.passage_id for one in asked]
+        rows = find_rows(table["id"], hashes(ids))
         texts = table["text"]
         return {
             one

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from ras_agent.tools.index.manifest import EmbedderIdentity
-from ras_agent.tools.index.passages import checksum, damaged, hash_of
+from ras_agent.tools.index.passages import damaged, hash_of
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.store.database import Connection, Database
 
@@ -33,25 +32,18 @@ class GraphSettings:
 
     def to_json(self) -> str:
         """Return the settings as the database holds them."""
-        data = asdict(self)
-        return json.dumps({**data, "crc": _crc_of(data)})
+        return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Return the settings that `to_json` wrote. Raises ValueError, KeyError, TypeError."""
         data = json.loads(text)
-        if data.pop("crc") != _crc_of(data):
-            raise ValueError("are not what was written")
         embedder = data["embedder"]
         return cls(
             EmbedderIdentity(**embedder) if embedder else None,
             Equivalence(**data["equivalence"]),
             data["exact"],
         )
-
-
-def _crc_of(data: Mapping[str, Any]) -> int:
-    return checksum(json.dumps(data, sort_keys=True).encode())
 
 
 class GraphState(NamedTuple):
@@ -61,21 +53,22 @@ class GraphState(NamedTuple):
     stamp: int
     changes: int
     made: int
-    dead: int
+    names: int
     settings: GraphSettings
 
 
 def read_graph_state(connection: Connection, database: Database) -> GraphState | None:
     """Return the state of the graph, or None if nothing was read yet."""
     row = connection.execute(
-        "SELECT published, stamp, changes, made, dead, settings FROM kg_state"
+        "SELECT published, stamp, changes, made, names, settings FROM kg_state"
     ).fetchone()
     if row is None:
         return None
     try:
         return GraphState._make((*row[:5], GraphSettings.from_json(row[5])))
     except (KeyError, TypeError, ValueError) as error:
-        raise damaged(database, f"the settings of its graph {error}") from error
+        problem = f"the settings of its graph are not what was written: {error}"
+        raise damaged(database, problem) from error
 
 
 def begin(connection: Connection) -> None:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ras_agent.question_graph.merge import shared_attributes
 from ras_agent.records import Attributes, Source, Triple, all_attributes
+from ras_agent.text.normal_form import storable
 
 
 def note_of(triple: Triple, source: Source) -> str:
     """Return the note about a place where a fact was read, as JSON; "" if there is nothing to note."""
+    fact = all_attributes(triple)
+    return _note(fact, _more(source))
+
+
+def _note(fact: Mapping[str, Any], more: Mapping[str, Any]) -> str:
     note: dict[str, Any] = {}
-    if fact := all_attributes(triple):
+    if fact:
         note["fact"] = dict(fact)
-    if place := all_attributes(source):
-        note["place"] = dict(place)
-    if source.unchecked:
+    if "attributes" in more:
+        note["place"] = more["attributes"]
+    if "unchecked" in more:
         note["unchecked"] = True
     if not note:
         return ""
@@ -45,20 +51,54 @@ def noted(triple: Triple, notes: Sequence[str]) -> Triple:
     return replace(triple, sources=tuple(sources), attributes=shared)
 
 
-def dump_notes(notes: Sequence[str]) -> bytes:
-    """Return the notes about the facts of a passage, for its row; nothing where all are empty."""
-    if not any(notes):
-        return b""
-    return json.dumps(notes).encode()
+# ---- in rows
 
 
-def load_notes(rows: Iterable[bytes], counts: Iterable[int]) -> Iterator[str]:
-    """Return the notes of all rows, one after another. counts: how many facts each has."""
-    for data, count in zip(rows, counts, strict=True):
-        if data:
-            yield from json.loads(data)
-        else:
-            yield from [""] * count
+class NoteColumns(NamedTuple):
+    """Columns of the table `kg_facts` that hold a note; see schema.py."""
+
+    attributes: str | None = None
+    valid_from: str | None = None
+    valid_until: str | None = None
+    source: str | None = None
+
+
+_NO_NOTE = NoteColumns()
+
+
+def note_columns(triple: Triple, source: Source) -> NoteColumns:
+    """Return the note about a place where a fact was read, as a row has it."""
+    fact = dict(all_attributes(triple))
+    more = _more(source)
+    if not fact and not more:
+        return _NO_NOTE
+    valid_from = _taken_date(fact, "valid_from")
+    valid_until = _taken_date(fact, "valid_until")
+    return NoteColumns(_dumped(fact), valid_from, valid_until, _dumped(more))
+
+
+def note_in(columns: NoteColumns) -> str:
+    """Return the note that a row has. Raises ValueError, AttributeError for columns that hold none."""
+    fact = json.loads(columns.attributes or "{}")
+    more = json.loads(columns.source or "{}")
+    dates = {"valid_from": columns.valid_from, "valid_until": columns.valid_until}
+    for key, date in dates.items():
+        if date is not None:
+            fact[key] = date
+    return _note(fact, more)
+
+
+def _taken_date(fact: dict[str, Any], key: str) -> str | None:
+    """Return a date and take it out of the attributes of its fact."""
+    if not isinstance(fact.get(key), str):
+        return None
+    return storable(fact.pop(key))
+
+
+def _dumped(attributes: Mapping[str, Any]) -> str | None:
+    if not attributes:
+        return None
+    return storable(json.dumps(attributes, ensure_ascii=False, sort_keys=True))
 
 
 # ---- in files for other programs
@@ -67,14 +107,18 @@ def load_notes(rows: Iterable[bytes], counts: Iterable[int]) -> Iterator[str]:
 def place_of(source: Source) -> list[Any]:
     """Return [passage, start, end] of a source, followed by a mapping of anything more that is known of it."""
     place: list[Any] = [source.passage_id, source.start, source.end]
+    if more := _more(source):
+        place.append(more)
+    return place
+
+
+def _more(source: Source) -> dict[str, Any]:
     more: dict[str, Any] = {}
     if source.unchecked:
         more["unchecked"] = True
-    if source.attributes:
-        more["attributes"] = dict(source.attributes)
-    if more:
-        place.append(more)
-    return place
+    if attributes := all_attributes(source):
+        more["attributes"] = dict(attributes)
+    return more
 
 
 def source_at(place: list[Any]) -> Source:

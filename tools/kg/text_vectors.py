@@ -1,15 +1,15 @@
 """Stores the vectors of a graph's texts in its database, so that each is embedded once, by whichever command comes
 first.
 
-Each use and embedder has rows of its own. Texts that are new are added, those that are gone are overwritten, also as
-soon as the name or passage that they are about is erased; a damaged row is embedded again.
+Each use and embedder has rows of its own. Texts that are new are added, those that are gone are deleted, also as soon as
+the name or passage that they are about is erased.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -45,19 +45,16 @@ def stored_vectors(
     maker = hash_of(f"{use} {embedder.name}")
     keys = [hash_of(text) for text in texts]
     owner_of = dict(zip(keys, texts if owners is None else owners, strict=True))
-    found, numbers = _read(database, maker)
-    if len(found.keys() & set(keys)) < len(set(keys)) and any(
-        len(one) != embedder.dimension for one in found.values()
-    ):
+    stored = _read(database, maker)
+    found = dict(stored)
+    lacking = set(keys) - found.keys()
+    if lacking and any(len(one) != embedder.dimension for one in found.values()):
         found = {}  # of another model that had the same name
     text_of = dict(zip(keys, texts, strict=True))
     missing = {key: text for key, text in text_of.items() if key not in found}
-    # rows that are damaged, or of another model, are written again
-    gone = [
-        number
-        for key, number in numbers.items()
-        if key not in found or (key not in text_of and not part)
-    ]
+    gone = stored.keys() - found.keys()
+    if not part:
+        gone |= stored.keys() - text_of.keys()
     pending: list[int] = []
     saved = time.monotonic()
 
@@ -67,9 +64,9 @@ def stored_vectors(
             database,
             maker,
             gone,
-            [(key, hash_of(owner_of[key]), found[key]) for key in pending],
+            [(key, owner_of[key], found[key]) for key in pending],
         )
-        gone = []
+        gone = set()
         pending.clear()
 
     for key, vector in _embedded(embedder, missing):
@@ -98,11 +95,9 @@ def _embedded(
         yield from zip(some, vectors, strict=True)
 
 
-def _read(
-    database: Database | None, maker: int
-) -> tuple[dict[int, Floats], dict[int, int]]:
+def _read(database: Database | None, maker: int) -> dict[int, Floats]:
     if database is None:
-        return {}, {}
+        return {}
     with database.reading() as connection:
         return read_texts(connection, maker)
 
@@ -110,16 +105,16 @@ def _read(
 def _store(
     database: Database | None,
     maker: int,
-    gone: Sequence[int],
-    rows: Iterable[tuple[int, int, Floats]],
+    gone: Collection[int],
+    rows: Iterable[tuple[int, str, Floats]],
 ) -> None:
-    """Store vectors, and overwrite rows that are gone; warn where the database cannot be written."""
+    """Store vectors, and delete those of texts that are gone; warn where the database cannot be written."""
     listed = list(rows)
     if database is None or not (gone or listed):
         return
     try:
         with database.writing() as connection:
-            erase_text_rows(connection, gone)
+            erase_text_rows(connection, maker, gone)
             put_texts_of(connection, maker, listed)
     except StoreError as error:
         warnings.warn(

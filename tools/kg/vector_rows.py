@@ -6,21 +6,21 @@ embedding or comparing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ras_agent.arrays import Ints
-from ras_agent.tools.index.passages import ERASED, checksum, damaged, leave_remains
+from ras_agent.text.normal_form import storable
+from ras_agent.tools.index.passages import damaged, leave_remains
 from ras_agent.tools.kg.arrays import Vectors
-from ras_agent.tools.store.database import Connection, Database
+from ras_agent.tools.store.database import Connection, Database, parts_of, read_columns
 
 _NEAR = np.dtype([("name", "<i4"), ("cosine", "<f4")])
-# parameters of one statement; from how many on all rows are read
-_AT_ONCE = 500
 _MANY = 5000
+"""From how many names on all rows are read."""
 
 
 class Numbered(NamedTuple):
@@ -41,12 +41,13 @@ def put_vectors(
     connection: Connection, maker: int, names: Sequence[int], vectors: Vectors
 ) -> None:
     """Store the vectors (n, d) of names."""
-    rows = []
-    for name, vector in zip(names, np.ascontiguousarray(vectors, "<f2"), strict=True):
-        data = vector.tobytes()
-        rows.append((name, maker, checksum(data, number=name ^ maker), data))
-    query = """INSERT INTO kg_vectors VALUES (?, ?, ?, ?)
-        ON CONFLICT (name, maker) DO UPDATE SET crc = excluded.crc, data = excluded.data"""
+    listed = np.ascontiguousarray(vectors, "<f2")
+    rows = [
+        (name, maker, vector.tobytes())
+        for name, vector in zip(names, listed, strict=True)
+    ]
+    query = """INSERT INTO kg_vectors VALUES (?, ?, ?)
+        ON CONFLICT (name, maker) DO UPDATE SET data = excluded.data"""
     connection.executemany(query, rows)
 
 
@@ -54,29 +55,22 @@ def read_vectors(
     connection: Connection, database: Database, maker: int, dimension: int, of: Ints
 ) -> Numbered:
     """Return the vectors that an embedder made of some names, (n, d); of others too, where many are asked for."""
-    query = (
-        f"SELECT name, crc, data FROM kg_vectors WHERE maker = ? AND crc <> {ERASED}"
-    )
-    found: list[tuple[int, int, bytes]] = []
+    query = "SELECT name, data FROM kg_vectors WHERE maker = ?"
+    found: list[tuple[int, bytes]] = []
     if len(of) > _MANY:
         found = connection.execute(query, (maker,)).fetchall()
-    for start in range(0, 0 if found else len(of), _AT_ONCE):
-        part = of[start : start + _AT_ONCE].tolist()
-        some = f"{query} AND name IN ({', '.join('?' * len(part))})"
-        found += connection.execute(some, (maker, *part)).fetchall()
-    names = []
-    blobs = []
-    for name, crc, data in sorted(found):
-        if crc != checksum(data, number=name ^ maker) or len(data) != 2 * dimension:
-            raise damaged(
-                database, f"the vector of name {name:,} is not what was written"
-            )
-        names.append(name)
-        blobs.append(data)
-    return Numbered(
-        np.array(names, np.int64),
-        np.frombuffer(b"".join(blobs), "<f2").reshape(len(names), dimension),
-    )
+    else:
+        for marks, part in parts_of(of.tolist()):
+            some = f"{query} AND name IN ({marks})"
+            found += connection.execute(some, (maker, *part)).fetchall()
+    found.sort()
+    for name, data in found:
+        if not isinstance(data, bytes) or len(data) != 2 * dimension:
+            problem = f"the vector of name {name:,} has another size"
+            raise damaged(database, problem)
+    names = np.array([name for name, _ in found], np.int64)
+    rows = np.frombuffer(b"".join(data for _, data in found), "<f2")
+    return Numbered(names, rows.reshape(len(names), dimension))
 
 
 def erase_other_vectors(connection: Connection, maker: int) -> None:
@@ -103,36 +97,25 @@ NO_LISTS = NearNames(
 
 
 def read_near(connection: Connection, database: Database) -> NearNames:
-    """Return the lists that are stored."""
-    names = []
-    blobs = []
-    for name, crc, data in connection.execute(
-        "SELECT name, crc, data FROM kg_near ORDER BY name"
-    ):
-        if crc != checksum(data, number=name) or len(data) % _NEAR.itemsize:
-            raise damaged(
-                database, f"the list of name {name:,} is not what was written"
-            )
-        names.append(name)
-        blobs.append(data)
+    """Return the lists that are stored. Raises IndexMismatch for a damaged one."""
+    names: list[int] = []
+    blobs: list[bytes] = []
+    query = "SELECT name, data FROM kg_near ORDER BY name"
+    read_columns(connection.execute(query), (names, blobs))
+    for name, data in zip(names, blobs, strict=True):
+        if not isinstance(data, bytes) or len(data) % _NEAR.itemsize:
+            problem = f"the list of name {name:,} is not what was written"
+            raise damaged(database, problem)
     cells = np.frombuffer(b"".join(blobs), _NEAR)
-    # where a page of another table lies in this one's place, its rows have sums of the same form
-    (last,) = connection.execute("SELECT MAX(number) FROM kg_names").fetchone()
-    if len(cells) and not 0 <= int(cells["name"].min()) <= int(cells["name"].max()) <= (
-        last or 0
-    ):
+    row = connection.execute("SELECT names FROM kg_state").fetchone()
+    end = row[0] if row else 0
+    others = cells["name"].astype(np.int64)
+    if len(others) and not 0 <= int(others.min()) <= int(others.max()) < end:
         raise damaged(database, "its graph has lists of near names that are not there")
     starts = np.zeros(len(blobs) + 1, np.int64)
-    np.cumsum(
-        np.fromiter(map(len, blobs), np.int64, len(blobs)) // _NEAR.itemsize,
-        out=starts[1:],
-    )
-    return NearNames(
-        np.array(names, np.int64),
-        starts,
-        cells["name"].astype(np.int64),
-        cells["cosine"].copy(),
-    )
+    sizes = np.fromiter(map(len, blobs), np.int64, len(blobs)) // _NEAR.itemsize
+    np.cumsum(sizes, out=starts[1:])
+    return NearNames(np.array(names, np.int64), starts, others, cells["cosine"].copy())
 
 
 def put_near(connection: Connection, before: NearNames | None, now: NearNames) -> None:
@@ -156,8 +139,9 @@ def put_near(connection: Connection, before: NearNames | None, now: NearNames) -
     for at in fresh.tolist():
         name = int(now.names[at])
         data = cells[now.starts[at] : now.starts[at + 1]].tobytes()
-        rows.append((name, checksum(data, number=name), data))
-    query = "INSERT INTO kg_near VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET crc = excluded.crc, data = excluded.data"
+        rows.append((name, data))
+    query = """INSERT INTO kg_near VALUES (?, ?)
+        ON CONFLICT (name) DO UPDATE SET data = excluded.data"""
     connection.executemany(query, rows)
 
 
@@ -179,73 +163,47 @@ def _marks(lists: NearNames) -> npt.NDArray[np.uint64]:
 
 def read_texts(
     connection: Connection, maker: int
-) -> tuple[dict[int, npt.NDArray[np.float32]], dict[int, int]]:
-    """Return the vectors of one use and embedder by the hashes of their texts, and the number of each row.
-
-    A damaged row has a number but no vector, so that it is written again.
-    """
-    found = {}
-    numbers = {}
-    query = "SELECT number, text, owner, crc, data FROM kg_texts WHERE maker = ? AND text <> ?"
-    for number, text, owner, crc, data in connection.execute(query, (maker, ERASED)):
-        numbers[text] = number
-        if crc == checksum(data, number=text ^ owner):
-            found[text] = np.frombuffer(data, "<f4")
-    return found, numbers
+) -> dict[int, npt.NDArray[np.float32]]:
+    """Return the vectors of one use and embedder by the hashes of their texts."""
+    query = "SELECT text, data FROM kg_texts WHERE maker = ?"
+    return {
+        text: np.frombuffer(data, "<f4")
+        for text, data in connection.execute(query, (maker,))
+    }
 
 
 def put_texts_of(
     connection: Connection,
     maker: int,
-    rows: Iterable[tuple[int, int, npt.NDArray[np.float32]]],
+    rows: Iterable[tuple[int, str, npt.NDArray[np.float32]]],
 ) -> None:
     """Store vectors of texts: each text's hash, its owner, and the vector."""
-    (last,) = connection.execute("SELECT MAX(number) FROM kg_texts").fetchone()
-    first = 0 if last is None else last + 1
     listed = []
-    for number, (text, owner, vector) in enumerate(rows, start=first):
+    for text, owner, vector in rows:
         data = np.ascontiguousarray(vector, "<f4").tobytes()
-        listed.append(
-            (number, maker, text, owner, checksum(data, number=text ^ owner), data)
-        )
-    connection.executemany("INSERT INTO kg_texts VALUES (?, ?, ?, ?, ?, ?)", listed)
+        listed.append((maker, text, storable(owner), data))
+    query = """INSERT INTO kg_texts VALUES (?, ?, ?, ?)
+        ON CONFLICT (maker, text) DO UPDATE SET owner = excluded.owner, data = excluded.data"""
+    connection.executemany(query, listed)
 
 
-def erase_texts(connection: Connection, owners: Iterable[int]) -> None:
-    """Overwrite the vectors of texts about some names and passages."""
-    wanted = set(owners)
-    found = connection.execute(
-        f"SELECT number, owner FROM kg_texts WHERE owner <> {ERASED}"
-    )
-    erase_text_rows(connection, [number for number, owner in found if owner in wanted])
+def erase_texts(connection: Connection, owners: Iterable[str]) -> None:
+    """Delete the vectors of texts about some names and passages."""
+    for marks, part in parts_of(map(storable, owners)):
+        query = f"DELETE FROM kg_texts WHERE owner IN ({marks})"
+        if connection.execute(query, part).rowcount:
+            leave_remains(connection)
 
 
-def erase_text_rows(connection: Connection, numbers: Sequence[int]) -> None:
-    """Overwrite some rows of vectors of texts."""
-    connection.executemany(
-        f"""UPDATE kg_texts SET text = {ERASED}, owner = {ERASED}, crc = {ERASED}, data = zeroblob(length(data))
-        WHERE number = ?""",
-        [(number,) for number in numbers],
-    )
-    if numbers:
+def erase_text_rows(connection: Connection, maker: int, texts: Collection[int]) -> None:
+    """Delete the vectors of one use and embedder of some texts, by their hashes."""
+    for marks, part in parts_of(texts):
+        query = f"DELETE FROM kg_texts WHERE maker = ? AND text IN ({marks})"
+        connection.execute(query, (maker, *part))
+    if texts:
         leave_remains(connection)
 
 
 def check_vectors(connection: Connection, database: Database) -> None:
-    """Read all vectors and lists. Raises IndexMismatch for a row that is not as it was written."""
+    """Read all lists of near names. Raises IndexMismatch for a damaged one."""
     read_near(connection, database)
-    for name, maker, crc, data in connection.execute(
-        "SELECT name, maker, crc, data FROM kg_vectors"
-    ):
-        if crc not in (ERASED, checksum(data, number=name ^ maker)):
-            raise damaged(
-                database, f"the vector of name {name:,} is not what was written"
-            )
-    for number, text, owner, crc, data in connection.execute(
-        "SELECT number, text, owner, crc, data FROM kg_texts"
-    ):
-        if crc not in (ERASED, checksum(data, number=text ^ owner)):
-            raise damaged(
-                database,
-                f"the vector of text {number:,} of its graph is not what was written",
-            )

@@ -100,9 +100,7 @@ class KGWriter:
                 [one in (reader, IMPORTED) for one in read.readers], dtype=np.bool_
             )
             same = readers & np.isin(read.cells, table["cell"])
-            known = facts.records(
-                connection, self._database, read.numbers[~same].tolist()
-            )
+            known = facts.records(connection, read.numbers[~same].tolist())
         stale = ~np.isin(table["cell"], read.cells[same])
         cell_of: dict[str, int] = {}
 
@@ -202,7 +200,7 @@ class KGWriter:
         if places:
             lacking = any(not known[name].text for name in places)
             with self._changing(changed=lacking) as (connection, _):
-                facts.put_places(connection, self._database, places)
+                facts.put_places(connection, places)
         gone = [name for name in known if name not in there] if whole else []
         return ReadReport(read, seen, self.erase(gone) if gone else 0, tuple(failures))
 
@@ -261,7 +259,7 @@ class KGWriter:
     def known(self) -> dict[str, PassageRecord]:
         """Return the records of all passages that have stored facts."""
         with self._database.reading() as connection:
-            return facts.records(connection, self._database)
+            return facts.records(connection)
 
     def write(self, edits: Sequence[Edit] | None = None) -> KGIndex:
         """Publish the graph of all that was read and edited, unless that is done, and open it.
@@ -302,6 +300,7 @@ class KGWriter:
             stored = make.read_stored(connection, database, state, settings, before)
         self._report("assembling", 0, len(reading.texts))
         found = reading.found
+        unused = reading.unused_names()
         stay = wanted
         if wanted:
             found, stay = edited(
@@ -319,16 +318,16 @@ class KGWriter:
             try:
                 # names in edits, and the equivalence relation's
                 if lacking := made.names_without_number():
-                    self._names.take(connection, now.changes)
+                    self._names.take(now.changes)
                     made = made.numbered(self._names.of(connection, lacking))
-                facts.erase_superseded(connection)
+                unused |= facts.erase_superseded(connection)
                 if stay != stored_edits:
                     edit_rows.write_edits(connection, stay)
                 made.store(connection, stored.near)
                 if state.settings != settings:
                     erase_other_vectors(connection, settings.maker)
                 stamp = graph_state.publish(connection, settings)
-                facts.erase_unused(connection, database)
+                facts.erase_unused(connection, database, unused)
                 make.save_made(self.index.cache, stamp, made.saved)
             finally:
                 self._names.forget()
@@ -386,7 +385,7 @@ class KGWriter:
         with self._database.writing(durable=durable) as connection:
             state = graph_state.read_graph_state(connection, self._database)
             assert state
-            self._names.take(connection, state.changes)
+            self._names.take(state.changes)
             try:
                 yield connection, state
             except BaseException:

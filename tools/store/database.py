@@ -5,13 +5,14 @@ Statements mark their parameters with `?`. Blobs are bytes, whole numbers have u
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from ras_agent.errors import IngestError, StoreError
 
-_FEW = 500  # below the number of new objects that sets off a search for garbage
+_FEW = 500
+"""Rows that are read at once, and parameters of one statement: fewer new objects than set off a search for garbage."""
 
 
 class Locked(StoreError):
@@ -105,6 +106,15 @@ class Database(Protocol):
     def close(self) -> None:
         """Close all connections; the next use opens new ones."""
         ...
+
+
+def parts_of(values: Iterable[Any]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield values in parts that fit into a statement, each after its marks, as `IN (...)` takes them."""
+    listed = list(values)
+    for start in range(0, len(listed), _FEW):
+        part = listed[start : start + _FEW]
+        marks = ", ".join("?" * len(part))
+        yield marks, part
 
 
 def read_columns(cursor: Any, into: Sequence[list[Any]]) -> None:

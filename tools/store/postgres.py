@@ -42,6 +42,7 @@ _DIALECT = {
     r"\bBLOB\b": "bytea",
     r"\bINTEGER\b": "bigint",
     r"\bTEXT\b": 'text COLLATE "C"',
+    r"\bWITHOUT ROWID\b": "",
     # a row that changes leaves the old one to the server, whatever its size
     r"zeroblob\(length\(\w+\)\)": "''::bytea",
 }
@@ -224,7 +225,9 @@ class PostgresDatabase:
                 "vectors",
                 "dead",
                 "kg_names",
-                "kg_documents",
+                "kg_passages",
+                "kg_facts",
+                "kg_mentions",
                 "uploads",
                 "upload_data",
             ):

@@ -16,7 +16,7 @@ is no row; `erasing`, which names erased rows.
 
 from __future__ import annotations
 
-VERSION = 8
+VERSION = 9
 """Of the tables, and of the caches made from them."""
 
 PASSAGES = (
@@ -89,43 +89,64 @@ UPLOADS = (
 """The bytes of files that were sent to a server. path: by which the journal knows the file, NULL for one whose bytes
 were overwritten where they lie; size: of the bytes."""
 
-# names are bytes: text may hold lone surrogates, which a database's text cannot
 GRAPH = (
     """CREATE TABLE kg_state (
     one INTEGER PRIMARY KEY CHECK (one = 1), published INTEGER NOT NULL, stamp INTEGER NOT NULL,
-    changes INTEGER NOT NULL, made INTEGER NOT NULL, dead INTEGER NOT NULL, settings TEXT NOT NULL
+    changes INTEGER NOT NULL, made INTEGER NOT NULL, names INTEGER NOT NULL, settings TEXT NOT NULL
 )""",
-    "CREATE TABLE kg_names (number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, name BLOB NOT NULL, key BLOB NOT NULL)",
-    """CREATE TABLE kg_documents (
-    number INTEGER PRIMARY KEY, since INTEGER NOT NULL, text INTEGER NOT NULL, cell INTEGER NOT NULL,
-    crc INTEGER NOT NULL, digest BLOB NOT NULL, reader TEXT NOT NULL, id BLOB NOT NULL, facts BLOB NOT NULL,
-    mentions BLOB NOT NULL, notes BLOB NOT NULL
+    "CREATE TABLE kg_names (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, key TEXT NOT NULL)",
+    """CREATE TABLE kg_passages (
+    number INTEGER PRIMARY KEY, passage TEXT NOT NULL, since INTEGER NOT NULL, text INTEGER NOT NULL,
+    cell INTEGER NOT NULL, digest BLOB NOT NULL, reader TEXT NOT NULL, UNIQUE (passage, since)
 )""",
-    "CREATE TABLE kg_edges (one INTEGER PRIMARY KEY CHECK (one = 1), crc INTEGER NOT NULL, data BLOB NOT NULL)",
-    "CREATE TABLE kg_others (one INTEGER PRIMARY KEY CHECK (one = 1), crc INTEGER NOT NULL, data BLOB NOT NULL)",
-    "CREATE TABLE kg_edits (number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",
+    """CREATE TABLE kg_facts (
+    reading INTEGER NOT NULL REFERENCES kg_passages ON DELETE CASCADE, place INTEGER NOT NULL,
+    subject INTEGER NOT NULL, predicate INTEGER NOT NULL, object INTEGER NOT NULL,
+    start INTEGER NOT NULL, stop INTEGER NOT NULL, attributes TEXT, valid_from TEXT, valid_until TEXT, source TEXT,
+    PRIMARY KEY (reading, place)
+) WITHOUT ROWID""",
+    """CREATE TABLE kg_mentions (
+    reading INTEGER NOT NULL REFERENCES kg_passages ON DELETE CASCADE, name INTEGER NOT NULL, count INTEGER NOT NULL,
+    PRIMARY KEY (reading, name)
+) WITHOUT ROWID""",
+    """CREATE TABLE kg_edges (
+    number INTEGER PRIMARY KEY, subject INTEGER NOT NULL, predicate INTEGER NOT NULL, object INTEGER NOT NULL,
+    similarity REAL, unnamed INTEGER NOT NULL
+)""",
+    "CREATE TABLE kg_others (one INTEGER PRIMARY KEY CHECK (one = 1), data TEXT NOT NULL)",
+    "CREATE TABLE kg_edits (number INTEGER PRIMARY KEY, edit TEXT NOT NULL)",
     "CREATE TABLE kg_files (name TEXT PRIMARY KEY, path TEXT NOT NULL)",
     """CREATE TABLE kg_vectors (
-    name INTEGER NOT NULL REFERENCES kg_names ON DELETE CASCADE, maker INTEGER NOT NULL, crc INTEGER NOT NULL,
-    data BLOB NOT NULL, PRIMARY KEY (name, maker)
+    name INTEGER NOT NULL REFERENCES kg_names ON DELETE CASCADE, maker INTEGER NOT NULL, data BLOB NOT NULL,
+    PRIMARY KEY (name, maker)
 )""",
-    """CREATE TABLE kg_near (
-    name INTEGER PRIMARY KEY REFERENCES kg_names ON DELETE CASCADE, crc INTEGER NOT NULL, data BLOB NOT NULL
-)""",
+    "CREATE TABLE kg_near (name INTEGER PRIMARY KEY REFERENCES kg_names ON DELETE CASCADE, data BLOB NOT NULL)",
     """CREATE TABLE kg_texts (
-    number INTEGER PRIMARY KEY, maker INTEGER NOT NULL, text INTEGER NOT NULL, owner INTEGER NOT NULL,
-    crc INTEGER NOT NULL, data BLOB NOT NULL
+    maker INTEGER NOT NULL, text INTEGER NOT NULL, owner TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (maker, text)
 )""",
+    "CREATE INDEX kg_texts_of_owner ON kg_texts (owner)",
+    """CREATE VIEW facts AS
+    SELECT subjects.name AS subject, predicates.name AS predicate, objects.name AS object, readings.passage AS passage,
+        stated.start AS start, stated.stop AS "end", readings.reader AS extractor, stated.attributes AS attributes,
+        stated.valid_from AS valid_from, stated.valid_until AS valid_until, stated.source AS source
+    FROM kg_facts AS stated
+        JOIN kg_passages AS readings ON readings.number = stated.reading
+        JOIN kg_state ON readings.since <= kg_state.published
+        JOIN kg_names AS subjects ON subjects.number = stated.subject
+        JOIN kg_names AS predicates ON predicates.number = stated.predicate
+        JOIN kg_names AS objects ON objects.number = stated.object""",
 )
 """kg_state: there is a row once facts are read; published counts the graphs that were written whole, 0 for none yet;
 stamp tells one graph from all others; changes counts what was written to these tables, made says of which count that
-graph is; dead is how many rows of documents were erased. kg_names: key is the name's canonical key. kg_documents: the
-passages that were read, since which published graph, in which cells, with what they state by numbers of names (facts:
-subject, predicate, object, start, end; mentions: name, count; notes: a JSON text for each fact, empty without any).
-kg_edges: what an imported graph has and no document states; kg_others: its nodes that are neither entities nor
-documents, with their edges. kg_edits: what persons changed. kg_files: the files of triples, and where they were added
-from. kg_vectors: of names, by their maker. kg_near: the nearest names of each entity, of which the comparison is
-dear. kg_texts: vectors of other texts, each about its owner, the hash of a name or of a passage's id."""
+graph is; names is the number that the next name gets. kg_names: key is the name's canonical key. kg_passages: the
+readings of passages, since which published graph they count, the text's hash and the cell where the index had it.
+kg_facts: what readings state, by numbers of names, and where; attributes of the fact as JSON, without its dates, and
+source, more about the place, as JSON. kg_edges: what an imported graph has and no document states; kg_others: its nodes
+that are neither entities nor documents, with their edges. kg_edits: what persons changed. kg_files: the files of
+triples, and where they were added from. kg_vectors: of names, by their maker. kg_near: the nearest names of each
+entity, of which the comparison is dear. kg_texts: vectors of other texts, by their hashes, each about its owner, a name
+or a passage's id. The view facts: what passages state in the graph that was last written, before the edits of
+persons."""
 
 CACHE = (
     """CREATE TABLE cache (

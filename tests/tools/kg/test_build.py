@@ -525,7 +525,7 @@ def test_facts_go_in_the_commit_that_takes_their_passage_out(index: Path) -> Non
     def taken_back() -> None:
         with passages.database.writing() as connection:
             passages.delete_document("leith.txt")
-            assert list(records(connection, passages.database)) == ["bell"]
+            assert list(records(connection)) == ["bell"]
             raise RuntimeError("taken back")
 
     with pytest.raises(RuntimeError, match="taken back"):

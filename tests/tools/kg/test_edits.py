@@ -570,7 +570,7 @@ def test_an_index_without_a_graph_has_nothing_to_edit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("damage", "edit"),
-    [("data = CAST('{}' AS BLOB)", "edit 1"), ("number = 2", "edit 2")],
+    [("edit = '{}'", "edit 1"), ("number = 2, edit = 'no JSON'", "edit 2")],
 )
 def test_a_damaged_edit_is_told(damage: str, edit: str, index: Path) -> None:
     remove_fact(index, WRONG)

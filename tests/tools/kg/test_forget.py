@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from ras_agent.records import Passage
-from ras_agent.tools.index import store
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
@@ -50,6 +49,12 @@ def rows_of(table: str, index: PassageIndex) -> int:
         return int(connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0])
 
 
+def names_of(index: PassageIndex) -> list[str]:
+    query = "SELECT name FROM kg_names WHERE name <> 'equivalent' ORDER BY name"
+    with index.database.reading() as connection:
+        return [name for (name,) in connection.execute(query)]
+
+
 @pytest.mark.parametrize("passage", [BELL, LEITH])
 def test_a_passage_that_is_written_again_with_its_text_keeps_its_facts(
     index: PassageIndex, passage: Passage
@@ -78,13 +83,34 @@ def test_facts_that_came_without_their_text_stay_while_a_passage_of_that_id_is_t
     assert documents(index) == ["bell"]
 
 
-def test_rows_that_were_erased_are_taken_out_once_they_are_many(
-    index: PassageIndex, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("table", ["kg_passages", "kg_facts", "kg_mentions"])
+def test_all_that_was_read_of_a_deleted_passage_is_deleted(
+    index: PassageIndex, table: str
 ) -> None:
     build(index)
+    before = rows_of(table, index)
     index.delete_document("leith.txt")
-    assert rows_of("kg_documents", index) == 2  # one of them overwritten
-    monkeypatch.setattr(store, "_COMPACT_FROM", 0)
+    assert 0 < rows_of(table, index) < before
     index.delete_document("bell.txt")
-    assert [rows_of(table, index) for table in ("kg_documents", "kg_texts")] == [0, 0]
-    assert documents(index) == []
+    assert rows_of(table, index) == 0
+    assert names_of(index) == []
+
+
+def test_a_name_that_another_passage_has_too_stays(index: PassageIndex) -> None:
+    build(index)
+    index.delete_document("leith.txt")
+    assert "Edinburgh" in names_of(index)
+    assert "Water of Leith" not in names_of(index)
+
+
+def test_the_number_of_a_deleted_name_is_not_given_again(index: PassageIndex) -> None:
+    build(index)
+    with index.database.reading() as connection:
+        (last,) = connection.execute("SELECT MAX(number) FROM kg_names").fetchone()
+    index.delete_documents(["bell.txt", "leith.txt"])
+    with open_writer(index) as writer:
+        writer.put([PassageFacts("imported", (), ("Paris",))])
+    with index.database.reading() as connection:
+        query = "SELECT number FROM kg_names WHERE name = 'Paris'"
+        (number,) = connection.execute(query).fetchone()
+    assert number > last

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from ras_agent.errors import IndexMismatch
 from ras_agent.records import Passage, Source, Triple
-from ras_agent.tools.index.passages import checksum
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg import edit_rows, facts, graph_state, vector_rows
 from ras_agent.tools.kg.graph_state import GraphSettings, GraphState
@@ -104,32 +101,16 @@ def test_edits_that_are_replaced_are_to_be_overwritten_in_the_files(
         assert remains == revision(connection) + 1
 
 
-class Rewritten:
-    """A database that notes which tables it is to leave no copies of."""
-
-    def __init__(self) -> None:
-        self.tables: list[str] = []
-
-    def rewrite(self, tables: Iterable[str]) -> None:
-        self.tables += tables
-
-
-def test_the_places_of_files_that_are_gone_are_forgotten_with_their_copies(
-    database: Database,
-) -> None:
-    rewritten: Any = Rewritten()
+def test_the_places_of_files_that_are_gone_are_forgotten(database: Database) -> None:
     with database.writing() as connection:
         edit_rows.put_origins(
             connection, {"one": "/data/one.tsv", "two": "/data/two.tsv"}
         )
-        edit_rows.erase_origins(connection, rewritten, lambda name: True)
-        assert rewritten.tables == []
-        edit_rows.erase_origins(connection, rewritten, lambda name: name == "two")
+        edit_rows.erase_origins(connection, lambda name: name == "two")
         assert [edit_rows.origin_of(connection, name) for name in ("one", "two")] == [
             "",
             "/data/two.tsv",
         ]
-    assert rewritten.tables == ["kg_files"]
 
 
 def test_names_are_used_by_facts_and_mentions_and_not_by_how_often_they_are_mentioned(
@@ -143,31 +124,27 @@ def test_names_are_used_by_facts_and_mentions_and_not_by_how_often_they_are_ment
         writer.write()
     with index.database.reading() as connection:
         names = dict(connection.execute("SELECT number, name FROM kg_names"))
-        named, used = (
-            {names[number] for number in np.flatnonzero(mask)}
-            for mask in facts._named(connection)
-        )
-    assert named == {b"Bell", b"telephone", b"Leith"}
-    assert used == named | {b"patented"}
+        named = {names[number] for number in facts._named(connection, set(names))}
+        reading = facts.read_facts(connection, index.database)
+    assert named == {"Bell", "telephone", "Leith"}
+    assert {names[number] for number in reading.unused_names()} <= {"equivalent"}
 
 
 @pytest.mark.parametrize("numbers", [[0, 3], [-1, 2], [1]])
 def test_a_fact_of_a_name_that_is_not_there_is_damage(
     database: Database, numbers: list[int]
 ) -> None:
-    place_of = np.array([0, -1, 1])  # of a name that was erased there is no place
+    name_at = facts._Places(np.array([2, 0]), database)
     with pytest.raises(
         IndexMismatch, match=says("states facts of names that are not there")
     ):
-        facts._places(np.array(numbers), place_of, database)
-    assert facts._places(np.array([0, 2]), place_of, database).tolist() == [0, 1]
-    assert (
-        facts._places(np.array([], dtype=np.int64), place_of, database).tolist() == []
-    )
+        name_at[np.array(numbers)]
+    assert name_at[np.array([0, 2])].tolist() == [1, 0]
+    assert name_at[np.array([], dtype=np.int64)].tolist() == []
 
 
-@pytest.mark.parametrize("cell", ["text in the place of bytes", 7])
-def test_a_cell_of_a_damaged_page_that_holds_another_type_is_damage(
+@pytest.mark.parametrize("cell", ["no JSON", "[1]", 7])
+def test_a_cell_of_a_damaged_page_that_holds_something_else_is_damage(
     database: Database, cell: str | int
 ) -> None:
     with database.writing() as connection:
@@ -193,23 +170,15 @@ def test_a_row_of_another_table_in_the_place_of_a_list_of_near_names_is_damage(
     database: Database, data: bytes
 ) -> None:
     with database.writing() as connection:
-        connection.execute(
-            "INSERT INTO kg_names VALUES (3, 7, ?, ?)", (b"Bell", b"bell")
-        )
-        connection.execute(
-            "INSERT INTO kg_near VALUES (3, ?, ?)", (checksum(data, number=3), data)
-        )
+        connection.execute("INSERT INTO kg_names VALUES (3, 'Bell', 'bell')")
+        connection.execute("INSERT INTO kg_near VALUES (3, ?)", (data,))
         with pytest.raises(IndexMismatch, match=says("is damaged")):
             vector_rows.read_near(connection, database)
 
 
-@pytest.mark.parametrize("data", [b"no JSON", b"[]", b"{}"])
-def test_a_row_of_another_table_in_the_place_of_an_edit_is_damage(
-    database: Database, data: bytes
-) -> None:
+@pytest.mark.parametrize("data", ["no JSON", "[]", "{}"])
+def test_an_edit_that_is_no_edit_is_damage(database: Database, data: str) -> None:
     with database.writing() as connection:
-        connection.execute(
-            "INSERT INTO kg_edits VALUES (3, ?, ?)", (checksum(data, number=3), data)
-        )
+        connection.execute("INSERT INTO kg_edits VALUES (3, ?)", (data,))
         with pytest.raises(IndexMismatch, match=says("is damaged", "edit 3")):
             edit_rows.read_edits(connection, database)

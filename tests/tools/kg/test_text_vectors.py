@@ -8,7 +8,6 @@ import pytest
 
 from ras_agent.arrays import Floats
 from ras_agent.errors import StoreError
-from ras_agent.tools.index.passages import hash_of
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.text_vectors import stored_vectors
 from ras_agent.tools.kg.vector_rows import erase_texts
@@ -60,21 +59,6 @@ def test_a_graph_in_memory_stores_nothing(hash_embedder: Any) -> None:
     assert stored_vectors(None, "inverse", hash_embedder, []).shape == (0, 64)
 
 
-def test_a_damaged_row_is_embedded_again(
-    database: Database, hash_embedder: Any
-) -> None:
-    vectors = stored_vectors(database, "inverse", hash_embedder, ["one", "two"])
-    with database.writing() as connection:
-        connection.execute(
-            "UPDATE kg_texts SET data = zeroblob(length(data)) WHERE number = 1"
-        )
-    for _ in range(2):
-        assert np.array_equal(
-            stored_vectors(database, "inverse", hash_embedder, ["one", "two"]), vectors
-        )
-    assert hash_embedder.texts == ["one", "two", "two"]
-
-
 def test_what_is_about_a_part_leaves_the_vectors_of_the_whole(
     database: Database, hash_embedder: Any
 ) -> None:
@@ -91,7 +75,7 @@ def test_vectors_are_erased_with_what_they_are_about(
         database, "nodes", hash_embedder, ["text of a", "text of b"], ["a", "b"]
     )
     with database.writing() as connection:
-        erase_texts(connection, [hash_of("a")])
+        erase_texts(connection, ["a"])
     PassageIndex.open(tmp_path / "i").finish()
     assert first.tobytes() not in b"".join(
         path.read_bytes() for path in (tmp_path / "i").iterdir()

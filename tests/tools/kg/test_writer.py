@@ -308,20 +308,11 @@ def test_lost_arrays_are_made_anew_without_embedding_or_comparing(
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        ("UPDATE kg_documents SET since = 9 WHERE number = 0", "facts of passage 0"),
-        (
-            "UPDATE kg_documents SET mentions = zeroblob(length(mentions))",
-            "facts of passage 2",
-        ),
-        (
-            "UPDATE kg_names SET key = zeroblob(length(key)) WHERE number = 3",
-            "name 3 of its graph",
-        ),
+        ("UPDATE kg_facts SET subject = 70", "names that are not there"),
+        ("DELETE FROM kg_names WHERE name = 'Edinburgh'", "names that are not there"),
+        ("UPDATE kg_facts SET attributes = 'no JSON'", "attributes of a fact"),
         # as a page makes it that lies in another's place
-        (
-            "UPDATE kg_names SET name = CAST(name AS TEXT)",
-            "kg_names.name holds no blob",
-        ),
+        ("UPDATE kg_names SET key = CAST(key AS BLOB)", "kg_names.key holds no text"),
     ],
 )
 def test_a_row_that_is_not_what_was_written_is_told(
@@ -366,18 +357,6 @@ def test_an_edge_that_no_document_states_goes_with_the_last_that_names_one_of_it
 def facts_of(graph: KGIndex) -> set[tuple[str, str, str]]:
     triples = map(graph.triple, graph.facts)
     return {(triple.subject, triple.predicate, triple.object) for triple in triples}
-
-
-def test_numbers_of_a_row_take_eight_bytes_so_that_it_is_overwritten_where_it_lies(
-    tmp_path: Path,
-) -> None:
-    with open_writer(tmp_path) as writer:
-        writer.put([PassageFacts("imported", (Triple("Bell", "knew", "Watson"),))])
-    with PassageIndex.open(tmp_path).database.reading() as connection:
-        (row,) = connection.execute(
-            "SELECT text, cell, crc FROM kg_documents"
-        ).fetchall()
-    assert [number.bit_length() for number in row] == [63, 63, 63]
 
 
 def test_settings_that_are_named_change_those_of_the_graph_that_is_there(

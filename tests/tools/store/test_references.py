@@ -37,11 +37,17 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
             (b"", b"", b""),
         )
         connection.execute("INSERT INTO dead VALUES (3, 1)")
+        connection.execute("INSERT INTO kg_names VALUES (2, 'Bell', 'bell')")
+        connection.execute("INSERT INTO kg_vectors VALUES (2, 1, ?)", (b"",))
+        connection.execute("INSERT INTO kg_near VALUES (2, ?)", (b"",))
         connection.execute(
-            "INSERT INTO kg_names VALUES (2, 7, ?, ?)", (b"Bell", b"bell")
+            "INSERT INTO kg_passages VALUES (5, 'z', 1, 0, -1, ?, 'offline')", (b"",)
         )
-        connection.execute("INSERT INTO kg_vectors VALUES (2, 1, 7, ?)", (b"",))
-        connection.execute("INSERT INTO kg_near VALUES (2, 7, ?)", (b"",))
+        connection.execute(
+            "INSERT INTO kg_facts (reading, place, subject, predicate, object, start, stop)"
+            " VALUES (5, 0, 2, 2, 2, 0, 0)"
+        )
+        connection.execute("INSERT INTO kg_mentions VALUES (5, 2, 1)")
     return made
 
 
@@ -68,8 +74,10 @@ def _count(database: Database, table: str) -> int:
         ("uploads", "INSERT INTO uploads VALUES (2, NULL, 5)", []),
         ("uploads", "UPDATE uploads SET path = ?", [b"upload:/y.txt"]),
         ("dead", "INSERT INTO dead VALUES (4, 1)", []),
-        ("kg_vectors", "INSERT INTO kg_vectors VALUES (3, 1, 7, ?)", [b""]),
-        ("kg_near", "INSERT INTO kg_near VALUES (3, 7, ?)", [b""]),
+        ("kg_vectors", "INSERT INTO kg_vectors VALUES (3, 1, ?)", [b""]),
+        ("kg_near", "INSERT INTO kg_near VALUES (3, ?)", [b""]),
+        ("kg_mentions", "INSERT INTO kg_mentions VALUES (6, 2, 1)", []),
+        ("kg_facts", "UPDATE kg_facts SET reading = 6", []),
     ],
 )
 def test_the_database_refuses_an_orphan(
@@ -86,6 +94,7 @@ def test_the_database_refuses_an_orphan(
         ("upload_data", ["uploads"]),
         ("passages", ["dead"]),
         ("kg_names", ["kg_vectors", "kg_near"]),
+        ("kg_passages", ["kg_facts", "kg_mentions"]),
     ],
 )
 def test_a_row_that_goes_takes_along_what_rests_on_it(

@@ -248,7 +248,7 @@ def test_what_stands_behind_an_error_of_rdf_is_reported_as_unread(
     ("name", "text", "message"),
     [
         ("a_csv", "name,age\nAda,7\n", "no column for the head"),
-        ("a_json", "[1, 2]", 'an object with "nodes" and "links"'),
+        ("a_json", '{"a": 1}', 'an object with "nodes" and "links"'),
         (
             "a_graphml",
             '<!DOCTYPE g [<!ENTITY e SYSTEM "file:///etc/passwd">]><graphml>&e;</graphml>',
@@ -319,8 +319,30 @@ YED = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:y="http://
             '{"elements": {"nodes": [{"data": {"id": "Ada"}}, {"data": {"id": "Bo"}}], "edges": '
             '[{"data": {"source": "Ada", "target": "Bo", "interaction": "knows"}}]}}',
         ),
+        ("json", '[{"subject": "Ada", "predicate": "knows", "object": "Bo"}]'),
+        (
+            "json",
+            '{"nodes": [{"id": "1", "properties": {"name": "Ada"}}, {"id": "2", "properties": {"name": "Bo"}}], '
+            '"relationships": [{"type": "KNOWS", "startNode": "1", "endNode": {"id": "2"}}]}',
+        ),
+        (
+            "jsonl",
+            '{"type": "node", "id": "1", "properties": {"name": "Ada"}}\n'
+            '{"type": "node", "id": "2", "properties": {"name": "Bo"}}\n'
+            '{"type": "relationship", "id": "3", "label": "KNOWS", "start": {"id": "1"}, "end": {"id": "2"}}\n',
+        ),
+        ("csv", "_id,name,_start,_end,_type\n1,Ada,,,\n2,Bo,,,\n,,1,2,KNOWS\n"),
     ],
-    ids=["yEd", "D3 by place", "JSON Graph Format", "Cytoscape"],
+    ids=[
+        "yEd",
+        "D3 by place",
+        "JSON Graph Format",
+        "Cytoscape",
+        "list of facts",
+        "properties",
+        "APOC JSON",
+        "APOC CSV",
+    ],
 )
 def test_graphs_of_other_programs_are_read(
     tmp_path: Path, suffix: str, content: str

@@ -169,6 +169,15 @@ def test_tab_separated_values_with_a_header_and_further_columns(tmp_path: Path) 
     ]
 
 
+def test_the_columns_of_tab_separated_values_are_found_by_their_names(
+    tmp_path: Path,
+) -> None:
+    text = "source\ttarget\tlabel\nBell\tEdinburgh\tborn in\n"
+    assert loaded(tmp_path, "a.tsv", text) == [
+        PlacedTriple("Bell", "born in", "Edinburgh", "a.tsv line 2")
+    ]
+
+
 def test_json_lines_are_lists_or_objects(tmp_path: Path) -> None:
     text = '["a", "b", "c"]\n{"subject": "d", "predicate": "e", "object": "f", "x": 1}\n{"head": "a"}\n["a", "b"]\nno\n'
     text += f"[{5000 * '1'}]\n{5000 * '['}\n"

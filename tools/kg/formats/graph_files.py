@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,28 @@ _RELATIONS = (
     "labels",
 )
 _HEAD = ("head", "subject", "s", "source", "from", "start")
-_RELATION = ("relation", "predicate", "p", "type", "relationship", "edge", "property")
+_RELATION = (
+    "relation",
+    "predicate",
+    "p",
+    "type",
+    "relationship",
+    "edge",
+    "property",
+    "label",
+)
 _TAIL = ("tail", "object", "o", "target", "to", "end")
+_LINKS = ("links", "edges", "relationships")
+_STARTS = ("source", "startNode", "start", "from")
+_ENDS = ("target", "endNode", "end", "to")
+_APOC = {
+    "_id": ":ID",
+    "_labels": ":LABEL",
+    "_start": ":START_ID",
+    "_end": ":END_ID",
+    "_type": ":TYPE",
+}
+"""Column of the one file that Neo4j's APOC exports -> the same one of the files that Neo4j imports."""
 FACT = "fact"
 """The kind of an edge of an export of ours."""
 EQUIVALENCE = "equivalence"
@@ -201,10 +221,24 @@ def read_node_link(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
         raise IngestError(
             f'{path}: expected an object with "nodes" and "links" or "edges": write node-link JSON'
         )
+    numbered = {
+        key: dict(enumerate(value, start=1))
+        for key, value in found.items()
+        if isinstance(value, list)
+    }
+    return graph_of(numbered, label)
+
+
+def graph_of(
+    found: Mapping[str, Mapping[int, Any]], label: str, place: str = ""
+) -> Iterator[PlacedTriple | Skipped]:
+    """Yield the facts of nodes and of the edges between them, by their numbers. place: what the numbers count."""
     graph = NodesAndEdges()
-    _add_nodes(found["nodes"], graph, label)
-    links = found.get("links", found.get("edges"))
-    _add_links(links or (), graph, label)
+    _add_nodes(found["nodes"], graph, f"{label} {place or 'node'}")
+    for name in _LINKS:
+        if name in found:
+            _add_links(found[name], graph, f"{label} {place or 'edge'}")
+            break
     return graph.facts()
 
 
@@ -217,10 +251,10 @@ def _with_ids(nodes: Mapping[str, Any]) -> list[Any]:
     return made
 
 
-def _add_nodes(nodes: Sequence[Any], graph: NodesAndEdges, label: str) -> None:
-    by_place = not any(_id_of(node, "id") for node in nodes)
-    for number, node in enumerate(nodes, start=1):
-        place = f"{label} node {number}"
+def _add_nodes(nodes: Mapping[int, Any], graph: NodesAndEdges, begin: str) -> None:
+    by_place = not any(_id_of(node, "id") for node in nodes.values())
+    for number, node in nodes.items():
+        place = f"{begin} {number}"
         entity = _id_of(node, "id")
         if by_place and _data_of(node):
             entity = str(number - 1)
@@ -228,29 +262,45 @@ def _add_nodes(nodes: Sequence[Any], graph: NodesAndEdges, label: str) -> None:
             problem = f'expected an object with "id", got {node!r:.80}'
             graph.edges.append(Skipped(place, problem))
             continue
-        values = texts_of(_data_of(node))
+        data = dict(_data_of(node))
+        labels = data.get("labels")
+        kinds = data.pop("labels") if isinstance(labels, list) else []
+        values = texts_of(data)
         values.pop("id", None)
         graph.add_node(entity, values, place)
+        for kind in kinds:
+            graph.add_value(entity, "is a", str(kind), place)
 
 
-def _add_links(links: Iterable[Any], graph: NodesAndEdges, label: str) -> None:
-    for number, link in enumerate(links, start=1):
-        place = f"{label} edge {number}"
-        head = _id_of(link, "source")
-        tail = _id_of(link, "target")
+def _add_links(links: Mapping[int, Any], graph: NodesAndEdges, begin: str) -> None:
+    for number, link in links.items():
+        place = f"{begin} {number}"
+        head = _end_of(link, _STARTS)
+        tail = _end_of(link, _ENDS)
         if head is None or tail is None:
             problem = f'expected an object with "source" and "target", got {link!r:.80}'
             graph.edges.append(Skipped(place, problem))
             continue
         data = _data_of(link)
-        values = {key: data[key] for key in data if key not in ("source", "target")}
+        values = {key: data[key] for key in data if key not in (*_STARTS, *_ENDS)}
         graph.add_edge(head, tail, values, place)
+
+
+def _end_of(link: Any, keys: Sequence[str]) -> str | None:
+    """Return the id of the node that an edge begins or ends with."""
+    for key in keys:
+        end = _id_of(link, key)
+        if end is not None:
+            return end
+    return None
 
 
 def _id_of(item: Any, key: str) -> str | None:
     """Return an id of an object, which Cytoscape puts under "data", or None if it has no id."""
     data = _data_of(item)
     value = data.get(key)
+    if isinstance(value, Mapping):
+        return _id_of(value, "id")
     if isinstance(value, str) and value.strip():
         return value
     if isinstance(value, int):
@@ -262,7 +312,13 @@ def _data_of(item: Any) -> Mapping[str, Any]:
     if not isinstance(item, Mapping):
         return {}
     data = item.get("data")
-    return data if isinstance(data, Mapping) else item
+    if isinstance(data, Mapping):
+        return data
+    inner = item.get("properties")
+    if not isinstance(inner, Mapping):
+        return item
+    others = {key: value for key, value in item.items() if key != "properties"}
+    return {**others, **inner}
 
 
 def other_values(values: Mapping[str, Any], used: Sequence[str | None]) -> Attributes:
@@ -334,6 +390,8 @@ def _table(path: Path, label: str) -> _Table:
             skipped.append(Skipped(place, problem))
         elif not header:
             header = list(map(str.strip, row))
+            if {"_id", "_start", "_end"} <= set(header):
+                header = [_APOC.get(name, name) for name in header]
         elif any(map(str.strip, row)):
             values = dict(zip(header, row, strict=True))
             rows.append((place, values))
@@ -354,16 +412,13 @@ def _problem_of(row: list[str] | csv.Error, header: Sequence[str]) -> str:
 
 
 def _plain_facts(table: _Table, path: Path) -> Iterator[PlacedTriple | Skipped]:
-    filled = {name: name for name in table.header}
-    columns = []
+    columns = columns_of_facts(table.header)
     for names in (_HEAD, _RELATION, _TAIL):
-        known = _first_key(filled, names)
-        if known is None:
+        if not columns and not columns_of_facts(table.header, (names,)):
             raise IngestError(
                 f"{path} line 1: no column for the {names[0]}: call it {', '.join(names)}; "
                 "or give a file that Neo4j imports, with :ID, or :START_ID, :END_ID and :TYPE"
             )
-        columns.append(known)
     yield from table.skipped
     is_ours = ATTRIBUTES in table.header
     for place, row in table.rows:
@@ -373,6 +428,15 @@ def _plain_facts(table: _Table, path: Path) -> Iterator[PlacedTriple | Skipped]:
         else:
             attributes = other_values(row, (*columns, "passage", "by"))
         yield placed(fields, place_by(place, row.get("by", "")), attributes)
+
+
+def columns_of_facts(
+    header: Sequence[str], parts: Sequence[Sequence[str]] = (_HEAD, _RELATION, _TAIL)
+) -> list[str]:
+    """Return the columns of a header that hold the parts of a fact, or [] if it lacks one."""
+    filled = {name: name for name in header}
+    columns = [_first_key(filled, names) for names in parts]
+    return [column for column in columns if column] if all(columns) else []
 
 
 def _is_neo4j(header: Sequence[str]) -> bool:
@@ -398,7 +462,7 @@ def _read_neo4j(table: _Table, graph: NodesAndEdges) -> None:
         labels = ""
         for column, value in row.items():
             kind = _kind_of(column)
-            if kind in ("ID", "START_ID", "END_ID"):
+            if kind in ("ID", "START_ID", "END_ID") and value:
                 space = _space_of(column)
                 ends[kind] = f"{space}:{value}" if space else value
             elif kind == "LABEL":
@@ -410,7 +474,7 @@ def _read_neo4j(table: _Table, graph: NodesAndEdges) -> None:
                 values[name] = value
         if "ID" in ends:
             graph.add_node(ends["ID"], values, place)
-            kinds = labels.split(";")
+            kinds = labels.replace(":", ";").split(";")
             for one in filter(None, kinds):
                 graph.add_value(ends["ID"], "is a", one, place)
         elif "START_ID" in ends and "END_ID" in ends:

@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -21,6 +22,8 @@ from ras_agent.tools.index.stated_facts import FACT_KEYS, attributes_of
 from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
 from ras_agent.tools.kg.formats.graph_files import (
     ATTRIBUTES,
+    columns_of_facts,
+    graph_of,
     read_csv,
     read_graphml,
     read_node_link,
@@ -37,7 +40,6 @@ from ras_agent.tools.kg.formats.named import (
 from ras_agent.tools.kg.formats.reified import Notes, Statement, Term
 
 _OWN_KEYS = ("sources", "by")
-_HEADERS = {frozenset(names) for names in zip(*FACT_KEYS, strict=True)}
 
 _TERM = r"<([^<>\"{}|^`\x00-\x20]*)>|(_:[^\s<>\".]+(?:\.+[^\s<>\".]+)*)"
 _LITERAL = (
@@ -249,6 +251,7 @@ def facts_of_statements(
 
 def _tab_separated(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
     columns: list[str] = []
+    places = [0, 1, 2]
     for number, item in enumerate(_lines(path, label)):
         if isinstance(item, Skipped):
             yield item
@@ -260,37 +263,72 @@ def _tab_separated(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
                 place,
                 f"expected head, relation and tail between tabs, found {len(fields)}: {line!r:.80}",
             )
-        elif number == 0 and _is_header(fields):
+        elif number == 0 and (found := columns_of_facts(fields)):
             columns = fields
+            places = [fields.index(name) for name in found]
+        elif len(fields) <= max(places):
+            yield Skipped(
+                place,
+                f"expected {len(columns)} fields, found {len(fields)}: {line!r:.80}",
+            )
         else:
             values = dict(zip(columns, fields, strict=False))
             place = place_by(place, values.get("by", ""))
             written = values.get(ATTRIBUTES, "")
             attributes = written_attributes(written)
-            yield placed(fields[:3], place, attributes)
-
-
-def _is_header(fields: Sequence[str]) -> bool:
-    names = frozenset(field.strip().lower() for field in fields[:3])
-    return names in _HEADERS
+            yield placed([fields[at] for at in places], place, attributes)
 
 
 def _json_lines(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
+    if graph := _neo4j_lines(path):
+        yield from graph_of(graph, label, place="line")
+        return
+    yield from _facts_of_records(_records(path, label))
+
+
+def _json(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
+    """Yield the facts of a list of facts, or of nodes and edges."""
+    text = "".join(read_lines(path))
+    if not text.lstrip().startswith("["):
+        yield from read_node_link(path, label)
+        return
+    try:
+        listed = parse_line(text)
+    except ValueError as error:
+        raise IngestError(f"{path}: {error}") from error
+    numbered = enumerate(listed, start=1)
+    yield from _facts_of_records(
+        (record, f"{label} fact {number}") for number, record in numbered
+    )
+
+
+def _records(path: Path, label: str) -> Iterator[tuple[Any, str] | Skipped]:
+    """Yield the values of lines of JSON, with their places."""
     for item in _lines(path, label):
         if isinstance(item, Skipped):
             yield item
             continue
         line, place = item
         try:
-            record = parse_line(line)
+            yield parse_line(line), place
         except ValueError as error:
             yield Skipped(place, str(error))
+
+
+def _facts_of_records(
+    items: Iterable[tuple[Any, str] | Skipped],
+) -> Iterator[PlacedTriple | Skipped]:
+    for item in items:
+        if isinstance(item, Skipped):
+            yield item
             continue
+        record, place = item
         fields = _fields(record)
         if fields is None:
+            written = json.dumps(record, ensure_ascii=False)
             yield Skipped(
                 place,
-                f"expected [head, relation, tail] or an object with these keys, got {line!r:.80}",
+                f"expected [head, relation, tail] or an object with these keys, got {written!r:.80}",
             )
         elif isinstance(record, Mapping):
             by = str(record.get("by"))
@@ -300,6 +338,22 @@ def _json_lines(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
             yield placed(fields, place, attributes)
         else:
             yield placed(fields, place)
+
+
+def _neo4j_lines(path: Path) -> dict[str, dict[int, Any]]:
+    """Return the nodes and relationships that Neo4j's APOC exports, by their lines; none for another file."""
+    found: dict[str, dict[int, Any]] = {"nodes": {}, "relationships": {}}
+    for number, line in enumerate(read_lines(path), start=1):
+        record: Any = None
+        with suppress(ValueError):
+            record = parse_line(line) if line.strip() else {}
+        kind = record.get("type") if isinstance(record, dict) else None
+        listed = found.get(f"{kind}s")
+        if listed is not None and "id" in record:
+            listed[number] = {key: record[key] for key in record if key != "type"}
+        elif record or not isinstance(record, dict):
+            return {}
+    return found if found["nodes"] else {}
 
 
 def _fields(record: Any) -> list[str] | None:
@@ -438,6 +492,6 @@ _READERS: dict[str, Callable[[Path, str], Iterator[PlacedTriple | Skipped]]] = {
     ".rdf": _rdf,
     ".jsonld": _rdf,
     ".graphml": read_graphml,
-    ".json": read_node_link,
+    ".json": _json,
 }
 TRIPLE_SUFFIXES: Iterable[str] = (*_READERS, ".csv")

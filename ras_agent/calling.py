@@ -1,4 +1,4 @@
-"""One way to call a role, from synchronous and from asynchronous code, and to stop waiting for it."""
+"""Calls of a role, from synchronous and from asynchronous code, with a limit on how long to wait for them."""
 
 from __future__ import annotations
 
@@ -28,28 +28,29 @@ T = TypeVar("T")
 Asked = TypeVar("Asked")
 Reply = TypeVar("Reply")
 
-# runs that begin without waiting; seconds of the processor that a run takes, until some have ended; how many times as
-# long one may have taken
+# this many runs may be at work before others have to wait
 _AT_ONCE = 8
+# assumed processor time of a run in seconds, until runs have ended and were measured
 _USUAL_COST = 0.03
+# one measurement counts at most as this multiple of the cost so far
 _MOST_GROWTH = 4
 
-# how long a coroutine that was cancelled may take to close its connections
+# seconds in which a cancelled coroutine may close its connections
 _TO_CLOSE = 0.2
 
-# how long a thread that was interrupted while it was being started may take to begin
+# seconds in which a thread that was interrupted while it was being started has to begin
 _TO_BEGIN = 5.0
 
 
 class StillRunning(Exception):
-    """Raised when a call has taken longer than it may; its later result is dropped."""
+    """Raised when a call has taken longer than its limit. A later result of the call is dropped."""
 
 
 def call(role: object, method: str, *args: Any, within: float = inf) -> Any:
     """Return `role.method(*args)`. Raises StillRunning if that takes more than `within` seconds.
 
-    Python cannot end a thread. So a call with a limit runs in a thread of its own, which goes on when nobody waits for
-    it any more: its result, its exception and its events are dropped, and the process can end without it.
+    Python cannot end a thread. So a call with a limit runs in a separate thread, which continues when the caller has
+    stopped waiting: its result, exception and events are dropped, and the process can end without it.
     """
     work = getattr(role, method)
     if within == inf:
@@ -69,8 +70,8 @@ def call(role: object, method: str, *args: Any, within: float = inf) -> Any:
 def acall(role: object, method: str, *args: Any, within: float = inf) -> Awaitable[Any]:
     """Return an awaitable of `role.a<method>(*args)`, or of the synchronous method in a thread.
 
-    Awaiting raises StillRunning if that takes more than `within` seconds. A coroutine is then cancelled; one that never
-    awaits holds the event loop until it ends, and is found to be late only then.
+    Awaiting it raises StillRunning after `within` seconds, and cancels a coroutine. A coroutine that never awaits
+    blocks the event loop until it ends; its lateness is noticed only then.
     """
     coroutine = getattr(role, f"a{method}", None)
     if within < inf:
@@ -82,7 +83,7 @@ def acall(role: object, method: str, *args: Any, within: float = inf) -> Awaitab
         return own
     work = getattr(role, method)
     if current_ledger().seconds_left() == inf:
-        # not where somebody may stop waiting: the event loop's own threads are waited for when it ends
+        # only without a time limit: the event loop waits for its threads when it ends
         return _in_shared_thread(work, *args)
     return asyncio.wrap_future(in_thread(lambda: work(*args)))
 
@@ -92,9 +93,10 @@ def run_steps(
     answer: Callable[[Asked], Reply],
     told: tuple[type[Exception], ...] = (Exception,),
 ) -> T:
-    """Run a generator that yields what it asks for and is sent the answers, and return its result.
+    """Run a generator that yields requests and receives the answers of `answer`, and return the generator's result.
 
-    told: the errors of `answer` that are raised inside the generator, at its yield. Others are raised here.
+    Errors of `answer` whose class is in `told` are raised inside the generator, at its yield; other errors are raised
+    to the caller.
     """
     try:
         asked = next(steps)
@@ -115,7 +117,7 @@ async def arun_steps(
     answer: Callable[[Asked], Awaitable[Reply]],
     told: tuple[type[Exception], ...] = (Exception,),
 ) -> T:
-    """Do the same as `run_steps`, for coroutines."""
+    """Run a generator as `run_steps` does, with an asynchronous `answer`."""
     try:
         asked = next(steps)
         while True:
@@ -152,7 +154,7 @@ async def _limited(
 def in_thread(work: Callable[[], T]) -> Future[T]:
     """Run `work` in a thread that the process does not wait for when it ends, and return its future."""
     future: Future[T] = Future()
-    future.set_running_or_notify_cancel()  # nobody can cancel it then, and the thread may always set its result
+    future.set_running_or_notify_cancel()  # a running future cannot be cancelled, so the thread may set its result
 
     def run() -> None:
         try:
@@ -168,7 +170,7 @@ def in_thread(work: Callable[[], T]) -> Future[T]:
 
 
 def run_whole(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, from a notebook's cell too, in whose thread an event loop is running."""
+    """Run a coroutine to its end and return its result, also in a notebook, where an event loop is already running."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -177,7 +179,8 @@ def run_whole(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a thread of its own. An interrupt of the thread that waits for it cancels it."""
+    """Run a coroutine in a separate thread and return its result. An interrupt of the waiting thread cancels the
+    coroutine."""
     began: Future[Callable[[], object]] = Future()
     ended = threading.Event()
 
@@ -192,7 +195,7 @@ def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
             ended.set()
 
     try:
-        # an interrupt may come while the thread is being started, too
+        # an interrupt may also come while the thread is being started
         result = in_thread(partial(asyncio.run, run()))
         return result.result()
     except KeyboardInterrupt:
@@ -204,9 +207,9 @@ def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def _ended(work: Callable[..., T], *args: Any) -> T:
-    """Call `work` and return its result. Its StopIteration becomes a RuntimeError, as in a coroutine.
+    """Return `work(*args)`. A StopIteration of `work` becomes a RuntimeError, as in a coroutine.
 
-    A future cannot hold one: who waits for it in an event loop would wait for ever.
+    A future cannot hold a StopIteration: an event loop would wait for it for ever.
     """
     try:
         return work(*args)
@@ -215,9 +218,9 @@ def _ended(work: Callable[..., T], *args: Any) -> T:
 
 
 class Queueing:
-    """Clock of one run that counts the seconds in which the run waits for its turn while no call of it is at work.
+    """Clock that counts the seconds in which a run waits for its turn while none of its calls is at work.
 
-    It waits for a thread, for the event loop, or for a slot or the rates of a model. Thread safe.
+    A run waits for a thread, for the event loop, or for a slot or the rate limits of a model. Thread safe.
     """
 
     def __init__(self) -> None:
@@ -228,7 +231,7 @@ class Queueing:
         self._lock = threading.Lock()
 
     def change(self, *, waiting: int = 0, working: int = 0) -> None:
-        """Note that so many more calls of the run wait, and so many more are at work."""
+        """Add to the numbers of the run's calls that wait and that are at work."""
         with self._lock:
             now = perf_counter()
             if self._waiting and not self._working:
@@ -243,7 +246,7 @@ _queueing: ContextVar[Queueing | None] = ContextVar("queueing", default=None)
 
 @contextmanager
 def measured_queueing() -> Iterator[Queueing]:
-    """Measure in the block how long its calls wait for their turn."""
+    """Measure how long the calls in the block wait for their turn."""
     queueing = Queueing()
     token = _queueing.set(queueing)
     try:
@@ -254,7 +257,7 @@ def measured_queueing() -> Iterator[Queueing]:
 
 @contextmanager
 def noted(*, waiting: int = 0, working: int = 0) -> Iterator[None]:
-    """Have the block count as waiting, or as work, where the run's queueing is measured."""
+    """Count the block as waiting, or as work, if the run's queueing is measured."""
     queueing = _queueing.get()
     if queueing is None:
         yield
@@ -267,13 +270,14 @@ def noted(*, waiting: int = 0, working: int = 0) -> Iterator[None]:
 
 
 async def _in_shared_thread(work: Callable[..., T], *args: Any) -> T:
-    """Return `work(*args)` out of one of the event loop's threads, for which other runs may have to be waited for."""
+    """Return `work(*args)` from one of the event loop's threads; it may have to wait for a thread that other runs
+    use."""
     queueing = _queueing.get()
     if queueing is None:
         return await asyncio.to_thread(_ended, work, *args)
 
     def run() -> T:
-        # until the thread has ended: then the event loop is waited for
+        # counts as work until the thread ends; then the run waits for the event loop
         with noted(waiting=-1, working=1):
             return _ended(work, *args)
 
@@ -282,26 +286,26 @@ async def _in_shared_thread(work: Callable[..., T], *args: Any) -> T:
 
 
 class Threads:
-    """Pool of threads for one kind of work: a bounded number at a time, first come first served, and nobody for long.
+    """Pool of threads for one kind of work: at most `most` at a time, first come first served, each with a time limit.
 
-    Work that hangs holds its place until it ends, so that no more than `most` threads ever hang, and delays no other
-    kind of work.
+    Work that hangs holds its place until it ends. So at most `most` threads ever hang, and other kinds of work are not
+    delayed.
     """
 
     def __init__(self, most: int, seconds: float) -> None:
-        """Let `most` calls work at a time, and `seconds` pass for each, in which it also waits for its turn."""
+        """Allow `most` calls at a time, each at most `seconds` long, including the time that it waits for its turn."""
         self._free = asyncio.Semaphore(most)
         self._seconds = seconds
 
     async def run(self, work: Callable[..., T], *args: Any) -> T:
-        """Return `work(*args)` out of a thread, where a ledger says how long it may take. Raises StillRunning."""
+        """Return `work(*args)` from a thread, in which the current ledger has the time limit. Raises StillRunning."""
         loop, ledger = (
             asyncio.get_running_loop(),
             Ledger(limits=Limits(max_seconds=self._seconds)),
         )
 
         def release(_: object) -> None:
-            with suppress(RuntimeError):  # the loop has ended before the work
+            with suppress(RuntimeError):  # the event loop ended before the work
                 loop.call_soon_threadsafe(self._free.release)
 
         async def result() -> T:
@@ -322,11 +326,11 @@ class Threads:
 
 
 class Turns:
-    """Queue of runs, first come first served, which begin as fast as the processor does their work.
+    """Queue of runs, first come first served, which starts runs as fast as the processor can do their work.
 
-    Runs that share a processor end together, late: begun one after another, half of them end in half the time. But runs
-    that wait for a model cost nothing. So a run begins at once while few are at work, and else after as much time as a
-    run has lately taken of the processor. It waits for no other run's end, which may hang.
+    If runs share a processor, all of them end late; if they start one after another, half of them end in half the time.
+    Runs that wait for a model take no processor time. So a run starts at once while few runs are at work, and otherwise
+    after the processor time that recent runs took. A run never waits for the end of another run, which may hang.
     """
 
     def __init__(self) -> None:
@@ -337,7 +341,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for a run's turn; the run lasts for the block."""
+        """Wait for a run's turn. The run lasts as long as the block."""
         if self._at_work >= _AT_ONCE or self._first.locked():
             async with self._first:
                 await asyncio.sleep(self._cost)
@@ -347,21 +351,22 @@ class Turns:
         finally:
             self._at_work -= 1
             now = _work_done()
-            # it may have been other work
+            # the processor may have done other work
             cost = min(now - self._work_done, _MOST_GROWTH * self._cost)
             self._cost = 0.9 * self._cost + 0.1 * cost
             self._work_done = now
 
 
 def _work_done() -> float:
-    """Return the seconds that this process has worked at least: its event loop's, or all cores' by their number."""
+    """Return the processor seconds of this process: those of the event loop's thread, or, if larger, of all threads
+    divided by the number of cores."""
     return max(thread_time(), process_time() / (os.cpu_count() or 1))
 
 
 def _in_time(result: T, began: float, within: float) -> T:
     """Return `result`. Raises StillRunning if more than `within` seconds have passed since `began`.
 
-    A coroutine that never awaits holds the event loop, so that its lateness is found only here, at its end.
+    A coroutine that never awaits blocks the event loop, so its lateness is noticed only here, after its end.
     """
     if monotonic() - began > within:
         raise StillRunning
@@ -371,8 +376,8 @@ def _in_time(result: T, began: float, within: float) -> T:
 def raise_if_cancelled() -> None:
     """Raise CancelledError if the running task was cancelled but has not stopped.
 
-    A library in between may take the cancellation for one of its own, as LangGraph does with that of a node. Without
-    this check, the output of such a run would pass for a result.
+    A library between task and caller may mistake the cancellation for its own, as LangGraph does with that of a node.
+    Without this check, the output of such a run would pass for a result.
     """
     task = asyncio.current_task()
     if task is not None and task.cancelling():

@@ -1,9 +1,10 @@
 """Typed events of a running agent.
 
-`for event in agent.stream(inputs, stream_mode="custom")` yields these; the command line's trace is drawn from them.
+`for event in agent.stream(inputs, stream_mode="custom")` yields these events. The command line draws its trace from
+them.
 
-An event's JSON has its fields, `type` first: `to_dict` writes it, `event_from_dict` reads it. LangGraph Server, which
-turns records into JSON by their fields, sends the same.
+The JSON of an event has the event's fields, `type` first: `to_dict` writes it, `event_from_dict` reads it. LangGraph
+Server sends the same JSON, because it writes records by their fields.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ _LEAVES = frozenset((str, int, float, bool, type(None)))
 
 
 class _Event:
-    """Base of all events: their JSON form."""
+    """Base of all events, which writes their JSON."""
 
     __slots__ = ()
 
     def to_dict(self) -> JSON:
-        """Return plain JSON: the fields, those of the records inside too, with `type` first."""
+        """Return plain JSON: the fields of the event, `type` first. Records in the fields become JSON too."""
         data: JSON = _to_json_value(self)
         return data
 
@@ -57,7 +58,8 @@ def _to_json_value(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten(_Event):
-    """A follow-up question of a conversation, and the rewritten one, which can be understood by itself."""
+    """A follow-up question of a conversation, and its rewritten form `standalone`, which can be understood without the
+    conversation."""
 
     type: Literal["rewritten"] = field(default="rewritten", kw_only=True)
     question: str
@@ -66,22 +68,22 @@ class Rewritten(_Event):
 
 @dataclass(frozen=True, slots=True)
 class Planned(_Event):
-    """The planner's decision before hop `hop`. thought: whether it is a sentence of a chain of thought.
-
-    The sentence is the plan's sub-query, or, where it ends the loop, the plan's reason. by: the person who changed the
-    plan, "person" or "person:Ada"; empty for the planner's own. json_keys: those of a plan in a trace.
-    """
+    """The planner's decision before hop `hop`."""
 
     json_keys: ClassVar = ("hop", "plan.*", "thought?", "by?")
+    """the keys of a plan in a trace"""
 
     type: Literal["planned"] = field(default="planned", kw_only=True)
     hop: int
     plan: Plan
     thought: bool = False
+    """Whether the decision is a sentence of a chain of thought. The sentence is the plan's sub-query, or the plan's
+    reason if it ends the loop."""
     by: str = ""
+    """the person who changed the plan, "person" or "person:Ada"; "" for the planner's unchanged plan"""
 
     def to_dict(self) -> JSON:
-        """Return plain JSON, in which a plan is as in a run's outputs."""
+        """Return plain JSON, in which the plan has the same form as in a run's outputs."""
         return {**_Event.to_dict(self), "plan": self.plan.to_dict()}
 
 
@@ -97,7 +99,7 @@ class Hits(_Event):
 
 @dataclass(frozen=True, slots=True)
 class Triples(_Event):
-    """Facts read in this hop's passages, before merging."""
+    """Facts read in the passages of this hop, before they are merged into the question graph."""
 
     type: Literal["triples"] = field(default="triples", kw_only=True)
     hop: int
@@ -106,10 +108,8 @@ class Triples(_Event):
 
 @dataclass(frozen=True, slots=True)
 class GraphDelta(_Event):
-    """How a hop changed the question graph: its new facts, its size after the hop, its conflicts after the hop.
-
-    ids: those of the new facts, in the same order, by which steps and citations name them.
-    """
+    """The change of the question graph by a hop: the new facts, and the numbers of facts, entities and conflicts after
+    the hop."""
 
     type: Literal["graph_delta"] = field(default="graph_delta", kw_only=True)
     hop: int
@@ -118,11 +118,12 @@ class GraphDelta(_Event):
     entities: int
     conflicts: int
     ids: tuple[str, ...] = ()
+    """the ids of the new facts, in the order of `added`; steps and citations use them"""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerToken(_Event):
-    """A piece of the answer's text as the model writes it."""
+    """A piece of the answer's text, sent while the model writes it."""
 
     type: Literal["answer_token"] = field(default="answer_token", kw_only=True)
     text: str
@@ -130,7 +131,8 @@ class AnswerToken(_Event):
 
 @dataclass(frozen=True, slots=True)
 class WaitingForModel(_Event):
-    """A step that waits for the server of a model: of the calls that it makes, so many were asked and answered."""
+    """A step that waits for a model's server. It makes `of` calls, of which `asked` were sent and `answered` have
+    returned."""
 
     type: Literal["waiting_for_model"] = field(
         default="waiting_for_model", kw_only=True
@@ -142,17 +144,18 @@ class WaitingForModel(_Event):
 
 @dataclass(frozen=True, slots=True)
 class Answered(_Event):
-    """The end of the run. grounded: whether a cited sentence bears the answer, or may."""
+    """The end of the run."""
 
     type: Literal["answered"] = field(default="answered", kw_only=True)
     answer: Answer
     stop_reason: str
     grounded: bool = True
+    """whether a cited sentence supports the answer, or may support it"""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed(_Event):
-    """Something went wrong; the run goes on."""
+    """A problem that does not end the run."""
 
     type: Literal["failed"] = field(default="failed", kw_only=True)
     failure: Failure
@@ -172,7 +175,7 @@ Event = (
 
 
 def event_from_dict(data: Mapping[str, Any]) -> Event:
-    """Return the event that `to_dict` wrote, or that a server sent. Raises TraceError, which names the problem."""
+    """Return the event that `to_dict` wrote or that a server sent. Raises TraceError, which names the wrong key."""
     from pydantic import ValidationError
 
     try:
@@ -205,21 +208,22 @@ def emit(event: Event) -> None:
 
 
 def streaming() -> bool:
-    """Tell whether events are streamed to anybody: a model streams its answer only then."""
+    """Tell whether events are streamed to a caller. Only then does a model stream its answer."""
     return _sink.get() is not None
 
 
 def emitting(
     sink: Callable[[Event], None] | None,
 ) -> ScopedValue[Callable[[Event], None] | None]:
-    """Send events emitted inside the block to `sink`; None drops them."""
+    """Send the events that are emitted inside the block to `sink`; None drops them."""
     return ScopedValue(_sink, sink)
 
 
 class InertTokens:
-    """Sink of events that passes on only such tokens of an answer as no page takes for markup that loads something.
+    """Sink that holds back the tokens of an answer from which a page could read markup that loads something.
 
-    The markup that an answer may keep is known only when it is complete: the rest comes with its Answered event.
+    The markup that an answer may keep is known only when the answer is complete, so the rest of the text is sent with
+    the Answered event.
     """
 
     def __init__(self, sink: Callable[[Event], None]) -> None:
@@ -248,7 +252,7 @@ class InertTokens:
 
 @contextmanager
 def emitting_until_the_end() -> Iterator[None]:
-    """Stream the events of the block; those that its threads and tasks emit after its end are dropped."""
+    """Stream the events of the block. Events that its threads and tasks emit after the block has ended are dropped."""
     sink = _sink.get()
     over = False
 

@@ -1,13 +1,14 @@
-"""Which passages a question may be answered from: a filter over their metadata, documents and ids.
+"""Filters that restrict which passages a question may be answered from, by metadata, documents and ids.
 
-    {"team": "x"}                       the passages with "team": "x" in their metadata
-    {"team": ["x", "y"], "year": 2019}  of team x or y, and of 2019
-    {"document_id": "handbook/*"}       of documents with an id that begins so; `id` likewise, for passages
-    {"date": {"before": "2024-01-01"}}  of an earlier date, or a smaller number; `after` likewise, both may stand together
-    {"team": {"not": ["x", "y"]}}       of no such team; `in` is the opposite
-    {"date": {"exists": true}}          that have the field; false for those without it
+    {"team": "x"}                       passages with "team": "x" in their metadata
+    {"team": ["x", "y"], "year": 2019}  passages of team x or y, and of 2019
+    {"document_id": "handbook/*"}       passages of documents whose id begins so; `id` works likewise
+    {"date": {"before": "2024-01-01"}}  an earlier date or a smaller number; `after` likewise; both may be combined
+    {"team": {"not": ["x", "y"]}}       neither of these teams; `in` is the opposite
+    {"date": {"exists": true}}          passages that have the field; false for those without it
 
-Every retriever applies it before it chooses its best k, so that a passage outside is never found, shown or counted.
+Every retriever applies the filter before it chooses its best k passages, so that a passage outside the filter is never
+found, shown or counted.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from ras_agent.records import Passage
 from ras_agent.text.normal_form import storable, storable_number
 
 OWN_FIELDS = ("id", "document_id", "title")
-"""Keys that mean a passage's own field, whatever its metadata has under them."""
+"""Keys that mean a field of the passage, even if the metadata has the same key."""
 _WITH_PREFIXES = ("id", "document_id")
 ASSIGNED = (*OWN_FIELDS, "file", "page", "facts")
-"""Keys that nobody gives to documents from outside: what they are, where they are from, what they state"""
+"""Keys that users cannot give to documents: they say which passage it is, where it comes from and which facts it
+states."""
 
 Scalar = str | int | float | bool
 _YEAR = len("2024")
@@ -37,7 +39,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def as_text(value: object) -> str | None:
-    """Return a value as JSON writes it, texts as they are; None for a value that no filter matches."""
+    """Return a value as JSON writes it, but a text without quotes; None for a value that no filter matches."""
     if isinstance(value, str):
         return value
     if value is None or isinstance(value, Mapping):
@@ -58,13 +60,14 @@ _FORMS = (
 
 
 class Order(NamedTuple):
-    """Place of a value among others: as a number, and as a time in seconds; None for one that it does not have."""
+    """A value as filters compare it: as a number, and as seconds since 1970; None where the value is not a number or
+    not a time."""
 
     number: float | None
     time: float | None
 
     def is_before(self, other: Order) -> bool:
-        """Tell whether both are numbers or both are times, and this one is smaller or earlier."""
+        """Tell whether both values are numbers, or both are times, and this one is smaller or earlier."""
         if self.number is not None and other.number is not None:
             return self.number < other.number
         if self.time is not None and other.time is not None:
@@ -73,9 +76,9 @@ class Order(NamedTuple):
 
 
 def order_of(text: str) -> Order:
-    """Return the place of a number, or of a date: YYYY, YYYY-MM, YYYY-MM-DD, or with a time as ISO 8601 writes it.
+    """Return the order of a number or of a date: YYYY, YYYY-MM, YYYY-MM-DD, or a date and time in ISO 8601.
 
-    A year and a month stand for their first day; a time without a zone is one of UTC.
+    A year or a month stands for its first day; a time without a zone is taken as UTC.
     """
     number = _number_in(text)
     date = text
@@ -96,7 +99,7 @@ def order_of(text: str) -> Order:
 
 
 def _number_in(text: str) -> float | None:
-    """Return the number that a text is as JSON writes it."""
+    """Return the finite number that a text is in JSON; None for any other text."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -108,17 +111,18 @@ def _number_in(text: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Condition on the values that a passage has under `key`; a list in its metadata has each of its items.
+    """Condition on the values that a passage has under `key`. A list in the metadata counts as several values.
 
-    Values compare as they are written: 2019 and "2019" are equal, 1 and true are not. `values` keep their types.
+    Values are compared as texts: 2019 and "2019" are equal, 1 and true are not. `values` holds the same values in their
+    types.
     """
 
     key: str
     texts: tuple[str, ...]
     values: tuple[Scalar, ...] = field(default=(), compare=False)
     test: Test = "in"
-    """"in": one of the values is among `texts`; "not": none of them is; "before", "after": one of them is smaller or
-    greater than the text; "exists": whether there is a value, "true" or "false"."""
+    """"in": one of the passage's values is among `texts`; "not": none of them is; "before", "after": one of them is
+    smaller or greater than the text; "exists": whether there is a value, "true" or "false"."""
 
     def matches(self, passage: Passage) -> bool:
         """Tell whether the condition holds for `passage`."""
@@ -132,11 +136,12 @@ class Condition:
 
     @property
     def is_ordered(self) -> bool:
-        """Return whether the condition reads how many values there are and their order, and not which they are."""
+        """Return whether the condition compares the order or the existence of values, instead of looking for certain
+        values."""
         return self.test in ("before", "after", "exists")
 
     def holds_for(self, orders: Sequence[Order]) -> bool:
-        """Tell whether a condition on order or existence holds for values of these orders."""
+        """Tell whether a condition on order or existence holds for values with these orders."""
         if self.test == "exists":
             return bool(orders) == (self.texts == ("true",))
         bound = order_of(self.texts[0])
@@ -145,7 +150,8 @@ class Condition:
         return any(bound.is_before(order) for order in orders)
 
     def admits(self, text: str) -> bool:
-        """Tell whether one value of the key, as text, is among those that the condition names."""
+        """Tell whether `text`, a value of the key, is among the condition's values or begins with one of its
+        prefixes."""
         return text in self.texts or any(
             text.startswith(prefix) for prefix in self.prefixes
         )
@@ -157,7 +163,8 @@ class Condition:
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """Return the allowed beginnings of ids: the values of `id` and `document_id` that end with a star."""
+        """Return the prefixes that ids may begin with: the values of `id` and `document_id` that end with a star,
+        without it."""
         if self.key not in _WITH_PREFIXES:
             return ()
         return tuple(text[:-1] for text in self.texts if text.endswith("*"))
@@ -171,13 +178,13 @@ def texts_of(passage: Passage, key: str) -> list[str]:
 
 
 def value_texts(value: object) -> list[str]:
-    """Return a value of the metadata, or each item of a list, as texts."""
+    """Return a value of the metadata, or each item of a list, as texts; values that no filter matches are left out."""
     texts = map(as_text, _items(value))
     return [text for text in texts if text is not None]
 
 
 def _items(value: object) -> list[object]:
-    """Return the items of a list, or a list of the one value."""
+    """Return the items of a list, or a list with only this value."""
     if isinstance(value, list | tuple | set | frozenset):
         return list(value)
     return [value]
@@ -185,13 +192,14 @@ def _items(value: object) -> list[object]:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Filter that admits the passages for which all of its conditions hold; without conditions, all passages."""
+    """Filter that admits the passages for which all of its conditions hold. Without conditions it admits all
+    passages."""
 
     conditions: tuple[Condition, ...] = ()
 
     @classmethod
     def of(cls, source: object) -> Self:
-        """Make a filter of a JSON object, of a list of objects that must all hold, of a filter, or of None.
+        """Make a filter from a JSON object, a list of objects that must all hold, a filter, or None.
 
         Raises FilterError for anything else, for a key without a value, and for a value that no text can match.
         """
@@ -211,7 +219,7 @@ class Filter:
         )
 
     def both(self, *others: Filter) -> Self:
-        """Return the filter that admits a passage if this filter and all `others` admit it."""
+        """Return the filter that admits a passage if this filter and all of `others` admit it."""
         conditions = set(self.conditions)
         for other in others:
             conditions.update(other.conditions)
@@ -223,7 +231,7 @@ class Filter:
         return all(condition.matches(passage) for condition in self.conditions)
 
     def __bool__(self) -> bool:
-        """Tell whether the filter leaves anything out at all."""
+        """Tell whether the filter has conditions."""
         return bool(self.conditions)
 
     def __str__(self) -> str:
@@ -231,14 +239,14 @@ class Filter:
 
 
 ALL = Filter()
-"""Admits every passage"""
+"""The filter that admits every passage."""
 
 
 def read_filter(parts: Iterable[str]) -> dict[str, Any]:
-    """Turn texts of a command line into the JSON of a filter. Several values of a key are alternatives.
+    """Read texts of a command line into the JSON of a filter. Several values of a key are alternatives.
 
-    A text is "key=value", "key.before=value" with another test than equality, or the JSON object itself.
-    Raises FilterError for any other, or for one without a key.
+    A text is "key=value", "key.before=value" for a test other than equality, or the JSON object itself. Raises
+    FilterError for any other text, and for one without a key.
     """
     by_key: dict[str, Any] = {}
     plain: list[str] = []
@@ -269,7 +277,8 @@ def _object_in(text: str) -> dict[str, Any]:
 
 
 def _add_test(by_key: dict[str, Any], key: str, test: str, value: object) -> None:
-    """Add a test to those of a key. A second value of `not` is another that is left out; other tests are told once."""
+    """Add a test to the tests of a key. `not` may be given several times and excludes all its values; a second value of
+    any other test raises FilterError."""
     tests = by_key.setdefault(key, {})
     if not isinstance(tests, dict):
         tests = by_key[key] = {"in": tests}
@@ -282,7 +291,8 @@ def _add_test(by_key: dict[str, Any], key: str, test: str, value: object) -> Non
 
 
 def _pairs(parts: Iterable[str]) -> dict[str, list[str]]:
-    """Read texts "key=value". Raises FilterError for a text without "=" or without a key."""
+    """Read texts "key=value" into lists of values by key. Raises FilterError for a text without "=" or without a
+    key."""
     by_key: dict[str, list[str]] = {}
     for part in parts:
         key, equals, value = part.partition("=")
@@ -295,9 +305,9 @@ def _pairs(parts: Iterable[str]) -> dict[str, list[str]]:
 
 
 def read_metadata(source: object) -> dict[str, Any]:
-    """Read the fields that a user gives documents: a JSON object, or texts "key=value" as the command line has them.
+    """Read the metadata that a user gives to documents: a JSON object, or texts "key=value" as on the command line.
 
-    A filter compares these values; None, or an empty text, removes a field. Raises FilterError.
+    Filters compare these values; None or an empty text removes a field. Raises FilterError.
     """
     if isinstance(source, list | tuple) and all(
         isinstance(part, str) for part in source
@@ -324,7 +334,7 @@ def read_metadata(source: object) -> dict[str, Any]:
     try:
         Filter.of({key: value for key, value in fields.items() if value is not None})
         json.dumps(fields, allow_nan=False, ensure_ascii=False).encode()
-    except ValueError as error:  # no number, or half a character
+    except ValueError as error:  # NaN or infinity, or half of a surrogate pair
         raise FilterError(f"metadata: {error}") from error
     return fields
 
@@ -336,7 +346,7 @@ def _one_or_all(values: list[str]) -> str | list[str]:
 
 
 def takes_filter(retriever: object) -> bool:
-    """Tell whether a retriever's method `retrieve` has a parameter `filter`."""
+    """Tell whether the method `retrieve` of a retriever has a parameter `filter`."""
     parameters = inspect.signature(getattr(retriever, "retrieve")).parameters.values()  # noqa: B009
     return any(
         parameter.name == "filter" or parameter.kind is parameter.VAR_KEYWORD
@@ -345,7 +355,7 @@ def takes_filter(retriever: object) -> bool:
 
 
 def _conditions(key: object, value: object) -> list[Condition]:
-    """Return the conditions that a filter has for a key: one, or one for each test of a mapping."""
+    """Return the conditions for a key of a filter: one for a value or a list, one for each test of a mapping."""
     if not isinstance(key, str) or not key:
         raise FilterError(f"a filter's keys have to be texts, got {key!r:.200}")
     if storable(key) != key:
@@ -389,7 +399,8 @@ def _condition(key: str, value: object, test: Test = "in") -> Condition:
 
 
 def _check_ordered(condition: Condition) -> None:
-    """Raise FilterError for a bound that has no order, and for order or existence of a passage's own field."""
+    """Raise FilterError for a bound that is neither a number nor a date, and for a test of order or existence on a
+    field of OWN_FIELDS."""
     if not condition.is_ordered:
         return
     key = condition.key

@@ -1,9 +1,9 @@
-"""The contracts of the roles. Any object that fits one can play the role; no base class is needed.
+"""The contracts of the roles. Any object that has the methods of a contract can play its role; no base class is needed.
 
-Every method is synchronous. An object may have an asynchronous version of it too, named with a leading `a` (`aplan`,
-`aretrieve`, `aextract`, `aanswer`, `anext_sentence`, `arewrite`, `ascores`); without one, `ainvoke` runs the
-synchronous method in a worker thread. Methods may be called from several threads at once. See ras_agent.calling;
-ras_agent.testing checks contracts.
+Every method is synchronous. An object may also have an asynchronous version of a method, with a leading `a` in the name
+(`aplan`, `aretrieve`, `aextract`, `aanswer`, `anext_sentence`, `arewrite`, `ascores`). If it has none, `ainvoke` runs
+the synchronous method in a worker thread. Methods may be called from several threads at once. See ras_agent.calling for
+how roles are called, and ras_agent.testing for checks of the contracts.
 """
 
 from __future__ import annotations
@@ -48,53 +48,54 @@ class Retriever(Protocol):
     """Role that finds passages."""
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
+        """Return at most `k` hits, the best first; hits of equal score keep the order of the corpus. Raises ValueError
+        for a blank query or k < 1."""
         ...
 
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Model that reads a query and texts together, and ranks what a retriever has found again."""
+    """Model that reads the query and a passage's text together, and ranks the passages of a retriever again."""
 
     def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return one number for each text, in their order: the higher, the better the text fits the query."""
+        """Return one score for each text, in the order of `texts`. A higher score means that the text fits the query
+        better."""
         ...
 
 
 @runtime_checkable
 class Linker(Protocol):
-    """Finds where a knowledge graph is entered for a question."""
+    """Role that finds the entities of a knowledge graph at which the search for a question begins."""
 
     def links(self, question: str) -> Mapping[str, float]:
-        """Return the names of entities that the question is about, each with a weight above 0; {} for none.
+        """Return the names of the entities that the question is about, each with a weight above 0; {} if there are
+        none.
 
-        A name that the graph does not have is looked for by its vector, if the graph has vectors, and else left out.
+        A name that is not in the graph is matched by its vector if the graph has vectors; otherwise it is ignored.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """The scores of one call.
-
-    values: (n,) float32, higher is better; comparable among the texts of one call, and among calls for one question
-        unless the scorer judges a text also by the others of its call.
-    failures: of the call; texts that could not be judged score lowest.
-    """
+    """The scores that one call of a Scorer returns."""
 
     values: npt.NDArray[np.float32]
+    """(n,) float32; higher is better. Comparable among the texts of one call, and among calls for the same question
+    unless the scorer judges a text also by the other texts of its call."""
     failures: tuple[Failure, ...] = ()
+    """the failures of the call; a text that could not be judged gets the lowest score"""
 
 
 @runtime_checkable
 class Scorer(Protocol):
-    """Judge of facts and paths of a graph, each written as a text."""
+    """Model that scores facts and paths of a graph, each written as a text."""
 
     @property
     def name(self) -> str: ...
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
-        """Return one value per text, in their order. The same texts get the same values."""
+        """Return one value for each text, in the order of `texts`. The same texts get the same values."""
         ...
 
 
@@ -103,13 +104,15 @@ class Extractor(Protocol):
     """Role that reads facts in passages."""
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """Return triples, each with one Source of passage_id, start, end and extractor; nodes set hop and subquery."""
+        """Return triples. Each has one Source with passage_id, start, end and extractor; the graph's nodes add hop and
+        subquery."""
         ...
 
 
 @runtime_checkable
 class Answerer(Protocol):
-    """Role that answers from the question's graph, the passages it came from, and the hops that found them."""
+    """Role that answers from the question's graph, the passages that its facts came from, and the hops that found
+    them."""
 
     def answer(
         self,
@@ -120,7 +123,7 @@ class Answerer(Protocol):
     ) -> Answer:
         """Return an answer that cites only `passages`, which are in the order of retrieval, and facts of `graph`.
 
-        `steps` are the hops in order: each sub-query with its findings; () if nothing was searched for.
+        `steps` are the hops in order, each with its sub-query and its findings; () if there was no search.
         """
         ...
 
@@ -138,10 +141,12 @@ class Reasoner(Protocol):
 
 @runtime_checkable
 class Rewriter(Protocol):
-    """Role that makes a follow-up question of a conversation understandable by itself."""
+    """Role that rewrites a follow-up question of a conversation so that it can be understood without the
+    conversation."""
 
     def rewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
-        """Return the question in words that need no earlier turn, or unchanged. `exchanges` are the earlier turns."""
+        """Return the question in words that need no earlier turn; unchanged if it needs none. `exchanges` are the
+        earlier turns."""
         ...
 
 
@@ -162,29 +167,30 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class SpanReader(Protocol):
-    """Model that finds spans of texts that answer a question."""
+    """Model that finds the spans of texts that answer a question."""
 
     def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
-        """Return for each text its likeliest spans, best first; an empty list for a text without words."""
+        """Return the likeliest spans of each text, the best first; an empty list for a text without words."""
         ...
 
 
 @runtime_checkable
 class Judge(Protocol):
-    """Model that tells whether texts affirm a question of yes or no, or deny it."""
+    """Model that tells whether texts affirm or deny a yes-or-no question."""
 
     def judge(self, question: str, texts: Sequence[str]) -> Sequence[Verdict]:
-        """Return one verdict for each text, in their order."""
+        """Return one verdict for each text, in the order of `texts`."""
         ...
 
 
 @runtime_checkable
 class GraphEncoder(Protocol):
-    """Network that turns a batch of graphs into states of their nodes."""
+    """Network that turns a batch of graphs into vectors of their nodes."""
 
     @property
     def width(self) -> int: ...
 
     def __call__(self, batch: GraphBatch) -> Tensor:
-        """Return the nodes' states, shape (N, width). Those of one graph do not depend on the others in the batch."""
+        """Return the states of the nodes, shape (N, width). The states of one graph do not depend on the other graphs
+        in the batch."""
         ...

@@ -1,4 +1,4 @@
-"""The nouns of the agent: small frozen records with a plain-JSON form (ras_agent.shape)."""
+"""The records of the agent: small frozen dataclasses that can be written as plain JSON (see ras_agent.shape)."""
 
 from __future__ import annotations
 
@@ -36,23 +36,28 @@ StopReason = Literal[
 
 
 AnswerStyle = Literal["short", "choice", "boolean", "long", "reader", "citing"]
-"""The form of an answer; "reader" is IRCoT's: reasons first, then the answer. "citing" is a short answer, then the
-nodes and edges that it rests on"""
+"""The form of an answer. "reader" is IRCoT's: the reasons first, then the answer. "citing" is a short answer, followed
+by the nodes and edges that it rests on."""
 
 OnConflict = Literal["both", "newest", "abstain", "ignore"]
-"""An answer on which documents disagree states both claims, the newer one and who says otherwise, or neither; "ignore"
-leaves it as the answerer wrote it"""
+"""What an answer says when documents disagree: "both" claims; the "newest" claim and which documents contradict it; or
+no claim ("abstain"). "ignore" leaves the answer as the answerer wrote it."""
 
 EvidenceLayout = Literal["evidence", "chain", "chain-of-text", "searches", "dialogue"]
-"""What planner and answerer are shown as text: all passages and facts; each sub-query with its facts; each sub-query
-with its passages; each sub-query alone, for a model that reads the facts through graph tokens. "dialogue" is the
-planner's own conversation, each sub-query its turn and what was found the next; the answerer is shown "evidence\""""
+"""How the evidence is written into the prompts of planner and answerer.
+
+"evidence": all passages and facts. "chain": each sub-query with its facts. "chain-of-text": each sub-query with its
+passages. "searches": only the sub-queries, for a model that reads the facts through graph tokens. "dialogue": the
+planner's conversation so far, in which each sub-query is a turn and its findings are the next turn; the answerer is
+shown "evidence".
+"""
 
 
 # ---- passages and hits
 
 FILE_KEYS = ("file", "source", "file_path", "filename", "url")
-"""Keys of a passage's metadata that may name its file, best first: ours, and those that loaders of others write"""
+"""Keys of a passage's metadata that may name its file, in order of preference: our key first, then keys that other
+document loaders write."""
 
 
 _LONGEST_DATE = 40
@@ -70,16 +75,17 @@ class Passage(Record):
 
     @property
     def file(self) -> str:
-        """Return the file or address it was read from, as its index or its loader calls it ("docs/a.pdf").
+        """Return the file or address that the passage was read from, as its index or loader names it, such as
+        "docs/a.pdf".
 
-        "" if that is not known: if no key of FILE_KEYS holds a text.
+        Return "" if none of FILE_KEYS has a text in the metadata.
         """
         names = (self.metadata.get(key) for key in FILE_KEYS)
         return next((name for name in names if isinstance(name, str) and name), "")
 
     @property
     def page(self) -> int | None:
-        """Return the page or slide of its file, from 1; None for a file without pages."""
+        """Return the number of the page or slide in the passage's file, from 1; None for a file without pages."""
         number = self.metadata.get("page", self.metadata.get("page_number"))
         return (
             number if isinstance(number, int) and not isinstance(number, bool) else None
@@ -87,7 +93,7 @@ class Passage(Record):
 
     @property
     def headings(self) -> tuple[str, ...]:
-        """Return the headings above it in its document, the highest first, without the document's title."""
+        """Return the headings above the passage in its document, the highest first, without the document's title."""
         names = self.metadata.get("headings")
         if not isinstance(names, list | tuple):
             return ()
@@ -95,13 +101,15 @@ class Passage(Record):
 
     @property
     def heading(self) -> str:
-        """Return the title and the headings above it, as models are shown them and search reads them."""
+        """Return the title and the headings above the passage, joined by " > ". Models are shown this text and search
+        reads it."""
         named = [self.title, *self.headings]
         return " > ".join(filter(None, named))
 
     @property
     def date(self) -> str:
-        """Return the date of its document, as that has it; "" without one."""
+        """Return the date of the passage's document as it is written in the metadata, at most 40 characters; "" without
+        a date."""
         date = self.metadata.get("date")
         if not isinstance(date, str):
             return ""
@@ -109,14 +117,15 @@ class Passage(Record):
 
     @property
     def own_title(self) -> str:
-        """Return the title; "" where it is but the name of the file, which need not name the text's subject."""
+        """Return the title, or "" if the title is only the name of the file, which need not say what the text is
+        about."""
         if self.file and is_of_file(self.title, self.file):
             return ""
         return self.title
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the passage of `data`; a missing title, document_id or metadata is empty."""
+        """Return the passage that `data` describes; a missing title, document_id or metadata is empty."""
         return cls(
             str(data["id"]),
             data["text"],
@@ -128,10 +137,10 @@ class Passage(Record):
 
 @dataclass(frozen=True)
 class Hit(Record):
-    """Pairs a retrieved passage with its score: higher is better, and only scores of one query compare.
+    """Pairs a retrieved passage with its score. A higher score is better; only scores of the same query can be
+    compared.
 
-    `why` holds explanations from retrievers that can give them, one per line: for example, the chain of facts that
-    leads from the query to the passage. The JSON names the passage by its id instead of repeating it.
+    The JSON names the passage by its id instead of repeating it.
     """
 
     json_keys = ("passage_id", "title", "score", "why?")
@@ -139,6 +148,8 @@ class Hit(Record):
     passage: Passage
     score: float
     why: tuple[str, ...] = ()
+    """Explanations of the hit, one per line, from retrievers that can give them: for example, the chain of facts that
+    leads from the query to the passage."""
 
     @property
     def passage_id(self) -> str:
@@ -150,7 +161,8 @@ class Hit(Record):
 
     @classmethod
     def of_dict(cls, data: Mapping[str, Any], passages: Mapping[str, Passage]) -> Self:
-        """Return the hit of `data`. `passages` maps ids to passages; a KeyError names one that is missing."""
+        """Return the hit that `data` describes. `passages` maps ids to passages. Raises KeyError for a passage that is
+        missing."""
         return cls(
             passages[data["passage_id"]], data["score"], tuple(data.get("why", ()))
         )
@@ -160,23 +172,24 @@ class Hit(Record):
 class Span:
     """Locates a possible answer: characters `start` to `end` of a text.
 
-    `score` is the logit of the span, `no_answer` the logit of "this text holds no answer". Both compare across the
-    texts of one question only.
+    Scores can be compared only among the texts of one question.
     """
 
     start: int
     end: int
     score: float
+    """the logit of the span"""
     no_answer: float = 0.0
+    """the logit of "this text holds no answer\""""
 
     @property
     def margin(self) -> float:
-        """Return how much likelier the span is than no answer, in logits. Above 0, the text is taken to answer."""
+        """Return `score` minus `no_answer`, in logits. Above 0, the text is taken to hold an answer."""
         return self.score - self.no_answer
 
 
 class Verdict(NamedTuple):
-    """Probabilities that a text affirms a question, denies it, or does not tell; they sum to 1."""
+    """Probabilities that a text affirms a question, denies it, or does neither. They sum to 1."""
 
     true: float
     false: float
@@ -187,9 +200,9 @@ class Verdict(NamedTuple):
 
 
 class Attributes(dict[str, Any]):
-    """Holds more about a fact or a source: JSON by key, which cannot change.
+    """Holds further details of a fact or a source: an immutable dictionary of JSON values.
 
-    It sorts and hashes by `text`, its JSON; "" where it is empty. Raises ValueError for a value that JSON does not have.
+    Sorts and hashes by `text`, its JSON ("" if it is empty). Raises ValueError for a value that JSON cannot hold.
     """
 
     __slots__ = ("text",)
@@ -202,7 +215,7 @@ class Attributes(dict[str, Any]):
 
     @classmethod
     def of_others(cls, items: Mapping[str, Any]) -> Self:
-        """Return attributes out of somebody's file; what JSON does not have becomes text."""
+        """Return attributes read from a foreign file. A value that JSON cannot hold becomes a text."""
         written = json.dumps(items, default=str)
         return cls(json.loads(written, parse_constant=str))
 
@@ -226,7 +239,8 @@ class Attributes(dict[str, Any]):
 
 
 def _attributes_text(items: Mapping[str, Any]) -> str:
-    """Return attributes as JSON with sorted keys. Raises ValueError for a key or a value that is no JSON."""
+    """Return attributes as JSON with sorted keys. Raises ValueError for a key that is not a text or a value that JSON
+    cannot hold."""
     for key in items:
         if not isinstance(key, str):
             raise ValueError(f"a key of attributes must be a text, got {key!r:.80}")
@@ -242,13 +256,13 @@ NO_ATTRIBUTES = Attributes()
 
 
 def attributes_text(record: Source | Triple) -> str:
-    """Return the attributes as JSON, "" without any: equal for equal ones."""
+    """Return the record's attributes as JSON, or "" if it has none. Equal attributes give the same text."""
     text: str = getattr(record.attributes, "text", "")
     return text
 
 
 def all_attributes(record: Source | Triple) -> Mapping[str, Any]:
-    """Return the attributes; for a record of a subclass, the fields that it adds are attributes, too."""
+    """Return the record's attributes. The fields that a subclass adds count as attributes too."""
     kind = Triple if isinstance(record, Triple) else Source
     if type(record) is kind:
         return record.attributes
@@ -290,9 +304,9 @@ class Source(Record):
     subquery: str = ""
     extractor: str = ""
     unchecked: bool = False
-    """whether nobody can tell if the passage states the fact, as in a script without borders between words"""
+    """whether it could not be checked that the passage states the fact, as in a script without borders between words"""
     attributes: Mapping[str, Any] = NO_ATTRIBUTES
-    """more that this place says about the fact, under keys of its extractor's"""
+    """further details that this place gives about the fact, under keys that its extractor chooses"""
 
     def __post_init__(self) -> None:
         _freeze_attributes(self)
@@ -310,8 +324,10 @@ _Words = tuple[str, str, str]
 
 
 class _Names(dict[_Words, tuple[_Words, str]]):
-    """Keys and ids of facts by their words. A graph asks for the same ones at every hop; those of long facts are not
-    kept."""
+    """Cache of the keys and ids of facts, by the words of the fact.
+
+    A graph asks for the same facts at every hop. Facts longer than LONGEST_CACHED characters are not cached.
+    """
 
     _MOST = 65536
 
@@ -330,7 +346,7 @@ _names = _Names()
 
 
 def fact_id(key: tuple[str, str, str]) -> str:
-    """Return the id of the fact with this key; it is the same in every run."""
+    """Return the id of the fact with this key. The same key has the same id in every run."""
     return (
         "t"
         + hashlib.blake2b(
@@ -350,8 +366,9 @@ class Triple(Record):
     object: str
     sources: tuple[Source, ...] = ()
     attributes: Mapping[str, Any] = NO_ATTRIBUTES
-    """more about the fact, under keys of its extractor's; these have a meaning here: `subject_type` and `object_type`,
-    the kinds of its ends; `said`, the words that state it; `valid_from` and `valid_until`, dates such as "2024-01-31\""""
+    """Further details of the fact, under keys that its extractor chooses. Some keys have a meaning in ras_agent:
+    `subject_type` and `object_type` are the kinds of subject and object; `said` holds the words that state the fact;
+    `valid_from` and `valid_until` are dates such as "2024-01-31"."""
 
     def __post_init__(self) -> None:
         _freeze_attributes(self)
@@ -365,18 +382,18 @@ class Triple(Record):
 
     @property
     def id(self) -> str:
-        """Return a hash of the key; it is the same in every run."""
+        """Return a hash of the key, which is the same in every run."""
         words = (self.subject, self.predicate, self.object)
         _, name = _names[words]
         return name
 
     @property
     def passage_ids(self) -> set[str]:
-        """Return the ids of the passages that it was read in."""
+        """Return the ids of the passages that state the fact."""
         return {source.passage_id for source in self.sources}
 
     def was_read_in(self, place: Source) -> bool:
-        """Return whether one of its sources has a character of `place`."""
+        """Return whether one of the fact's sources overlaps `place`."""
         return any(source.overlaps(place) for source in self.sources)
 
     def __str__(self) -> str:
@@ -384,7 +401,8 @@ class Triple(Record):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the fact of `data`, which may have other keys: a graph's facts have their ids and readings."""
+        """Return the fact that `data` describes. Other keys are ignored, such as the id and readings that a graph's
+        facts have."""
         sources = tuple(map(Source.from_dict, data.get("sources", ())))
         return cls(
             subject=data["subject"],
@@ -397,7 +415,7 @@ class Triple(Record):
 
 @dataclass(frozen=True)
 class Failure(Record):
-    """Reports something that went wrong without ending the run. `detail` is an excerpt of the unusable part."""
+    """Reports a problem that did not end the run. `detail` is an excerpt of the part that could not be used."""
 
     role: str
     message: str
@@ -407,33 +425,32 @@ class Failure(Record):
 
 @dataclass(frozen=True)
 class RefusedFacts(Failure):
-    """Reports facts that were read and are not kept. Reading their passage again would bring the same ones."""
+    """Reports facts that were read but not kept. Reading their passage again would give the same facts."""
 
 
 @dataclass(frozen=True)
 class Advice(Failure):
-    """Reports a detour that a setting would have spared. Nothing is lost by it."""
+    """Reports a detour that a setting could have avoided. Nothing is lost by the detour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """Holds the triples an extractor read in passages, and a failure for each passage or reply it could not use.
-
-    unread: the ids of passages of which nothing was read, since no reply about them could be.
-    """
+    """Holds the triples that an extractor read in passages, and a failure for each passage or reply that it could not
+    use."""
 
     triples: tuple[Triple, ...] = ()
     failures: tuple[Failure, ...] = ()
     unread: tuple[str, ...] = ()
+    """the ids of passages from which nothing was read, because no reply about them could be read"""
 
     @property
     def failed(self) -> bool:
-        """Return whether a passage or reply could not be used, so that reading it again may bring more."""
+        """Return whether a passage or reply could not be used, so that a second extraction may find more facts."""
         return self.unread != () or any_failed(self.failures)
 
     @classmethod
     def joined(cls, parts: Iterable[Self]) -> Self:
-        """Return the parts of an extraction in one, in their order."""
+        """Return one extraction with the contents of all `parts`, in their order."""
         triples: list[Triple] = []
         failures: list[Failure] = []
         unread: list[str] = []
@@ -445,7 +462,7 @@ class Extraction:
 
 
 def any_failed(failures: Iterable[Failure]) -> bool:
-    """Return whether something failed that may go well another time: neither refused facts nor advice."""
+    """Return whether a second attempt may succeed: whether any failure is neither RefusedFacts nor Advice."""
     return any(not isinstance(failure, RefusedFacts | Advice) for failure in failures)
 
 
@@ -454,27 +471,22 @@ def any_failed(failures: Iterable[Failure]) -> bool:
 
 @dataclass(frozen=True)
 class DialoguePart(Record):
-    """Holds the messages that a plan has added to the dialogue with the planner's model, as OpenAI's protocol has messages.
-
-    form: the dialect of the dialogue, such as "search-r1". model: the speaker's name. messages: the prompt before the
-    first plan, or the findings of the last search; then the model's reply, and whatever else was said until it stated the
-    plan.
-    """
+    """Holds the messages that one plan adds to the dialogue with the planner's model, in the format of OpenAI's API."""
 
     form: str
+    """the dialect of the dialogue, such as "search-r1\""""
     model: str = ""
+    """the name of the model that wrote the replies"""
     messages: tuple[JSON, ...] = ()
+    """the prompt before the first plan, or the findings of the last search; then the model's reply, and any further
+    messages until the model stated the plan"""
 
 
 @dataclass(frozen=True)
 class Plan(Record):
     """Decides what happens next: ask `subquery`, stop because the graph suffices, or answer without retrieval.
 
-    answer: the model's own, where it stops with an answer, as search-trained models do. retriever: the name of the one
-    that searches, where the planner has a choice; "" for the agent's own. dialogue: the messages so far, if the next
-    plan goes on from there; a planner that renders its prompt at each hop leaves it empty.
-    further: sub-queries to ask at the same time as `subquery`; none may need what another of them finds.
-    Raises ValueError for an unknown action, for "subq" with a blank sub-query, and for `further` that is no tuple of
+    Raises ValueError for an unknown action, for "subq" with a blank sub-query, and if `further` is not a tuple of
     sub-queries.
     """
 
@@ -487,13 +499,18 @@ class Plan(Record):
     subquery: str = ""
     reason: str = ""
     answer: str = ""
+    """the model's answer, if the model answers when it stops, as search-trained models do"""
     dialogue: DialoguePart | None = None
+    """the messages so far, if the next plan continues them; None for a planner that renders a new prompt at each hop"""
     further: tuple[str, ...] = ()
+    """sub-queries to ask at the same time as `subquery`; none of them may need the result of another"""
     retriever: str = ""
+    """the name of the retriever that searches, if the planner has a choice; "" for the agent's retriever"""
 
     @property
     def subqueries(self) -> tuple[str, ...]:
-        """Return all sub-queries that are asked at the same time, `subquery` first; () for a plan that asks none."""
+        """Return all sub-queries that are asked at the same time, `subquery` first; () for a plan without a
+        sub-query."""
         if not self.subquery:
             return ()
         return (self.subquery, *self.further)
@@ -517,12 +534,7 @@ class Plan(Record):
 
 @dataclass(frozen=True)
 class Step(Record):
-    """Records one hop: its sub-query, its hits and its facts.
-
-    `triple_ids` are all facts read at this hop, `new_triple_ids` those that the graph did not hold before. `thought` is
-    IRCoT's sentence. `seconds` is the time spent inside the hop's nodes. `dialogue` is that of the plan which chose the
-    hop, for a planner that goes on from there; in JSON only the plan has it.
-    """
+    """Records one hop: its sub-query, its hits and its facts."""
 
     json_keys = (
         "hop",
@@ -538,21 +550,27 @@ class Step(Record):
     subquery: str
     hits: tuple[Hit, ...] = ()
     triple_ids: tuple[str, ...] = ()
+    """the ids of all facts read at this hop"""
     new_triple_ids: tuple[str, ...] = ()
+    """the ids of those facts that the graph did not hold before"""
     thought: str = ""
+    """the sentence of IRCoT's chain of thought"""
     seconds: float = 0.0
+    """time spent inside the hop's nodes"""
     dialogue: DialoguePart | None = None
+    """the dialogue of the plan that chose the hop, for a planner that continues it; left out of the JSON, which has it
+    in the plan"""
 
     @classmethod
     def of_dict(cls, data: Mapping[str, Any], passages: Mapping[str, Passage]) -> Self:
-        """Return the step of `data`, with hits that name their passages by id (see Hit.of_dict)."""
+        """Return the step that `data` describes. Its hits name their passages by id (see Hit.of_dict)."""
         return cls.from_dict(
             {**data, "hits": [Hit.of_dict(hit, passages) for hit in data["hits"]]}
         )
 
 
 def passages_found(steps: Iterable[Step]) -> tuple[Passage, ...]:
-    """Return the passages that steps have found, each once, in the order of the searches."""
+    """Return the passages that the steps found, each once, in the order of the searches."""
     by_id: dict[str, Passage] = {}
     for step in steps:
         for hit in step.hits:
@@ -588,14 +606,14 @@ class Citation(Record):
     quote: str = ""
     triple_ids: tuple[str, ...] = ()
     file: str = ""
-    """the passage's, if it has one; the run fills it in"""
+    """the file of the passage, if it has one; the run fills it in"""
     page: int | None = None
-    """as `file`"""
+    """the page of the passage in its file, if it has pages; the run fills it in"""
     supported: bool | None = None
-    """whether the quote bears the answer (ras_agent.question_graph.support); None where nothing can be told. The run
-    fills it in"""
+    """Whether the quote supports the answer (ras_agent.question_graph.support); None if this cannot be decided. The run
+    fills it in."""
     headings: tuple[str, ...] = ()
-    """those above the passage in its document, the highest first; as `file`"""
+    """the headings above the passage in its document, the highest first; the run fills them in"""
 
     @property
     def is_named_by_file(self) -> bool:
@@ -604,7 +622,8 @@ class Citation(Record):
 
     @property
     def bare_title(self) -> str:
-        """Return the title without the note that tells namesakes apart; blank where it only names a file."""
+        """Return the title without the note that distinguishes documents of the same name; "" if the title is only the
+        name of a file."""
         if self.is_named_by_file:
             return ""
         return bare_title(self.title)
@@ -612,22 +631,22 @@ class Citation(Record):
 
 @dataclass(frozen=True)
 class Claim(Record):
-    """Says what documents state, where others state something else."""
+    """States what some documents say where other documents say something else."""
 
     json_keys = ("text", "citations", "documents", "date")
 
     text: str
     citations: tuple[int, ...] = ()
-    """the numbers of the answer's citations that state it"""
+    """the numbers of the answer's citations that state the claim"""
     documents: tuple[str, ...] = ()
-    """their titles or files"""
+    """the titles or files of the documents that state the claim"""
     date: str = ""
-    """of the newest of them; empty where none has a date"""
+    """the date of the newest of these documents; "" if none has a date"""
 
 
 @dataclass(frozen=True)
 class Dispute(Record):
-    """Holds the claims of documents that disagree, the answer's first."""
+    """Holds the claims of documents that disagree; the first claim is the answer's."""
 
     json_keys = ("claims",)
 
@@ -636,28 +655,27 @@ class Dispute(Record):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Gives an answer with its evidence.
-
-    abstained: the evidence does not hold a sure enough answer, so `text` says that. failed: why no
-    answer could be made at all (the answerer crashed, a limit refused its call, its reply was unreadable); such an
-    answer has abstained too.
-    """
+    """Gives an answer with its evidence."""
 
     text: str
     citations: tuple[Citation, ...] = ()
     abstained: bool = False
+    """whether the evidence does not hold a sure enough answer; `text` then says so"""
     confidence: float | None = None
     failures: tuple[Failure, ...] = ()
     failed: str = ""
+    """Why no answer could be made at all: the answerer crashed, a limit refused its call, or its reply was unreadable.
+    An answer that failed has also abstained."""
     suggestion: str = ""
-    """of an answer that abstained: the answer that its citations suggest without being sure; else empty"""
+    """the answer that the citations suggest without being sure, if the answer abstained; else "\""""
     disputes: tuple[Dispute, ...] = ()
-    """what documents say otherwise; the run fills it in"""
+    """the points on which documents contradict the answer; the run fills them in"""
 
 
 @dataclass(frozen=True)
 class Exchange(Record):
-    """Holds an earlier turn of a conversation: a question in words that need no other turn, and its answer, if any."""
+    """Holds an earlier turn of a conversation: a question that can be understood without other turns, and its answer,
+    if any."""
 
     question: str
     answer: str = ""
@@ -668,12 +686,7 @@ class Exchange(Record):
 
 @dataclass(frozen=True)
 class Call(Record):
-    """Records one model call.
-
-    Tokens are those that the endpoint reported. estimated: it did not report them, and they are an estimate from the texts.
-    replayed: the reply came from the cache. key: under which request and reply are in the cache; empty without one.
-    unread: the reply could not be read, so that its role asks with worked examples and a form from then on.
-    """
+    """Records one model call. Token counts are those that the endpoint reported, or estimates."""
 
     json_keys = (
         *(
@@ -698,9 +711,13 @@ class Call(Record):
     cached_tokens: int = 0
     seconds: float = 0.0
     replayed: bool = False
+    """whether the reply came from the cache"""
     estimated: bool = False
+    """whether the endpoint did not report the tokens, so that they are estimated from the texts"""
     key: str = ""
+    """the key of request and reply in the cache; "" without a cache"""
     unread: bool = False
+    """whether the reply could not be read, so that the role asks with worked examples and a form from then on"""
 
 
 @dataclass(frozen=True)

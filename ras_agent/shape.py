@@ -1,6 +1,6 @@
-"""A record's JSON from one definition, its keys: writing, reading and the shape that a schema checks come from them.
+"""The JSON of records, defined by a list of keys: writing, reading and the schema all follow from it.
 
-The keys are the record's fields in their order, unless its class lists others in `json_keys`.
+The keys are the record's fields in their order, unless its class lists other keys in `json_keys`.
 """
 
 from __future__ import annotations
@@ -31,34 +31,37 @@ _Convert = Callable[[Any], Any]
 
 
 class Record:
-    """Base of records with a JSON of their fields, or their `json_keys`.
+    """Base of records that can be written as JSON. The keys are their fields, or `json_keys`.
 
-    They have no slots: a copy of their `__dict__` is the fastest way to their JSON.
+    Records have no slots, because a copy of their `__dict__` is the fastest way to their JSON.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     json_keys: ClassVar[tuple[str, ...]] = ()
-    """names of fields and properties; "by?" is left out where it has its default, "plan.*" are the keys of `plan`"""
+    """Names of fields and properties. A key "by?" is left out if it has its default; "plan.*" stands for all keys of
+    the field `plan`."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON, as graph state and traces hold it."""
+        """Return plain JSON, the form that graph state and traces hold."""
         data: dict[str, Any] = _writers[type(self)](self)
         return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the record that `to_dict` wrote; a missing field has its default. Raises TypeError for other keys."""
+        """Return the record that `to_dict` wrote; a missing field gets its default. Raises TypeError for an unknown
+        key."""
         return read_record(cls, data)
 
 
 def read_record(record: type[_Record], data: Mapping[str, Any]) -> _Record:
-    """Return the record of class `record` from its JSON `data`, in which records may stand for their JSON."""
+    """Return the record of class `record` from its JSON. Nested records in `data` may be JSON or records."""
     read: _Record = _readers[record](data)
     return read
 
 
 def json_shape(name: str, record: type, **kinds: Any) -> Any:
-    """Return a TypedDict of a record's JSON, for a schema. kinds: types of keys that differ, or that it has besides."""
+    """Return a TypedDict of a record's JSON, for a schema. `kinds` gives the types of additional keys, and of keys that
+    differ from the record's."""
     keys = {key.name: kinds.pop(key.name, key.kind) for key in _keys(record)}
     optional = {
         key.name: NotRequired[keys[key.name]] for key in _keys(record) if key.optional
@@ -76,7 +79,8 @@ def field_types(record: Any) -> dict[str, Any]:
 
 
 class _Key(NamedTuple):
-    """A key of a record's JSON, the attribute that it holds, and whether it is left out where this has its default."""
+    """A key of a record's JSON, and the attribute path that it holds. An `optional` key is left out if it has its
+    default."""
 
     name: str
     path: str
@@ -128,7 +132,7 @@ def _without_none(kind: Any) -> Any:
 
 
 def _type_of_items(kind: Any) -> Any:
-    """Return the type of the items of a tuple or a mapping; None for a type of something else."""
+    """Return the type of the items of a tuple, or of the values of a mapping; None for any other type."""
     origin = get_origin(kind)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return get_args(kind)[1]
@@ -139,7 +143,7 @@ def _type_of_items(kind: Any) -> Any:
 
 
 def _writer(record: Any) -> _Convert:
-    """Return the function that makes JSON of the records of a class."""
+    """Return the function that turns records of a class into JSON."""
     keys = _keys(record)
     if not record.json_keys:
         changed = [
@@ -178,7 +182,8 @@ def _writer(record: Any) -> _Convert:
 
 
 def _value_writer(kind: Any) -> _Convert | None:
-    """Return the function that makes JSON of a value; None if it is JSON. A mapping of JSON is copied, but not its values."""
+    """Return the function that turns a value into JSON; None if the value is JSON. The function copies a mapping, but
+    not the JSON in it."""
     kind = _without_none(kind)
     if hasattr(kind, "json_keys"):
         return _writers[kind]
@@ -201,7 +206,7 @@ def _value_writer(kind: Any) -> _Convert | None:
 
 
 def _reader(record: Any) -> _Convert:
-    """Return the function that makes records of a class from their JSON."""
+    """Return the function that makes records of a class from JSON."""
     kinds = field_types(record)
     keys = _keys(record)
     changed = {
@@ -235,7 +240,7 @@ def _reader(record: Any) -> _Convert:
 
 
 def _value_reader(kind: Any) -> _Convert | None:
-    """Return the function that makes a value of its JSON; None if it is JSON."""
+    """Return the function that makes a value from its JSON; None if the value is JSON."""
     kind = _without_none(kind)
     if hasattr(kind, "to_dict"):
         read: _Convert = getattr(kind, "from_dict", None) or partial(read_record, kind)
@@ -253,7 +258,7 @@ def _value_reader(kind: Any) -> _Convert | None:
 
 
 class _Compiled(dict[Any, _Convert]):
-    """Functions that write, or read, the records of each class; each is made when the first record comes."""
+    """Functions that write or read the records of each class. A class's function is made when it is first needed."""
 
     def __init__(self, make: Callable[[Any], _Convert]) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""Address of an index: a folder, or a server, a database, and in it the schema that holds the index's tables.
+"""Address of an index: a folder, or a schema in a PostgreSQL database, which holds the index's tables.
 
     postgresql://user@host:5432/database?schema=handbook
 
-One database holds any number of indexes, each in a schema of its own. All else in the address is libpq's.
+One database holds any number of indexes, each in a separate schema. All other parts of the address are libpq's.
 """
 
 from __future__ import annotations
@@ -19,25 +19,23 @@ from ras_agent.errors import SettingsError
 _SCHEMES = ("postgresql://", "postgres://")
 _USUAL = "ras_agent"
 _SHOWN = ("host", "port", "dbname", "schema")
-# who logs in at an address; without its `//`, a name and a password
-# a run of characters before "@", looked at from its beginning only, so that a long text is read in linear time
+# the login of an address: a run of characters before "@", matched only from its beginning, so that a long text is read
+# in linear time; _LOGIN_BEHIND finds a name and a password in an address without `//`
 _BEFORE_AT = re.compile(r"(?<![^/@\s])[^/@\s]+@")
 _LOGIN_BEHIND = re.compile(r":(?=[^:]+:[^@])")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Address of a schema in a database. As text it shows neither a password nor any option that could hold one.
-
-    url: what libpq connects to.
-    """
+    """Address of a schema in a database. Its text shows neither the password nor any option that could hold one."""
 
     url: str = field(repr=False)
+    """the connection string for libpq"""
     schema: str = _USUAL
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read an address. Raises SettingsError for a schema that is no plain name, or given twice."""
+        """Parse an address. Raises SettingsError for a schema that is not a plain name or is given twice."""
         if not text.startswith(_SCHEMES):
             raise SettingsError(
                 "an address of a PostgreSQL database begins with postgresql://"
@@ -74,13 +72,13 @@ class Address:
 
 
 def _is_plain(name: str) -> bool:
-    """Tell whether PostgreSQL takes the name of a schema as it is, without quotes."""
+    """Tell whether PostgreSQL accepts the name of a schema without quotes."""
     plain = name.isascii() and name.isidentifier() and name == name.lower()
     return plain and len(name) < 64 and not name.startswith("pg_")
 
 
 def place_of(place: str | Path | Address) -> Path | Address:
-    """Parse where an index is: the address of a database, or a path. Raises SettingsError for a wrong address."""
+    """Parse the place of an index: the address of a database, or a path. Raises SettingsError for a wrong address."""
     if isinstance(place, str) and place.startswith(_SCHEMES):
         return Address.parse(place)
     if isinstance(place, Address):
@@ -89,7 +87,7 @@ def place_of(place: str | Path | Address) -> Path | Address:
 
 
 def without_login(text: str) -> str:
-    """Return a text with `***` for who logs in at the addresses in it, by a password perhaps.
+    """Return a text in which `***` replaces the logins of the addresses in it, which may contain passwords.
 
     >>> without_login("vllm:http://bob:secret@host/v1#model")
     'vllm:http://***@host/v1#model'
@@ -98,7 +96,7 @@ def without_login(text: str) -> str:
 
 
 def _masked_login(run: re.Match[str]) -> str:
-    """Return `***@` for a login: all of the run behind `://`, else a name and a password behind a prefix."""
+    """Return `***@` for a login: the whole run after `://`, or else a name and a password that follow a prefix."""
     if run.string.endswith("://", 0, run.start()):
         return "***@"
     prefix = _LOGIN_BEHIND.search(run[0])
@@ -108,12 +106,13 @@ def _masked_login(run: re.Match[str]) -> str:
 
 
 def as_argument(place: object) -> str:
-    """Return a place as a command line takes it: a shell would read the `?` of an address, and blanks in a path."""
+    """Return a place quoted for a command line, since a shell would interpret the `?` of an address and spaces in a
+    path."""
     return shlex.quote(str(place))
 
 
 def refuse_address(path: Path) -> None:
-    """Raise SettingsError where an address of a database stands in place of the path of a file."""
+    """Raise SettingsError if the address of a database is given where the path of a file is needed."""
     if path.parts and path.parts[0] in {scheme.rstrip("/") for scheme in _SCHEMES}:
         raise SettingsError(
             "an address of a PostgreSQL database was given where files are needed: it serves `ras-agent index FILES "

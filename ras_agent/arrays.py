@@ -1,4 +1,4 @@
-"""Names for the types of arrays that occur everywhere."""
+"""Names for array types that are used throughout the package."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Keeps the products of small networks on one thread.
+"""Limits the matrix products of small networks to one thread.
 
-OpenBLAS hands even small products to several threads, and a thread that waits for its next piece keeps a processor
-busy. Reading ten passages took 2.4 times as long on two idle processors as on one thread, and 2.5 times the processor
-time; next to other programs it is worse.
+OpenBLAS hands even small products to several threads, and a thread that waits for its next piece of work keeps a
+processor busy. Reading ten passages took 2.4 times as long on two idle processors as on one thread, and 2.5 times the
+processor time; next to other programs it is worse.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from threadpoolctl import ThreadpoolController
 
 
 class _OneThread:
-    """Sets BLAS to one thread while any thread of the program is inside, then back to the number of before."""
+    """Sets BLAS to one thread while any thread of the program is inside a block, and afterwards restores the earlier
+    number."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -33,7 +34,8 @@ class _OneThread:
             self._inside += 1
 
     def _libraries(self) -> ThreadpoolController:
-        """Return the libraries that are loaded; a module that was imported since may have brought another one."""
+        """Return the loaded BLAS libraries. They are searched again if modules were imported since, which may have
+        loaded another."""
         modules = len(sys.modules)
         if self._blas is None or modules != self._modules:
             self._blas = ThreadpoolController().select(user_api="blas")
@@ -47,7 +49,7 @@ class _OneThread:
                 self._limit.close()
 
     def new_lock(self) -> None:
-        """Replace the lock in a forked process: no thread is left that could release it."""
+        """Replace the lock in a forked process, where no thread exists that could release it."""
         self._lock = Lock()
 
 
@@ -61,8 +63,8 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread inside the block.
 
-    BLAS has one number of threads for the whole process, so the limit also holds for products that other threads of
-    the program compute at the same time. When the last block ends, the earlier number is back.
+    BLAS has one number of threads for the whole process, so the limit also holds for products that other threads
+    compute at the same time. The end of the last block restores the earlier number.
     """
     _ONE_THREAD.enter()
     try:

@@ -1,4 +1,4 @@
-"""Limits of a run, and the ledger that checks every model call against them."""
+"""The limits of a run, and the ledger that checks every model call against them."""
 
 from __future__ import annotations
 
@@ -17,33 +17,39 @@ from ras_agent.scoped_value import ScopedValue
 
 _ANSWERER = "answerer"
 _OPTIONAL = frozenset(("max_llm_calls", "max_tokens", "max_seconds"))
-_FOR_ANSWER = 0.25  # of max_seconds and of max_tokens
+_FOR_ANSWER = 0.25  # share of max_seconds and of max_tokens
 _MOST_SECONDS_FOR_ANSWER = 60.0
-_LEAST_REPLY = 64  # tokens; a reply that has to be shorter says nothing
+_LEAST_REPLY = 64  # tokens; a shorter reply would be useless
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a run. Each one ends the loop with an answer and its `stop_reason`, never with an exception.
+    """Limits of a run. A limit ends the loop with an answer and its `stop_reason`, never with an exception.
 
-    max_hops and k (passages per hop) are RAS's settings; each search is a hop. max_parallel bounds the searches that one
-    plan makes at the same time. max_facts bounds the question graph. max_llm_calls, max_tokens
-    (input plus output) and max_seconds are off where None. They bound the whole run, the answer included: one call, a
-    quarter of the tokens and a quarter of the seconds, at most 60, are reserved for it. A call is not made if the
-    estimate of its prompt may pass max_tokens. When the time is over, the loop waits for no role; a failure names the
-    one that was still running, and its later result is dropped. stop_on_repeat and stop_on_no_new_facts end a loop
-    that makes no progress; the paper's loop has neither.
+    max_llm_calls, max_tokens and max_seconds are off if they are None. They bound the whole run including the answer,
+    for which one call, a quarter of the tokens and a quarter of the seconds (at most 60) are reserved. When the time is
+    over, the loop waits for no role: a failure names the role that was still running, and its later result is dropped.
     """
 
     max_hops: int = 5
+    """the largest number of searches; each search is a hop"""
     k: int = 5
+    """passages per hop"""
     max_parallel: int = 3
+    """the largest number of searches that one plan makes at the same time"""
     max_facts: int = 400
+    """the largest number of visible facts in the question graph"""
     max_llm_calls: int | None = None
+    """the largest number of model calls"""
     max_tokens: int | None = None
+    """The largest number of input and output tokens together. A call is not made if the estimate of its prompt would
+    pass it."""
     max_seconds: float | None = None
+    """the longest duration of the run, in seconds"""
     stop_on_repeat: bool = True
+    """whether a repeated sub-query ends the loop; the paper's loop goes on"""
     stop_on_no_new_facts: bool = True
+    """whether a hop without new facts ends the loop; the paper's loop goes on"""
 
     def __post_init__(self) -> None:
         for name in (
@@ -68,7 +74,7 @@ class Limits:
 
     @property
     def loop_seconds(self) -> float | None:
-        """Return the seconds after which the loop ends, so that an answer can be made within max_seconds."""
+        """Return the seconds after which the loop ends, so that an answer can still be made within max_seconds."""
         if self.max_seconds is None:
             return None
         for_answer = min(self.max_seconds * _FOR_ANSWER, _MOST_SECONDS_FOR_ANSWER)
@@ -88,7 +94,7 @@ class Limits:
 
 @dataclass
 class _Reserved:
-    """Calls that are admitted and have not ended, and their tokens."""
+    """Number of calls that were admitted and have not ended, and their tokens."""
 
     calls: int = 0
     tokens: int = 0
@@ -96,33 +102,35 @@ class _Reserved:
 
 @dataclass
 class Ledger:
-    """Record of the model calls of one run, which admits or refuses the next. Thread safe.
-
-    Each node has its own. earlier: the calls of the nodes before it. started: `time.monotonic()` at the run's start,
-    plus the time that the run was paused. refused: the limit for which a call was refused or cancelled; it ends the
-    loop, also where a role has caught the BudgetExceeded and returned a result. notes: reports of roles whose result
-    has no place for failures, such as a planner that could not show all facts to its model. in_need: roles of which a
-    reply could not be read, so that they ask with more: examples, a form. reviews: what a person has
-    decided in the run (`ras_agent.review.Reviewed.to_dict()`), for the roles that read it.
-    """
+    """Record of the model calls of one run, which admits or refuses the next call. Each node has its own ledger. Thread
+    safe."""
 
     role: str = ""
     hop: int = 0
     limits: Limits = field(default_factory=Limits)
     started: float = field(default_factory=monotonic)
+    """`time.monotonic()` at the run's start, plus the time for which the run was paused"""
     earlier: Sequence[Call] = ()
+    """the calls of the nodes that ran before this one"""
     reviews: Sequence[JSON] = ()
+    """a person's decisions in this run (`ras_agent.review.Reviewed.to_dict()`), for the roles that read them"""
     calls: list[Call] = field(default_factory=list)
     refused: str | None = None
+    """The limit for which a call was refused or cancelled. It ends the loop, even if a role has caught the
+    BudgetExceeded and returned a result."""
     notes: list[Failure] = field(default_factory=list)
+    """failures of roles whose result has no place for them, such as a planner that could not show all facts to its
+    model"""
     in_need: set[str] = field(default_factory=set)
+    """roles whose last reply could not be read, so that they add examples and a form to their prompts"""
     _reserved: _Reserved = field(default_factory=_Reserved)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def part(self, role: str, hop: int) -> Ledger:
-        """Return the ledger of one of several calls that a node makes at the same time; they share the limits.
+        """Return the ledger for one of several calls that a node makes at the same time. All parts share the limits.
 
-        Each has its own notes, so that `join` records them in the order of the calls, whichever ends first.
+        Each part has its own notes, so that `join` can record them in the order of the calls, whichever call ends
+        first.
         """
         return replace(
             self,
@@ -134,7 +142,7 @@ class Ledger:
         )
 
     def join(self, parts: Iterable[Ledger]) -> None:
-        """Take over the notes and refusals of `parts`, in their order, and put the calls into the order of the hops."""
+        """Take over the notes and refusals of `parts` in their order, and sort the calls by hop."""
         for part in parts:
             self.refused = self.refused or part.refused
             self.in_need |= part.in_need
@@ -167,7 +175,8 @@ class Ledger:
         return self.started + limit - monotonic()
 
     def tokens_left(self) -> float:
-        """Return the tokens that the running role may use, less those of its open calls; infinity for no limit."""
+        """Return the tokens that the running role may still use, minus those of its open calls; infinity without
+        max_tokens."""
         limit = self.limits.loop_tokens
         if self.role == _ANSWERER:
             limit = self.limits.max_tokens
@@ -180,10 +189,11 @@ class Ledger:
         return limit - used - self._reserved.tokens
 
     def admit(self, prompt: int = 0, reply: int = 0) -> int:
-        """Reserve a call of `prompt` tokens whose reply may take `reply` tokens, and return how many of these it gets.
+        """Reserve a call with a prompt of `prompt` tokens, and return how many of the `reply` tokens it may use for its
+        reply.
 
-        Close it by `record` or `release`, with all the tokens that were reserved. Raises BudgetExceeded if a limit
-        forbids the call; the answerer may use its reserved calls.
+        Close it by `record` or `release`, with all tokens that were reserved. Raises BudgetExceeded if a limit forbids
+        the call; only the answerer may use the calls that are reserved for it.
         """
         with self._lock:
             limit = self.exceeded(keep_for_answer=0 if self.role == _ANSWERER else 1)
@@ -204,7 +214,7 @@ class Ledger:
         )
 
     def record(self, call: Call, reserved: int = 0) -> None:
-        """Close a reserved call, of `reserved` tokens, with the tokens that it really used."""
+        """Close a reserved call of `reserved` tokens, and record it with the tokens that it used."""
         with self._lock:
             self._reserved.calls -= 1
             self._reserved.tokens -= reserved
@@ -222,7 +232,7 @@ class Ledger:
         kind: type[Failure] = Failure,
         role: str = "",
     ) -> None:
-        """Record a problem of `role`, by default the running one; the same message is recorded once."""
+        """Record a problem of `role`, by default the running role. The same message is recorded only once."""
         noted = kind(role or self.role, message, self.hop, detail)
         with self._lock:
             self._add_note(noted)
@@ -239,7 +249,7 @@ class Ledger:
         return self.role in self.in_need
 
     def ask_for_more(self) -> None:
-        """Remember that the last reply of the running role could not be read, with its call."""
+        """Record that the last reply of the running role could not be read, and mark its call as unread."""
         with self._lock:
             self.in_need.add(self.role)
             for number, call in reversed(list(enumerate(self.calls))):
@@ -265,10 +275,10 @@ def current_ledger() -> Ledger:
 def record_call(
     model: str, input_tokens: int = 0, output_tokens: int = 0, *, seconds: float = 0.0
 ) -> None:
-    """Count a model call that a role of your own has made without LangChain; calls of LangChain count by themselves.
+    """Count a model call that a custom role made without LangChain. Calls through LangChain are counted automatically.
 
-    It enters `out["usage"]` with the running role and hop, and the limits of the run count it: they end the loop before
-    the next step. Outside a run it does nothing.
+    The call enters `out["usage"]` with the running role and hop. The limits of the run count it, and end the loop
+    before the next step. Outside a run the function does nothing.
     """
     ledger = _ledger.get()
     if ledger is None:
@@ -285,5 +295,5 @@ def record_call(
 
 
 def metered(ledger: Ledger) -> ScopedValue[Ledger]:
-    """Count model calls made inside the block, also in threads that copy the context, in `ledger`."""
+    """Count the model calls made inside the block in `ledger`, also those in threads that copy the context."""
     return ScopedValue(_ledger, ledger)

@@ -1,4 +1,5 @@
-"""Checkpoints: saved states from which a run is resumed after an interrupt or a crash, and inspected later.
+"""Checkpoints: saved states of runs, from which a run can be resumed after an interrupt or a crash, and inspected
+later.
 
     with open_checkpointer("sqlite:checkpoints.sqlite") as checkpointer:
         agent = create_ras_agent(..., checkpointer=checkpointer)
@@ -9,7 +10,7 @@
     postgres:postgresql://host/db   a server (extra: postgres); any libpq connection string may follow `postgres:`
 
 States are plain JSON in msgpack, compressed. Nothing is pickled, and loading rebuilds only the types that LangGraph
-lists as safe. Checkpoints that were stored without compression are read too.
+lists as safe. Checkpoints that were stored without compression can be read too.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
     from psycopg_pool import AsyncConnectionPool
 
 _ZLIB = "+zlib"
-_WORTH_COMPRESSING = 200  # bytes; less gets longer
+_WORTH_COMPRESSING = 200  # bytes; shorter data would get longer
 _FAST = 3  # zlib's levels are 1 to 9; higher ones cost more and save little
 _KINDS = ("memory", "postgres", "sqlite")
-# Deleted and replaced rows are overwritten; ras_agent.graphs.threads then empties the log. A step is not waited for
-# until it is on the disk: a process that is killed loses nothing, and a machine that fails at most its last steps.
+# Deleted and replaced rows are overwritten; ras_agent.graphs.threads then empties the log. A run does not wait until a
+# step is on the disk: a killed process loses nothing, and a machine that fails loses at most its last steps.
 _PRAGMAS = "PRAGMA secure_delete = ON; PRAGMA synchronous = NORMAL"
 _LOCKED_SECONDS = 2.0
-"""How long a file is waited for that another process has locked."""
+"""Seconds to wait for a file that another process has locked."""
 # requirements of the Postgres savers on a connection
 _CONNECTION: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, **TCP}
 _POOL: dict[str, Any] = {
@@ -54,8 +55,8 @@ _OLD = "opened before the server was silent"
 def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
     """Open the checkpointer that `spec` names, for `invoke`, `stream` and `batch`; the end of the block closes it.
 
-    Creates missing tables. Safe to use from several threads. Raises UnknownName, SettingsError for a missing path or
-    connection string, MissingExtra, and the database driver's own errors when it cannot connect.
+    Creates missing tables. The checkpointer may be used from several threads. Raises UnknownName, SettingsError for a
+    missing path or connection string, MissingExtra, and the database driver's own errors when it cannot connect.
     """
     kind, target = _parse(spec)
     if kind == "memory":
@@ -69,7 +70,7 @@ def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
             from langgraph.checkpoint.sqlite import SqliteSaver
         except ImportError as error:
             raise MissingExtra("the SQLite checkpointer", "sqlite") from error
-        # the saver holds a lock, so its connection may be used from any thread
+        # the saver locks its connection, so any thread may use it
         with closing(
             sqlite3.connect(_private(target), _LOCKED_SECONDS, check_same_thread=False)
         ) as file:
@@ -87,7 +88,7 @@ def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
         except ImportError as error:
             raise MissingExtra("the Postgres checkpointer", "postgres") from error
         kind_of_connection: Any = impatient(Connection)
-        # one plain connection first: if it cannot connect, it fails at once and with the server's own message
+        # one plain connection first: if it fails, it fails at once and with the server's own message
         with kind_of_connection.connect(
             target, row_factory=dict_row, **_CONNECTION
         ) as first:
@@ -143,9 +144,9 @@ async def aopen_checkpointer(spec: str) -> AsyncIterator[BaseCheckpointSaver[Any
 
 @asynccontextmanager
 async def aopen_store(spec: str) -> AsyncIterator[BaseStore | None]:
-    """Open a LangGraph Store next to the checkpointer that `spec` names; None for `memory`.
+    """Open a LangGraph Store next to the checkpointer that `spec` names. Yields None for `memory`.
 
-    In SQLite it is a file of its own, FILE.store: with two writers, one file would be locked again and again.
+    In SQLite the store is a separate file, FILE.store, because two writers would keep locking one file.
 
     Raises as `open_checkpointer` does.
     """
@@ -176,9 +177,9 @@ async def aopen_store(spec: str) -> AsyncIterator[BaseStore | None]:
 
 
 def prober(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
-    """Return a checkpointer over the same place that tells whether it answers, however many runs write to it.
+    """Return a second checkpointer for the same place, which tests whether the database answers while runs write to it.
 
-    That of PostgreSQL takes one call after another; a second one has the second connection of its pool.
+    A PostgreSQL checkpointer handles one call after another; the second one uses another connection of its pool.
     """
     pool = getattr(checkpointer, "conn", None)
     if not hasattr(pool, "connection"):
@@ -188,9 +189,9 @@ def prober(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
 
 
 def _private(path: str) -> str:
-    """Return the path of a file of SQLite. Only its owner can read a new one, and the logs next to it."""
+    """Return the path of an SQLite file. A new file, and the logs next to it, can be read only by their owner."""
     if path != ":memory:":
-        # SQLite names the problem of one that exists or cannot be made
+        # SQLite reports the problem of a file that exists or cannot be made
         with suppress(OSError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     return path
@@ -198,7 +199,8 @@ def _private(path: str) -> str:
 
 @asynccontextmanager
 async def _postgres(target: str) -> AsyncIterator[AsyncConnectionPool[Any]]:
-    """Open a pool of connections without waiting long for any. Raises the server's own message at once."""
+    """Open a pool of connections with short time limits. Raises the server's own message at once if it cannot
+    connect."""
     from psycopg import AsyncConnection, OperationalError
     from psycopg.rows import dict_row
     from psycopg_pool import AsyncConnectionPool
@@ -206,7 +208,7 @@ async def _postgres(target: str) -> AsyncIterator[AsyncConnectionPool[Any]]:
     kind: Any = impatient(AsyncConnection)
     await (
         await kind.connect(target, **_CONNECTION)
-    ).close()  # a pool would try for long, and say that it has
+    ).close()  # a pool would try for a long time, and report only that it tried
 
     async def check(connection: Any) -> None:
         if connection.opened_before:
@@ -229,7 +231,7 @@ async def _file(place: str, **options: Any) -> AsyncIterator[Any]:
     with _naming(place):
         sqlite3.connect(
             _private(place)
-        ).close()  # a thread of the next one would go on to report its failures
+        ).close()  # fails here, because a thread of aiosqlite would report the failure later
         file = await aiosqlite.connect(place, timeout=_LOCKED_SECONDS, **options)
     try:
         with _naming(place):
@@ -241,7 +243,7 @@ async def _file(place: str, **options: Any) -> AsyncIterator[Any]:
 
 @contextmanager
 def _naming(file: str) -> Iterator[None]:
-    """Add the file and the remedy to errors of SQLite. Raises SettingsError."""
+    """Turn errors of SQLite into SettingsError, which names the file and a remedy."""
     import sqlite3
 
     try:
@@ -275,7 +277,7 @@ def _parse(spec: str) -> tuple[str, str]:
 
 
 def _strict() -> JsonPlusSerializer:
-    """Return the serializer of all checkpoints: strict even where LANGGRAPH_STRICT_MSGPACK is not set, and compressed.
+    """Return the serializer of all checkpoints: strict even if LANGGRAPH_STRICT_MSGPACK is not set, and compressed.
 
     SQLite stores the whole state at each step, and the facts of a question's graph repeat their words.
     """

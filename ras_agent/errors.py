@@ -1,4 +1,4 @@
-"""Defines the errors. Every error that a user can cause or meet derives from RasError and names a remedy."""
+"""The errors. Every error that a user can cause or meet derives from RasError and names a remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from difflib import get_close_matches
 def did_you_mean(
     name: str, choices: Iterable[str], spell: Callable[[str], str] = str
 ) -> str:
-    """Return "did you mean planner?" for a name that is like one of the choices, written by `spell`, else "".
+    """Return "did you mean planner?" if `name` is similar to one of `choices`, else "". `spell` formats the choices.
 
     >>> did_you_mean("maxhops", ["max_hops", "max_facts"], repr)
     "did you mean 'max_hops'?"
@@ -25,12 +25,13 @@ _DRIVERS = ("psycopg", "psycopg_pool", "sqlite3")
 
 
 def is_drivers(error: BaseException) -> bool:
-    """Tell whether an error is one of a database's driver."""
+    """Tell whether an error comes from a database's driver."""
     return type(error).__module__.partition(".")[0] in _DRIVERS
 
 
 def message_of(error: BaseException) -> str:
-    """Return the message of an error; of a driver's only the first line, since the others quote the stored data."""
+    """Return the message of an error. Of a database driver's error, return only the first line, because other lines
+    quote stored data."""
     message = str(error).strip()
     if is_drivers(error):
         message, _, _ = message.partition("\n")
@@ -42,11 +43,11 @@ class RasError(Exception):
 
 
 OF_A_ROLE = (RasError, OSError, ValueError, RuntimeError, TimeoutError)
-"""What a role of a user's raises where it fails and a search can go on without it"""
+"""Errors of a custom role after which a search can continue without the role."""
 
 
 class MissingExtra(RasError, ImportError):
-    """Raised when an optional dependency is not installed; the message holds the install line."""
+    """Raised when an optional dependency is not installed; the message has the install command."""
 
     def __init__(self, feature: str, extra: str) -> None:
         message = f"{feature} needs an extra: pip install 'ras-agent[{extra}]'"
@@ -85,11 +86,11 @@ class IngestError(RasError, ValueError):
 
 
 class IndexMismatch(RasError, ValueError):
-    """Raised when an index is damaged, or was written by another embedder, another version or in another layout."""
+    """Raised when an index is damaged, or was written by another embedder, in another version or in another layout."""
 
 
 class ErasedPassage(RasError, LookupError):
-    """Raised when a passage is read that was deleted or replaced after the search for it began."""
+    """Raised when a passage is read that was deleted or replaced after its search began."""
 
 
 class IndexExists(RasError, FileExistsError):
@@ -113,27 +114,28 @@ class FlagError(SettingsError):
 
 
 class EditError(RasError, ValueError):
-    """Raised when a stored knowledge graph cannot be edited as asked; the message names its content."""
+    """Raised when a stored knowledge graph cannot be edited as asked; the message names the fact or entity."""
 
 
 class ReviewError(RasError, ValueError):
-    """Raised when a person's decision cannot be followed, or a run that is to be reviewed cannot wait for one."""
+    """Raised when a person's decision cannot be followed, or when a run that is to be reviewed cannot wait for a
+    decision."""
 
 
 class StateError(RasError, ValueError):
-    """Raised when a value that is to be written into a run's state has another form; the message names its key."""
+    """Raised when a value for a run's state has the wrong form; the message names its key."""
 
 
 class TraceError(RasError, ValueError):
-    """Raised when a saved trace, or the JSON of an event, cannot be read; the message names the place in it."""
+    """Raised when a saved trace, or the JSON of an event, cannot be read; the message names the wrong place."""
 
 
 class SearchError(RasError, RuntimeError):
-    """Raised when a graph elsewhere cannot be searched; the message names its address and a remedy."""
+    """Raised when a remote graph cannot be searched; the message names its address and a remedy."""
 
 
 class ModelCallError(RasError, RuntimeError):
-    """Raised when a model call has failed and its retries too."""
+    """Raised when a model call and its retries have failed."""
 
 
 class PromptTooLong(ModelCallError):
@@ -141,11 +143,13 @@ class PromptTooLong(ModelCallError):
 
 
 class ModelRefused(RasError, RuntimeError):
-    """Raised when a server is not there, refuses the key or does not know the model: no other call would do better."""
+    """Raised when a server cannot be reached, refuses the key or does not know the model, so that other calls would
+    fail too."""
 
 
 class ReplayMiss(ModelRefused):
-    """Raised when a replay has no reply to a request, by a run too; says where the nearest recorded one differs."""
+    """Raised when a replay has no reply to a request; the message says where the most similar recorded request
+    differs."""
 
 
 class BudgetExceeded(RasError, RuntimeError):
@@ -157,7 +161,7 @@ class BudgetExceeded(RasError, RuntimeError):
 
 
 class StoreError(RasError, OSError):
-    """Raised when a file of ours cannot be read or written, as on a full disk or while it is locked."""
+    """Raised when a file of ras_agent cannot be read or written, as on a full disk or while it is locked."""
 
 
 class RunError(RasError, ValueError):

@@ -1,4 +1,5 @@
-"""Graphs as graph encoders read them: one graph as arrays, and several joined as tensors for one pass of a network."""
+"""Graphs in the form that graph encoders read: one graph as arrays, and several graphs joined as tensors for one
+pass."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GraphFeatures:
-    """One graph, which may consist of sub-graphs, as arrays.
+    """One graph as arrays. It may consist of several sub-graphs.
 
-    nodes: (N, d) float32. edges: (E, d) float32. edge_index: (2, E) int64, sources above targets. group: (N,) int64,
-    the sub-graph of each node, counted from 0; no edge joins two of them, and every one has nodes.
+    nodes: (N, d) float32. edges: (E, d) float32. edge_index: (2, E) int64, row 0 the sources and row 1 the targets of the
+    edges. group: (N,) int64, the sub-graph of each node, counted from 0; no edge joins two sub-graphs, and none is empty.
     """
 
     nodes: Floats
@@ -38,7 +39,8 @@ class GraphFeatures:
 
     @classmethod
     def join(cls, graphs: Sequence[Self], width: int) -> Self:
-        """Join `graphs` into one graph that has all their sub-graphs. width: d, for no graphs at all."""
+        """Join `graphs` into one graph that has all their sub-graphs. `width` is d, which is needed if `graphs` is
+        empty."""
         nodes = [np.empty((0, width), np.float32)]
         edges = [np.empty((0, width), np.float32)]
         edge_index = [np.empty((2, 0), np.int64)]
@@ -64,8 +66,9 @@ class GraphFeatures:
 class GraphBatch:
     """Several graphs joined for one pass of an encoder.
 
-    nodes: (N, d). edges: (E, d). edge_index: (2, E), sources above targets. group: (N,), the sub-graph of each node,
-    counted over all graphs. graph: (G,), the graph of each sub-graph. size: the number B of graphs, with empty ones.
+    nodes: (N, d). edges: (E, d). edge_index: (2, E), row 0 the sources and row 1 the targets of the edges. group: (N,), the
+    sub-graph of each node, counted over all graphs. graph: (G,), the graph of each sub-graph. size: the number B of graphs,
+    including empty ones.
     """
 
     nodes: Tensor
@@ -82,7 +85,7 @@ class GraphBatch:
         width: int,
         device: torch.device | str = "cpu",
     ) -> Self:
-        """Join graphs with vectors of `width` numbers."""
+        """Join graphs whose node and edge vectors have `width` numbers."""
         import torch
 
         union = GraphFeatures.join(graphs, width)

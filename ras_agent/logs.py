@@ -1,12 +1,12 @@
-"""The log of a service: one record per node of a run, as JSON lines or through a handler of yours.
+"""The log of a service: one record per node of a run, as JSON lines or through a handler of the program.
 
     from ras_agent.logs import log_to
 
     log_to("ras-agent.log")  # or "-" for the standard error
 
-A record names the question by an id and holds counts, ids, seconds, tokens and failures. The texts of questions,
-sub-queries, answers and errors are in it only where `text=True` asks for them, those of passages never. Keys are
-masked in every message before it gets here.
+A record names the question by an id and holds counts, ids, seconds, tokens and failures. It holds the texts of
+questions, sub-queries, answers and errors only with `text=True`, and never those of passages. Keys are masked in every
+message before it reaches the log.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ LOGGER.addHandler(logging.NullHandler())
 
 
 class JsonLines(logging.Formatter):
-    """Formatter of a record as one line of JSON: time, level, message, then the fields of `record.ras_agent`.
+    """Formatter that writes a record as one line of JSON: time, level, message, then the fields of `record.ras_agent`.
 
-    text: whether the texts of `record.ras_agent_text` are among them.
+    If `text` is true, the fields of `record.ras_agent_text` are added.
     """
 
     def __init__(self, *, text: bool = False) -> None:
@@ -53,8 +53,8 @@ def log_to(
 ) -> logging.Handler:
     """Append the log to a file as JSON lines, or write it to the standard error if `place` is "-".
 
-    text: whether questions, sub-queries and answers are logged too. Returns the handler, which
-    `logging.getLogger("ras_agent").removeHandler` takes off again. Raises OSError for a file that cannot be written.
+    If `text` is true, questions, sub-queries and answers are logged too. Returns the handler, which
+    `logging.getLogger("ras_agent").removeHandler` removes again. Raises OSError for a file that cannot be written.
     """
     stderr = str(place) == "-"
     handler = (
@@ -70,7 +70,7 @@ def log_to(
 
 
 def shows_text() -> bool:
-    """Tell whether a handler of the log writes texts; if no handler does, no record holds them."""
+    """Tell whether a handler of the log writes texts. If no handler does, records do not contain any."""
     formatters = (handler.formatter for handler in LOGGER.handlers)
     return any(
         isinstance(formatter, JsonLines) and formatter.text for formatter in formatters

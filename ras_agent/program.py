@@ -1,4 +1,5 @@
-"""Start of a module that is run as a program, `python -m ...`: its errors are one line, as on the command line."""
+"""Entry of a module that is run as a program, `python -m ...`: its errors are printed as one line, as on the command
+line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cache of the results used last, for many keys at once: missing results are computed in one call."""
+"""A cache of the most recently used results, for many keys at once: missing results are computed in one call."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ V = TypeVar("V")
 
 
 class RecentResults(Generic[K, V]):
-    """Holds the results used last, up to a total size; may be used from several threads at once.
+    """Holds the most recently used results, up to a total size. May be used from several threads at once.
 
-    most: the total size. size: that of one result; each counts 1 without it.
+    `most` is the total size. `size` returns the size of a result; by default each result counts 1.
     """
 
     def __init__(self, most: int, size: Callable[[V], int] = lambda _: 1) -> None:
@@ -27,7 +27,7 @@ class RecentResults(Generic[K, V]):
         _caches.add(self)
 
     def forget(self) -> None:
-        """Let go of all results."""
+        """Drop all results."""
         with self._lock:
             self._held.clear()
             self._size = 0
@@ -35,9 +35,10 @@ class RecentResults(Generic[K, V]):
     def of(
         self, keys: Sequence[K], compute: Callable[[list[K]], Iterable[V]]
     ) -> list[V]:
-        """Return the result of each key. compute: called outside the lock with the keys that are not held, each once.
+        """Return the result of each key. `compute` is called once, outside the lock, with the distinct keys that are
+        not cached.
 
-        Where two threads compute the same key, both get the result that was there first.
+        If two threads compute the same key, both get the result that was stored first.
         """
         with self._lock:
             results = {key: self._held[key] for key in keys if key in self._held}
@@ -55,7 +56,8 @@ class RecentResults(Generic[K, V]):
         return [results[key] for key in keys]
 
     def _hold(self, key: K, result: V) -> V:
-        """Return the result that is held under `key` and is now the one used last: an earlier one, or `result`."""
+        """Store `result` under `key`, unless a result is already there, mark it as most recently used, and return the
+        stored result."""
         if key not in self._held:
             self._held[key] = result
             self._size += self._counted(result)
@@ -63,13 +65,13 @@ class RecentResults(Generic[K, V]):
         return self._held[key]
 
     def _counted(self, result: V) -> int:
-        return max(1, self._size_of(result))  # an empty result would never go
+        return max(1, self._size_of(result))  # results of size 0 would never be evicted
 
 
 _caches: WeakSet[RecentResults[Any, Any]] = WeakSet()
 
 
 def forget_recent_results() -> None:
-    """Let go of the results of all caches, so that what is measured next does not profit from what was before."""
+    """Drop the results of all caches, so that the next measurement does not profit from earlier work."""
     for cache in list(_caches):
         cache.forget()

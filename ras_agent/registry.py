@@ -1,20 +1,15 @@
 """Plug-ins by name: one lazy table for each kind, extended by entry points and by `register`.
 
-    planner, extractor, answerer,
-    reasoner, rewriter, reranker, linker      a factory of the role: make(argument, options), see ras_agent.tools.roles
-    encoder                                   make(argument), which returns a ras_agent.protocols.Embedder
-    scorer                                    make(models, scorers), of ras_agent.tools.subgraph.scorers.resolve
-    judge                                     make(), which returns a ras_agent.protocols.Judge
-    retriever                                 a factory over an index: make(index, **options)
-    source                                    a retriever without an index, "NAME:ADDRESS": make(address)
-    dialect                                   a ras_agent.tools.plan.dialects.Dialect
-    loop                                      a ras_agent.graphs.registry.GraphSpec
-    metric                                    see ras_agent.eval.metrics.registry
-    benchmark                                 see ras_agent.eval.benchmarks.registry
-    format                                    see ras_agent.eval.formats.registry
+    planner, extractor, answerer, reasoner, rewriter, reranker, linker a factory of the role: make(argument, options),
+    see ras_agent.tools.roles encoder make(argument), which returns a ras_agent.protocols.Embedder scorer make(models,
+    scorers), of ras_agent.tools.subgraph.scorers.resolve judge make(), which returns a ras_agent.protocols.Judge
+    retriever a factory over an index: make(index, **options) source a retriever without an index, "NAME:ADDRESS":
+    make(address) dialect a ras_agent.tools.plan.dialects.Dialect loop a ras_agent.graphs.registry.GraphSpec metric see
+    ras_agent.eval.metrics.registry benchmark see ras_agent.eval.benchmarks.registry format see
+    ras_agent.eval.formats.registry
 
-An installed package adds a plug-in through an entry point in the group `ras_agent.<kind>`, a script through `register`,
-and the command line runs such a script with `--plugin FILE`.
+An installed package adds a plug-in through an entry point in the group `ras_agent.<kind>`; a script adds one through
+`register`, and the command line runs such a script with `--plugin FILE`.
 """
 
 from __future__ import annotations
@@ -119,24 +114,24 @@ PLUGINS: dict[str, dict[str, object]] = {
     "benchmark": {},
     "format": {},
 }
-"""The plug-in by kind and name: an object, or "module:attribute", which is imported when it is asked for."""
+"""The plug-ins by kind and name: an object, or "module:attribute", which is imported when it is first needed."""
 
 _JOINED = {"retriever": "ras_agent.tools.retrieve.mix:Mix"}
-"""For kinds whose plug-ins can be joined by name: what makes "a+b" of the names a and b."""
+"""For kinds whose plug-ins can be combined by name: the class that makes "a+b" from the names a and b."""
 
 _OLD_KINDS = {"graph": "loop"}
 _OLD_NAMES = {("retriever", "graph"): "kg-mix"}
-"""Names of earlier versions, which are still accepted with a notice."""
+"""Names that are still accepted, with a warning, and the current name of each."""
 
 _BUILT_IN = {kind: frozenset(table) for kind, table in PLUGINS.items()}
 _NAME = re.compile(r"\w[\w.-]*")
 
 
 def register(kind: str, name: str, plugin: object) -> None:
-    """Add a plug-in as `name` in this process: the object itself, or "module:attribute".
+    """Add a plug-in under `name` in this process: the object itself, or "module:attribute".
 
-    A name registered earlier is replaced, so that a notebook's cell can run twice. Raises UnknownName for an unknown
-    kind, ValueError for a built-in name or one that is not a plain word.
+    A second registration of a name replaces the first, so that a notebook's cell can run twice. Raises UnknownName for
+    an unknown kind, and ValueError for a built-in name or one that is not a plain word.
     """
     kind = _current_kind(kind)
     table = _table(kind)
@@ -150,9 +145,9 @@ def register(kind: str, name: str, plugin: object) -> None:
 
 
 def run_plugin_file(path: Path) -> None:
-    """Run a Python file that registers plug-ins; a second call with the file does nothing.
+    """Run a Python file that registers plug-ins. A second call with the same file does nothing.
 
-    Raises SettingsError for a file that cannot be read or that fails, with the line that failed.
+    Raises SettingsError, which names the line, for a file that cannot be read or that fails.
     """
     name = f"ras_agent_plugin_{path.stem}"
     place = str(path.resolve())
@@ -163,7 +158,7 @@ def run_plugin_file(path: Path) -> None:
     if spec is None or spec.loader is None or not path.is_file():
         raise SettingsError(f"--plugin: there is no Python file {str(path)!r}")
     module = module_from_spec(spec)
-    # dataclasses and pickle look a class up by its module
+    # dataclasses and pickle look up the module of a class
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -178,7 +173,7 @@ def run_plugin_file(path: Path) -> None:
 
 
 def current_name(kind: str, name: str) -> str:
-    """Return the name that a plug-in has today, of each part of "a+b", and warn of an old one."""
+    """Return the current name of a plug-in, or of each part of "a+b". Warns if an old name was given."""
     parts = []
     for part in name.split("+"):
         today = _OLD_NAMES.get((kind, part), part)
@@ -190,7 +185,7 @@ def current_name(kind: str, name: str) -> str:
 
 
 def warn_of_old_name(old: str, new: str) -> None:
-    """Warn that a name of earlier versions was given, and name the one to take."""
+    """Warn that an old name was given, and name the current one."""
     warnings.warn(
         f"{old} is called {new} now: write {new}", FutureWarning, stacklevel=3
     )
@@ -210,11 +205,11 @@ def import_modules_of(package: str) -> None:
 
 
 def entry_points(**selected: str) -> Any:
-    """Return the entry points of installed packages that are selected, as `importlib.metadata` does.
+    """Return the entry points of installed packages that match `selected`, as `importlib.metadata` does.
 
-    It reads a file of each installed package, some 20 ms, and every role of every run asks, mostly for a name that is not
-    there: they are read again only if the search path or one of its folders has changed, as it has once a
-    package is installed.
+    Reading them takes about 20 ms, because each installed package has a file of them, and every role of every run asks,
+    mostly for a name that does not exist. So they are cached until the search path or the modification time of one of
+    its folders changes, as it does when a package is installed.
     """
     search_path = tuple((folder, _changed(folder)) for folder in sys.path)
     return _entry_points(search_path).select(**selected)
@@ -222,7 +217,7 @@ def entry_points(**selected: str) -> Any:
 
 @lru_cache(maxsize=1)
 def _entry_points(path: tuple[tuple[str, int], ...]) -> Any:
-    from importlib import metadata  # reads e-mail's modules
+    from importlib import metadata  # imports the e-mail modules
 
     return metadata.entry_points()
 
@@ -242,7 +237,7 @@ def names(kind: str) -> tuple[str, ...]:
 
 
 def is_registered(kind: str, name: str) -> bool:
-    """Tell whether a kind has the name, without importing the plug-in; "a+b" is registered where a and b are."""
+    """Tell whether a kind has the name, without importing the plug-in. "a+b" is registered if a and b are."""
     kind = _current_kind(kind)
     name = current_name(kind, name)
     if kind in _JOINED and "+" in name:
@@ -251,7 +246,7 @@ def is_registered(kind: str, name: str) -> bool:
 
 
 def find(kind: str, name: str) -> Any:
-    """Return the plug-in of that name. Raises UnknownName with the registered ones."""
+    """Return the plug-in of that name. Raises UnknownName, which lists the registered names."""
     kind = _current_kind(kind)
     name = current_name(kind, name)
     plugin = _table(kind).get(name)
@@ -272,7 +267,7 @@ def find(kind: str, name: str) -> Any:
 
 
 def find_a(record: type[_Record], kind: str, name: str) -> _Record:
-    """Return the plug-in of that name, which has to be a `record`. Raises UnknownName, TypeError for anything else."""
+    """Return the plug-in of that name. Raises UnknownName, and TypeError if the plug-in is not a `record`."""
     plugin = find(kind, name)
     if not isinstance(plugin, record):
         raise TypeError(
@@ -282,7 +277,7 @@ def find_a(record: type[_Record], kind: str, name: str) -> _Record:
 
 
 def _installed(kind: str, **selected: str) -> list[Any]:
-    """Return the entry points of a kind, also those in the group of its old name."""
+    """Return the entry points of a kind, including those in the group of its old name."""
     groups = [kind]
     groups += [old for old, today in _OLD_KINDS.items() if today == kind]
     found: list[Any] = []

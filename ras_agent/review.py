@@ -1,4 +1,4 @@
-"""Reviews: where a run waits for a person, the request that it shows, and the person's decision.
+"""Reviews: the places where a run waits for a person, the request that it shows, and the person's decision.
 
 An agent made with `review=("plan", "facts", "answer")` stops there with LangGraph's interrupt, and its value is
 `Review.to_dict()`. `Command(resume=DECISION)` goes on; a decision is plain JSON, which `decisions_of` checks:
@@ -11,16 +11,16 @@ An agent made with `review=("plan", "facts", "answer")` stops there with LangGra
                 {"action": "edit", "fact": ID, "subject" and/or "predicate" and/or "object": "..."}
                 {"action": "remove", "fact": ID}
                 {"action": "add", "subject": "...", "predicate": "...", "object": "...", "passage_id"?, "quote"?}
-                {"action": "ask", "note": "..."}                 go on; who plans and answers reads this note
-                a list of these, which are done in order
+                {"action": "ask", "note": "..."}                 go on; planner and answerer read this note
+                a list of these, which are applied in order
     at answer   {"action": "approve"}
                 {"action": "edit", "answer": "...", "citations"?: [numbers to keep; all unless given]}
                 {"action": "remove"}                             withdraw it: the run ends without an answer
                 {"action": "ask", "note": "...", "to"?: "answerer" or "planner"}    answer, or search, again
 
-Each may say who decides, `"by": "Ada"`, and for which review it is meant, `"at": "plan", "hop": 2`: a decision that
-comes twice is then not taken for the next review. A wrong decision changes nothing: the run waits again, and the
-`error` of the review that it shows names the problem.
+A decision may name the person, `"by": "Ada"`, and the review that it is meant for, `"at": "plan", "hop": 2`, so that a
+decision that is sent twice is not applied to the next review. An invalid decision changes nothing: the run waits again,
+and the `error` of the new review names the problem.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PLACES: tuple[Place, ...] = get_args(Place)
 _PERSON = "person"
 _LONGEST_NAME = 80
 _LONGEST_TEXT = 20_000
-# fields of a decision besides its action, its author and its review; "quote?" may be left out
+# the fields of a decision, besides its action, person and review; "quote?" may be left out
 _SAYS: dict[tuple[Place, Action], tuple[str, ...]] = {
     ("plan", "approve"): (),
     ("plan", "edit"): ("subquery?", "stop?"),
@@ -62,7 +62,8 @@ _ALWAYS = ("action", "by", "at", "hop")
 
 
 def places(wanted: str | Iterable[str] | None) -> tuple[Place, ...]:
-    """Return the places of "plan,facts" or of a list, each once, in the order of a run. Raises SettingsError."""
+    """Return the places that "plan,facts" or a list names, each once, in the order of a run. Raises SettingsError for
+    an unknown place."""
     if isinstance(wanted, str):
         wanted = wanted.split(",")
     named = [name.strip() for name in wanted or () if name.strip()]
@@ -75,43 +76,45 @@ def places(wanted: str | Iterable[str] | None) -> tuple[Place, ...]:
 
 
 def person(name: str = "") -> str:
-    """Return how a person is named where something comes from him: "person", or "person:Ada"."""
+    """Return how provenance names a person: "person", or "person:Ada"."""
     if not name:
         return _PERSON
     return f"{_PERSON}:{name}"
 
 
 def is_person(name: str) -> bool:
-    """Tell whether `name`, such as the extractor of a source, is a person's."""
+    """Tell whether `name`, such as the extractor of a source, is that of a person."""
     return name == _PERSON or name.startswith(f"{_PERSON}:")
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Asks a person for a decision.
-
-    at: plan, facts or answer. hop: which it is for. actions: those that can be taken here. error: the problem of
-    the last decision, empty at first. plan, stop_reason: at plan, and why the loop would end. subquery, facts,
-    passages: at facts, those read in the hop's passages, and id and title of these. answer, citations, abstained: at
-    answer.
-    """
+    """Asks a person for a decision. Which fields are filled depends on the place `at`."""
 
     at: Place
     hop: int
+    """the hop that the review is about"""
     question: str
     actions: tuple[Action, ...]
+    """the actions that can be taken at this place"""
     error: str = ""
+    """the problem with the last decision; "" at first"""
     plan: Plan | None = None
+    """at plan: the planner's next plan"""
     stop_reason: str = ""
+    """at plan and answer: why the loop would end"""
     subquery: str = ""
+    """at facts: the sub-query of the hop"""
     facts: tuple[tuple[Triple, str], ...] = ()
-    """each fact with the text that it was read in"""
+    """at facts: the facts read at this hop, each with the text in which it was read"""
     passages: tuple[tuple[str, str], ...] = ()
+    """at facts: id and title of each passage of the hop"""
     answer: str = ""
+    """at answer: the text of the answer"""
     citations: tuple[Citation, ...] = ()
     abstained: bool = False
     suggestion: str = ""
-    """as `Answer.suggestion`"""
+    """at answer: the answer that the citations suggest without being sure (see `Answer.suggestion`)"""
 
     def to_dict(self) -> JSON:
         """Return the interrupt's value: plain JSON with the keys that belong to the place."""
@@ -175,11 +178,8 @@ class Review:
 
 @dataclass(frozen=True)
 class Decision(Record):
-    """Holds a person's decision; the module's docstring has which fields belong to which action.
-
-    by: the person's name, or empty. to: who reads a note again. citations: the numbers to keep, None for all. The JSON
-    leaves out empty fields.
-    """
+    """Holds a person's decision. The module's docstring lists the fields of each action; the JSON leaves out empty
+    fields."""
 
     json_keys = (
         *(
@@ -199,8 +199,10 @@ class Decision(Record):
 
     action: Action
     by: str = ""
+    """the person's name, if given"""
     note: str = ""
     to: str = ""
+    """the role that is asked again, "answerer" or "planner\""""
     subquery: str = ""
     stop: bool = False
     fact: str = ""
@@ -211,16 +213,17 @@ class Decision(Record):
     quote: str = ""
     answer: str = ""
     citations: tuple[int, ...] | None = None
+    """the numbers of the citations to keep; None keeps all"""
 
     @property
     def person(self) -> str:
-        """Return the person as provenance names him: "person", or "person:Ada"."""
+        """Return the person's name as provenance has it: "person", or "person:Ada"."""
         return person(self.by)
 
 
 @dataclass(frozen=True)
 class Reviewed(Record):
-    """Records a decision in the run's `reviews`. before: the plan, fact or answer before the change."""
+    """Records a decision in the run's `reviews`."""
 
     json_keys = ("at", "hop", "decision.*", "before?")
 
@@ -228,12 +231,13 @@ class Reviewed(Record):
     hop: int
     decision: Decision
     before: JSON | None = None
+    """the JSON of the plan, fact or answer before the change"""
 
 
 def decisions_of(given: object, review: Review) -> tuple[Decision, ...]:
-    """Return a person's decisions at a review: one decision, or at facts any number.
+    """Return a person's decisions at a review: one decision, or any number of them at a review of facts.
 
-    Raises ReviewError, which names the key, for anything that cannot be done there.
+    Raises ReviewError, which names the key, for a decision that is not possible at this review.
     """
     if isinstance(given, str) or not isinstance(given, Sequence):
         return (_decision(given, review, "decision"),)
@@ -299,7 +303,8 @@ def _decision(given: object, review: Review, where: str) -> Decision:
 
 
 def _read(key: str, value: object, where: str) -> Any:
-    """Return the value of a key in the type of its field."""
+    """Return the value of a key, converted to the type of the Decision's field. Raises ReviewError for a value of
+    another type."""
     if key == "stop":
         if not isinstance(value, bool):
             raise ReviewError(f"{where}: expected true or false, got {value!r:.80}")
@@ -324,7 +329,8 @@ def _read(key: str, value: object, where: str) -> Any:
 
 
 def _check(decision: Decision, review: Review, where: str) -> None:
-    """Raise ReviewError if the fields of a decision contradict each other, or name things that the review does not show."""
+    """Raise ReviewError if the fields of a decision contradict each other, or name things that the review does not
+    show."""
     if (
         review.at == "plan"
         and decision.action == "edit"
@@ -366,14 +372,14 @@ def _check(decision: Decision, review: Review, where: str) -> None:
             )
 
 
-# ---- remarks of reviewers to the roles
+# ---- notes of reviewers to the roles
 
 
 def notes() -> tuple[str, ...]:
-    """Return the requests of the person who reviews the running question, oldest first; usually ().
+    """Return the notes of the person who reviews the running question, the oldest first; usually ().
 
-    A planner, reasoner or answerer of your own that shows them to its model says so by an attribute `accepts_feedback`
-    that is true: only then can a person ask it back.
+    A custom planner, reasoner or answerer that shows the notes to its model says so by a true attribute
+    `accepts_feedback`. Only then can a person ask it again.
     """
     return tuple(
         review["note"]
@@ -383,9 +389,9 @@ def notes() -> tuple[str, ...]:
 
 
 def overruled() -> tuple[Triple, ...]:
-    """Return the facts that a person has removed or corrected in the running question, as they were read.
+    """Return the facts that a person has removed or corrected in the running question, as they were before.
 
-    The graph holds the person's fact instead. A role that reads the passages too finds these facts stated there.
+    The graph no longer holds these facts, but a role that also reads the passages finds them stated there.
     """
     reviews = current_ledger().reviews
     changed = [

@@ -1,4 +1,4 @@
-"""Values of context variables that hold inside a block, as contextmanager would write them, at a third of its cost."""
+"""Values of context variables that hold inside a block. Costs a third of what `contextmanager` would."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How long a database may be silent: every connection to PostgreSQL is opened with these options.
+"""Time limits for a database that does not answer. Every connection to PostgreSQL is opened with these options.
 
-A server that is stopped, or behind a network that lost it, goes on to hold its connections: nothing fails, and nothing
-is ever answered. TCP's own time-outs notice a machine that is gone, not a process that hangs.
+A server that is stopped, or that the network has lost, keeps its connections open: nothing fails, and nothing is ever
+answered. TCP's own time-outs notice a machine that is gone, but not a process that hangs.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from time import monotonic
 from typing import Any, TypeVar, cast
 
 SECONDS = 5
-"""In which a database has to take a connection, and to answer on it."""
+"""Seconds in which a database has to accept a connection, and to answer on it."""
 
 _TO_CANCEL = 0.5
-# of one look at the connection, these count at most: a pause of this process is no silence of the server
+# seconds that one check of the connection counts at most: a pause of this process is not a silence of the server
 _LONGEST_LOOK = 0.5
 
 TCP: dict[str, Any] = {
@@ -24,7 +24,7 @@ TCP: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 2000 * SECONDS,
 }
-"""Parameters of libpq with which the kernel ends a connection whose other machine is gone."""
+"""Parameters of libpq with which the kernel ends a connection to a machine that is gone."""
 
 C = TypeVar("C")
 
@@ -32,12 +32,12 @@ C = TypeVar("C")
 def impatient(
     base: type[C], is_working: Callable[[int], bool] = lambda _: False
 ) -> type[C]:
-    """Return a class of connections, psycopg's Connection or AsyncConnection, that give up on a silent server.
+    """Return a subclass of psycopg's Connection or AsyncConnection that gives up on a silent server.
 
-    After SECONDS without a byte for a statement the connection is closed, and OperationalError raised, unless
-    `is_working`, which is given the server's process id, says that the server is still at it. A statement that was
-    cancelled has less: _TO_CANCEL to be called off, and as much to end. `opened_before` tells of each connection
-    whether it is older than the last silence: it may be one of those that a fail-over has left behind.
+    After SECONDS without a byte for a statement, the connection is closed and OperationalError is raised, unless
+    `is_working`, which gets the server's process id, says that the server is still at work. A cancelled statement has
+    less time: _TO_CANCEL seconds to be cancelled, and as many to end. The property `opened_before` tells whether a
+    connection is older than the last silence and so may have been left behind by a fail-over.
     """
     from psycopg import OperationalError
 
@@ -54,7 +54,7 @@ def impatient(
             return self._opened <= silent_at
 
         def cancel_safe(self, *, timeout: float = _TO_CANCEL) -> Any:
-            """Cancel the statement under way. psycopg asks for it where a task that waits is cancelled."""
+            """Cancel the running statement. psycopg calls this when a task that waits for it is cancelled."""
             self._cancelled = True
             return super().cancel_safe(timeout=min(timeout, _TO_CANCEL))
 
@@ -81,7 +81,8 @@ def impatient(
                 self._cancelled = False
 
         def _check_working(self) -> None:
-            """Close the connection, unless its server is at work for somebody who waits. Raises OperationalError."""
+            """Close the connection and raise OperationalError, unless the server is at work and the statement was not
+            cancelled."""
             nonlocal silent_at
             if self._cancelled:
                 self.pgconn.finish()

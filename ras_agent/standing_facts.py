@@ -1,4 +1,5 @@
-"""Keeps the facts that stand in their passages: of whatever extractor, in a run and in a knowledge graph."""
+"""Keeps only the facts whose words stand in their passages, whichever extractor read them, in runs and knowledge
+graphs."""
 
 from __future__ import annotations
 
@@ -9,17 +10,18 @@ from ras_agent.records import Extraction, Passage, RefusedFacts, Source, Triple
 from ras_agent.text.standing import Standing, fact_text
 
 STATED_BY = "stated: "
-"""What an extractor's name begins with where nobody extracted: a record came with its facts."""
+"""The prefix of the extractor's name for facts that came with a record instead of being extracted."""
 _SHOWN = 10
 
 
 def keep_standing(
     extraction: Extraction, passages: Iterable[Passage], hop: int = 0
 ) -> Extraction:
-    """Return the facts that stand in one of `passages`, and a failure for each passage that others were read in.
+    """Return the facts that stand in one of `passages`, with a failure for each passage from which facts were left out.
 
-    A fact keeps the sources that hold it. One of which nobody can tell is kept, and its source is marked `unchecked`;
-    so is a fact that a record came with and does not say in its text. A source in another passage stays as it is.
+    A fact keeps only the sources that state it. A source that cannot be checked is kept and marked `unchecked`, and so
+    is a source of a fact that came with a record and is not in its text. A source in a passage outside `passages` is
+    kept unchanged.
     """
     by_id = {passage.id: passage for passage in passages}
     kept: list[Triple] = []

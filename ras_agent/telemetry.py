@@ -1,11 +1,11 @@
-"""OpenTelemetry spans of runs, in the names of its conventions for generative AI: agent, nodes, searches, model calls.
+"""OpenTelemetry spans of runs, named by its conventions for generative AI: agent, nodes, searches, model calls.
 
     from ras_agent.telemetry import trace_runs
 
     trace_runs()  # into the tracer provider of your program
 
-They come from the callbacks of LangChain and LangGraph, through `opentelemetry-instrumentation-langchain`. LangSmith
-reads the same callbacks: `LANGSMITH_TRACING=true` is all that it needs.
+The spans come from the callbacks of LangChain and LangGraph, through `opentelemetry-instrumentation-langchain`.
+LangSmith reads the same callbacks and needs only `LANGSMITH_TRACING=true`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,13 @@ _TRACED = (
 def trace_runs(*, content: bool = False, tracer_provider: Any = None) -> None:
     """Make a span of every run, node, search and model call in this process from now on.
 
-    content: whether the spans hold questions, prompts, passages and replies. Without it they hold names, times and
-        tokens only, whatever the environment says. tracer_provider: by default the one that the program has set.
-        Raises MissingExtra without the extra `otel`.
+    Args:
+        content: whether the spans hold questions, prompts, passages and replies. Otherwise they hold only names, times
+            and tokens, whatever the environment says.
+        tracer_provider: by default the provider that the program has set.
+
+    Raises:
+        MissingExtra: if the extra `otel` is not installed.
     """
     try:
         from opentelemetry.instrumentation.langchain import LangchainInstrumentor
@@ -53,9 +57,10 @@ def trace_runs(*, content: bool = False, tracer_provider: Any = None) -> None:
 
 
 class _WithoutTexts:
-    """Tracer provider with spans that name an error only by its type, unless texts are wanted.
+    """Tracer provider whose spans name an error only by its type, unless texts are wanted.
 
-    The message of an error may quote a passage or a reply; that of a run which waits for a person is all that it shows.
+    The message of an error may quote a passage or a reply. That of a run which waits for a person contains everything
+    that the person is shown.
     """
 
     def __init__(self, provider: Any) -> None:
@@ -71,7 +76,7 @@ class _WithoutTexts:
 
 
 def _without_texts(span: Any) -> Any:
-    # where nobody records, all spans are one object, which is left as it is
+    # without recording, all spans are one shared object, which must not be changed
     if span.is_recording() and os.environ.get(_CONTENT) != "true":
         mark = span.add_event
         set_status = span.set_status
@@ -85,14 +90,14 @@ def _without_texts(span: Any) -> Any:
 
 
 def stop_tracing() -> None:
-    """Stop making spans. Does nothing if there are no spans."""
+    """Stop making spans. Does nothing if no spans are made."""
     from opentelemetry.instrumentation.langchain import LangchainInstrumentor
     from opentelemetry.instrumentation.utils import unwrap
 
     if not LangchainInstrumentor().is_instrumented_by_opentelemetry:
         return
     LangchainInstrumentor().uninstrument()
-    # it looks for methods by "Class.method" in their module, where there are no such methods, and leaves them wrapped
+    # uninstrument looks for an attribute "Class.method" of the module, does not find it, and leaves the method wrapped
     for module, name in _TRACED:
         traced = getattr(sys.modules.get(module), name, None)
         for method in list(vars(traced)) if traced else ():
@@ -100,10 +105,10 @@ def stop_tracing() -> None:
 
 
 def export_runs() -> Callable[[], None]:
-    """Send the spans of runs to the collector of OTEL_EXPORTER_OTLP_ENDPOINT, by default http://localhost:4318.
+    """Send the spans of runs to the collector at OTEL_EXPORTER_OTLP_ENDPOINT, by default http://localhost:4318.
 
-    Returns a function that sends the remaining spans and closes the exporter. Raises MissingExtra without the extra
-    `otel`.
+    Returns a function that sends the remaining spans and closes the exporter. Raises MissingExtra if the extra `otel`
+    is not installed.
     """
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import (

@@ -1,7 +1,7 @@
-"""The record of one run: the command line prints and saves it, evaluation stores it, the page is drawn from it.
+"""The trace of a run: the command line prints and saves it, evaluation stores it, and the page is drawn from it.
 
-Its JSON form has one schema everywhere, `trace_schema()`. A passage is stored once, under `passages`; steps, citations
-and facts refer to it by its id.
+Its JSON form has the same schema everywhere, `trace_schema()`. A passage is stored once, under `passages`; steps,
+citations and facts refer to it by its id.
 """
 
 from __future__ import annotations
@@ -44,15 +44,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Trace(Record):
-    """Records a run from question to answer.
-
-    plans: the planner's decisions, each with the hop it was made for. passages: by id, in the order of retrieval. mode:
-    the name of the graph that ran, such as "ras". roles: the player of each role, such as {"planner":
-    "openai:gpt-4o-mini"}. seconds: time spent inside nodes. failed: why no answer could be made; see `outcome`.
-    grounded: whether a cited sentence bears the answer, or may (ras_agent.question_graph.support). reviews: the decisions
-    of a person on the way. asked: the user's own words, if `question` was made of a follow-up question of a
-    conversation; else empty.
-    """
+    """Records a run from question to answer."""
 
     json_keys = (
         *(
@@ -91,26 +83,36 @@ class Trace(Record):
     citations: tuple[Citation, ...] = ()
     stop_reason: str = ""
     mode: str = ""
+    """the name of the graph that ran, such as "ras\""""
     roles: Mapping[str, str] = field(default_factory=dict)
+    """the component in each role, such as {"planner": "openai:gpt-4o-mini"}"""
     seconds: float = 0.0
+    """time spent inside nodes"""
     steps: tuple[Step, ...] = ()
     plans: tuple[Planned, ...] = ()
+    """the planner's decisions, each with the hop that it was made for"""
     graph: QuestionGraph = field(default_factory=QuestionGraph)
     usage: Usage = field(default_factory=Usage)
     failures: tuple[Failure, ...] = ()
     passages: Mapping[str, Passage] = field(default_factory=dict)
+    """the passages by id, in the order of retrieval"""
     failed: str = ""
+    """why no answer could be made; see `outcome`"""
     grounded: bool = False
+    """whether a cited sentence supports the answer, or may support it (ras_agent.question_graph.support)"""
     asked: str = ""
+    """the user's own words, if `question` is a rewritten follow-up question of a conversation; else "\""""
     suggestion: str = ""
-    """of an answer that abstained: the answer that its citations suggest without being sure"""
+    """the answer that the citations suggest without being sure, if the answer abstained; else "\""""
     disputes: tuple[Dispute, ...] = ()
-    """what other documents say than the answer"""
+    """the points on which other documents contradict the answer"""
     reviews: tuple[Reviewed, ...] = ()
+    """a person's decisions during the run"""
 
     @property
     def outcome(self) -> _Outcome:
-        """Say how the run ended: with an answer, without one in the evidence, or with an answerer that failed."""
+        """Return how the run ended: with an answer, with an abstention for lack of evidence, or with an answerer that
+        failed."""
         if self.failed:
             return "failed"
         if self.abstained:
@@ -150,7 +152,7 @@ class Trace(Record):
         return read_record(cls, {**wire, "steps": steps})
 
     def _repr_html_(self) -> str:
-        """Return the forms in which a notebook shows the run."""
+        """Return the HTML in which a notebook shows the run."""
         about = (
             f"{len(self.steps)} searches, {len(self.graph)} facts, {self.seconds:.1f} s"
         )
@@ -168,17 +170,17 @@ class Trace(Record):
 
 
 def json_document(data: JSON, indent: int | None = None) -> str:
-    """Return one JSON document, whatever the run holds that `data` comes from.
+    """Return `data` as one JSON document, whatever values the run produced.
 
-    Values that JSON cannot hold are replaced: a lone surrogate by U+FFFD, NaN by 0, an infinity by the largest number; in
-    metadata both by null.
+    Values that JSON cannot hold are replaced: a lone surrogate by U+FFFD, NaN by 0, an infinity by the largest number.
+    In metadata, NaN and infinity become null.
     """
     try:
         text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=indent)
     except ValueError:
         text = json.dumps(_finite(data), ensure_ascii=False, indent=indent)
     try:
-        text.encode()  # ten times as fast as the search for half a character
+        text.encode()  # ten times as fast as searching for lone surrogates
     except UnicodeEncodeError:
         text = _LONE_SURROGATE.sub("\ufffd", text)
     return text
@@ -191,7 +193,7 @@ def trace_schema() -> JSON:
 
 @cache
 def _shape() -> TypeAdapter[Any]:
-    """Return the validator of a trace's JSON, which makes records of its parts."""
+    """Return the validator of a trace's JSON, which turns the parts of the JSON into records."""
     source = json_shape("_Source", Source)
     readings = NotRequired[list[ReadingJSON]]
     fact = json_shape("_Fact", Triple, id=str, sources=_list(source), readings=readings)
@@ -229,7 +231,8 @@ def _optional(kind: Any) -> Any:
 
 
 def _made(shape: Any, read: Callable[[Any], Any]) -> Any:
-    """Return a shape of which `read` makes a record; its ValueErrors are found where the JSON is."""
+    """Return a shape whose values `read` turns into records. Its ValueErrors are reported with their place in the
+    JSON."""
     return Annotated[shape, AfterValidator(read)]
 
 
@@ -270,7 +273,7 @@ def _passages_named(wire: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _finite(value: Any, in_metadata: bool = False) -> Any:
-    """Return `value` with every number finite; metadata that is no number is no value."""
+    """Return `value` with every number finite; in metadata, a number that is not finite becomes None."""
     if isinstance(value, float) and not math.isfinite(value):
         if in_metadata:
             return None

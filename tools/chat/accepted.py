@@ -1,4 +1,4 @@
-"""A model that is sent nothing that its server refuses: a refused part is left out, and the model asked again."""
+"""A model wrapper that leaves out the parts of a request that the server refuses, and asks again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from ras_agent.tools.chat.window import (
     window_in,
 )
 
-_VARIED = 0.5  # the temperature of a reply that is to differ from the likeliest
+_VARIED = 0.5  # the temperature of a request that needs a varied reply
 _TAKES_CONTINUATION = ("vllm", "sglang")
 
 
@@ -53,19 +53,19 @@ class _Sent:
 
     @property
     def parts(self) -> set[str]:
-        """Return the parts that a server may refuse."""
+        """Return the names of the request's parts that a server may refuse."""
         return parts_sent(self.model, self.request.turns, self.streamed)
 
 
 class Accepted:
-    """Asks a model of LangChain's, by one try.
+    """Asks a LangChain model once, leaving out what its server is known to refuse.
 
-    The refusals of its endpoint are shared by all that ask there. The key of a cached reply keeps the parts that are
-    left out, so that a run is replayed whatever was learnt when.
+    All that ask at an endpoint share its refusals. The key of a cached reply includes the parts that were left out, so
+    a run can be replayed whatever had been learnt by then.
     """
 
     def __init__(self, model: Any, name: str, sizes: Sizes, added: JSON) -> None:
-        """Take the fields that a user added to each request; a refusal of one is noted in the run."""
+        """Take a model. added: fields that the user added to each request; the run notes if one is refused."""
         self._model = model
         self._name = name
         self._sizes = sizes
@@ -75,7 +75,7 @@ class Accepted:
         self._has_replied = False
 
     async def ask(self, request: Request, deadline: Deadline) -> Reply:
-        """Return the reply."""
+        """Return the reply, sent again without each part that the server turns out to refuse."""
         started = time.perf_counter()
         options = await self._options(request)
         guess = ""
@@ -101,7 +101,7 @@ class Accepted:
                 if not part and not guess:
                     raise
                 self._known.refused.add(part or guess)
-                # no copy can be made that leaves it out
+                # the part is still sent, so asking again would not help
                 if part in self._sent(asked, options | form).parts:
                     raise
             else:
@@ -109,7 +109,7 @@ class Accepted:
                 return reply
 
     def keeps(self, form: ReplyForm | None) -> bool:
-        """Return whether the server may hold a reply to a form: it is sent one, and has not refused any."""
+        """Return whether the server may enforce a form: it can be sent one, and has not refused any."""
         return (
             form is not None
             and self._server is not None
@@ -117,9 +117,10 @@ class Accepted:
         )
 
     async def _options(self, request: Request) -> JSON:
-        """Return the options of a request: its stops, a temperature where it has to vary, and how a last turn goes on.
+        """Return a request's stop texts, its temperature if the reply has to vary, and how its last turn continues.
 
-        vLLM and SGLang begin a new turn behind one of the assistant's. Other servers go on by themselves, or cannot.
+        vLLM and SGLang need options to continue an assistant's turn instead of beginning a new one. Other servers
+        continue it by themselves, or cannot.
         """
         options: JSON = {}
         if request.stop:
@@ -137,9 +138,9 @@ class Accepted:
         return options
 
     async def _form(self, request: Request) -> JSON:
-        """Return the options by which the server holds its reply to a form; {} where it has refused them.
+        """Return the options that make the server enforce the request's form; {} without one or if refused.
 
-        If the model may call tools and its server cannot hold a text to a form, a call is required.
+        If the model may call tools and its server cannot enforce patterns, a tool call is required instead.
         """
         if request.form is None or self._server is None:
             return {}
@@ -151,7 +152,7 @@ class Accepted:
         return options if self._known.refused.isdisjoint(options) else {}
 
     def _sent(self, request: Request, options: JSON) -> _Sent:
-        """Return a request without the parts that the server is known to refuse."""
+        """Return the request as it is sent: without the parts that the server is known to refuse."""
         refused = self._known.refused
         ends_early = request.ends_early and self._server is not None
         wants_stream = request.on_text is not None or ends_early or WHOLE in refused
@@ -170,7 +171,7 @@ class Accepted:
         )
 
     def _learn_refusal(self, error: Exception, sent: _Sent) -> str:
-        """Remember the part of a request that a server refuses, and return it; "" if the error is another one."""
+        """Remember the part of a request that the server refused and return its name; "" for another error."""
         asked = longest_reply(sent.model)
         longest = None
         if asked is not None:
@@ -188,7 +189,7 @@ class Accepted:
         return part
 
     def _guess(self, error: Exception, sent: _Sent) -> str:
-        """Return the system's role where a server that has never replied fails without a word, and once; else ""."""
+        """Return ROLES as the refused part, once, if a server that never replied fails without a reason; else ""."""
         if (
             self._has_replied
             or self._known.has_guessed
@@ -200,7 +201,7 @@ class Accepted:
         return ROLES
 
     async def _learn_window(self, request: Request, deadline: Deadline) -> None:
-        """Take note that a prompt was refused as too long, and ask the server for the window that it lists."""
+        """Note that a prompt was too long, and take the window from the server's list of models if it has one."""
         asked = estimate_turns(request.turns) + (self._sizes.limit(request) or 0)
         assumed = self._sizes.window
         listed = None

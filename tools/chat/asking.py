@@ -1,6 +1,6 @@
-"""The call itself: turns go to a model of LangChain's, and its message comes back, whole or gathered from pieces.
+"""The call itself: turns are sent to a LangChain model, and its message comes back, whole or gathered from pieces.
 
-The message is read as a Reply: its text, its ending, its calls of tools, and its cost, without secrets.
+The message is read as a Reply: its text, ending, tool calls and cost, without secrets.
 """
 
 from __future__ import annotations
@@ -42,16 +42,17 @@ from ras_agent.tools.chat.tool_calls import calls_in_message
 from ras_agent.tools.chat.waits import causes
 
 _LOOP_IS_OVER = "Event loop is closed"
-# the words of LangChain where a server replies as a whole though it was asked for a stream
+# LangChain's message if a server sends a whole reply though it was asked for a stream
 _NO_STREAM = "No generation chunks were returned"
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
 
 
 async def ask(model: Any, request: Request, *, streamed: bool) -> Any:
-    """Return the message of a model of LangChain's. `on_text` gets a reply that is not streamed as a whole.
+    """Return a LangChain model's message. A reply that is not streamed is passed to `on_text` as a whole.
 
-    The connections of other people's models may belong to the event loops of their callers. In the loop that all
-    synchronous callers share, and where the loop of a connection is over, their synchronous methods are called.
+    Connections of other packages' models may be tied to their callers' event loops. So in the event loop that
+    synchronous callers share, and if a connection's event loop is closed, their synchronous methods are called in a
+    thread.
     """
     if in_shared_loop() and our_model(model) is None:
         return await _ask(model, _InThread(model), request, streamed)
@@ -83,9 +84,9 @@ async def _ask(model: Any, asked: Any, request: Request, streamed: bool) -> Any:
 
 
 class _InThread:
-    """Offers the synchronous methods of a model as coroutines, each call in a thread of its own.
+    """Offers the synchronous methods of a model as coroutines; each call runs in a new thread.
 
-    A thread cannot be cancelled: one that nobody waits for any more stops at the next piece of a stream, or goes on
+    A thread cannot be cancelled: if the caller gives up, a stream stops at its next piece, and any other call runs on
     until its client's timeout.
     """
 
@@ -125,7 +126,7 @@ class _InThread:
 
 
 class _Gathered:
-    """Gathers a reply, which may come in pieces, and calls `on_text` with its text so far, without secrets."""
+    """Gathers a reply that may come in pieces, and calls `on_text` with the text so far, without secrets."""
 
     def __init__(
         self, on_text: Callable[[str], None] | None, secrets: HeldSecrets
@@ -139,7 +140,7 @@ class _Gathered:
         self._repeats = Repeats()
 
     def add(self, chunk: Any) -> bool:
-        """Take a piece, and return whether the text repeats itself, so that no more is wanted."""
+        """Add a piece, and return whether the text now repeats itself, so that reading can stop."""
         self.chunks.append(chunk)
         self._text = bounded(self._text + text_of(chunk))
         masked, length = self._secrets.settled(self._text[self._settled :])
@@ -151,7 +152,7 @@ class _Gathered:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Pass over an error that comes after the whole reply, or where a server sends no pieces."""
+        """Ignore an error that comes after the whole reply, or that only says that the server sends no pieces."""
         try:
             yield
         except Exception as error:
@@ -161,14 +162,14 @@ class _Gathered:
                 raise
 
     def message(self) -> Any:
-        """Return the pieces as one message."""
+        """Return all pieces as one message."""
         first, *others = self.chunks
         if isinstance(first, str):
             return self._text
         return first + others if others else first
 
     def whole(self, message: Any) -> Any:
-        """Take a message that came as a whole, and return it."""
+        """Pass a whole message's text to `on_text`, and return the message."""
         if self._on_text:
             self._on_text(self._secrets.masked(text_of(message)))
         return message
@@ -176,14 +177,17 @@ class _Gathered:
 
 @contextmanager
 def _malformed_replies_named(model: Any) -> Iterator[None]:
-    """Rename the errors of ChatOpenAI for a reply that it cannot read, such as an error under status 200."""
+    """Replace the unclear errors that ChatOpenAI raises for a malformed reply, such as an error with status 200.
+
+    Raises BrokenReply, or RefusedReply if the account is exhausted.
+    """
     try:
         yield
     except _UNREADABLE as error:
         is_named = _NO_STREAM in str(error) or isinstance(error, json.JSONDecodeError)
         if is_named or not _is_chat_openai(model):
             raise
-        # pydantic's has no arguments
+        # pydantic's errors have no args
         reason = error.args[0] if error.args else str(error)
         kind: type[Exception] = BrokenReply
         message = f"the reply does not have the form of one: {reason}"
@@ -201,7 +205,7 @@ def _is_chat_openai(model: Any) -> bool:
 
 
 def graph_of(model: Any, request: Request) -> dict[str, Any]:
-    """Return the argument by which a model gets the request's graph; {} for a model that reads only text."""
+    """Return the keyword argument that passes the request's graph to a model; {} for a model that reads only text."""
     models = chat_models_in(model)
     if models and all(getattr(one, "reads_graphs", False) is True for one in models):
         return {"graph": request.graph}
@@ -209,9 +213,9 @@ def graph_of(model: Any, request: Request) -> dict[str, Any]:
 
 
 def _messages(model: Any, request: Request) -> list[Any]:
-    """Return the turns as LangChain takes them, and for runnables of others as its messages, which they may look into.
+    """Return the turns as (role, text) pairs or LangChain messages; other libraries' runnables always get messages.
 
-    Half a character, which no request can hold, is replaced.
+    Lone surrogates, which no request can hold, are replaced.
     """
     messages = [_message(turn) for turn in request.turns]
     if not plays_a_model(model):
@@ -239,14 +243,15 @@ def _message(turn: Turn) -> Any:
 
 
 MOST_CHARACTERS = 1_000_000
-"""The longest text of a reply that is read."""
+"""The most characters of a reply's text."""
 
 
 def reply_in(message: Any, seconds: float, model: Any) -> Reply:
-    """Return the text of a model's message and its cost. A chain may end in a parser, and return only the text.
+    """Return the Reply that a model's message contains. A chain that ends in a parser may return a plain string.
 
-    The secrets that its server was sent are masked. Raises BrokenReply for a reply that its server broke off, which may
-    come whole when it is asked for again.
+    seconds: the duration of the call.
+    model: the model whose secrets are masked in the reply.
+    Raises BrokenReply for a reply that the server broke off, which may be whole if it is asked for again.
     """
     text = bounded(text_of(message))
     refusal = refusal_in(message)
@@ -296,7 +301,7 @@ def _masked(calls: list[ToolCall], secrets: HeldSecrets) -> tuple[ToolCall, ...]
 
 
 def usage_in(message: Any) -> tuple[int, int, int]:
-    """Return the tokens that were read, written and read from a cache; 0 for other values, which servers have there, too."""
+    """Return the numbers of input, output and cached input tokens; 0 for one that is missing or invalid."""
     usage = getattr(message, "usage_metadata", None) or {}
     details = usage.get("input_token_details") or {}
     return (
@@ -311,10 +316,10 @@ def _count(value: object) -> int:
 
 
 def _calls_of(message: Any) -> tuple[list[ToolCall], list[ToolCall]]:
-    """Return the calls of tools in a message, and those with unreadable arguments.
+    """Return the tool calls in a message, and those with unreadable arguments.
 
-    Calls that LangChain could not read are read once more, as are those of a stream, of which it reads half a call, and
-    the call of OpenAI's first form, which it leaves out.
+    The calls are parsed anew from a stream's pieces, of which LangChain may read only half a call, and from what
+    LangChain found invalid. The single call of OpenAI's older `function_call` field is included.
     """
     calls = getattr(message, "tool_call_chunks", None)
     if not calls:
@@ -326,7 +331,7 @@ def _calls_of(message: Any) -> tuple[list[ToolCall], list[ToolCall]]:
 
 
 def text_of(message: Any) -> str:
-    """Return the text of a message or of a piece of one. Raises RefusedReply for another object."""
+    """Return the text of a message or of a piece of one. Raises RefusedReply for any other object."""
     if isinstance(message, str):
         return message
     if hasattr(message, "text"):
@@ -337,7 +342,7 @@ def text_of(message: Any) -> str:
 
 
 def bounded(text: str) -> str:
-    """Return a reply's text. Raises RefusedReply for one that is too long."""
+    """Return the text unchanged. Raises RefusedReply if it is too long."""
     if len(text) > MOST_CHARACTERS:
         raise RefusedReply(
             f"the reply has more than {MOST_CHARACTERS:,} characters, which is the most that is read"

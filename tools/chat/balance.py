@@ -1,4 +1,4 @@
-"""Several addresses or keys of one model: calls go to them in turn, and one that fails is set aside for a while."""
+"""Balancing of one model over several addresses or keys: they take calls in turn, and a failing one is paused."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _REMEDIES = {
 
 
 class BalancedChat(OpenAIChat):
-    """Chat model behind several addresses, or one with several keys.
+    """Chat model that is served at several addresses or with several keys.
 
-    places: an address, up to /v1, and its key each. To its callers it is one server: they share its rates, its window
-    and its refusals.
+    places: pairs of an address, up to /v1, and its key. To callers they are one server with shared rates, one
+        context window and shared refusals.
     """
 
     places: tuple[tuple[str, SecretStr], ...] = Field(repr=False)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Prepare for the servers; nothing is asked."""
+        """Prepare the endpoints; no request is sent."""
         super().model_post_init(context)
         endpoints = [
             Endpoint.with_key(url, key.get_secret_value(), **self.default_headers)
@@ -52,22 +52,22 @@ class BalancedChat(OpenAIChat):
 
 @dataclass(slots=True, eq=False)
 class _Place:
-    """Address with its key, and how it has served."""
+    """An address with its key, and its record of calls and failures."""
 
     endpoint: Endpoint
     asked: int = 0
-    """The last call that it was asked, of all calls in their order."""
+    """The number of the last call that was sent to this place, counted over all places."""
     failures: int = 0
     aside_until: float = -inf
-    """When it is asked again, by the clock of its BalancedEndpoint."""
+    """The time until which the place is paused, by the clock of its BalancedEndpoint."""
 
 
 @dataclass(frozen=True)
 class BalancedEndpoint(Endpoint):
-    """Plays an endpoint: each call goes to the next of its places, and to another where that one fails.
+    """Endpoint that sends each call to the next of several places, and to another place if that one fails.
 
-    A place that fails is set aside: for as long as it asks to wait, else for 10 seconds, and longer each time. Where
-    all are, the first to return is asked.
+    A failing place is paused for as long as it asks to wait, else for 10 seconds, doubled with each further failure. If
+    all are paused, the one whose pause ends first is asked.
     """
 
     places: tuple[_Place, ...] = ()
@@ -76,7 +76,7 @@ class BalancedEndpoint(Endpoint):
     _calls: Iterator[int] = field(default_factory=lambda: count(1), repr=False)
 
     async def about(self, model: str) -> JSON:
-        """Return the model's entry in the first list that has one; {} without any."""
+        """Return the model's entry in the first place's list that has one; {} if no list has."""
         for place in self.places:
             about = await place.endpoint.about(model)
             if about:
@@ -88,7 +88,7 @@ class BalancedEndpoint(Endpoint):
     ) -> AsyncIterator[Any]:
         """Yield the events of the first place that begins a reply.
 
-        If every place fails, raises the error of the one that is asked again first: its waiting time is the shortest.
+        If every place fails, raises the error of the place whose pause ends first.
         """
         failed: list[tuple[_Place, Exception]] = []
         for place in self._in_turn():
@@ -114,9 +114,9 @@ class BalancedEndpoint(Endpoint):
         raise min(failed, key=lambda one: one[0].aside_until)[1]
 
     def _in_turn(self) -> Iterator[_Place]:
-        """Yield the places to ask: of those that are not set aside, the one that has waited longest for a call first.
+        """Yield the places to ask: those that are not paused, the one that was asked longest ago first.
 
-        Where all are set aside it is the one that is back first.
+        If all are paused, only the one whose pause ends first is yielded.
         """
         now = self.now()
         left = [place for place in self.places if place.aside_until <= now]
@@ -146,7 +146,7 @@ class BalancedEndpoint(Endpoint):
 
 
 def _is_of_the_place(error: Exception) -> bool:
-    """Return whether an error is that of an address or a key, and another one may reply."""
+    """Return whether an error concerns one address or key, so that another place may reply."""
     status = status_of(error) or 0
     if status >= 500 or status in _REMEDIES or status in _REFUSES_NOW:
         return True

@@ -1,9 +1,9 @@
-"""Worked examples and forms by need: how a role asks first, and how after a reply that could not be read.
+"""Worked examples and enforced forms, which a role adds to its prompts once a reply could not be read.
 
-A model that writes no readable reply to a bare instruction mostly does so with worked examples, or where the server
-holds it to a form (docs/models.md has the figures). Both cost tokens, so they come with the first reply that cannot be
-read, and stay for the rest of the run. A conversation about the reply that was wrong helps where both are there
-already: small models repeat their replies.
+A model that writes no readable reply to a bare instruction usually writes one when it is shown worked examples, or when
+the server enforces a form (docs/models.md has the figures). Both cost tokens, so they are added after the first
+unreadable reply and stay for the rest of the run. Small models repeat their replies, so telling a model what was wrong
+with its reply is the last resort, when examples and form are already in use.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REMEDIES = {_EXAMPLES: "few_shot = true (--few-shot)", _FORM: "form = on (--for
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A way to ask."""
+    """One way to ask a model: a prompt, and the form that its reply must have, if any."""
 
     prompt: Prompt
     form: ReplyForm | None = None
@@ -37,14 +37,14 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class ByNeed:
-    """The ways in which a role asks its model."""
+    """The ways in which a role can ask its model."""
 
     plain: Prompt
     examples: Prompt
-    """the prompt with worked examples; `plain` where there are none, or where it has them already"""
+    """The prompt with worked examples; the same as `plain` if there are none, or if `plain` already has them."""
     repair: Prompt
     example: str
-    """a reply as it should be, for a repair"""
+    """A well-formed reply, shown when a reply has to be repaired."""
     form: ReplyForm | None = None
     use: FormUse = "auto"
 
@@ -62,8 +62,8 @@ class ByNeed:
     ) -> Self:
         """Read a role's prompts.
 
-        few_shot: whether worked examples are shown from the start. examples: the name of the prompt that has them, if
-        it is not `<name>-few-shot`.
+        few_shot: whether worked examples are shown from the start.
+        examples: the name of the prompt with worked examples, if it is not `<name>-few-shot`.
         """
         if examples:
             shown = load(examples, directory)
@@ -79,13 +79,13 @@ class ByNeed:
         )
 
     def asking(self) -> Asking:
-        """Return how the running role asks: with all that it has, once a reply of this run could not be read."""
+        """Return how the running role asks now: with examples and form once a reply of this run could not be read."""
         if current_ledger().needs_more:
             return Asking(self.examples, self.form)
         return Asking(self.plain, self.form if self.use == "on" else None)
 
     def more(self, asking: Asking, chat: Chat) -> Asking | None:
-        """Return a way to ask that gives the model more than `asking` did; None if everything is in use."""
+        """Return a way to ask that gives the model more help than `asking`; None if all help is already in use."""
         form = self.form if chat.keeps(self.form) else None
         more = Asking(self.examples, asking.form or form)
         return None if more == asking else more
@@ -98,9 +98,11 @@ class ByNeed:
         problem: str,
         render: Callable[[Asking, int], Request],
     ) -> Generator[Request, Reply, tuple[Request, Reply]]:
-        """Ask again, since a reply could not be read: with more than before, else in a conversation about the reply.
+        """Ask again after an unreadable reply: with more help, else by telling the model what was wrong with its reply.
 
-        asked: the request and its reply. render: makes the prompt of a way to ask, for so many tokens.
+        asked: the request and its reply.
+        problem: why the reply could not be read.
+        render: returns the request for a way to ask and a number of prompt tokens.
         """
         request, reply = asked
         more = self.more(asking, chat)
@@ -111,7 +113,7 @@ class ByNeed:
         return (yield from fitted(chat, request.max_tokens, partial(render, more)))
 
     def note(self, asking: Asking, more: Asking, problem: str, reply: str) -> None:
-        """Note that a reply could not be read, the additions to the run's further prompts, and their settings."""
+        """Note that a reply could not be read, what further prompts add, and which settings add it from the start."""
         added = []
         if more.prompt != asking.prompt:
             added.append(_EXAMPLES)

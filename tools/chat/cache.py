@@ -1,4 +1,4 @@
-"""Model replies cached, so that a run can be replayed without its models; equal calls at once become one."""
+"""Cache of model replies, so that a run can be replayed without its models; equal simultaneous calls are made once."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from ras_agent.tools.workers.remote_cache import open_cache
 
 T = TypeVar("T")
 
-# a reply can be asked for again, so a locked file is not waited for as long as the facts of a corpus are
+# seconds to wait for a locked file; few, as a reply can be asked for again, unlike the facts of a corpus
 _PATIENCE = 5.0
 _KIND = "replies"
 FAILED = "failed"
-"""Key of a stored reply that is none: its value says how the call failed"""
+"""Key of a cached entry that stands for a failed call; its value is the error message."""
 _REQUEST = ("parameters", "messages", "role", "hop")
 
 
 class ReplyCache:
-    """Maps the hash of a model's parameters and messages to its reply, in a file or elsewhere (see `open_cache`).
+    """Maps a hash of a model's parameters and messages to its reply, in a file or elsewhere (see `open_cache`).
 
-    Each operation is a transaction: safe between threads, processes and event loops, and a killed run leaves no half
-    reply. A reply that was put is there after the process is killed; only a crash of the machine may lose the last few.
-    The first reply for a key stays, so two runs at the same time replay alike afterwards. The cache holds prompts and
-    replies in plain text, and no credentials. Where it is locked, damaged, or its disk is full, a warning says so once,
+    Each operation is a transaction: it is safe between threads, processes and event loops, and a killed run leaves no
+    partial reply. A stored reply survives the end of the process; only a crash of the machine may lose the last few.
+    The first reply for a key stays, so two simultaneous runs replay alike afterwards. The cache holds prompts and
+    replies in plain text, but no credentials. If it is locked or damaged, or its disk is full, a warning is given once,
     and calls are made without it.
     """
 
@@ -51,7 +51,10 @@ class ReplyCache:
         role: str = "",
         hop: int = 0,
     ) -> ReplySlot:
-        """Return the slot of a request's reply, filled or not. role, hop: who asks, and when; no part of the key."""
+        """Return the slot of a request's reply, filled or not.
+
+        `role` and `hop` are recorded, but are not part of the key.
+        """
         request = {
             "parameters": dict(parameters),
             "messages": list(map(_as_json, turns)),
@@ -61,7 +64,10 @@ class ReplyCache:
         return self._slot(request)
 
     def recordings(self) -> list[JSON]:
-        """Return all requests, each its parameters, messages, role and hop, with its `reply`. Raises StoreError."""
+        """Return all requests, each with its parameters, messages, role, hop and `reply`.
+
+        Raises StoreError if it cannot be read.
+        """
         recordings = []
         for request, reply in self._stored.entries():
             if request:
@@ -76,7 +82,7 @@ class ReplyCache:
         return recordings
 
     def record(self, recording: JSON) -> None:
-        """Store a request with its reply, as `recordings` has them."""
+        """Store a request with its reply, in the form that `recordings` returns."""
         slot = self._slot({name: recording[name] for name in _REQUEST})
         place = slot.of_failure if FAILED in recording["reply"] else slot
         place.put(recording["reply"])
@@ -91,10 +97,10 @@ class ReplyCache:
 
 
 class RecordedCalls:
-    """Reader of the requests and replies of a run that has ended, by the keys of its calls (`Call.key`)."""
+    """A reader of the requests and replies of a finished run, by the keys of its calls (`Call.key`)."""
 
     def __init__(self, place: str | Path | Address) -> None:
-        """Open the cache. Raises SettingsError for a file that is not there, or of another format."""
+        """Open the cache. Raises SettingsError if the file does not exist or has another format."""
         if not isinstance(place, Address) and not Path(place).is_file():
             raise SettingsError(
                 f"there are no replies at {place}; name the place that the run had under --cache"
@@ -102,7 +108,7 @@ class RecordedCalls:
         self._stored = StoredCache(place, _KIND, _PATIENCE)
 
     def call(self, key: str) -> tuple[JSON, JSON] | None:
-        """Return a request, its parameters and messages, and the reply to it; None where it is not there."""
+        """Return a request (its parameters and messages) and its reply; None if the key is not stored."""
         entry = self._stored.entry(key)
         if not entry:
             return None
@@ -112,24 +118,24 @@ class RecordedCalls:
 
 @dataclass(frozen=True, slots=True)
 class ReplySlot:
-    """Holds one request's reply in the cache. `key` is the request's hash, `request` its JSON for a human reader."""
+    """One request's place in the cache. `key` is the request's hash, `request` its JSON for human readers."""
 
     stored: Cache
     key: str
-    request: str  # its parameters and messages, and the role and hop that asked first
+    request: str  # the parameters, the messages, and the role and hop that first asked
 
     @property
     def of_failure(self) -> ReplySlot:
-        """Return the slot that tells a replay how the call failed; a later try fills the reply's own."""
+        """Return the slot for the error message of a failed call, used by replays; the reply's own slot stays free."""
         return replace(self, key=f"{self.key} {FAILED}")
 
     @property
     def is_local(self) -> bool:
-        """Return whether `get` takes less time than handing it to a thread would."""
+        """Return whether `get` is faster than handing it to a thread."""
         return self.stored.is_local
 
     def get(self, parse: Callable[[JSON], T]) -> T | None:
-        """Return the parsed reply; None if it is missing or cannot be read."""
+        """Return the reply as parsed by `parse`; None if it is missing or cannot be read."""
         try:
             return read_value(
                 self.stored, self.key, lambda reply: parse(json.loads(reply))
@@ -147,7 +153,7 @@ class ReplySlot:
 
 
 def _as_json(turn: Turn) -> list[Any]:
-    """Return a turn as the key of a reply has it."""
+    """Return a turn in the form in which it is hashed into a reply's key."""
     message = [turn.role, turn.text, *map(asdict, turn.calls)]
     if turn.thoughts:
         message.append({"thoughts": turn.thoughts})
@@ -160,7 +166,7 @@ def _json(value: JSON) -> str:
 
 @cache
 def _warn(problem: str) -> None:
-    """Warn of a problem, once in a process."""
+    """Warn of a problem once per process."""
     warnings.warn(
         f"{problem}; replies are asked for without it meanwhile",
         RuntimeWarning,
@@ -169,10 +175,10 @@ def _warn(problem: str) -> None:
 
 
 class SingleFlight(Generic[T]):
-    """Makes one call of equal calls that are in progress at the same time, over all threads and event loops.
+    """Merges equal calls that are in progress at the same time into one, over all threads and event loops.
 
-    The first caller to join a key leads: it makes the call and must `finish` with its result. The others wait for the
-    future that `join` gives them. If its result is None, the leader failed, and they should join again.
+    The first caller to join a key leads: it makes the call and must call `finish` with its result. The other callers
+    wait for the future that `join` returns. If its result is None, the leader failed, and they should join again.
     """
 
     def __init__(self) -> None:
@@ -180,7 +186,7 @@ class SingleFlight(Generic[T]):
         self._lock = threading.Lock()
 
     def join(self, key: str) -> Future[T | None] | None:
-        """Return the future to wait for, or None for the caller that leads."""
+        """Return the future to wait for; None if the caller leads and has to make the call."""
         with self._lock:
             waiting = self._futures.get(key)
             if waiting is None:
@@ -188,7 +194,7 @@ class SingleFlight(Generic[T]):
             return waiting
 
     def finish(self, key: str, result: T | None) -> None:
-        """Give the leader's result, or None, to the callers that wait."""
+        """Give the leader's result, or None after a failure, to the waiting callers."""
         with self._lock:
             future = self._futures.pop(key)
         future.set_result(result)

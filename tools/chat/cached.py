@@ -1,4 +1,4 @@
-"""Keeps a model's replies: an equal request is answered from the cache, or shares the call in progress."""
+"""A wrapper that stores a model's replies: an equal request gets the stored reply, or shares the call in progress."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from ras_agent.tools.chat.window import Sizes, estimate_turns
 from ras_agent.tools.workers.remote_cache import REMOTE
 
 _REFUSED = "refused"
-"""Key of a stored reply that does not exist: its value is the window that the prompt was too long for"""
+"""Key of a cached entry for a prompt that was refused as too long; its value is the window's size in tokens."""
 _REPLY = TypeAdapter(Reply)
 _NOT_KEPT = frozenset(("seconds", "replayed", "key"))
 _KEPT_IF_ANY = frozenset(("calls", "thoughts", "unread", "ending", "refusal"))
 
 
 class Cached:
-    """Asks the model inside where the cache has no reply, and keeps its reply, or its refusal of a long prompt."""
+    """Asks the wrapped model if the cache has no reply, and stores the reply, or the refusal of too long a prompt."""
 
     def __init__(
         self,
@@ -54,12 +54,13 @@ class Cached:
         replay: bool,
         believes_sizes: bool,
     ) -> None:
-        """Open the cache at a place.
+        """Open the cache at `place`.
 
-        asked: the model of LangChain's; its parameters are part of the key of a reply.
+        asked: the LangChain model; its parameters are part of a reply's key.
         identity: further parts of the key.
-        replay: whether a request without a reply there is a ReplayMiss, and no model is asked.
-        believes_sizes: whether a refusal of a long prompt is asked again, as a user set the window.
+        replay: whether a request without a stored reply raises ReplayMiss, and no model is asked.
+        believes_sizes: whether a prompt that was once refused as too long is sent again, since the user set the
+            window.
         """
         self._model = model
         self._asked = asked
@@ -70,11 +71,11 @@ class Cached:
         self._believes_sizes = believes_sizes
         self._cache = ReplyCache(place)
         self._in_flight: SingleFlight[Reply] = SingleFlight()
-        # a configurable model takes them from the running call's configuration
+        # parameters of a configurable model depend on the running call, so they are not computed here
         self._parameters = sampling_parameters(asked) if our_model(asked) else None
 
     async def ask(self, request: Request, deadline: Deadline) -> Reply:
-        """Return the cached reply, the reply to an equal request in progress, or a fresh one, which is then kept."""
+        """Return the stored reply, the reply to an equal request in progress, or a new reply, which is then stored."""
         slot = self._slot(request)
         while (ahead := self._in_flight.join(slot.key)) is not None:
             # shielded: a caller that stops waiting must not cancel the call for the others
@@ -92,7 +93,10 @@ class Cached:
             self._in_flight.finish(slot.key, reply)
 
     async def _known(self, request: Request, slot: ReplySlot) -> Reply | None:
-        """Return a cached reply. Raises PromptTooLong if the server refused the prompt when it was asked."""
+        """Return a stored reply; None without one.
+
+        Raises PromptTooLong if the stored entry is a refusal of the prompt.
+        """
         if slot.is_local:
             found = slot.get(_replayed)
         else:
@@ -113,18 +117,18 @@ class Cached:
         try:
             reply = await self._model.ask(request, deadline)
         except PromptTooLong:
-            # kept, as a replayed run asks for the same prompts as the first
+            # stored, so that a replayed run shortens its prompts as the recorded run did
             await asyncio.to_thread(slot.put, {_REFUSED: self._sizes.window})
             raise
         except ModelCallError as error:
-            # kept only for replays: a run that goes on asks again
+            # stored only for replays: a resumed run asks again
             await asyncio.to_thread(slot.of_failure.put, {FAILED: str(error)})
             raise
         await asyncio.to_thread(slot.put, _to_json(reply))
         return reply
 
     def _not_recorded(self, slot: ReplySlot) -> RasError:
-        """Return the error for a request that a replay has no reply to: as the call failed then, or a ReplayMiss."""
+        """Return the error for a request without a stored reply in a replay: the recorded failure, or a ReplayMiss."""
         failure = slot.of_failure.get(lambda reply: str(reply[FAILED]))
         return ModelCallError(failure) if failure else miss_of(slot, self._place)
 
@@ -150,7 +154,10 @@ class Cached:
 
 
 def _replayed(cached: JSON) -> Reply | int:
-    """Return a cached reply, or the window that a refusal left. Raises TypeError or ValueError for another form."""
+    """Return a stored reply, or the window size of a stored refusal.
+
+    Raises TypeError or ValueError if the entry has another form.
+    """
     if _REFUSED in cached:
         return int(cached[_REFUSED])
     reply = Reply(**cached, replayed=True)
@@ -158,7 +165,7 @@ def _replayed(cached: JSON) -> Reply | int:
 
 
 def _to_json(reply: Reply) -> JSON:
-    """Return a reply as it is cached: without the time it took."""
+    """Return a reply as it is stored: without the fields that belong to one call, such as its seconds."""
     kept = {}
     for name, value in asdict(reply).items():
         if name not in _NOT_KEPT and (value or name not in _KEPT_IF_ANY):
@@ -173,7 +180,7 @@ _CONTEXT = 40  # characters shown on either side of a difference
 
 
 def check_recorded(place: object) -> None:
-    """Raise SettingsError where a replay has no cache, or a file that does not exist, which would be created empty."""
+    """Raise SettingsError if a replay has no cache, or its file does not exist (opening would create an empty one)."""
     if place is None:
         raise SettingsError(
             "replay answers from stored replies: name them, --cache FILE"
@@ -190,7 +197,7 @@ def check_recorded(place: object) -> None:
 
 
 def miss_of(slot: ReplySlot, place: str | Path | Address | None) -> ReplayMiss:
-    """Return the error for a request, that of `slot`, without a reply in the cache at `place`."""
+    """Return the ReplayMiss for the request of `slot`, which the cache at `place` does not hold."""
     request: JSON = json.loads(slot.request)
     asks = f"{request['role'] or 'call'} asks at hop {request['hop']}"
     remedy = "without --replay the model is asked, and its reply recorded"
@@ -211,7 +218,11 @@ def miss_of(slot: ReplySlot, place: str | Path | Address | None) -> ReplayMiss:
 
 
 def nearest_request(request: JSON, recorded: Iterable[JSON]) -> JSON | None:
-    """Return the request that shares the most words with `request`, of its role and hop where there is one of these."""
+    """Return the recorded request most like `request`: of the same role and hop if possible, with the most shared
+    words.
+
+    Return None if nothing is recorded.
+    """
     words = _words(request)
 
     def likeness(other: JSON) -> tuple[bool, bool, float]:
@@ -226,7 +237,7 @@ def nearest_request(request: JSON, recorded: Iterable[JSON]) -> JSON | None:
 
 
 def first_difference(there: JSON, here: JSON) -> str:
-    """Say in which parameter or message two requests differ first, in words about `there`; "" where they do not."""
+    """Describe the first difference between two requests, as a clause about `there`; "" if they are equal."""
     ours = here["parameters"]
     theirs = there["parameters"]
     for name in sorted(ours.keys() | theirs.keys()):
@@ -242,7 +253,7 @@ def first_difference(there: JSON, here: JSON) -> str:
 
 
 def _difference(number: int, old: Sequence[Any], new: Sequence[Any]) -> str:
-    """Say where the messages of one number differ first."""
+    """Describe the first difference between two messages with the same number."""
     old_role, old_text, *old_calls = old
     new_role, new_text, *new_calls = new
     if old_role != new_role:
@@ -263,7 +274,7 @@ def _words(request: JSON) -> Counter[str]:
 
 
 def _excerpt(text: str, place: int) -> str:
-    """Return the text around a place, in quotes."""
+    """Return the text around an offset, in quotes."""
     start = max(0, place - _CONTEXT)
     end = place + _CONTEXT
     shown = text[start:end]

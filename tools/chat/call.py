@@ -1,4 +1,4 @@
-"""A call of a model: the request, the reply, and the protocol of everything that answers a request."""
+"""A call of a model: the request, the reply, and the protocol of the classes that answer requests."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from ras_agent.tools.chat.form import ReplyForm
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Holds the prompt and the options of a call. Where the last turn is the assistant's, the reply goes on with it."""
+    """Holds the prompt and the options of a call. If the last turn is the assistant's, the reply continues it."""
 
     turns: tuple[Turn, ...]
     on_text: Callable[[str], None] | None = None
-    """called with the whole reply so far whenever more of it arrives"""
+    """Called with the whole text so far whenever another piece of the reply arrives."""
     max_tokens: int | None = None
-    """of the reply; None for no limit"""
+    """The most tokens of the reply; None for no limit."""
     graph: tuple[tuple[Triple, ...], ...] = ()
-    """the facts of each sub-query, for a model that reads them through soft tokens"""
+    """The facts of each sub-query, for a model that reads them as soft tokens."""
     tools: tuple[JSON, ...] = ()
-    """the tools that the model may call: JSON Schemas with name and description, as LangChain's `bind_tools` takes"""
+    """The tools that the model may call: JSON Schemas with name and description, as for LangChain's `bind_tools`."""
     form: ReplyForm | None = None
-    """the form that the server holds the whole reply to, which then calls no tool"""
+    """The form that the server should force the whole reply to have; such a reply calls no tool."""
     varied: bool = False
-    """whether a model of temperature 0 is to vary: it would repeat an earlier reply"""
+    """Whether a model of temperature 0 is asked with a higher temperature, since it would repeat an earlier reply."""
     stop: tuple[str, ...] = ()
-    """texts at which the reply ends, and which are not part of it"""
+    """Texts at which the reply ends; they are not part of the reply."""
     takes_part: bool = False
-    """whether the beginning of a reply is of use where its server withholds the rest"""
+    """Whether the beginning of a reply is useful if the server withholds the rest."""
     ends_early: bool = False
-    """whether the reply is streamed, by a model of ours, so that it ends where it begins to repeat itself"""
+    """Whether a model of this package streams the reply, so that it can be stopped once it repeats itself."""
     granted: float = inf
-    """tokens of the run's budget that the reply may take"""
+    """The tokens of the run's budget that the reply may use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,40 +47,42 @@ class Reply:
 
     text: str
     ending: str = ""
-    """the reason of its end, where it is not whole: "length", "repeated", or the server's word"""
+    """Why the reply is incomplete: "length", "repeated", or the server's own word; "" for a whole reply."""
     refusal: str = ""
-    """the words of the model or its server in place of the rest"""
+    """What the model or its server said instead of the missing part."""
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     seconds: float = 0.0
     replayed: bool = False
-    """whether it came from the cache"""
+    """Whether the reply came from the cache."""
     model: str = ""
-    """which of several models answered, such as a fallback"""
+    """The model that answered, where there are several, such as a fallback."""
     calls: tuple[ToolCall, ...] = ()
-    """the tools that it wants called"""
+    """The tool calls that the model asks for."""
     thoughts: str = ""
-    """the thoughts in front of it, where the server sends them in a field of their own"""
+    """The model's thoughts before its reply, if the server sends them in a separate field."""
     unread: tuple[ToolCall, ...] = ()
-    """calls whose arguments cannot be read"""
+    """Tool calls whose arguments cannot be read."""
     key: str = ""
-    """under which it is in the cache"""
+    """The key of the reply in the cache; "" if it is not cached."""
 
     @property
     def truncated(self) -> bool:
-        """Return whether it was cut off at its token limit, or because it repeated itself."""
+        """Return whether the reply was cut off at its token limit or because it repeated itself."""
         return self.ending in (LENGTH, REPEATED)
 
     @property
     def shortfall(self) -> str:
-        """Say which part of it is missing; "" for no part."""
+        """Describe what is missing from the reply; return "" for a whole reply."""
         return shortfall(self.ending, self.refusal)
 
 
 class Model(Protocol):
-    """Answers requests: a model, or a model around a model that adds one thing, such as a cache or retries."""
+    """Protocol of what answers requests: a model, or a wrapper that adds one thing to it, such as a cache or a
+    retry.
+    """
 
     async def ask(self, request: Request, deadline: Deadline) -> Reply:
-        """Return the reply. Raises an error of the provider's, or a RasError."""
+        """Return the reply. Raises an error of the provider or a RasError."""
         ...

@@ -1,4 +1,4 @@
-"""A chat model as the roles call it: a stack of models around a model, each of which adds one thing."""
+"""A chat model as the roles call it: a stack of wrappers around a model, each of which adds one thing."""
 
 from __future__ import annotations
 
@@ -27,44 +27,49 @@ from ras_agent.tools.chat.secrets import printable
 from ras_agent.tools.chat.window import Sizes
 
 TIMEOUT = 60.0
-"""Seconds that one try of a call may take, of a model built from a string, unless settings say otherwise."""
+"""Seconds that one try of a call may take, for a model built from a string, unless the settings give another number."""
 
-# the provider's client gives up so many seconds after us, so that one message says how long a try may take
+# seconds by which the provider's client times out after us, so that ours is the error message that users see
 _LATER = 1.0
 _TRIES = frozenset(("retries", "patience"))
 
 
 @dataclass(frozen=True)
 class ChatSettings:
-    """Says how models are built from strings, and how any model is called."""
+    """Settings of how models are built from strings, and of how any model is called."""
 
     temperature: float | None = None
-    """of models built from a string; None leaves the provider's default"""
+    """The temperature of models built from a string; None leaves the provider's default."""
     max_tokens: int | None = None
-    """of the replies of models built from a string; None leaves the provider's default"""
+    """The most tokens of a reply, for models built from a string; None leaves the provider's default."""
     timeout: float | None = None
-    """seconds one try may take, from its beginning to the last byte of its reply; None: 60 for models built from a
-    string, a model object's own timeout for the others"""
+    """Seconds that one try may take, from its beginning to the last byte of its reply.
+
+    None means 60 for models built from a string, and the model's own timeout for model objects.
+    """
     rates: Rates | None = None
-    """the limits of the model's endpoint; None leaves those it has. All roles on one endpoint share one limiter."""
+    """The rate limits of the model's endpoint, shared by all roles that use it; None leaves the present limits."""
     retry: RetryPolicy | None = None
-    """None is the default policy for models built from a string, and for model objects without retries of their own;
-    one that has some (`max_retries`, `with_retry`) decides itself, and is tried once"""
+    """When a failed call is tried again.
+
+    None means the default policy for models built from a string, and for model objects without retries of their own; a
+    model object that has retries (`max_retries`, `with_retry`) is asked once, and retries by itself.
+    """
     cache: str | Path | Address | None = None
-    """where replies are stored; a request found there is answered from there"""
+    """Where replies are stored; a request whose reply is stored is not sent to the model."""
     replay: bool = False
-    """whether a request that is not found there is a ReplayMiss: no model is asked"""
+    """Whether a request without a stored reply raises ReplayMiss, instead of being sent to the model."""
     clock: Clock = field(default_factory=Clock)
     context_window: int | None = None
-    """the tokens of a prompt and its reply together; None for the number that the model or its server states"""
+    """The most tokens of a prompt and its reply together; None for the number that the model or its server states."""
     request: RequestFields = NO_FIELDS
-    """added to each request of models built from a string"""
+    """Fields, headers and keys that are added to each request of models built from a string."""
     evidence_tokens: int | None = None
-    """the most tokens of evidence in a prompt; None for as many as suit the model's window and size"""
+    """The most tokens of evidence in a prompt; None for a number that suits the model's window and size."""
 
     @classmethod
     def of(cls, settings: Settings) -> ChatSettings:
-        """Return how the settings of a run want models to be called; a setting that is not set is left to the model."""
+        """Return the chat settings for the settings of a run. What the user has not set is left to the model."""
         chosen = settings.model_fields_set
         rates = Rates(
             settings.requests_per_minute, settings.tokens_per_minute, settings.in_flight
@@ -84,11 +89,11 @@ class ChatSettings:
 
 
 class Chat:
-    """Wraps a chat model for the roles. Thread safe.
+    """A chat model as the roles call it. Thread safe.
 
-    From the inside out: `Accepted` sends it nothing that its server refuses, `Slotted` waits for the endpoint's rates,
-    `Tried` asks again, `Cached` keeps replies, and `Metered` enters the call in the run's ledger. `sizes` knows how
-    much fits into the model.
+    Its wrappers, from the inside out: `Accepted` leaves out what the server refuses, `Slotted` waits for the endpoint's
+    rate limits, `Tried` retries, `Cached` stores replies, and `Metered` records the call in the run's ledger. `sizes`
+    says how much fits into the model.
     """
 
     def __init__(
@@ -98,7 +103,7 @@ class Chat:
         settings: ChatSettings | None = None,
         limiter: Limiter | None = None,
     ) -> None:
-        """Take a chat model of LangChain's, or a runnable around some."""
+        """Take a LangChain chat model, or a runnable around one or more."""
         settings = settings or ChatSettings()
         self.model = model
         self.name = name or model_name(model)
@@ -137,33 +142,33 @@ class Chat:
     def complete(self, request: Request) -> Reply:
         """Return the model's reply.
 
-        Raises BudgetExceeded if the budget forbids the call or ends before it does, PromptTooLong if the prompt does
-        not fit into the model's window, ModelRefused if the server is not there, refuses the key or does not know the
-        model, ModelCallError after the last try.
+        Raises BudgetExceeded if the budget forbids the call or runs out during it, PromptTooLong if the prompt does not
+        fit into the model's window, ModelRefused if the server cannot be reached, refuses the key or does not know the
+        model, and ModelCallError after the last try.
         """
         return run(self.acomplete(request))
 
     async def acomplete(self, request: Request) -> Reply:
-        """Do the same as `complete`, for coroutines."""
+        """Return the model's reply like `complete`, as a coroutine."""
         deadline = Deadline.of(
             current_ledger(), self.settings.clock, self.a_try, self.policy.attempts
         )
         return await self._asked.ask(request, deadline)
 
     def keeps(self, form: ReplyForm | None) -> bool:
-        """Return whether the server may hold a reply to a form: it is sent one, and has not refused any."""
+        """Return whether the server may enforce a form: it can be sent one, and has not refused any."""
         return self._accepted.keeps(form)
 
     def learn_size(self) -> None:
-        """Ask the server once how large the model is, where neither its name nor a setting says how much to show it.
+        """Ask the server once for the model's size, if no name or setting tells how much evidence to show the model.
 
-        Where replies are kept it is not asked: a replayed run has to send the same prompts.
+        With a cache the server is not asked, since a replayed run has to send the same prompts.
         """
         if self._wants_size:
             run(self.alearn_size())
 
     async def alearn_size(self) -> None:
-        """Do the same as `learn_size`, for coroutines."""
+        """Ask for the model's size like `learn_size`, as a coroutine."""
         if self._wants_size:
             await self.sizes.learn_parameters(self._server)
 
@@ -176,7 +181,7 @@ class Chat:
         )
 
     def _kept(self, model: Model) -> Model:
-        """Return the model with a cache around it, where the settings name one."""
+        """Return the model wrapped in a cache if the settings name one, else the model itself."""
         settings = self.settings
         if settings.replay:
             check_recorded(settings.cache)

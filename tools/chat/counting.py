@@ -1,7 +1,7 @@
-"""Enters model calls in the running node's ledger: those of `Chat`, and those that a role of the user's own makes.
+"""Records model calls in the running node's ledger: those of `Chat`, and those that a user's own role makes.
 
-LangChain hands a callback handler to every model that is called inside `counting`, however deep: in a chain, a tool or
-an agent of the role's. The calls of `Chat`, which counts them itself, are left out.
+LangChain passes a callback handler to every model that is called inside `counting`, even deep inside a chain, tool or
+agent of the role. Calls of `Chat` are excluded there, as `Metered` counts them.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from ras_agent.tools.chat.window import (
 
 
 class Metered:
-    """Counts every call, those of cached replies with the tokens that they once cost.
+    """A model wrapper that records every call in the ledger. A cached reply counts with the tokens that it once cost.
 
-    So a replayed run meets its limits where the first run did, and takes the same path.
+    So a replayed run reaches its limits at the same point as the recorded run and takes the same path.
     """
 
     def __init__(self, model: Model, sizes: Sizes) -> None:
@@ -42,7 +42,7 @@ class Metered:
         self._sizes = sizes
 
     async def ask(self, request: Request, deadline: Deadline) -> Reply:
-        """Return the reply. Raises BudgetExceeded if the budget forbids the call or ends before it does."""
+        """Return the reply. Raises BudgetExceeded if the budget forbids the call or runs out during it."""
         ledger = current_ledger()
         with self._reserved(ledger, request) as (granted, reserved):
             reply = await self._model.ask(granted, deadline)
@@ -55,7 +55,7 @@ class Metered:
     def _reserved(
         self, ledger: Ledger, request: Request
     ) -> Iterator[tuple[Request, int]]:
-        """Reserve a call in the ledger; yield the request with its grant, and the tokens that are reserved."""
+        """Reserve a call in the ledger; yield the request with its granted reply tokens, and the reserved tokens."""
         reserved = 0
         if ledger.tokens_left() == inf:
             ledger.admit()
@@ -94,29 +94,29 @@ _counter: ContextVar[Any] = ContextVar("ras_agent_counter", default=None)
 
 
 def counting() -> ScopedValue[Any]:
-    """Enter the model calls that are made inside the block in the current ledger, and refuse them as its limits say."""
+    """Record the model calls made inside the block in the current ledger; calls beyond its limits are refused."""
     return ScopedValue(_counter, _handler())
 
 
 def uncounted() -> ScopedValue[Any]:
-    """Leave out the calls that are made inside the block: their caller enters them."""
+    """Exclude the model calls made inside the block, because their caller records them."""
     return ScopedValue(_counter, None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A call that has begun."""
+    """A call that has begun and not ended."""
 
     ledger: Ledger
     name: str
     prompt: int
-    """tokens by the estimate"""
+    """The estimated tokens of the prompt."""
     reserved: int
     began: float
 
     @classmethod
     def begin(cls, texts: list[str], name: str) -> _Open:
-        """Reserve a call in the current ledger. Raises BudgetExceeded."""
+        """Reserve a call in the current ledger. Raises BudgetExceeded if its limits forbid the call."""
         ledger = current_ledger()
         prompt = sum(estimate_tokens(text) + TOKENS_PER_TURN for text in texts)
         if ledger.tokens_left() < inf:
@@ -126,7 +126,7 @@ class _Open:
         return cls(ledger, name, prompt, reserved, time.perf_counter())
 
     def end(self, response: Any) -> None:
-        """Enter the call in its ledger."""
+        """Record the finished call in its ledger."""
         replies = [reply for some in response.generations for reply in some]
         usages = [usage_in(getattr(reply, "message", None)) for reply in replies]
         usage = next(filter(any, usages), None)
@@ -144,12 +144,12 @@ class _Open:
 
 @cache
 def _handler() -> Any:
-    """Return the one handler, which is registered at LangChain when it is first needed."""
+    """Return the one callback handler, registering it with LangChain on first use."""
     from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.tracers.context import register_configure_hook
 
     class Counter(BaseCallbackHandler):
-        """Enters each call in the ledger of the role that makes it."""
+        """Callback handler that records each call in the ledger of the role that makes it."""
 
         raise_error = True  # a call that is refused must not be made
         run_inline = True  # in the caller's context, where its ledger is
@@ -170,7 +170,7 @@ def _handler() -> Any:
         def on_llm_start(
             self, serialized: Any, prompts: list[str], *, run_id: UUID, **about: Any
         ) -> None:
-            # else this handler came down from a caller further up
+            # without a counter, the handler was inherited from a caller outside the block
             if _counter.get() is not None:
                 metadata = about.get("metadata") or {}
                 name = str(metadata.get("ls_model_name") or "unknown model")

@@ -1,4 +1,4 @@
-"""By when a model call must have ended: with its run, however long the model's client would wait."""
+"""Deadlines of model calls: a call ends with its run, however long the model's client would wait."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Tells the time and waits. Tests bring their own."""
+    """A clock that tells the time and waits. Tests pass their own."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -25,62 +25,62 @@ class Clock:
 
 
 class TryTimedOut(TimeoutError):
-    """Raised when one try of a call has taken its whole time; another try may be made."""
+    """Raised when one try of a call has used all its time; another try may follow."""
 
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """Place of a call among those that a server was sent and has not replied to."""
+    """A call's place in the queue of a server."""
 
     began: float = -inf
-    """When the server can have begun with the present try, by the machine's clock.
+    """The earliest time at which the server can have begun with the present try, by the machine's monotonic clock.
 
-    That is when it was sent, or when the server replied to a call that was sent earlier: one that takes its calls in
-    order has been busy with that one.
+    This is when the try was sent, or later, when the server replied to a call that was sent earlier: a server that
+    takes calls in order was busy with that call until then.
     """
     sent: float = inf
-    """When the present try was sent, by the same clock."""
+    """The time at which the present try was sent, by the same clock."""
     number: int = 0
-    """The present try's place in the order in which the server was sent calls; 0 before the first."""
+    """The present try's position in the order in which calls were sent to the server; 0 before the first try."""
     overtaken: bool = False
-    """Whether the server has replied to a call that was sent later."""
+    """Whether the server has replied to a call that was sent after this one."""
     rounds: int | None = None
-    """Time-outs in a row that the server had behind it when the call was first made."""
+    """The number of successive time-outs that the server already had when the call was first made."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """Holds the moment `at`, by `clock`, after which nobody waits for a call; infinity where the run has no limit.
+    """Holds the time `at`, by `clock`, when waiting for a call ends; infinity if the run has no time limit.
 
-    Work that has not ended by then is refused in the ledger, with BudgetExceeded, like a call that was never made.
+    Work that has not ended by then is refused in the ledger with BudgetExceeded, like a call that was never made.
     """
 
     ledger: Ledger
     clock: Clock
     at: float
     a_try: float = inf
-    """Seconds that one try may take, from its turn at the server to the last byte of its reply."""
+    """Seconds that one try may take, from the moment the server can begin with it to the last byte of the reply."""
     tries: int | None = None
-    """Tries of the server in a row, by whichever calls, after which the call is not tried again; None: any number."""
+    """Successive time-outs of the server, over all calls, after which a call is not retried; None for no limit."""
     turn: Turn = field(default_factory=Turn)
 
     @classmethod
     def of(
         cls, ledger: Ledger, clock: Clock, a_try: float = inf, tries: int | None = None
     ) -> Deadline:
-        """Return the moment when the time of the ledger's running role is over."""
+        """Return the deadline at which the time of the ledger's running role ends."""
         at = clock.now() + ledger.seconds_left()
         return cls(ledger, clock, at, a_try, tries)
 
     def left(self) -> float:
-        """Return the seconds that are left, 0 if the moment has passed."""
+        """Return the seconds that are left; 0 after the deadline."""
         return max(self.at - self.clock.now(), 0.0)
 
     @asynccontextmanager
     async def one_try(self) -> AsyncIterator[None]:
         """Cancel the block when the time of a try is over.
 
-        Raises an error of the block, BudgetExceeded if the run is over, and TryTimedOut.
+        Raises TryTimedOut if the try took too long, BudgetExceeded if the run is over, and any error of the block.
         """
         left = self.left()
         if not left:
@@ -112,7 +112,10 @@ class Deadline:
 
     @contextmanager
     def _ending_a_try(self, limit: asyncio.Timeout, a_try: float) -> Iterator[None]:
-        """Let `limit` expire when the try has had its time, which may begin again while it waits."""
+        """Make `limit` expire when the try has used its time.
+
+        The time starts again if `turn.began` moves during the wait.
+        """
         if a_try == inf:
             yield
             return
@@ -135,7 +138,7 @@ class Deadline:
                 timer.cancel()
 
     def _try_left(self, a_try: float) -> float:
-        """Return the seconds that are left of a try."""
+        """Return the seconds that are left for the try."""
         if a_try == inf:
             return inf
         return self.turn.began + a_try - time.monotonic()

@@ -1,7 +1,7 @@
-"""A role's conversation with a model, written once for sync and async.
+"""A role's conversation with a model, written once for synchronous and asynchronous callers.
 
 A dialogue is a generator: it yields a Request, is sent the Reply, and returns its result. It does no I/O, so the same
-dialogue runs under threads, under an event loop, and in a test without either. A failed call raises at its `yield`.
+dialogue runs in threads, in an event loop, and in tests. A failed call raises its error at the `yield`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ _CALL_ERRORS = (BudgetExceeded, ModelCallError)
 def fitted(
     chat: Chat, max_tokens: int | None, render: Callable[[int], Request]
 ) -> Generator[Request, Reply, tuple[Request, Reply]]:
-    """Ask with the prompt that `render` makes for the tokens there are; return the request and its reply.
+    """Ask with the prompt that `render` makes for the available tokens; return the request and its reply.
 
-    max_tokens: of the reply. A server with a smaller window than was known says so, and is asked again with the
-    prompt that `render` makes for less, until it takes one. Raises PromptTooLong if `render` can leave nothing more
-    out.
+    If the server turns out to have a smaller window, it is asked again with a shorter prompt, until one is accepted.
+    max_tokens: the most tokens of the reply; None for no limit.
+    render: returns the request for a number of prompt tokens.
+    Raises PromptTooLong if `render` can shorten the prompt no further.
     """
 
     def request_that_fits() -> Request:
@@ -66,9 +67,11 @@ def in_parts(
     split: Callable[[P], Sequence[P]],
     read: Callable[[P, Request, Reply], Dialogue[None]],
 ) -> Dialogue[None]:
-    """Ask about `whole`, or about parts of it, in order, where its prompt does not fit into the model's window.
+    """Ask about `whole`, or about its parts in order if its prompt does not fit into the model's window.
 
-    split: returns smaller parts, or (). read: goes on with each reply, for which half of a small window is kept.
+    Half of a small window is kept free for the reply.
+    split: returns smaller parts of a part, or () if it cannot be split.
+    read: a dialogue that processes the reply about a part.
     Raises PromptTooLong for a part that cannot be split and that the server refuses.
     """
     parts = [whole]
@@ -95,9 +98,10 @@ def in_parts(
 def repair(
     request: Request, reply: Reply, prompt: Prompt, problem: str, example: str
 ) -> Request:
-    """Return the request that asks again: the conversation so far, the problem with its reply, and a reply in form.
+    """Return a request to ask again: the conversation so far, the problem, and an example of a good reply.
 
-    Of a long reply the beginning is shown. It is sampled otherwise, since many models repeat themselves.
+    Only the beginning of a long reply is shown. The new request is sampled differently, since many models repeat
+    themselves.
     """
     shown = (
         cut_to_tokens(without_thinking(reply.text).strip(), SHOWN_TOKENS) or "(no text)"
@@ -112,9 +116,11 @@ def repair(
 def parsed_twice(
     asked: tuple[Request, Reply], parse: Callable[[str], P], prompt: Prompt, form: str
 ) -> Dialogue[P]:
-    """Return the parsed reply, or that to a second request where `parse` raises ParseError for the first.
+    """Return the parsed reply; if `parse` raises ParseError, ask a second time and return that parsed reply.
 
-    asked: the first request and its reply. prompt: asks again. form: an example of a readable reply.
+    asked: the first request and its reply.
+    prompt: the prompt that asks again.
+    form: an example of a readable reply.
     """
     request, reply = asked
     try:
@@ -139,16 +145,16 @@ def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
 
 
 async def aconverse(chat: Chat, dialogue: Dialogue[T]) -> T:
-    """Do the same as `converse`, for coroutines."""
+    """Run a dialogue like `converse`, as a coroutine."""
     await chat.alearn_size()
     steps = _with_room_for_thoughts(chat, dialogue)
     return await arun_steps(steps, chat.acomplete, _CALL_ERRORS)
 
 
 def _with_room_for_thoughts(chat: Chat, dialogue: Dialogue[T]) -> Dialogue[T]:
-    """Run a dialogue around which a reply that was cut off in its thoughts is asked for again, with room for them.
+    """Run a dialogue; if a reply is cut off inside the model's thoughts, ask once more with a higher limit.
 
-    A reply that ends too early to be of use is an error in the dialogue. Signs of the model's thoughts in its replies
+    A reply that ends too early to be useful is raised as an error in the dialogue. Signs that the model writes thoughts
     are remembered for its endpoint.
     """
     learnt = chat.sizes.learnt
@@ -172,9 +178,9 @@ def _with_room_for_thoughts(chat: Chat, dialogue: Dialogue[T]) -> Dialogue[T]:
 
 
 def _cut_in_its_thoughts(request: Request, reply: Reply) -> bool:
-    """Return whether the limit of a reply ended it inside an open thought, before its first other word.
+    """Return whether a reply hit its token limit inside an open thought, before any other word.
 
-    A reply without any text is a thought that the server does not show.
+    A truncated reply without text counts, since the server then hides the thoughts.
     """
     if request.max_tokens is None or not reply.truncated:
         return False
@@ -184,7 +190,7 @@ def _cut_in_its_thoughts(request: Request, reply: Reply) -> bool:
 
 
 def _check_ending(request: Request, reply: Reply) -> None:
-    """Raise ModelCallError for a reply that was cut off, ended or withheld, unless its beginning is of use."""
+    """Raise ModelCallError for a reply that was cut off, broken off or withheld, unless its beginning is useful."""
     has_begun = bool(reply.text.strip() or reply.calls)
     is_of_use = has_begun and (reply.truncated or request.takes_part)
     if reply.shortfall and not is_of_use:
@@ -192,7 +198,7 @@ def _check_ending(request: Request, reply: Reply) -> None:
 
 
 def converse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int) -> list[T]:
-    """Run several dialogues, at most `at_once` at the same time, and return their results in order."""
+    """Run several dialogues, at most `at_once` simultaneously, and return their results in order."""
     if len(dialogues) <= 1:
         return [converse(chat, dialogue) for dialogue in dialogues]
     with ThreadPoolExecutor(
@@ -200,7 +206,7 @@ def converse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int) -> 
     ) as pool:
         running = []
         for dialogue in dialogues:
-            # holds the ledger and LangChain's callbacks; each thread needs its own
+            # the context holds the ledger and LangChain's callbacks; each thread needs its own copy
             context = copy_context()
             running.append(pool.submit(context.run, converse, chat, dialogue))
         return [future.result() for future in running]
@@ -209,7 +215,7 @@ def converse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int) -> 
 async def aconverse_all(
     chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int
 ) -> list[T]:
-    """Do the same as `converse_all`, for coroutines."""
+    """Run several dialogues like `converse_all`, as a coroutine."""
     free = asyncio.Semaphore(at_once)
 
     async def one(dialogue: Dialogue[T]) -> T:

@@ -1,4 +1,4 @@
-"""How a reply ended, in the words of servers and of LangChain's models: whole, cut off, broken off, or withheld."""
+"""How a reply ended, by the words of servers and LangChain: whole, cut off, broken off, withheld or replaced."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REFUSAL = "refusal"
 
 Kind = Literal["whole", "cut off", "broken off", "withheld", "replaced"]
 
-# by the words in their names, in this order; a whole reply's name is one of these, or missing
+# patterns of the reasons of each kind, tried in this order; a whole reply may also give no reason
 _KINDS: tuple[tuple[Kind, str], ...] = (
     ("replaced", r"refus|\Aguardrails?(?:_intervened)?\Z"),
     (
@@ -37,7 +37,7 @@ _PREFIX = "finish_reason_"
 
 # where a message's metadata says how it ended: OpenAI and Gemini, Anthropic, Ollama, Bedrock
 _PLACES = ("finish_reason", "stop_reason", "done_reason", "stopReason")
-# the words that LangChain makes of two pieces that both say it
+# LangChain joins the reasons of two pieces into one word, such as "stopstop"
 _TWICE = re.compile(r"(.+?)\1*", re.DOTALL)
 
 _CUT_OFF = "the reply was cut off at its token limit"
@@ -49,12 +49,12 @@ EMPTY_REPLY = (
     "the model's reply was empty: where it thinks, let it think less (reasoning_effort, chat_template_kwargs) or start "
     "its server without a parser of thoughts; else look whether the server has the model's own chat template"
 )
-"""Says that a reply has no words, and what to do."""
+"""Message for a reply without words, with advice."""
 _WITHHELD = "the server withheld the rest of the reply"
 
 
 def kind_of(reason: str) -> Kind | None:
-    """Return the kind of an ending; None for one that is not known.
+    """Return the kind of ending that a reason means; None for an unknown reason.
 
     >>> kind_of("FinishReason.SAFETY"), kind_of("stop"), kind_of("pause_turn")
     ('withheld', 'whole', None)
@@ -72,7 +72,7 @@ def kind_of(reason: str) -> Kind | None:
 
 
 def reason_in(message: Any) -> str:
-    """Return why a message, or a piece of one, ended, in the words of its model; "" where it says nothing."""
+    """Return the reason, in the model's own word, why a message or a piece of one ended; "" if it states none."""
     about = getattr(message, "response_metadata", None) or {}
     reasons = [about.get(place) for place in _PLACES]
     details = about.get("incomplete_details")  # OpenAI's Responses
@@ -91,14 +91,14 @@ def reason_in(message: Any) -> str:
 
 
 def _name_of(reason: object) -> str:
-    """Return the name of a reason, which some servers wrap in an object; "" if it is missing."""
+    """Return the name of a reason, which some servers wrap in an object; "" if there is none."""
     if isinstance(reason, Mapping):
         reason = reason.get("type")
     return reason if isinstance(reason, str) else ""
 
 
 def refusal_in(message: Any) -> str:
-    """Return the words in which a model refused to reply, if they are kept apart from a reply; else ""."""
+    """Return a model's words of refusal if the message keeps them separate from its text; else ""."""
     more = getattr(message, "additional_kwargs", None) or {}
     refusal = more.get(REFUSAL)
     if isinstance(refusal, str) and refusal:
@@ -115,7 +115,7 @@ def refusal_in(message: Any) -> str:
 
 
 def shortfall(reason: str, refusal: str = "") -> str:
-    """Describe the missing part of a reply that ended for a reason; "" if it is whole."""
+    """Describe what is missing from a reply that ended for `reason`; return "" for a whole reply."""
     kind = kind_of(reason)
     if kind == "whole":
         return ""
@@ -130,7 +130,7 @@ def shortfall(reason: str, refusal: str = "") -> str:
 
 
 def nothing_in(reply: str, wanted: str) -> str:
-    """Return the message that a reply lacks the wanted part.
+    """Return a message that a reply lacks what was wanted; `wanted` names what is lacking.
 
     >>> nothing_in("Hello!", "no action")
     "no action in the reply 'Hello!'"
@@ -142,7 +142,7 @@ def nothing_in(reply: str, wanted: str) -> str:
 
 
 def finish_reason(messages: Iterable[str]) -> str:
-    """Return the finish reason, in OpenAI's words, of an answer with these messages of failures."""
+    """Return the finish reason, in OpenAI's terms, of an answer with these failure messages."""
     for message in messages:
         if message in (_CUT_OFF, _REPEATED):
             return LENGTH

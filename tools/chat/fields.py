@@ -1,4 +1,4 @@
-"""Fields, headers and keys that are added to the requests of a model that is built from a string."""
+"""Fields, headers and keys that a user adds to the requests of a model built from a string."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ras_agent.records import JSON
 from ras_agent.settings import Settings
 from ras_agent.settings.request_fields import FIELDS, described_headers, with_values
 
-# of the chat models of LangChain's providers, the names by which they take a field or headers, the likeliest first
+# names under which chat models of LangChain's providers accept a field or headers, the likeliest first
 _OTHER_NAMES = {"reasoning_effort": ("reasoning_effort", "reasoning")}
 _TEMPLATE = "chat_template_kwargs"
 _BODY = "extra_body"
@@ -24,17 +24,17 @@ class RequestFields:
     """Holds the fields, headers and keys that a user adds to each request to a model."""
 
     named: JSON = field(default_factory=dict)
-    """Fields by their names in OpenAI's protocol, which other providers may know."""
+    """Fields under their names in OpenAI's protocol, which other providers may also accept."""
     extra: JSON = field(default_factory=dict)
-    """Further fields, sent as they are to servers that speak OpenAI's protocol."""
+    """Further fields, sent unchanged to servers that speak OpenAI's protocol."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Headers as the user wrote them: env:NAME stands for what a variable holds."""
+    """Headers as the user wrote them; the value env:NAME stands for the value of an environment variable."""
     keys: tuple[str, ...] = ()
-    """Environment variables that hold the keys of the model's servers."""
+    """Names of the environment variables that hold the keys of the model's servers."""
 
     @classmethod
     def of(cls, settings: Settings) -> RequestFields:
-        """Return the additions that the settings name."""
+        """Return the additions that the settings ask for."""
         chosen = {name: getattr(settings, name) for name in FIELDS}
         named = {name: value for name, value in chosen.items() if value is not None}
         keys = settings.api_keys.split(",") if settings.api_keys else ()
@@ -44,23 +44,26 @@ class RequestFields:
 
     @property
     def body(self) -> JSON:
-        """Return all fields, as a request in OpenAI's protocol has them."""
+        """Return all fields in the form of a request in OpenAI's protocol."""
         return {**self.named, **self.extra}
 
     @property
     def identity(self) -> JSON:
-        """Return the part of a cached reply's key that the model's own parameters do not show."""
+        """Return what these additions contribute to a cached reply's key beyond the model's own parameters."""
         return {"headers": described_headers(self.headers)} if self.headers else {}
 
     def sent_headers(self, *, asked: bool = True) -> dict[str, str]:
-        """Return the headers with the values of their variables. asked: whether the model will be asked.
+        """Return the headers, with environment variables replaced by their values; {} if the model will not be asked.
 
-        Raises SettingsError for a variable that is not set, if it will.
+        Raises SettingsError if a variable is not set.
         """
         return with_values(self.headers, os.environ) if asked else {}
 
     def sent_keys(self, *, asked: bool = True) -> tuple[str, ...]:
-        """Return the keys. Raises SettingsError for a variable that is not set, if the model will be asked."""
+        """Return the keys, or "none" for each if the model will not be asked.
+
+        Raises SettingsError if a variable is not set.
+        """
         if not asked:
             return ("none",) * len(self.keys)
         for name in self.keys:
@@ -72,7 +75,7 @@ class RequestFields:
         return tuple(os.environ[name] for name in self.keys)
 
     def options_of(self, kind: type, *, asked: bool = True) -> tuple[JSON, list[str]]:
-        """Return the arguments by which a class of LangChain's takes these, and the names of those it does not take."""
+        """Return the arguments that pass these additions to a LangChain class, and the names that it does not take."""
         fields: JSON = getattr(kind, "model_fields", {})
         options: JSON = {}
         left_out: list[str] = []
@@ -103,7 +106,7 @@ class RequestFields:
 
 
 def _known(names: Sequence[str], fields: JSON) -> str:
-    """Return the first of several names that a class takes; "" if it takes none of them."""
+    """Return the first of several names that is among a class's fields; "" if none is."""
     for name in names:
         if name in fields:
             return name

@@ -1,4 +1,4 @@
-"""Forms that a server holds a reply to: a regular expression or a JSON Schema, in the words of each server."""
+"""Forms that a server enforces on a reply: a regular expression or a JSON Schema, in each server's request fields."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Literal
 from ras_agent.records import JSON
 
 FormUse = Literal["auto", "on", "off"]
-"""When replies are held to their form: once one could not be read, always, or never."""
+"""When the server enforces the form: "auto" after the first unreadable reply, "on" always, "off" never."""
 
 TOOL_CHOICE = "tool_choice"
 KEEP_PATTERNS = frozenset(("vllm", "llamacpp", "sglang"))
-"""The servers that hold a text to a pattern, by what their lists say in "owned_by"."""
+"""The servers that can make a plain text match a pattern, named by "owned_by" in their lists of models."""
 FIELDS = ("structured_outputs", "grammar", "regex", "response_format", TOOL_CHOICE)
-"""The fields of a request that hold its reply to a form."""
+"""The fields of a request that ask the server to enforce a form."""
 
 _TOKEN = re.compile(
     r"\\(?P<class>d)|\\(?P<escaped>.)|(?P<set>\[(?:\\.|[^\]\\])*\])|(?P<count>\{\d+(?:,\d*)?\})|(?P<group>\(\?:)"
@@ -27,15 +27,18 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ReplyForm:
-    """Form of a reply."""
+    """The form that a whole reply must have."""
 
     pattern: str
-    """a regular expression of literals, sets, groups, alternatives and counts that the whole reply matches"""
+    """A regular expression that the whole reply matches.
+
+    It uses only literals, sets, groups, alternatives and counts.
+    """
     schema: JSON = field(default_factory=dict, hash=False)
-    """a JSON Schema of the same content, for servers that keep no other form"""
+    """An equivalent JSON Schema, for servers that support no patterns."""
 
     def options(self, owner: str) -> JSON:
-        """Return the fields of a request by which a server holds the reply to this form.
+        """Return the fields of a request that make the server enforce this form.
 
         owner: the value of "owned_by" in the server's list of models.
         """
@@ -59,7 +62,7 @@ def as_grammar(pattern: str) -> str:
 
 
 def _symbol(token: re.Match[str]) -> str:
-    """Return a token of a regular expression as a grammar has it."""
+    """Return the grammar symbol of one token of a regular expression."""
     if token["class"]:
         return "[0-9]"
     if token["group"]:

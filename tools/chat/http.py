@@ -1,7 +1,7 @@
-"""HTTP to servers that speak OpenAI's protocol: bounded replies, whole streams, prompts to no other host.
+"""HTTP client for servers that speak OpenAI's protocol: replies are bounded, streams complete, redirects refused.
 
-Every event loop has one session, and its calls share connections. Synchronous callers share one event loop, which
-runs in a thread of its own (`run`).
+Every event loop has one session, whose calls share connections. Synchronous callers share one event loop, which runs in
+a separate thread (`run`).
 """
 
 from __future__ import annotations
@@ -37,38 +37,38 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_BYTES = 32 * 2**20
-"""The largest reply that is read, in bytes, whether it comes as a whole or as a stream."""
+"""The most bytes of a reply, whether it comes whole or as a stream."""
 MOST_BYTES_OF_VECTORS = 8 * MOST_BYTES
-"""The largest reply of an embedder: a thousand texts have some ten million digits."""
+"""The most bytes of an embedder's reply: the vectors of a thousand texts have some ten million digits."""
 
 _LIST_WITHIN = 10.0  # seconds
-# values of the finish reason in pieces before the last
+# values of the finish reason in pieces before the end
 _NOT_ENDED = (None, "", "null", "none", False, 0)
 _NOT_FOUND = 404
 _VERSION = re.compile(r"/v\d")
-# the end of an address that somebody has copied whole
+# the end of an address that was copied together with its path
 _OWN_PATH = re.compile(
     r"/chat/completions\Z|(?<=/v1)/(?:chat|models|completions|responses|embeddings)\Z"
 )
 _BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
-# in the events of a stream: it says that it is done, and it ends
+# markers among the events of a stream: "[DONE]" was read; the connection ended
 _DONE, _END = object(), object()
-# seconds in which a stream may tell its usage after its last piece
+# seconds that a stream may take to send its usage after the last piece
 _AFTER_THE_END = 5.0
-_TO_END = 2.0  # seconds that the end of the process waits for connections to close
+_TO_END = 2.0  # seconds to wait at the end of the process for connections to close
 
 
 class BrokenReply(Exception):
-    """Unusable reply, such as half a stream or an error under status 200. Another try may bring a better one."""
+    """Raised for an unusable reply, such as half a stream or an error with status 200. Another try may succeed."""
 
 
 class RefusedReply(Exception):
-    """Reply that is not read on: too large, or a redirect. Another try brings no other."""
+    """Raised for a reply that is not accepted: too large, or a redirect. Another try would give the same."""
 
 
 class NoConnection(ConnectionError):
-    """Connection that could not be made, or that broke. Its cause says why; `url` is the address."""
+    """Raised if a connection could not be made or broke. The cause says why; `url` is the address."""
 
     def __init__(self, message: str, url: str) -> None:
         super().__init__(message)
@@ -76,10 +76,10 @@ class NoConnection(ConnectionError):
 
 
 class ErrorStatus(Exception):
-    """Server's reply with an error status.
+    """Raised for a server's reply with an error status.
 
-    body: the error object of the reply, or the object with the error's text; {} for another form. code: the server's
-    own name of the error.
+    body: the reply's error object, or the whole object if it holds the error as text; {} for another form.
+    code: the server's own code of the error.
     """
 
     def __init__(self, status: int, headers: Mapping[str, str], text: str) -> None:
@@ -107,11 +107,12 @@ _listed: dict[tuple[str, str], JSON] = {}
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Address that speaks OpenAI's protocol.
+    """An address that speaks OpenAI's protocol.
 
-    url: up to /v1, which may be left out. headers: sent with every request, the key among them.
+    url: the address up to /v1, which may be left out.
+    headers: sent with every request, including the one for the key.
 
-    The proxy is the one that the environment names when it is first asked.
+    The proxy is the one that the environment names at the first request.
     """
 
     url: str
@@ -119,16 +120,21 @@ class Endpoint:
 
     @classmethod
     def with_key(cls, url: str, key: str, **more: str) -> Endpoint:
-        """Return the endpoint that is sent `key`; where its address holds a user's name, that is sent instead."""
+        """Return the endpoint with the header for `key`; if its address has a login, that is sent instead.
+
+        more: further headers.
+        """
         names_user = "@" in urlsplit(url).netloc
         if names_user or not key:
             return cls(url, more)
         return cls(url, {"Authorization": f"Bearer {key}"} | more)
 
     async def about(self, model: str) -> JSON:
-        """Return the model's entry in the server's list, {} without any; the server is asked once in a process.
+        """Return the model's entry in the server's list of models; {} if there is none.
 
-        A server of one model may answer to any name, as llama.cpp's does.
+        The list is asked for once per process.
+
+        If the server lists a single model, its entry is returned whatever its name, as llama.cpp accepts any name.
         """
         key = self.url, model
         if key in _listed:
@@ -156,8 +162,8 @@ class Endpoint:
     ) -> Any:
         """Return the JSON that the server replies to `body`, of at most `most` bytes.
 
-        Raises ErrorStatus, BrokenReply, RefusedReply, NoConnection, and TimeoutError for a reply that is not there, to
-        its last byte, after so many seconds.
+        Raises ErrorStatus, BrokenReply, RefusedReply, NoConnection, and TimeoutError if the reply has not arrived to
+        its last byte within `seconds`.
         """
         async with self._response("POST", path, body, seconds) as response:
             return _parsed(await _whole(response, most))
@@ -165,10 +171,10 @@ class Endpoint:
     async def events(
         self, path: str, body: Any, seconds: float | None = None
     ) -> AsyncIterator[Any]:
-        """Yield the JSON of each event of a streamed reply; of a server that does not stream, its whole reply.
+        """Yield the JSON of each event of a streamed reply; if the server does not stream, yield its whole reply.
 
-        Raises as `post` does, and BrokenReply for a stream that ends before a finish reason and without "[DONE]". Whatever
-        goes wrong after a finish reason ends the stream.
+        Raises as `post` does, and BrokenReply for a stream that ends without a finish reason or "[DONE]". After a
+        finish reason any error only ends the stream.
         """
         async with self._response("POST", path, body, seconds) as response:
             if response.content_type != "text/event-stream":
@@ -197,9 +203,10 @@ class Endpoint:
     async def _response(
         self, method: str, path: str, body: Any, seconds: float | None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request and hold its response, which has a good status, during the block.
+        """Send a request and hold its successful response open during the block.
 
-        An address without a version may mean the server's /v1: where nothing is at one of the two, the other is asked.
+        An address without a version may or may not need "/v1": if one of the two paths is not found, the other is
+        tried.
         """
         missing: ErrorStatus | None = None
         async with AsyncExitStack() as stack:
@@ -227,7 +234,7 @@ class Endpoint:
         data = None
         if body is not None:
             written = json.dumps(body, ensure_ascii=False)
-            # lone surrogates, which no request can hold, become question marks
+            # lone surrogates cannot be encoded and become question marks
             data = written.encode("utf-8", "replace")
         try:
             async with session.request(
@@ -265,13 +272,13 @@ class Endpoint:
                 f"the reply is not one of HTTP: {error.message}"
             ) from error
         except (aiohttp.ClientError, OSError) as error:
-            # a message like asyncio's own; the client's holds more detail than callers need
+            # a short message, as the client's has more detail than callers need
             if isinstance(error, TimeoutError):
                 message = str(error)
                 if seconds:
                     message = f"no whole reply within {seconds:g} seconds"
                 raise TimeoutError(message) from error
-            # the error of the system or the TLS library, without the client's words around it
+            # the error of the system or the TLS library, without the client's text around it
             reason = getattr(error, "certificate_error", None) or getattr(
                 error, "os_error", None
             )
@@ -293,7 +300,7 @@ class Endpoint:
 
     @cached_property
     def _roots(self) -> list[str]:
-        """Return the paths in front of the protocol's own, in the order in which they are tried."""
+        """Return the URL paths before the protocol's own, in the order in which they are tried."""
         stated = urlsplit(self.url).path.rstrip("/")
         root = _OWN_PATH.sub("", stated)
         if _VERSION.search(root):
@@ -322,7 +329,7 @@ class Endpoint:
 
 
 async def _pieces(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[bytes]:
-    """Yield a response's body as it comes. Raises RefusedReply for one that is too large."""
+    """Yield a response's body as it arrives. Raises RefusedReply if it exceeds `most` bytes."""
     size = 0
     async for piece in response.content.iter_any():
         size += len(piece)
@@ -338,7 +345,7 @@ async def _whole(response: aiohttp.ClientResponse, most: int | None = None) -> b
 
 
 async def _events(lines: AsyncIterator[bytes]) -> AsyncIterator[Any]:
-    """Yield the JSON of each event, which may stand in several lines of data; at "[DONE]" it is _DONE."""
+    """Yield the JSON of each event, which may span several data lines; "[DONE]" yields _DONE."""
     begun = list[bytes]()
     async for line in lines:
         field, _, data = line.partition(b":")
@@ -382,7 +389,10 @@ def _parsed(data: bytes) -> Any:
 
 
 def choices_in(event: Any) -> list[JSON]:
-    """Return the choices of a reply or of an event of one; some servers send one by itself, or null among them."""
+    """Return the choices in a reply or an event of one.
+
+    Some servers send one choice without a list, or null in the list.
+    """
     choices = event.get("choices") if isinstance(event, dict) else None
     listed = choices if isinstance(choices, list) else [choices]
     return [choice for choice in listed if isinstance(choice, dict)]
@@ -401,7 +411,7 @@ _sessions: dict[
 
 
 async def _session() -> aiohttp.ClientSession:
-    """Return the running event loop's session. asyncio closes it with the loop, as it does all open generators."""
+    """Return the running event loop's session. asyncio closes it with the loop, as it closes all open generators."""
     loop = asyncio.get_running_loop()
     if loop not in _sessions:
         opened = _open_session(loop)
@@ -414,7 +424,7 @@ async def _open_session(
 ) -> AsyncGenerator[aiohttp.ClientSession, None]:
     import aiohttp
 
-    # limits of our own say how many calls are in flight; names are looked up by the system, which says why it finds no host
+    # our own limits bound the calls in flight; the system's resolver says why it finds no host
     connector = aiohttp.TCPConnector(limit=0, resolver=aiohttp.ThreadedResolver())
     try:
         async with aiohttp.ClientSession(
@@ -427,7 +437,10 @@ async def _open_session(
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """Return the certificates that are trusted: those of SSL_CERT_FILE or SSL_CERT_DIR, else the system's and Mozilla's."""
+    """Return the TLS context with the trusted certificates.
+
+    These are from SSL_CERT_FILE or SSL_CERT_DIR if set, else the system's and Mozilla's.
+    """
     context = ssl.create_default_context()
     if not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
         import certifi
@@ -440,9 +453,9 @@ def trusted() -> ssl.SSLContext:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in the event loop of all synchronous callers, in this context, and return its result.
+    """Run a coroutine in the event loop that synchronous callers share, with this context, and return its result.
 
-    Raises RuntimeError where it would wait for itself: in a callback that this very loop has called.
+    Raises RuntimeError if it is called from that event loop itself, as in a callback, where it would wait for itself.
     """
     loop = _background()
     if asyncio._get_running_loop() is loop:
@@ -454,17 +467,20 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     try:
         return future.result()
     except BaseException:
-        future.cancel()  # if the caller was interrupted; a future that has ended ignores it
+        future.cancel()  # in case the caller was interrupted; a finished future ignores it
         raise
 
 
 def in_shared_loop() -> bool:
-    """Return whether this runs in the event loop of all synchronous callers."""
+    """Return whether this code runs in the event loop that synchronous callers share."""
     return asyncio._get_running_loop() is _shared
 
 
 def run_iterator(pieces: AsyncGenerator[T]) -> Iterator[T]:
-    """Yield the items of an asynchronous generator, none of them None; it runs as `run` does and is closed with this one."""
+    """Yield the items of an asynchronous generator, run as by `run`; closing this iterator closes the generator.
+
+    No item may be None.
+    """
 
     async def result(step: Awaitable[Any]) -> Any:
         return await step
@@ -513,7 +529,7 @@ def _end(
 
 
 def _after_fork() -> None:
-    """Forget the parent's connections, and its event loop, which has no thread in a forked process."""
+    """Drop the parent's connections and its event loop, whose thread does not exist in a forked process."""
     global _shared, _lock
     _shared, _lock = None, threading.Lock()
     _sessions.clear()

@@ -1,6 +1,6 @@
-"""When a model call may start: in the order of the callers, within an endpoint's rates, and as the server keeps up.
+"""When a model call may start: in the order of arrival, within an endpoint's rates, and as fast as the server keeps up.
 
-A Limiter is shared by all agents, threads and event loops of this process that ask at one endpoint.
+One Limiter is shared by all agents, threads and event loops of the process that use an endpoint.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ras_agent.tools.chat.runnables import class_names
 from ras_agent.tools.chat.window import USUAL_REPLY, estimate_turns
 
 _MINUTE = 60.0
-_SAY_EVERY = 2.0  # seconds that a call waits before a stream of the run says so, and between two such events
+_SAY_EVERY = 2.0  # seconds before a call emits WaitingForModel, and between two
 _REPLIES_TO_WIDEN = 20
-_TOGETHER = 1.0  # seconds; a server may begin with any of the calls that it was sent within so short a time
-# by the names of their classes, as providers' clients share no base class
+_TOGETHER = 1.0  # seconds; of calls sent within this time, a server may begin with any
+# recognised by class name, as the providers' clients share no base class
 _TIMEOUTS = frozenset(
     ("TimeoutError", "Timeout", "TimeoutException", "APITimeoutError")
 )
@@ -35,7 +35,10 @@ _TIMEOUTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Limits requests and tokens (input plus output) in any sixty seconds, and simultaneous calls. None: no limit."""
+    """Limits of requests and of tokens (input plus output) in any sixty seconds, and of simultaneous calls.
+
+    None: no limit.
+    """
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
@@ -51,29 +54,31 @@ class Rates:
 
 @dataclass(slots=True)
 class Booking:
-    """Records a call that may start at time `at`. The caller replaces the estimated `tokens` by those that it used."""
+    """A call that may start at time `at`. The caller replaces the estimated `tokens` by the tokens actually used."""
 
     at: float
     tokens: int
 
 
 class LastMinute:
-    """Books calls so that every window of sixty seconds stays within the rates. Not thread safe."""
+    """Books calls so that every period of sixty seconds stays within the rates. Not thread safe."""
 
     def __init__(self) -> None:
         self._booked: deque[Booking] = deque()
         self._not_before = -inf
 
     def pause(self, until: float) -> None:
-        """Book no call before a time."""
+        """Let no call be booked for a time before `until`."""
         self._not_before = max(self._not_before, until)
 
     def book(
         self, tokens: int, rates: Rates, deadline: Deadline, now: float
     ) -> Booking:
-        """Book the first time that the rates allow. A call of more tokens than a minute's waits for an empty window.
+        """Book the earliest time that the rates allow.
 
-        Raises BudgetExceeded, and books nothing, where that is after the deadline.
+        A call that exceeds the tokens of a whole minute waits for an idle one.
+
+        Raises BudgetExceeded, and books nothing, if that time is after the deadline.
         """
         most_requests = rates.requests_per_minute or inf
         most_tokens = rates.tokens_per_minute or inf
@@ -95,15 +100,15 @@ class LastMinute:
 
 
 class ServerSilent(Exception):
-    """Raised when a server let as many tries in a row time out as a call may have. No other try is made."""
+    """Raised when successive tries at a server timed out as often as a call allows. The call is not retried."""
 
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """Call that waits for its slot, or that was sent."""
+    """A call that waits for its slot, or that has been sent."""
 
     deadline: Deadline
-    # threads and coroutines wait in one queue
+    # a Future, as threads and coroutines wait in the same queue
     ticket: Future[None] = field(default_factory=Future)
     has_slot: bool = False
 
@@ -121,11 +126,10 @@ class _Call:
 
 
 class Limiter:
-    """Lets calls start in the order in which they ask. `rates` may be changed while calls wait.
+    """Starts calls in the order in which they ask. `rates` may be changed while calls wait.
 
-    Where a try times out and no call sent after it was replied to, the server has too much to do, or nothing works
-    there: from then on half as many calls are in flight, down to one, before any is asked again. Replies in a row
-    allow one more.
+    If a try times out and no later call has been answered, the server is overloaded or hangs. Then half as many calls
+    are allowed in flight, at least one, before any other is sent. After many replies in a row, one more is allowed.
     """
 
     def __init__(self, rates: Rates | None = None, clock: Clock | None = None) -> None:
@@ -135,7 +139,7 @@ class Limiter:
         self._minute = LastMinute()
         self._waiting: deque[_Call] = deque()
         self._in_flight = 0
-        self._sent: dict[_Call, None] = {}  # in the order in which they were sent
+        self._sent: dict[_Call, None] = {}  # ordered by the time of sending
         self._sent_ever = 0
         self._width = inf
         self._narrowed = 0
@@ -146,17 +150,19 @@ class Limiter:
 
     @property
     def most_in_flight(self) -> float:
-        """Return how many calls may be in flight, by the rates and by the number that the server has kept up with."""
+        """Return how many calls may be in flight, given the rates and what the server has kept up with."""
         return min(self.rates.in_flight or inf, self._width)
 
     @asynccontextmanager
     async def hold(
         self, tokens: int, deadline: Deadline | None = None
     ) -> AsyncIterator[Booking]:
-        """Wait for a slot and for the rates, then hold the slot during the block. `tokens` is an estimate.
+        """Wait for a slot and for the rates, then hold the slot during the block.
 
-        Raises BudgetExceeded if the call cannot start before the deadline, as soon as that is known, and ServerSilent
-        if the server has let as many tries time out as the call may have.
+        `tokens` is an estimate of the call's tokens.
+
+        Raises BudgetExceeded as soon as it is known that the call cannot start before the deadline, and ServerSilent if
+        as many tries as the call allows have timed out.
         """
         call = _Call(deadline or Deadline.of(Ledger(), self.clock))
         self._enter(call)
@@ -175,7 +181,7 @@ class Limiter:
             self._leave(call, problem)
 
     async def _admitted(self, call: _Call, tokens: int) -> Booking:
-        """Wait for a slot and for the rates."""
+        """Wait for a slot and for the rates, and return the booking."""
         if not call.ticket.done():
             await call.deadline.wait(asyncio.wrap_future(call.ticket))
         call.ticket.result()
@@ -186,7 +192,7 @@ class Limiter:
         return booking
 
     def pause(self, seconds: float) -> None:
-        """Start no call within the next `seconds`: an endpoint that asks one caller to wait means all of them."""
+        """Start no call within the next `seconds`; if an endpoint asks one caller to wait, all callers wait."""
         with self._lock:
             self._minute.pause(self.clock.now() + seconds)
 
@@ -237,7 +243,7 @@ class Limiter:
             self._rounds = 0
 
     def _note_reply(self, call: _Call) -> None:
-        """Begin the time of calls that were sent later, and let one more be in flight after many replies."""
+        """Restart the time of calls that were sent later, and allow one more call in flight after many replies."""
         now = time.monotonic()
         for other in self._sent:
             if other.turn.sent >= call.turn.sent - _TOGETHER:
@@ -251,7 +257,7 @@ class Limiter:
             self._replies = 0
 
     def _note_timeout(self, call: _Call) -> None:
-        """Halve the calls in flight, once for all that were in flight then."""
+        """Halve the allowed calls in flight, once for all calls that were in flight together."""
         if call.turn.overtaken or call.turn.number <= self._round_ends:
             return
         self._rounds += 1
@@ -269,7 +275,7 @@ class Limiter:
                 waiting.ticket.set_exception(waiting.silence)
 
     def _is_given_up(self, call: _Call) -> bool:
-        """Return whether a call that was tried is not to be tried again, as the server lets every try time out."""
+        """Return whether a call that was tried before is given up, as the server has let every recent try time out."""
         tries = call.deadline.tries
         if tries is None or not call.turn.number:
             return False
@@ -278,7 +284,7 @@ class Limiter:
 
     @contextmanager
     def _telling(self, call: _Call) -> Iterator[None]:
-        """Emit, where a call waits for long, how many calls of its run do."""
+        """Emit events while a call waits for long: how many calls of its run are waiting."""
         if not streaming():
             yield
             return
@@ -294,9 +300,9 @@ class Limiter:
             self._say(ledger)
 
     def _say(self, ledger: Ledger) -> None:
-        """Emit how many calls of a run wait, unless that was the last that was said."""
+        """Emit how many calls of a run wait, unless the last event said the same."""
         with self._lock:
-            # the searches of one plan have a ledger each, and share its list of calls
+            # each search of a plan has its own ledger, but all share the list of calls
             calls = ledger.calls
             sent = sum(other.deadline.ledger.calls is calls for other in self._sent)
             waiting = sum(
@@ -312,7 +318,7 @@ class Limiter:
 
 
 def _is_timeout(error: BaseException) -> bool:
-    """Return whether a client has waited in vain."""
+    """Return whether an error is a client's time-out."""
     return not _TIMEOUTS.isdisjoint(class_names(error))
 
 
@@ -322,7 +328,7 @@ _limiters: dict[str, Limiter] = {}
 def shared_limiter(
     endpoint: str, rates: Rates | None = None, clock: Clock | None = None
 ) -> Limiter:
-    """Return the one limiter of an endpoint. Later rates replace earlier ones; the first clock stays."""
+    """Return the limiter that all users of an endpoint share. New rates replace earlier ones; the first clock stays."""
     limiter = _limiters.setdefault(endpoint, Limiter(clock=clock))
     if rates is not None:
         limiter.rates = rates
@@ -330,14 +336,18 @@ def shared_limiter(
 
 
 class Slotted:
-    """Asks the model inside when its endpoint's limiter lets the call start."""
+    """A wrapper that asks its model when the endpoint's limiter lets the call start."""
 
     def __init__(self, model: Model, limiter: Limiter) -> None:
         self._model = model
         self._limiter = limiter
 
     async def ask(self, request: Request, deadline: Deadline) -> Reply:
-        """Return the reply. Raises ServerSilent, and BudgetExceeded where the call cannot start in time."""
+        """Return the reply.
+
+        Raises ServerSilent if the server lets all tries time out, BudgetExceeded if the call cannot start before its
+        deadline.
+        """
         tokens = 0
         if self._limiter.rates.tokens_per_minute:
             tokens = estimate_turns(request.turns) + (request.max_tokens or USUAL_REPLY)

@@ -1,4 +1,4 @@
-"""Asks a server of a model other than a chat model, as an embedder or a reranker: tries again, and explains failures."""
+"""Client of servers for models other than chat models (embedders, rerankers): retries calls and explains failures."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ras_agent.tools.chat.secrets import printable, without_secrets
 T = TypeVar("T")
 
 SECONDS = 60.0
-"""How long a request may take; a run or a search may allow less."""
+"""The most seconds that a request may take; a run or a search may allow less."""
 _AT_LEAST = 0.1
 
 
 class ModelServer:
-    """Server of one model. Thread safe; nothing is sent before the first text."""
+    """Client of one model's server. Thread safe; nothing is sent before the first call."""
 
     def __init__(
         self,
@@ -40,10 +40,11 @@ class ModelServer:
         key_remedy: str,
         address_remedy: str = "",
     ) -> None:
-        """Prepare for a server. Raises MissingExtra without the package `aiohttp`.
+        """Prepare for a server. Raises MissingExtra if the package `aiohttp` is not installed.
 
-        role: names the model in messages, such as "embedder 'openai:...'". key_remedy, address_remedy: say how to
-        correct the key, and how the address of a server that is not there.
+        role: the model's name in messages, such as "embedder 'openai:...'".
+        key_remedy: advice for messages about a refused key.
+        address_remedy: advice for messages about a server that cannot be reached.
         """
         if find_spec("aiohttp") is None:
             raise MissingExtra(role, "openai")
@@ -62,15 +63,15 @@ class ModelServer:
 
     @property
     def label(self) -> str:
-        """Return the model's name and the origin of its address, for messages."""
+        """Return the model's role and the origin of its address, for messages."""
         return f"{printable(self._role)} at {origin_of(self.url)}"
 
     def ask(
         self, path: str, body: Any, read: Callable[[Any], T], most: int | None = None
     ) -> T:
-        """Post a body, and return what `read` makes of the reply of at most `most` bytes.
+        """Post a body and return what `read` makes of the reply, which may have at most `most` bytes.
 
-        Raises the errors of a failed call, which `error_of` explains.
+        Raises the errors of a failed call; `error_of` turns them into clear messages.
         """
         ledger = current_ledger()
 
@@ -94,9 +95,11 @@ class ModelServer:
     def error_of(
         self, error: Exception, remedy_for: Callable[[str], str] = lambda _: ""
     ) -> RasError:
-        """Return the error to raise for a failed call. remedy_for: a remedy for the server's message, if it knows one.
+        """Return the error to raise for a failed call.
 
-        It is ModelRefused if the server is not there, refuses the key or does not know the model.
+        The error is ModelRefused if the server cannot be reached, refuses the key or does not know the model, and has
+        never replied before; otherwise it is ModelCallError.
+        remedy_for: returns advice for the server's message in lower case, or "".
         """
         status = getattr(error, "status_code", None)
         is_unreachable = unreachable(error)
@@ -121,6 +124,6 @@ class ModelServer:
 
 
 def origin_of(url: str) -> str:
-    """Return scheme, host and port of an address, without a user."""
+    """Return the scheme, host and port of an address, without its login."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

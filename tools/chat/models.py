@@ -1,4 +1,4 @@
-"""Chat models by `provider:model` strings, and copies of them with options and tools."""
+"""Chat models built from `provider:model` strings, and copies of models with options and tools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ras_agent.tools.chat.refusals import OPENAI_LIMITS, is_openai
 from ras_agent.tools.chat.runnables import changed, plays_a_model
 from ras_agent.tools.chat.secrets import BETWEEN_URLS, printable, without_secrets
 
-_TURNS = 10  # calls that a call may wait for at a server, by the client's own limit of its time
+_TURNS = 10  # factor of the timeout that a client gets if its calls may wait for others at the server
 _FORMS = "provider:model, as openai:gpt-4o-mini, or vllm:http://host:port/v1#model"
 _OURS = ("openai", "vllm")
 
@@ -34,21 +34,23 @@ def build_chat_model(
     key: str = "",
     request: RequestFields = NO_FIELDS,
 ) -> Any:
-    """Build the LangChain chat model that `spec` names, with its own retries off: ours would multiply them.
+    """Build the LangChain chat model that `spec` names, without its own retries, which would multiply with ours.
 
-    spec: `provider:model` as init_chat_model takes it, or `vllm:http://host:port/v1#model` for any OpenAI-compatible
-        server (its key, if it wants one, in VLLM_API_KEY), or for several with commas: `vllm:http://a/v1,http://b/v1#m`.
-    timeout: seconds after which a provider's own client gives a call up; ours leaves that to who asks.
+    spec: `provider:model` as init_chat_model takes it, or `vllm:http://host:port/v1#model` for any
+        OpenAI-compatible server (its key, if it needs one, in VLLM_API_KEY), or for several, separated by commas:
+        `vllm:http://a/v1,http://b/v1#m`.
+    timeout: seconds after which a provider's own client gives up a call; this package's models leave that to the
+        caller.
     context_window: the window with which Ollama loads the model; no request changes that of other servers.
-    key: for a model that is built where no key is set, since it is never asked, only its parameters are.
-    request: additions to each request. Those that a provider's class does not take are left out, with a warning.
+    key: stands in for a missing key if the model is only built for its parameters and never asked.
+    request: additions to each request. A provider's class may not take some; these are left out, with a warning.
     Raises MissingExtra if the provider's package is missing, SettingsError if the model cannot be set up.
     """
     provider, _, name = spec.partition(":")
     options = _given(temperature=temperature, max_tokens=max_tokens)
     try:
         if provider in _OURS:
-            import aiohttp  # noqa: F401  (asked for here, not when the first question is)
+            import aiohttp  # noqa: F401  (so that a missing package is noticed before the first call)
 
             model = _our_chat(provider, name, options, key, request)
         else:
@@ -72,8 +74,8 @@ def _given(**options: Any) -> JSON:
 
 
 def _client_options(provider: str, timeout: float) -> JSON:
-    """Return the options by which each provider's class turns its own retries off and limits a call's time."""
-    # it takes calls in turn, and a call's time begins with its turn
+    """Return the options that turn off the retries of a provider's class and limit the seconds of a call."""
+    # Ollama takes calls one after the other, and the client's time includes the waiting
     if provider == "ollama":
         return {"client_kwargs": {"timeout": _TURNS * timeout}}
     if provider.startswith("bedrock"):
@@ -82,7 +84,7 @@ def _client_options(provider: str, timeout: float) -> JSON:
 
 
 def _providers_chat(spec: str, options: JSON, key: str, request: RequestFields) -> Any:
-    """Return a model of LangChain's, with the fields and headers of requests that its class takes."""
+    """Return a provider's LangChain model, with those request fields and headers that its class takes."""
     keys = list(_key_options(spec, key, request))
     model = _first_built(spec, options, keys)
     more, left_out = request.options_of(type(model), asked=not key)
@@ -91,14 +93,19 @@ def _providers_chat(spec: str, options: JSON, key: str, request: RequestFields) 
         warnings.warn(message, RuntimeWarning, stacklevel=2)
     if not more:
         return model
-    # the client's arguments: its time, and headers
+    # both may hold arguments of the client, such as its timeout and headers
     for name in more.keys() & options.keys():
         more[name] = options[name] | more[name]
     return _first_built(spec, options | more, keys)
 
 
 def _first_built(spec: str, options: JSON, keys: Sequence[JSON]) -> Any:
-    """Return the model by the first of the key's options that its class takes. Raises the first error."""
+    """Return the model built with the first of several ways to pass the key that works.
+
+    Raises the first error if none does.
+
+    keys: the arguments that pass the key, one mapping for each way.
+    """
     from langchain.chat_models import init_chat_model
 
     first_error: Exception | None = None
@@ -111,9 +118,9 @@ def _first_built(spec: str, options: JSON, keys: Sequence[JSON]) -> Any:
 
 
 def _key_options(spec: str, key: str, request: RequestFields) -> Iterator[JSON]:
-    """Yield the arguments for a model's key: its class takes it by one of two names, and may refuse the other.
+    """Yield the arguments that pass a model's key; its class accepts one of two names, and may refuse the other.
 
-    Raises SettingsError for several keys, which only our own client takes.
+    Raises SettingsError if there are several keys, which only this package's models take.
     """
     if request.keys:
         keys = request.sent_keys(asked=not key)
@@ -131,7 +138,7 @@ def _key_options(spec: str, key: str, request: RequestFields) -> Iterator[JSON]:
 
 
 def _reason(provider: str, error: str) -> str:
-    """Return the words of an error, with our remedy for an unknown provider, as LangChain's is an argument."""
+    """Return the text of an error; for an unknown provider, with our advice in place of LangChain's."""
     if "model_provider" not in error:
         return error.rstrip(".")
     supported = [
@@ -148,7 +155,7 @@ def _reason(provider: str, error: str) -> str:
 def _our_chat(
     provider: str, name: str, options: JSON, key: str, request: RequestFields
 ) -> Any:
-    """Return the model of this package for an address that speaks OpenAI's protocol."""
+    """Return this package's model for a server that speaks OpenAI's protocol."""
     keys = request.sent_keys(asked=not key)
     headers = request.sent_headers(asked=not key)
     if request.body:
@@ -170,7 +177,7 @@ def _our_chat(
     url = openai_url()
     if is_openai(url):
         options |= {"limit_name": OPENAI_LIMITS[0], "profile": _profile(name)}
-    else:  # a server of the user's own may know the older name of the limit, and no usage of streams
+    else:  # another server may know only the older name of the limit, and no option for the usage of streams
         options["stream_usage"] = False
     return _at_places(
         (url,),
@@ -182,7 +189,7 @@ def _our_chat(
 
 
 def _account() -> dict[str, str]:
-    """Return the headers of OpenAI's organisation and project that the environment names."""
+    """Return the headers for OpenAI's organisation and project, if the environment names them."""
     organisation = os.environ.get("OPENAI_ORG_ID") or os.environ.get(
         "OPENAI_ORGANIZATION"
     )
@@ -194,9 +201,9 @@ def _account() -> dict[str, str]:
 
 
 def _at_places(urls: Sequence[str], keys: Sequence[str], **options: Any) -> Any:
-    """Return a model of ours at one address with one key, or balanced over several of them.
+    """Return this package's model for one address and key, or a model that balances calls over several.
 
-    Raises SettingsError if keys and addresses cannot be matched.
+    Raises SettingsError if the numbers of keys and addresses do not match.
     """
     from ras_agent.tools.chat.balance import BalancedChat
     from ras_agent.tools.chat.openai_chat import OpenAIChat
@@ -221,7 +228,7 @@ def _at_places(urls: Sequence[str], keys: Sequence[str], **options: Any) -> Any:
 
 
 def _profile(name: str) -> Any:
-    """Return LangChain's knowledge of a model of OpenAI's; None without langchain-openai."""
+    """Return LangChain's profile of an OpenAI model; None without langchain-openai."""
     try:
         from langchain_openai import ChatOpenAI
     except ImportError:
@@ -230,14 +237,14 @@ def _profile(name: str) -> Any:
 
 
 def with_options(model: Any, options: JSON) -> Any:
-    """Return a copy of a chat model that is called with further options; of a runnable around models, each is."""
+    """Return a copy of a chat model, or of a runnable around models, whose models are called with further options."""
     return changed(model, lambda one: one.bind(**options)) if options else model
 
 
 def with_tools(model: Any, tools: Sequence[JSON]) -> Any:
-    """Return a copy of a chat model that may call `tools`; of a runnable around models, each may.
+    """Return a copy of a chat model, or of a runnable around models, whose models may call `tools`.
 
-    Raises SettingsError for a model that LangChain knows no tools for.
+    Raises SettingsError if LangChain cannot bind tools to a model.
     """
     if plays_a_model(model):
         return model.bind_tools(list(tools))
@@ -254,7 +261,7 @@ def _with_tools(model: Any, tools: Sequence[JSON]) -> Any:
 
 
 class _MissingProvider(MissingExtra):
-    """Raised when the provider's LangChain package is not installed."""
+    """Raised if the provider's LangChain package is not installed."""
 
     def __init__(self, provider: str, reason: str) -> None:
         named = re.search(r"`pip install ([\w-]+)`", reason)
@@ -275,7 +282,7 @@ _OPENAI = "https://api.openai.com/v1"
 
 
 def openai_url() -> str:
-    """Return the address that `openai:NAME` is asked at."""
+    """Return the address of the server for `openai:NAME`."""
     return (
         os.environ.get("OPENAI_BASE_URL")
         or os.environ.get("OPENAI_API_BASE")
@@ -284,14 +291,15 @@ def openai_url() -> str:
 
 
 def server_key() -> str:
-    """Return the key of a user's own server; OPENAI_API_KEY is not for it."""
+    """Return the key of a user's own server, from VLLM_API_KEY; OPENAI_API_KEY is never sent there."""
     return os.environ.get("VLLM_API_KEY", "EMPTY")
 
 
 def server_address(address: str, form: str) -> tuple[str, str, str]:
-    """Return the URL and the model's name in `http://host:port/v1#model`, and the server's key, if it wants one.
+    """Return the URL and model name in `http://host:port/v1#model`, and the server's key.
 
-    form: how the whole spec is written, for the message. Raises SettingsError for another form.
+    form: the prefix of the whole spec, such as "vllm:", for messages.
+    Raises SettingsError if the address has another form, or there are several.
     """
     urls, name = server_addresses(address, form)
     if len(urls) != 1:
@@ -302,9 +310,10 @@ def server_address(address: str, form: str) -> tuple[str, str, str]:
 
 
 def server_addresses(addresses: str, form: str) -> tuple[tuple[str, ...], str]:
-    """Return the URLs and the model's name in `http://a/v1,http://b/v1#model`.
+    """Return the URLs and the model name in `http://a/v1,http://b/v1#model`.
 
-    form: how the whole spec is written, for the message. Raises SettingsError for another form.
+    form: the prefix of the whole spec, such as "vllm:", for messages.
+    Raises SettingsError if the addresses have another form.
     """
     before, _, name = addresses.partition("#")
     urls = tuple(BETWEEN_URLS.split(before))

@@ -1,4 +1,4 @@
-"""The names of models: for traces, for the endpoints that share limits, and for the keys of cached replies."""
+"""Names of models, used in traces, for endpoints that share rate limits, and in the keys of cached replies."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SAMPLING_ATTRIBUTES = (
 
 
 def model_name(model: Any) -> str:
-    """Return a name for traces: the provider's model name, else the name of the class. Fallbacks follow in order."""
+    """Return a model's name for traces: the provider's name, else the class name. Fallbacks are listed in order."""
     names = _own_names(model)
     if len(names) < 2:
         for arguments in bound_arguments(model):
@@ -50,7 +50,7 @@ def model_name(model: Any) -> str:
 
 
 def answering_model(model: Any, message: Any) -> str:
-    """Return the name of the one of several models that gave a message; "" where there is no choice, or no telling."""
+    """Return the name of the model, of several, that wrote a message; "" if there is only one or it cannot be told."""
     if is_plain(model):
         return ""
     about = getattr(message, "response_metadata", None) or {}
@@ -73,7 +73,7 @@ def _own_name(model: Any) -> str:
 
 
 def _first_text(model: Any, attributes: Sequence[str]) -> str:
-    """Return the first of a model's attributes that is a text, without secrets; "" without any."""
+    """Return the first of a model's attributes that is a non-empty string, without secrets; "" if none is."""
     for attribute in attributes:
         value = getattr(model, attribute, None)
         if isinstance(value, str) and value:
@@ -82,9 +82,9 @@ def _first_text(model: Any, attributes: Sequence[str]) -> str:
 
 
 def endpoint_of(model: Any) -> str:
-    """Return the name under which calls share rate limits: the server's address or model's class, and model.
+    """Return the name under which calls share rate limits: the server's address, or model's class, and model's name.
 
-    Calls of a model with fallbacks count at the endpoint of the first.
+    Calls of a model with fallbacks count at the endpoint of the first model.
     """
     models = chat_models_in(model)
     first = models[0] if models else model
@@ -94,7 +94,10 @@ def endpoint_of(model: Any) -> str:
 
 
 def sampling_parameters(model: Any, *, where: bool = True) -> JSON:
-    """Return the parameters that decide a model's reply besides the messages: part of the key of a cached reply."""
+    """Return the parameters, besides the messages, that decide a model's reply: part of a cached reply's key.
+
+    where: whether the endpoint is included.
+    """
     return described(model, partial(_sampling, where=where))
 
 

@@ -1,4 +1,4 @@
-"""A chat model behind any address that speaks OpenAI's protocol, as a model of LangChain's."""
+"""A LangChain chat model for any server that speaks OpenAI's protocol."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _THOUGHTS = (
     "reasoning",
 )  # parts of a message that do not belong to its text
 _LONG_PIECE = 20  # characters; a shorter last piece may repeat the text so far
-# options that a caller or LangChain may give with a call, and that no server takes
+# options that a caller or LangChain may pass with a call, and that no server accepts
 _NOT_SENT = frozenset(
     (
         "ls_structured_output_format",
@@ -69,20 +69,24 @@ _NOT_SENT = frozenset(
 
 
 class OpenAIChat(BaseChatModel):
-    """Chat model that asks a server over HTTP, with one small layer between LangChain's and the connection.
+    """Chat model that asks a server over HTTP, with only a thin layer between LangChain and the connection.
 
-    model_name: the server's name of the model. base_url: up to /v1. timeout: seconds of a whole reply. limit_name: by
-    which name a request limits its reply, "" for no limit. stream_usage: whether a stream is asked for its usage.
-    model_kwargs: further fields of a request. default_headers: further headers, as of organisation and project.
+    model_name: the server's name of the model.
+    base_url: the address up to /v1.
+    timeout: seconds that a whole reply may take.
+    limit_name: the field under which a request limits its reply; "" to send no limit.
+    stream_usage: whether a stream is asked for its token usage.
+    model_kwargs: further fields of a request.
+    default_headers: further headers, such as organisation and project.
 
-    in_any_loop: no connection of one event loop is used by another, so every loop may ask. Retries are the caller's: an
-    error is raised as it comes (ras_agent.tools.chat.http says which there are).
+    in_any_loop: marks that the model may be used from any event loop, as each loop has its own connections. The
+        model does not retry; errors are raised unchanged (ras_agent.tools.chat.http lists them).
     """
 
     in_any_loop: ClassVar[bool] = True
 
     model_name: str = Field(alias="model")
-    base_url: str = Field(repr=False)  # and headers may hold secrets
+    base_url: str = Field(repr=False)  # like headers, it may hold secrets
     api_key: SecretStr = SecretStr("")
     temperature: float | None = None
     max_tokens: int | None = None
@@ -96,7 +100,7 @@ class OpenAIChat(BaseChatModel):
     model_config = ConfigDict(populate_by_name=True, protected_namespaces=())
 
     def model_post_init(self, context: Any, /) -> None:
-        """Prepare for the server; nothing is asked."""
+        """Prepare the endpoint; no request is sent."""
         super().model_post_init(context)
         self._endpoint = Endpoint.with_key(
             self.base_url, self.api_key.get_secret_value(), **self.default_headers
@@ -114,11 +118,11 @@ class OpenAIChat(BaseChatModel):
         } | self._sampling()
 
     async def about(self) -> JSON:
-        """Return this model's entry in the server's list, such as its "owned_by"; {} without any. The server is asked once."""
+        """Return this model's entry in the server's list of models; {} if there is none. The list is asked for once."""
         return await self._endpoint.about(self.model_name)
 
     async def owner(self) -> str:
-        """Return the "owned_by" of the model in the server's list, such as "vllm" or "llamacpp"; "" if it is missing."""
+        """Return the model's "owned_by" in the server's list, such as "vllm" or "llamacpp"; "" if it is missing."""
         return str((await self.about()).get("owned_by") or "")
 
     def bind_tools(
@@ -128,7 +132,10 @@ class OpenAIChat(BaseChatModel):
         tool_choice: str | JSON | bool | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Return the model with tools that it may call. tool_choice: "auto", "none", "any", or the name of one."""
+        """Return the model with tools that it may call.
+
+        tool_choice: "auto", "none", "any", or the name of a tool that must be called.
+        """
         strict = kwargs.pop("strict", None)
         known = [convert_to_openai_tool(tool, strict=strict) for tool in tools]
         if tool_choice:
@@ -143,7 +150,7 @@ class OpenAIChat(BaseChatModel):
         stop: Any = None,
         **kwargs: Any,
     ) -> AIMessage:
-        """Return the reply. Where no callback listens, LangChain's bookkeeping for them is left out."""
+        """Return the reply. If there are no callbacks, LangChain's bookkeeping for them is skipped."""
         listening = AsyncCallbackManager.configure(
             ensure_config(config).get("callbacks"), self.callbacks, self.verbose
         )
@@ -188,7 +195,7 @@ class OpenAIChat(BaseChatModel):
             yield ChatGenerationChunk(message=piece)
 
     async def _pieces(self, body: JSON) -> AsyncGenerator[AIMessageChunk]:
-        """Yield the pieces of a reply, of which a whole one has two; the last has the usage."""
+        """Yield a reply's pieces, the last of which has the usage. A reply that is not streamed has two pieces."""
         reading = _Reading()
         async for event in self._endpoint.events(_PATH, body, self.timeout):
             piece = reading.piece_in(event)
@@ -197,12 +204,12 @@ class OpenAIChat(BaseChatModel):
         yield reading.last()
 
     async def _whole(self, body: JSON) -> AIMessage:
-        """Return the reply to a request for a whole one, which some servers stream all the same."""
+        """Return the whole reply to a request that does not ask for a stream; some servers stream it anyway."""
         first, *others = [piece async for piece in self._pieces(body)]
         gathered = first.__add__(others)
         message = cast(AIMessage, message_chunk_to_message(gathered))
         if gathered.tool_call_chunks:
-            # LangChain takes the beginning of arguments for the whole
+            # LangChain would accept incomplete arguments as whole
             calls, unread = calls_in_message({"tool_calls": gathered.tool_call_chunks})
             message.tool_calls = [
                 tool_call(name=call.name, args=call.arguments, id=call.id)
@@ -222,7 +229,7 @@ class OpenAIChat(BaseChatModel):
         stop: list[str] | None,
         options: JSON,
     ) -> JSON:
-        """Return a request."""
+        """Return the JSON body of a request."""
         sent = {name: value for name, value in options.items() if name not in _NOT_SENT}
         if stop:
             sent["stop"] = stop
@@ -243,7 +250,7 @@ class OpenAIChat(BaseChatModel):
 
 
 def _tool_choice(choice: str | JSON | bool) -> str | JSON:
-    """Return which tool a request says to call."""
+    """Return the value of "tool_choice" in a request."""
     if choice is True or choice == "any":
         return "required"
     if isinstance(choice, str) and choice not in ("auto", "none", "required"):
@@ -252,7 +259,7 @@ def _tool_choice(choice: str | JSON | bool) -> str | JSON:
 
 
 def _as_sent(messages: Sequence[BaseMessage]) -> list[JSON]:
-    """Return messages as OpenAI's protocol has them."""
+    """Return messages in the form of OpenAI's protocol."""
     sent = convert_to_openai_messages(messages)
     for message, told in zip(messages, sent, strict=True):
         if thoughts := message.additional_kwargs.get(THOUGHTS_KEY):
@@ -264,22 +271,22 @@ def _as_sent(messages: Sequence[BaseMessage]) -> list[JSON]:
 
 
 class _Reading:
-    """Reads the events of a reply: pieces of one that is streamed, or the whole as one event.
+    """Reads the events of a reply: the pieces of a stream, or a whole reply as one event.
 
-    Events without a piece of the first choice are passed over, and so are errors after the reply's end. Usage is given
-    once: if several events have one, each of them counts from the beginning. Raises BrokenReply for a reply of another
-    form, RefusedReply where an account is used up.
+    Events without the first choice are ignored, and so are errors after the reply's end. Usage is returned once, from
+    the last event that has it, since each such event counts from the beginning. Raises BrokenReply for a malformed
+    reply and RefusedReply if an account is exhausted.
     """
 
     def __init__(self) -> None:
         self._begun = self._ended = False
         self._usage: UsageMetadata | None = None
         self._text = ""
-        # number of the choice that is read; a server may send others
+        # index of the choice that is read; a server may send several
         self._first: Any = None
 
     def piece_in(self, event: Any) -> AIMessageChunk | None:
-        """Return the piece that an event adds to the reply, if any."""
+        """Return the piece that an event adds to the reply; None if it adds nothing."""
         if isinstance(event, list) and len(event) == 1:
             event = event[0]
         if not isinstance(event, dict):
@@ -294,7 +301,7 @@ class _Reading:
         return None
 
     def last(self) -> AIMessageChunk:
-        """Return the piece behind the last event, which has the usage."""
+        """Return the piece after the last event, which has the usage. Raises BrokenReply if the reply never began."""
         if not self._begun:
             raise BrokenReply(f"{_NO_REPLY}: it has no choices with a message")
         return AIMessageChunk(content="", usage_metadata=self._usage)
@@ -325,7 +332,10 @@ class _Reading:
         return piece
 
     def _new_text(self, text: str, choice: JSON) -> str:
-        """Return the text of a piece without the repeated text so far: of a whole message at the end, or of a long piece."""
+        """Return a piece's text, without the text so far if the piece repeats that.
+
+        A server may repeat it in a whole message at the end, or in a long last piece.
+        """
         if not self._begun:
             return text
         if choice.get("message") and not choice.get("delta"):
@@ -336,7 +346,7 @@ class _Reading:
 
 
 def _check_error(reply: JSON) -> None:
-    """Raise for an error under a good status; an object without any value is no error."""
+    """Raise for an error that came with status 200; an error object whose values are all empty is ignored."""
     error = reply.get("error")
     if isinstance(error, dict):
         if not any(error.values()):
@@ -350,9 +360,10 @@ def _check_error(reply: JSON) -> None:
 
 
 def _text_in(said: Any) -> str:
-    """Return the text of a message or of a part of one: a text, parts in a list, or an object with one of these.
+    """Return the text of a message or a part of one: a string, a list of parts, or an object that contains one of
+    these.
 
-    "" where it only calls tools, or holds thoughts. Raises TypeError for another form.
+    Return "" for tool calls and thoughts. Raises TypeError for another form.
     """
     if said is None:
         return ""
@@ -371,7 +382,7 @@ def _text_in(said: Any) -> str:
 
 
 def _beside_text(said: Any) -> dict[str, str]:
-    """Return a message's refusal, and its thoughts, which servers have under one of two names."""
+    """Return a message's refusal and its thoughts, which servers send under one of two names."""
     if not isinstance(said, dict):
         return {}
     texts = {
@@ -384,7 +395,7 @@ def _beside_text(said: Any) -> dict[str, str]:
 
 
 def _call_pieces(said: Any) -> Iterator[ToolCallChunk]:
-    """Yield the pieces of calls in a message or a streamed part of one."""
+    """Yield the pieces of tool calls in a message or in a streamed part of one."""
     for place, raw in enumerate(raw_calls(said)):
         name, arguments = name_and_arguments(raw)
         if arguments is not None and not isinstance(arguments, str):
@@ -399,7 +410,7 @@ def _call_pieces(said: Any) -> Iterator[ToolCallChunk]:
 
 
 def _usage(usage: Any) -> UsageMetadata | None:
-    """Return the tokens of a call as LangChain has them; None if the server does not report them."""
+    """Return a call's token counts in LangChain's form; None if the server does not report them."""
     read = _number(usage, "prompt_tokens")
     written = _number(usage, "completion_tokens")
     if not read and not written:
@@ -415,9 +426,9 @@ def _usage(usage: Any) -> UsageMetadata | None:
 
 
 def _number(usage: Any, name: str) -> int:
-    """Return a number of tokens; 0 for any other value."""
+    """Return a token count; 0 if it is missing or not a positive number."""
     value = usage.get(name) if isinstance(usage, dict) else None
-    if isinstance(value, (int, float)) and 0 < value < inf:  # NaN is not
+    if isinstance(value, (int, float)) and 0 < value < inf:  # False for NaN
         return int(value)
     return 0
 

@@ -1,6 +1,6 @@
-"""Recognises refusals of servers by their words, in a table with a row for each part of a request that can be left out.
+"""Recognises, by their error messages, servers' refusals of a part of a request; a table lists the parts.
 
-An endpoint's refusals are remembered (`Window.refused`), and later requests go without these parts.
+An endpoint's refusals are remembered (`Window.refused`), and later requests leave these parts out.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ STREAM = "stream"
 WHOLE = "whole"
 STREAM_OPTIONS = "stream_options"
 PREFILL = "prefill"
-"""A last turn of the assistant's, with which the reply is to go on"""
+"""A last turn of the assistant, which the reply should continue."""
 MOST = "most"
-"""The length of a reply that a server allows, which no part names: less is asked for then"""
+"""The length of a reply, if the server allows less than was asked for; it is then lowered, not left out."""
 KEEPS_STOP = "include_stop_str_in_output"
-"""vLLM's option by which a reply keeps the text at which it stopped"""
+"""vLLM's option that keeps the stop text at the end of a reply."""
 
 OPENAI_LIMITS = ("max_completion_tokens", "max_tokens")
-"""How a request in OpenAI's protocol limits its reply, the newer name first"""
+"""The fields that limit a reply's length in OpenAI's protocol, the newer name first."""
 _NEWER, _OLDER = OPENAI_LIMITS
 _GO_ON = Turn("user", "Go on with your last message where it ends. Do not repeat it.")
-_READ = 1000  # characters of a complaint; some servers send the whole request back
-_LEAST_LIMIT = 16  # tokens; a smaller number in a complaint is no limit of a reply
+_READ = 1000  # characters of an error message that are read; some servers send the whole request back
+_LEAST_LIMIT = 16  # tokens; a smaller number in an error is no reply limit
 _BY_THE_REQUEST = frozenset((400, 402, 422, 500, 501))
-# a class of LangChain's that knows no such option
+# errors of a LangChain class that does not know an option
 _BY_THE_MODEL = (TypeError, ValueError, NotImplementedError)
 _REFUSES = re.compile(
     r"\bnot\b|n't\b|un(?:supported|recogni[sz]ed|known|available)|expected|extra|invalid|illegal|\bmust\b|should|\bonly\b"
@@ -56,26 +56,28 @@ _NUMBER = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:,\d{3})+|\d+)(?![\w-]|\.\d)")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Part of a request that a server may refuse."""
+    """A part of a request that a server may refuse."""
 
     name: str
-    """how it is remembered: of a field of the request, the field's name"""
+    """The name under which a refusal is remembered; for a field of the request, the field's name."""
     words: str
-    """how complaints name it: a regular expression"""
+    """A regular expression that finds the part in an error message."""
 
     def is_named_in(self, complaint: str) -> bool:
-        """Return whether a complaint is about this part."""
+        """Return whether an error message is about this part."""
         return re.search(self.words, complaint, re.IGNORECASE | re.DOTALL) is not None
 
 
 def _field(name: str) -> Part:
-    """Return the part that is a field of the request; some servers write its name in other ways."""
+    """Return the Part for a field of the request; the pattern allows other spellings of its name, as some servers
+    use.
+    """
     return Part(
         name, rf"(?<![a-z_]){re.escape(name).replace('_', '[_ -]?')}s?(?![a-z_])"
     )
 
 
-# no system role (Gemma, Mistral 7B, o1-mini, Bedrock's Titan), or only user and assistant in turn
+# models without a system role (Gemma, Mistral 7B, o1-mini, Titan), or whose user and assistant turns must alternate
 _SYSTEM = (
     r"(?:system|developer)[\W_]{0,3}(?:roles?|messages?|prompts?|instructions?|角色)",
     r"\broles?\b\W{0,3}.{0,60}\b(?:system|developer|alternat\w+)\b",
@@ -99,20 +101,20 @@ _FIELDS = (
     "continue_final_message",
     "add_generation_prompt",
 )
-# the fields that hold a reply to a form; complaints name their content, too
+# fields that enforce a form of the reply; error messages may name their content instead
 _FORMS = {
     "response_format": r"response[_ ]?(?:format|mime_?type)|json[_ ]?(?:schema|object)|schema|output_config",
     "structured_outputs": r"structured[_ ]?outputs?|guided|regex|grammar",
     "grammar": r"grammar",
     "regex": r"regex|grammar",
 }
-# the fields that say how much a model thinks
+# fields that control how much a model thinks
 _THINKING = {
     "reasoning_effort": r"reasoning[_ -]?effort|\bsupport\w* thinking",
     "chat_template_kwargs": r"chat_template_kwargs|enable_thinking(?!.*non-stream)",
 }
 _OWN_FIELDS = ("stop", *_FIELDS, *_FORMS, *_THINKING)
-# where a model of LangChain's holds further fields of its requests
+# attributes in which a LangChain model holds further request fields
 _MORE = ("model_kwargs", "extra_body")
 _LIMIT = re.compile(
     r"max(?:imum)?[_ -]?(?:(?:new|output|completion)[_ -]?)?tokens|num_predict",
@@ -135,11 +137,11 @@ PARTS = (
     Part(STREAM, r"(?<![a-z])stream(?!_)"),
     Part(WHOLE, r"(?<![a-z])stream(?!_)"),
 )
-"""What can be left out, in the order in which a complaint is looked through."""
+"""The parts that can be left out, in the order in which an error message is searched for them."""
 
 
 def complaint_of(error: BaseException) -> str:
-    """Return the complaint of a server, or of a model's class, about a request; "" for another error."""
+    """Return the error message of a server, or of a model's class, that rejects a request; "" for any other error."""
     status = getattr(error, "status_code", None)
     by_the_model = status is None and isinstance(error, _BY_THE_MODEL)
     if status not in _BY_THE_REQUEST and not by_the_model:
@@ -149,7 +151,7 @@ def complaint_of(error: BaseException) -> str:
     if not isinstance(details, list):
         return str(error)[:_READ]
     complaints = []
-    for detail in details:  # FastAPI's, which shows the whole request, too
+    for detail in details:  # FastAPI's details, which also contain the whole request
         if isinstance(detail, dict):
             complaints.append(f"{detail.get('loc')}: {detail.get('msg')}")
     return " ; ".join(complaints)
@@ -158,9 +160,10 @@ def complaint_of(error: BaseException) -> str:
 def refused_part(
     error: BaseException, sent: Collection[str], added: Collection[str] = ()
 ) -> str:
-    """Return the part of a request that an error refuses; "" if it names no part that was sent.
+    """Return the name of the request's part that an error refuses; "" if it names no part that was sent.
 
-    added: fields that a user added, which no row of the table need know.
+    sent: names of the parts that were sent.
+    added: names of fields that a user added, which need not be in the table.
 
     >>> class Refusal(Exception): status_code = 400
     >>> refused_part(Refusal("temperature must be in (0.0, 2.0]"), {"temperature", "stop"})
@@ -176,9 +179,9 @@ def refused_part(
 
 
 def longest_allowed(error: BaseException, asked: int) -> int | None:
-    """Return the longest reply that a server allows, in tokens, where an error says that `asked` are too many.
+    """Return the longest reply, in tokens, that a server allows, if an error says that `asked` tokens are too many.
 
-    None where the error is about something else.
+    Return None for any other error.
 
     >>> class Refusal(Exception): status_code = 400
     >>> longest_allowed(Refusal("Range of max_tokens should be [1, 1024]"), 2048)
@@ -199,7 +202,7 @@ def longest_allowed(error: BaseException, asked: int) -> int | None:
 
 
 def misses_limit(error: BaseException) -> bool:
-    """Return whether an error says that a request has to limit its reply."""
+    """Return whether an error says that a request must limit the length of its reply."""
     complaint = complaint_of(error)
     return (
         _MISSES.search(complaint) is not None and _LIMIT.search(complaint) is not None
@@ -207,7 +210,7 @@ def misses_limit(error: BaseException) -> bool:
 
 
 def says_nothing(error: BaseException) -> bool:
-    """Return whether a server failed without a word, as SGLang does where its chat template refuses a role."""
+    """Return whether a server failed without a reason, as SGLang does if its chat template does not accept a role."""
     return (
         re.fullmatch(
             r"Error code: 500 - \W*(?:internal server error)?\W*",
@@ -219,7 +222,10 @@ def says_nothing(error: BaseException) -> bool:
 
 
 def parts_sent(model: Any, turns: Sequence[Turn], streamed: bool) -> set[str]:
-    """Return the parts of a request that a server may refuse. model: with all that is bound to it."""
+    """Return the names of a request's parts that a server may refuse.
+
+    model: the model with everything that is bound to it.
+    """
     names = limits_sent(model) | _parts_of(turns)
     names.add(STREAM if streamed else WHOLE)
     for arguments in bound_arguments(model):
@@ -253,10 +259,10 @@ def _parts_of(turns: Sequence[Turn]) -> set[str]:
 
 
 def accepted_turns(turns: Sequence[Turn], refused: Collection[str]) -> tuple[Turn, ...]:
-    """Return turns without the parts that a server refuses: thoughts, a system role, two turns of one role in a row.
+    """Return the turns without what the server refuses: thoughts, system roles, or two turns of one role in a row.
 
-    Where the last one may not be the assistant's, the user asks to go on. The text of the system stands at the head of
-    the first turn of the user.
+    If the last turn may not be the assistant's, a user turn asks to continue. If a system role is refused, its text is
+    put before that of the user's first turn.
     """
     if THOUGHTS_KEY in refused:
         turns = [replace(turn, thoughts="") for turn in turns]
@@ -281,7 +287,9 @@ def accepted_turns(turns: Sequence[Turn], refused: Collection[str]) -> tuple[Tur
 
 
 def without_fields(model: Any, refused: Collection[str]) -> Any:
-    """Return a copy of a model, or of a runnable around some, that sends no field that the server refuses."""
+    """Return a copy of a model, or of a runnable around models, that does not send the fields that the server
+    refuses.
+    """
 
     def accepted(fields: JSON) -> JSON:
         return {name: value for name, value in fields.items() if name not in refused}
@@ -310,11 +318,11 @@ _LIMIT_FIELDS = ("max_tokens", "num_predict", "max_output_tokens", "max_new_toke
 
 
 def capped(model: Any, most: int | None, refused: Collection[str] = ()) -> Any:
-    """Return a copy of a chat model whose replies have at most `most` tokens; the model itself if it has no such limit.
+    """Return a copy of a chat model with at most `most` tokens a reply; the same model if its class has no such limit.
 
-    A smaller limit of its own stays, also without `most`. Of a runnable around models each is limited.
-    refused: names of this limit in OpenAI's protocol that the server does not take. OpenAI refuses the older one for
-        its newer models; of the servers that speak its protocol some know no other, and some refuse the newer one.
+    A smaller limit of the model stays, also if `most` is None. In a runnable around models, each model is limited.
+    refused: names of the limit in OpenAI's protocol that the server does not accept. OpenAI refuses the older name
+        for its newer models; some other servers know only the older, and some refuse the newer.
     """
     return changed(model, lambda one: _capped(one, most, refused))
 
@@ -338,7 +346,10 @@ def _capped(model: Any, most: int | None, refused: Collection[str]) -> Any:
 
 
 def _openai_update(model: Any, most: int | None, refused: Collection[str]) -> JSON:
-    """Return the fields by which ChatOpenAI limits its reply. It sends its own by the newer name, to any server."""
+    """Return the changes that limit ChatOpenAI's replies.
+
+    By itself it sends its limit under the newer name to any server.
+    """
     body = dict(model.extra_body or {})
     least = _least(most, model.max_tokens, body.pop(_OLDER, None))
     if least is None:
@@ -355,13 +366,13 @@ def _openai_update(model: Any, most: int | None, refused: Collection[str]) -> JS
 
 
 def _least(*limits: object) -> int | None:
-    """Return the smallest of the limits that are numbers of tokens."""
+    """Return the smallest of the limits that are positive integers; None if none is."""
     given = [limit for limit in limits if isinstance(limit, int) and limit > 0]
     return min(given, default=None)
 
 
 def _name_sent(url: str, refused: Collection[str]) -> str:
-    """Return the name by which a request to an address limits its reply; "" where both are refused."""
+    """Return the field name under which a request to an address limits its reply; "" if both names are refused."""
     names = OPENAI_LIMITS
     if not is_openai(url):
         names = OPENAI_LIMITS[::-1]
@@ -372,13 +383,13 @@ def _name_sent(url: str, refused: Collection[str]) -> str:
 
 
 def is_openai(url: str) -> bool:
-    """Return whether an address is OpenAI's own."""
+    """Return whether an address belongs to OpenAI."""
     host = urlsplit(url).hostname or ""
     return host == "openai.com" or host.endswith(".openai.com")
 
 
 def longest_reply(model: Any) -> int | None:
-    """Return the most tokens that requests of a chat model allow a reply; None for any number."""
+    """Return the most tokens that a chat model's requests allow for a reply; None for no limit."""
     stated = []
     for one in chat_models_in(model):
         body = getattr(one, "extra_body", None) or {}
@@ -389,7 +400,7 @@ def longest_reply(model: Any) -> int | None:
 
 
 def limits_sent(model: Any) -> set[str]:
-    """Return the names by which requests of a chat model limit their replies, of those in OpenAI's protocol."""
+    """Return the field names of OpenAI's protocol under which a chat model's requests limit their replies."""
     names: set[str] = set()
     for one in chat_models_in(model):
         names.update(_limits_of(one))

@@ -1,6 +1,6 @@
-"""Asks a model again after a passing failure, and turns the last failure into a clear error without credentials.
+"""Retries a model call after a temporary failure, and turns the last failure into a clear error without credentials.
 
-A policy says which failures are worth another try, and when.
+A policy decides which failures are worth another try, and how long to wait.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ras_agent.tools.chat.waits import causes, retry_after, status_of
 from ras_agent.tools.chat.window import is_overflow
 
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429, *range(500, 600)})
-# the replies of a proxy without its server, and of a server that is still loading its model
+# status codes of a proxy whose server is down, and of a server that is still loading its model
 _GONE_STATUS = frozenset({502, 503})
 # Clients of different providers share no base class; these names cover httpx, the SDKs built on it, and requests.
 _TRANSIENT_NAMES = frozenset(
@@ -44,23 +44,23 @@ _TRANSIENT_NAMES = frozenset(
 _FINAL = (RefusedReply, ssl.SSLError, OverflowError)
 _PASSING = (TimeoutError, ConnectionError, json.JSONDecodeError)
 _TRIES_OF_AN_ABSENT_SERVER = 2
-_LOOK_EVERY = 5.0  # seconds at most between tries of a server that is gone
+_LOOK_EVERY = 5.0  # most seconds between tries of a server that is gone
 _RATE_LIMITED = 429
-# times as long as after other failures, as most rates are those of a minute
+# factor of the waiting time after a rate limit, since most rates are counted per minute
 _LONGER_AT_A_LIMIT = 8.0
-_IN_A_STREAM = "APIError"  # the base class of OpenAI's errors, raised itself where a stream holds an error
+_IN_A_STREAM = "APIError"  # the base class of OpenAI's errors, which is raised itself for an error inside a stream
 _NO_SUCH_HOST = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Allows `attempts` tries. Waits double from `first_wait` seconds, jittered, and never exceed `max_wait` seconds.
+    """Allows `attempts` tries. Waits double from `first_wait` seconds, with jitter, up to `max_wait` seconds.
 
-    After a rate limit they are eight times as long. Where the endpoint names a waiting time
-    (`ras_agent.tools.chat.waits`), that time is waited instead; one longer than `max_wait` ends the call at once.
+    After a rate limit, waits are eight times as long. If the endpoint names a waiting time
+    (`ras_agent.tools.chat.waits`), that time is used instead; if it is longer than `max_wait`, the call fails at once.
 
-    patience: seconds for which a server that has replied before is waited for when nobody is there: it may be loading
-    its model again. Looking for it does not count as a try.
+    patience: seconds to wait for a server that has replied before and now cannot be reached, as it may be loading
+        its model again. These tries do not count as attempts.
     """
 
     attempts: int = 5
@@ -76,10 +76,11 @@ class RetryPolicy:
     def decides(
         self, *, has_replied: bool, now: Callable[[], float]
     ) -> Callable[[BaseException], bool]:
-        """Return a function that decides after each failure of a call whether it is worth another try.
+        """Return a function that decides after each failure of a call whether to try again.
 
-        has_replied: whether the server has replied to an earlier call. If not, nothing is there where nothing listens
-        for the second time; after the first, the server may be starting. now: a clock, in seconds.
+        has_replied: whether the server has replied to an earlier call. If not, the call fails when nothing listens
+            at the address for the second time; after the first, the server may still be starting.
+        now: a clock, in seconds.
         """
         tries = absences = failures = 0
         gone_since = inf
@@ -101,7 +102,7 @@ class RetryPolicy:
         return worth_another_try
 
     def wait(self, state: RetryCallState) -> float:
-        """Return the seconds before the next try: tenacity's wait function."""
+        """Return the seconds to wait before the next try. This is a wait function for tenacity."""
         error = _error_in(state)
         asked = retry_after(error)
         if asked is not None:
@@ -122,8 +123,10 @@ def _error_in(state: RetryCallState) -> BaseException:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Return whether the same request may succeed later: after a rate limit, server error, timeout or broken reply."""
-    # comes as a 429, but waiting does not refill an account
+    """Return whether the same request may succeed later, as after a rate limit, server error, timeout or broken
+    reply.
+    """
+    # has status 429, but waiting does not refill an account
     if getattr(error, "code", None) == "insufficient_quota":
         return False
     chain = list(causes(error))
@@ -142,25 +145,28 @@ def is_transient(error: BaseException) -> bool:
 
 
 def is_gone(error: BaseException) -> bool:
-    """Return whether a server, if it was there before, is not there now: it or its proxy says so, or nobody does."""
+    """Return whether a server that was there before may be gone: it cannot be reached, or a proxy says that it is
+    down.
+    """
     return unreachable(error) or (
         status_of(error) in _GONE_STATUS and retry_after(error) is None
     )
 
 
 def unreachable(error: BaseException) -> bool:
-    """Return whether a call failed because no server is there.
+    """Return whether a call failed because there is no server at the address.
 
-    Waiting does not help then, so such calls fail sooner than those to which a server replies badly.
+    Waiting rarely helps then, so such calls are given up sooner than those that a server rejects.
     """
     return any(_refuses(link) or _has_no_host(link) for link in causes(error))
 
 
 def diagnosis(error: BaseException, endpoint: str = "") -> str:
-    """Explain a failed call and its remedy if the client only says "Connection error."; else return "".
+    """Explain a failed call, with advice, if the client's own message is as vague as "Connection error."; else return
+    "".
 
-    The providers' clients wrap the socket's error in errors of their own, so the chain of causes is searched.
-    `endpoint` is shown where no error of the chain holds the address.
+    The providers' clients wrap the socket's error in errors of their own, so the whole chain of causes is searched.
+    `endpoint` is shown if no error in the chain has the address.
     """
     chain = list(causes(error))
     where = _address(chain) or endpoint
@@ -180,14 +186,14 @@ def diagnosis(error: BaseException, endpoint: str = "") -> str:
             why = getattr(link, "reason", None) or link.strerror or link
             remedy = "write http:// for a server without TLS, or correct the address"
             return f"TLS: {where} does not speak it ({why}); {remedy}"
-    for link in chain[1:]:  # the first is shown in any case
+    for link in chain[1:]:  # the message of the first error is shown anyway
         if isinstance(link, (BrokenReply, RefusedReply)):
             return str(link)
     return ""
 
 
 def _refuses(error: BaseException) -> bool:
-    """Return whether the connection was refused, by all addresses of a host that has several."""
+    """Return whether the connection was refused; for a host with several addresses, by all of them."""
     if not isinstance(error, BaseExceptionGroup):
         return isinstance(error, ConnectionRefusedError)
     _, others = error.split(
@@ -203,7 +209,7 @@ def _has_no_host(error: BaseException) -> bool:
 
 
 def _address(chain: list[BaseException]) -> str:
-    """Return scheme, host and port of the failed request, "" if no error of the chain holds them."""
+    """Return the scheme, host and port of the failed request; "" if no error in the chain has them."""
     for error in chain:
         try:
             if isinstance(error, NoConnection):
@@ -231,10 +237,10 @@ _UNUSABLE = frozenset((401, 403, 404))
 
 
 class Tried:
-    """Asks a model until it replies, as often as a policy allows. Each try is a call of the model inside.
+    """A wrapper that asks a model until it replies, as often as a policy allows.
 
-    Raises ModelRefused if the server is not there, refuses the key or does not know the model, PromptTooLong if the
-    prompt does not fit into the model's window, BudgetExceeded, and ModelCallError after the last try.
+    Raises ModelRefused if the server cannot be reached, refuses the key or does not know the model, PromptTooLong if
+    the prompt does not fit into the model's window, BudgetExceeded, and ModelCallError after the last try.
     """
 
     def __init__(
@@ -246,11 +252,11 @@ class Tried:
         endpoint: str,
         secrets_of: Any,
     ) -> None:
-        """Take who is asked, and how.
+        """Take the model, the policy, and what messages need.
 
-        limiter: the endpoint's; it holds all calls back for as long as one of them has to wait.
+        limiter: the endpoint's limiter; if one call has to wait, it holds back all calls.
         name, endpoint: of the model, for messages.
-        secrets_of: the object that holds the secrets which no message shows.
+        secrets_of: the object whose secrets are masked in messages.
         """
         self._model = model
         self._policy = policy
@@ -261,7 +267,7 @@ class Tried:
         self._has_replied = False
 
     async def ask(self, request: Request, deadline: Deadline) -> Reply:
-        """Return the reply, after as many tries as it takes."""
+        """Return the reply, after as many tries as necessary."""
         tries = self._retrying(deadline)
         with self._errors_named(tries):
             async for attempt in tries:
@@ -295,7 +301,7 @@ class Tried:
 
     @contextmanager
     def _errors_named(self, tries: AsyncRetrying) -> Iterator[None]:
-        """Turn whatever a provider's client raises into a RasError without credentials."""
+        """Turn any error of a provider's client into a RasError without credentials."""
         try:
             yield
         except (BudgetExceeded, ModelRefused):
@@ -306,23 +312,23 @@ class Tried:
             count = tries.statistics.get("attempt_number", 1)
             times = "1 try" if count == 1 else f"{count} tries"
             message = f"{self._where} failed after {times}: {self._story(error, shown)}"
-            # a cause is shown with its traceback, and may hold the secret
+            # a cause is shown in tracebacks, so it is dropped if its message contains a secret
             raise kind(message) from (error if shown == str(error) else None)
 
     def _kind_of(self, error: Exception) -> type[RasError]:
-        """Return the class of the error that the caller gets."""
+        """Return the class of error to raise for `error`."""
         gone = unreachable(error)
         status = getattr(error, "status_code", None)
-        # once a model has replied, key and name are right, and a refusal has another reason
+        # once a model has replied, its key and name are known to be right, so a refusal has another reason
         unusable = (gone or status in _UNUSABLE) and not self._has_replied
-        if gone:  # if the next call finds nobody either, no other will
+        if gone:  # a second unreachable call makes the server unusable
             self._has_replied = False
         if is_overflow(error):
             return PromptTooLong
         return ModelRefused if unusable else ModelCallError
 
     def _story(self, error: Exception, shown: str) -> str:
-        """Return the problem and its remedy."""
+        """Return a description of the problem, with advice if there is any."""
         why = without_secrets(diagnosis(error, self._endpoint), self._secrets_of)
         if unreachable(error):
             return why

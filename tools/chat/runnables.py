@@ -1,7 +1,7 @@
-"""Looks inside a runnable that plays a chat model: made by `with_fallbacks`, `bind`, `with_retry`, or a chain.
+"""Looks inside a runnable that acts as a chat model: one made by `with_fallbacks`, `bind` or `with_retry`, or a chain.
 
-LangChain's wrappers hide the model that answers. Its name, endpoint, secrets and sampling are looked up here, in the
-order in which the models are asked.
+LangChain's wrappers hide the model that answers. Its name, endpoint, secrets and sampling parameters are found here,
+for several models in the order in which they are asked.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 def is_chat_model(thing: object) -> bool:
     """Return whether `thing` is a LangChain chat model, or a runnable that asks one.
 
-    A function as a runnable counts too, and another library's runnable that binds tools, such as ART's; whatever these
-    ask cannot be seen. Without LangChain loaded nothing is either.
+    A function wrapped as a runnable counts, and so does another library's runnable that can bind tools, such as ART's,
+    although the models inside these cannot be seen. The result is False as long as LangChain is not loaded.
     """
     known = _is(
         thing, "BaseChatModel", "RunnableLambda", "_ConfigurableModel"
@@ -31,7 +31,7 @@ def is_chat_model(thing: object) -> bool:
 
 
 def plays_a_model(thing: object) -> bool:
-    """Return whether `thing` is another library's runnable that stands for a chat model: it binds tools as one does."""
+    """Return whether `thing` is another library's runnable that acts as a chat model, since it can bind tools."""
     own = type(thing).__module__.startswith(("langchain_core.", "langchain."))
     return (
         not own
@@ -42,9 +42,9 @@ def plays_a_model(thing: object) -> bool:
 
 
 def chat_models_in(thing: object) -> tuple[Any, ...]:
-    """Return the chat models that a runnable asks, the first choice first; () if it cannot be looked into.
+    """Return the chat models that a runnable asks, the first choice first; () if they cannot be seen.
 
-    Of a configurable model it is the one that the running call's configuration names.
+    For a configurable model this is the model that the running call's configuration selects, then its alternatives.
     """
     if _is(thing, "BaseChatModel"):
         return (thing,)
@@ -52,14 +52,14 @@ def chat_models_in(thing: object) -> tuple[Any, ...]:
 
 
 def is_plain(thing: object) -> bool:
-    """Return whether one model answers whatever is asked: no fallback, no choice by configuration."""
+    """Return whether the same model answers every call: there are no fallbacks, and no choice by configuration."""
     return not _is(
         thing, "RunnableWithFallbacks", "_ConfigurableModel", "DynamicRunnable"
     ) and all(map(is_plain, _inner(thing)))
 
 
 def bound_arguments(thing: object) -> Iterator[JSON]:
-    """Yield the arguments that `bind` has given to a runnable, the outermost first."""
+    """Yield the arguments that were bound to a runnable with `bind`, the outermost first."""
     if _is(thing, "RunnableBindingBase") and (kwargs := getattr(thing, "kwargs", None)):
         yield kwargs
     for inner in _inner(thing):
@@ -67,7 +67,7 @@ def bound_arguments(thing: object) -> Iterator[JSON]:
 
 
 def retries_itself(thing: object) -> bool:
-    """Return whether a model has retries of its own, on or off (`max_retries`, `with_retry`): its owner decided."""
+    """Return whether a model has its own retries, even if they are off (`max_retries`, `with_retry`)."""
     return (
         _is(thing, "RunnableRetry")
         or any(hasattr(model, "max_retries") for model in chat_models_in(thing))
@@ -76,9 +76,10 @@ def retries_itself(thing: object) -> bool:
 
 
 def our_model(thing: Any) -> Any:
-    """Return the model of this package that a runnable asks; None for others.
+    """Return the model of this package that a runnable asks; None if it is another package's.
 
-    It has no connections that belong to one event loop, its errors are named, and its server's list can be asked.
+    Such a model can be used from any event loop, raises errors of known classes, and can ask for its server's list of
+    models.
     """
     while _is(thing, "RunnableBindingBase"):
         thing = thing.bound
@@ -93,9 +94,11 @@ def changed(
     change: Change,
     bound: Callable[[JSON], JSON] = dict,
 ) -> Any:
-    """Return a copy of a runnable in which `change` has replaced each chat model; parts that cannot be copied stay.
+    """Return a copy of a runnable in which `change` has replaced each chat model.
 
-    bound: returns new arguments for those that are bound to a model.
+    Parts that cannot be copied are shared.
+
+    bound: returns the new arguments for arguments that are bound to a model.
     """
     if _is(thing, "BaseChatModel"):
         return change(thing)
@@ -119,9 +122,10 @@ def changed(
 
 
 def described(thing: object, describe: Callable[[Any], JSON]) -> JSON:
-    """Return JSON that identifies a runnable: the description of each model, and the wrappers around it.
+    """Return JSON that identifies a runnable: a description of each model, and of the wrappers around it.
 
-    Bound arguments and the other steps of a chain are hashed, for they may hold a key.
+    Bound arguments and the other steps of a chain are hashed, as they may contain a key.
+    describe: returns the description of a chat model.
     """
     if _is(thing, "BaseChatModel"):
         return dict(describe(thing))
@@ -140,7 +144,7 @@ def described(thing: object, describe: Callable[[Any], JSON]) -> JSON:
     return {"class": name, "is": _digest(thing)}
 
 
-# where LangChain's wrappers hold their content: bindings and retries; fallbacks; chains; configurable fields
+# attributes in which LangChain's wrappers hold runnables: bindings and retries, fallbacks, chains, configurable fields
 _PLACES = (
     "bound",
     "runnable",
@@ -155,7 +159,7 @@ _WRAPPERS = ("RunnableBindingBase", "RunnableWithFallbacks", "RunnableSequence")
 
 
 def _inner(thing: object) -> tuple[Any, ...]:
-    """Return the runnables that a wrapper of LangChain's asks, in order."""
+    """Return the runnables that a LangChain wrapper asks, in order; () for anything else."""
     if _is(thing, "_ConfigurableModel", "DynamicRunnable"):
         return _configured(thing)
     if not _is(thing, *_WRAPPERS):
@@ -165,14 +169,14 @@ def _inner(thing: object) -> tuple[Any, ...]:
 
 
 def _configured(thing: Any) -> tuple[Any, ...]:
-    """Return the model that a configurable one is in the running call, then its alternatives; () if unknown."""
+    """Return the model that the running call's configuration selects, then its alternatives; () if this fails."""
     try:
         if _is(thing, "_ConfigurableModel"):
             return (thing._model(),)
         from langchain_core.runnables.config import ensure_config
 
         now = thing.prepare(ensure_config())[0]
-    except Exception:  # whatever a provider's class raises for a model without a name or a key; the call says it again
+    except Exception:  # any error of a provider's class, as for a missing key; the call itself raises it again
         return ()
     others = (thing.default, *_listed(getattr(thing, "alternatives", None)))
     return (now, *(one for one in others if one is not now and hasattr(one, "invoke")))
@@ -189,13 +193,15 @@ def _listed(value: Any) -> tuple[Any, ...]:
 
 
 def class_names(thing: object) -> frozenset[str]:
-    """Return the names of an object's class and of its bases, by which classes of packages that may be missing are known."""
+    """Return the names of an object's class and its bases, to recognise classes of packages that may not be
+    installed.
+    """
     return frozenset(base.__name__ for base in type(thing).__mro__)
 
 
 def _is(thing: object, *names: str) -> bool:
-    """Return whether an object is of a class of LangChain, by its name: nothing is imported to find out."""
-    kind: Any = type(thing)  # mypy takes no class for hashable
+    """Return whether an object's class has one of LangChain's class names, without importing LangChain."""
+    kind: Any = type(thing)  # mypy does not accept classes as hashable
     return not _langchain_classes(kind).isdisjoint(names)
 
 
@@ -209,7 +215,7 @@ def _langchain_classes(kind: type) -> frozenset[str]:
 
 
 def _digest(value: object) -> str:
-    """Return a hash of a value's own description, the same in every process."""
+    """Return a hash of a value's content that is the same in every process."""
     try:
         from langchain_core.load import dumpd
 

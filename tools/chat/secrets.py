@@ -1,7 +1,7 @@
-"""Secrets of models, made unreadable in texts: in a spec, in an error, and in the replies of a server.
+"""Masks the secrets of models in texts: in a spec, in an error, and in a server's replies.
 
-A server knows the key, or the name and password, that it was sent. It may say it again whole, in part, in base64 as it
-stood in a header, or over several lines, in an error or in a reply.
+A server knows the key, or the login, that it was sent. It may repeat it in an error or a reply: whole, in part, in
+base64 as in a header, or broken over several lines.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ from ras_agent.tools.chat.runnables import bound_arguments, chat_models_in
 
 MASK = "***"
 SHORTEST = 8
-"""A shorter secret is the dummy of a local server, as in OPENAI_API_KEY=x, and would be found in every word."""
+"""The least characters of a secret that is masked. A shorter one is a local server's dummy, as in OPENAI_API_KEY=x.
+
+Masking a dummy would mask parts of ordinary words.
+"""
 PART = 12
-"""Letters of a secret in a row that are masked as the whole is."""
+"""The number of successive characters of a secret that are masked even without the rest."""
 URL_ATTRIBUTES = (
     "openai_api_base",
     "base_url",
@@ -31,11 +34,11 @@ URL_ATTRIBUTES = (
     "azure_endpoint",
     "endpoint_url",
 )
-"""Where chat models of LangChain's providers hold their address"""
+"""Attributes in which the chat models of LangChain's providers hold their address."""
 BETWEEN_URLS = re.compile(r",\s*(?=https?://)")
-# of base64, the characters that also depend on the bytes before the secret, by how many these are beyond threes
+# first characters of the base64 that also depend on the bytes before the secret, by the number of these modulo 3
 _BEFORE = (0, 2, 3)
-# not str.lower(), which makes two letters of one or other
+# not str.lower(), which turns some letters into two
 _LOWER = {ord(letter): letter.lower() for letter in ascii_uppercase}
 _WRITERS: tuple[Callable[[str], str], ...] = (
     quote,
@@ -47,7 +50,7 @@ _WRITERS: tuple[Callable[[str], str], ...] = (
 
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY = re.compile(r"\?[^#\s]*")
-# how credentials look, and their replacements
+# patterns of credentials, and their replacements
 _LOOKS = (
     (
         re.compile(
@@ -64,7 +67,9 @@ _LOOKS = (
 
 
 class HeldSecrets:
-    """Secrets that are masked in texts: whole, from twelve letters on, in base64, escaped, spaced, in capitals."""
+    """Masks a set of secrets in texts, whether they are whole, cut to twelve characters, in base64, escaped or
+    spaced.
+    """
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._forms: set[str] = set()
@@ -82,11 +87,11 @@ class HeldSecrets:
         return bool(self._forms)
 
     def masked(self, text: str) -> str:
-        """Return a text with `***` in place of each part of a secret."""
+        """Return a text with `***` in place of each secret or part of one."""
         return _without(text, self._places(text))
 
     def masked_in(self, value: Any) -> Any:
-        """Return a value of JSON with its texts masked."""
+        """Return a JSON value in which every text is masked."""
         if isinstance(value, str):
             return self.masked(value)
         if isinstance(value, Mapping):
@@ -96,9 +101,10 @@ class HeldSecrets:
         return value
 
     def settled(self, text: str) -> tuple[str, int]:
-        """Return the masked beginning of a text that goes on, and how much of the text that is.
+        """Return the masked beginning of a text that is still arriving, and the length of that beginning before
+        masking.
 
-        The rest is not known before more of the text is: its end may begin a secret.
+        The rest is held back, because the end of the text may be the beginning of a secret.
         """
         places = self._places(text)
         end = self._possible_start(text)
@@ -109,7 +115,7 @@ class HeldSecrets:
         return _without(text[:end], settled), end
 
     def _places(self, text: str) -> list[tuple[int, int]]:
-        """Return the beginnings and ends of the parts of secrets in a text, in order, apart."""
+        """Return the (start, end) offsets of secrets and their parts in a text, in order and without overlaps."""
         if not self._parts:
             return []
         letters = _folded(text)
@@ -131,7 +137,9 @@ class HeldSecrets:
         return joined
 
     def _possible_start(self, text: str) -> int:
-        """Return where the end of a text begins that a secret holds, too."""
+        """Return the offset of the longest end of a text that occurs in a secret; the text's length if there is
+        none.
+        """
         start = len(text)
         tail = ""
         for place in reversed(range(len(text))):
@@ -146,14 +154,14 @@ class HeldSecrets:
 
 
 def _parts(form: str) -> Iterator[str]:
-    """Yield the parts by which a form of a secret is found; a short one is found whole."""
+    """Yield the substrings that reveal a form of a secret: all of twelve characters, or a shorter form as a whole."""
     length = min(PART, len(form))
     for start in range(len(form) - length + 1):
         yield form[start : start + length]
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Yield the secret, and its base64, each as an address, JSON, HTML and Python write it, too."""
+    """Yield the spellings of a secret: plain and in base64, each also as escaped in URLs, JSON and HTML."""
     for form in (secret, *_in_base64(secret)):
         yield _folded(form)
         for write in _WRITERS:
@@ -161,12 +169,12 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def _folded(text: str) -> str:
-    """Return a text without white space and capital letters, by which forms are compared."""
+    """Return a text in lower case without white space, to compare spellings."""
     return "".join(text.split()).translate(_LOWER)
 
 
 def _in_base64(secret: str) -> Iterator[str]:
-    """Yield the characters that every text in base64 holds in which the secret stands, wherever that is."""
+    """Yield the characters that base64 produces for a secret at each alignment, whatever stands around it."""
     data = secret.encode()
     for shift, skipped in enumerate(_BEFORE):
         encoded = b64encode(b"\0" * shift + data).decode()
@@ -178,7 +186,7 @@ def _in_base64(secret: str) -> Iterator[str]:
 
 
 def _without(text: str, places: list[tuple[int, int]]) -> str:
-    """Return a text with `***` in these places."""
+    """Return a text with `***` in place of the given (start, end) ranges."""
     pieces = []
     end = 0
     for start, behind in places:
@@ -193,12 +201,12 @@ def _held(secrets: tuple[str, ...]) -> HeldSecrets:
 
 
 def printable(spec: str) -> str:
-    """Return a role spec without the parts of a URL that may hold a secret: user info and query."""
+    """Return a role spec without the parts of a URL that may contain a secret: the login and the query."""
     return without_login(_QUERY.sub("", _USERINFO.sub("", spec)))
 
 
 def without_secrets(text: str, model: object = None) -> str:
-    """Return `text` with `***` for everything that looks like a credential and for the secrets that `model` holds."""
+    """Return `text` with `***` for everything that looks like a credential, and for the secrets that `model` holds."""
     text = without_login(secrets_of(model).masked(text))
     for look, replacement in _LOOKS:
         text = look.sub(replacement, text)
@@ -206,7 +214,7 @@ def without_secrets(text: str, model: object = None) -> str:
 
 
 def secrets_of(model: object) -> HeldSecrets:
-    """Return the secrets that a model holds: its keys, those of its fallbacks, and those in headers and addresses."""
+    """Return the secrets that a model and its fallbacks hold: keys, and those in headers and addresses."""
     return _held(tuple(dict.fromkeys(_secrets(model))))
 
 
@@ -224,7 +232,7 @@ def _secrets(model: object) -> Iterator[str]:
 
 
 def _in_address(address: str) -> Iterator[str]:
-    """Yield the password of an address, and the header that is sent for its user: name and password in base64."""
+    """Yield the password in an address, and the base64 of name and password that is sent in a header."""
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -237,7 +245,7 @@ def _in_address(address: str) -> Iterator[str]:
 
 
 def _revealed(value: object) -> Iterator[str]:
-    """Yield the secrets in a field of a model: a key, or places with a key each."""
+    """Yield the secrets in the value of a model's field: a key, or a tuple with keys in it."""
     if isinstance(value, tuple):
         for part in value:
             yield from _revealed(part)

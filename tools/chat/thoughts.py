@@ -1,4 +1,4 @@
-"""The thoughts that local reasoning models write into their replies, and the turns of others behind it."""
+"""Strips from replies the thoughts of local reasoning models, and the turns of other speakers that they invent."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ _TURN_ENDS = re.compile(
 
 
 def without_thinking(reply: str) -> str:
-    """Return a reply without the thoughts that local reasoning models write into it, and without a next turn.
+    """Return a reply without the model's thoughts and without any turn that follows the reply.
 
-    It begins behind the last closed thought and ends where a thought is still open. Chat templates often write the
-    opening tag themselves, so a single closing tag ends a thought too. A server with another template than the model's lets
-    the tokens through that end a turn; the model plays others behind one.
+    The returned part begins after the last closed thought and ends where a thought is still open. A single closing tag
+    also ends a thought, because chat templates often write the opening tag themselves. If a server uses another chat
+    template than the model's, the tokens that end a turn appear in the text; what the model writes after one is
+    dropped.
 
     >>> without_thinking("<think>[SUFFICIENT]?</think> [SUBQ] Who?</s>[INST] Thanks!")
     ' [SUBQ] Who?'
@@ -33,7 +34,7 @@ def without_thinking(reply: str) -> str:
 
 
 def spoken_span(reply: str) -> tuple[int, int]:
-    """Return the beginning and the end, in a reply, of the part that `without_thinking` leaves of it."""
+    """Return the start and end offsets of the part of a reply that `without_thinking` returns."""
     start, end = _span_after_thoughts(reply)
     begins = _TURN_BEGINS.match(reply, start, end)
     if begins:
@@ -45,19 +46,19 @@ def spoken_span(reply: str) -> tuple[int, int]:
 
 
 def after_thoughts(reply: str) -> str:
-    """Return a reply without its thoughts, but with the tokens of its template, between which calls of tools stand."""
+    """Return a reply without its thoughts, but with the tokens of its chat template, which may enclose tool calls."""
     start, end = _span_after_thoughts(reply)
     return reply[start:end]
 
 
 def is_thinking(reply: str) -> bool:
-    """Return whether a thought is open at the end of a reply."""
+    """Return whether a thought is still open at the end of a reply."""
     _, end = _span_after_thoughts(reply)
     return end < len(reply)
 
 
 def has_unmarked_thoughts(reply: str) -> bool:
-    """Return whether a reply closes thoughts that it did not open, as where the chat template opens them."""
+    """Return whether a reply closes a thought that it did not open, as if the chat template wrote the opening tag."""
     for marks, opening, closing in _THOUGHTS:
         if not marks.closes_alone:
             continue
@@ -75,7 +76,7 @@ def _span_after_thoughts(reply: str) -> tuple[int, int]:
 
 
 def _thought_ends(reply: str) -> Iterator[int]:
-    """Yield where each kind of thoughts in a reply ends for the last time."""
+    """Yield, for each kind of thought marks, the offset after the last closed thought in a reply."""
     for marks, opening, closing in _THOUGHTS:
         closings = list(closing.finditer(reply))
         if not closings:
@@ -86,7 +87,7 @@ def _thought_ends(reply: str) -> Iterator[int]:
 
 
 def _thought_beginnings(reply: str, start: int) -> Iterator[int]:
-    """Yield where each kind of thoughts that nothing closes begins, from `start` on."""
+    """Yield, for each kind of thought marks that may stay open, the offset of the first opening from `start` on."""
     for marks, opening, _ in _THOUGHTS:
         if not marks.stays_open:
             continue

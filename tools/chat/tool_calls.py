@@ -1,8 +1,8 @@
-"""Calls of tools as servers and models write them: in the form of OpenAI's API, nearly in it, and in the reply's text.
+"""Reads tool calls as servers and models write them: in the form of OpenAI's API, nearly in it, or in the reply's text.
 
-A server with a parser of calls sends names and arguments apart. Arguments come as an object, as text, as text in text,
-inside a fence, or as several objects behind each other. A server without a parser leaves the call in the text, in the
-form that the model was trained on. Nothing is evaluated: arguments are JSON, or quoted texts.
+A server that parses calls sends names and arguments separately. Arguments may be an object, JSON text, JSON text inside
+JSON text, fenced JSON, or several objects in a row. A server that does not parse calls leaves them in the text, in the
+form that the model was trained on. Nothing is evaluated: arguments are JSON or quoted strings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ras_agent.prompts import ToolCall
 from ras_agent.records import JSON
 from ras_agent.text.loose_json import json_objects
 
-# the keys under which servers and models have the arguments of a call, and its name
+# keys under which servers and models write the arguments of a call, and its name
 _ARGUMENT_KEYS = (
     "arguments",
     "parameters",
@@ -29,7 +29,7 @@ _ARGUMENT_KEYS = (
 _NAME_KEYS = ("name", "tool_name", "function", "tool", "recipient_name", "action")
 _INNER_KEYS = ("function", "custom", "functionCall", "toolUse")
 _LABEL_KEYS = (*_NAME_KEYS, "type", "id")
-_DEPTH = 3  # text in text in text
+_DEPTH = 3  # levels of JSON text inside JSON text
 _DECODER = json.JSONDecoder(strict=False)
 _NAME = re.compile(r"""["']name["']\s*:\s*["']([^"']+)["']""")
 # "functions.search:0", "search<|channel|>commentary"
@@ -37,7 +37,7 @@ _NAMESPACE = re.compile(r"\A.*[./:](?=[A-Za-z_])")
 _NAME_TAIL = re.compile(r"[<:(\s].*\Z", re.DOTALL)
 _WORD_BORDER = re.compile(r"[\W_]+")
 _QUOTED = r"\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'"
-_TAG = r"<(?:[|｜]\w++[|｜]|\w++:)?+"  # DeepSeek and Step have names of their own in front of a tag's
+_TAG = r"<(?:[|｜]\w++[|｜]|\w++:)?+"  # DeepSeek and Step write a prefix before a tag's name
 _PARAMETER = re.compile(
     rf"{_TAG}parameter(?:=|\s+name=)[\"']?(\w+)[\"']?(?:\s[^<>]*+)?>\s*(.*?)\s*</[^<>]{{0,20}}parameter>"
     r"|<arg_key>\s*(\w+)\s*</arg_key>\s*<arg_value>\s*(.*?)\s*</arg_value>|<(\w+)>([^<>]*+)</\w+>",
@@ -47,7 +47,7 @@ _CALL_TAGS = re.compile(
     r"<\|?(?:tool|function)_?calls?\|?>(?P<call>.*?)(?=</?\|?(?:tool|function)_?calls?\|?>|\Z)",
     re.DOTALL | re.I,
 )
-# Gemma's calls: call:search{query:<escape>text<escape>}, with other quotes in its fourth version
+# Gemma's calls: call:search{query:<escape>text<escape>}; Gemma 4 uses other quotes
 _GEMMA_CALL = re.compile(r"\bcall:\w++\{[^{}]*+\}")
 _GEMMA_QUOTE = re.compile(r"<escape>|<\|\"\|>")
 _BARE_KEY = re.compile(r"([{,]\s*+)(\w++)(?=:)")
@@ -55,18 +55,18 @@ _PYTHON_AROUND = re.compile(
     r"</?[|｜]?[a-z_]++[|｜]?>|```\w*|print(?=\()|\.call(?=\()|^Action:",
     re.IGNORECASE | re.MULTILINE,
 )
-# marks that open a call, in front of it
+# marks that stand directly before a call
 _OPENED = re.compile(r"(?:<[^<>\n]*+>|\[TOOL_CALLS\]|```\w*+|functools|[\[\s])++\Z")
-# objects that cannot be read: each error counts the lines before it, which many of them would make quadratic
+# most unreadable objects: json counts the lines before each, which takes quadratic time
 _MOST_BROKEN = 1000
-# between a name and its object: tokens of templates, an opened fence, white space, the end of a tag
+# what may stand between a name and its object: template tokens, an opening fence, white space, the end of a tag
 _BETWEEN = r"(?:<[|｜][^<>{}]{0,40}[|｜]>|\[ARGS\]|\[CALL_ID\]\w*+|```(?:json)?|json\b|commentary\b|Action Input:|[\s\"'>:])*+"
 
 
 def arguments_in(raw: object) -> list[JSON]:
-    """Return the arguments of each call that a server sent as one: several where parallel calls were merged.
+    """Return the arguments of each call in what a server sent as one; several if parallel calls were merged.
 
-    Raises ValueError, with a message for people, if there is no JSON object.
+    Raises ValueError, with a message for users, if there is no JSON object.
     """
     found = _objects(raw, _DEPTH)
     if not found:
@@ -85,13 +85,13 @@ def _objects(raw: object, depth: int) -> list[JSON]:
         return []
     try:
         return _objects(json.loads(raw, strict=False), depth - 1)
-    except (ValueError, RecursionError):  # and JSON in JSON in JSON
+    except (ValueError, RecursionError):  # RecursionError: deeply nested JSON
         decoded = [item for _, item in _decoded(raw)]
     return decoded or [dict(item) for _, item in json_objects(raw)]
 
 
 def _decoded(text: str) -> Iterator[tuple[int, JSON]]:
-    """Yield the place and the content of each JSON object in a text, of those inside each other the outermost."""
+    """Yield the offset and content of each outermost JSON object in a text."""
     place = text.find("{")
     broken = 0
     while place >= 0 and broken < _MOST_BROKEN:
@@ -106,7 +106,9 @@ def _decoded(text: str) -> Iterator[tuple[int, JSON]]:
 
 
 def _unwrapped(arguments: JSON) -> JSON:
-    """Return the arguments inside arguments: `{"arguments": {...}}` and `{"name": ..., "parameters": {...}}`."""
+    """Return the inner arguments of `{"arguments": {...}}` or `{"name": ..., "parameters": {...}}`, else the
+    arguments.
+    """
     if set(arguments) - {*_NAME_KEYS, *_ARGUMENT_KEYS, "type"}:
         return arguments
     for key in _ARGUMENT_KEYS:
@@ -117,7 +119,7 @@ def _unwrapped(arguments: JSON) -> JSON:
 
 
 def raw_calls(said: Any) -> list[JSON]:
-    """Return the calls in a message as they came, also the one call of OpenAI's first form."""
+    """Return the calls in a message unparsed, including the single call of OpenAI's older `function_call` field."""
     if not isinstance(said, dict):
         return []
     listed = said.get("tool_calls") or said.get("function_call") or ()
@@ -127,9 +129,9 @@ def raw_calls(said: Any) -> list[JSON]:
 
 
 def calls_in_message(said: JSON) -> tuple[list[ToolCall], list[ToolCall]]:
-    """Return the calls in a message of OpenAI's form, and those with unreadable arguments.
+    """Return the calls in a message of OpenAI's form, and separately those whose arguments cannot be read.
 
-    Unreadable arguments are kept as the argument `raw`.
+    Unreadable arguments are kept as text in the argument `raw`.
     """
     calls: list[ToolCall] = []
     unread: list[ToolCall] = []
@@ -148,9 +150,9 @@ def calls_in_message(said: JSON) -> tuple[list[ToolCall], list[ToolCall]]:
 
 
 def tool_named(name: str, names: Sequence[str]) -> str:
-    """Return the tool that a call means by `name`; "" if it is unknown.
+    """Return the one of `names` that a call's `name` means; "" if there is none.
 
-    Prefixes, suffixes and other words around the name are left out: "functions.search", "Search", "web_search",
+    Prefixes, suffixes and other words around the tool's name are ignored: "functions.search", "Search", "web_search",
     "search<|channel|>commentary".
     """
     bare = _NAME_TAIL.sub("", _NAMESPACE.sub("", name.strip())).casefold()
@@ -161,11 +163,11 @@ def tool_named(name: str, names: Sequence[str]) -> str:
 
 
 def calls_in_text(text: str, names: Sequence[str]) -> tuple[str, list[ToolCall]]:
-    """Return the words of a reply before its first call, and the calls of the tools `names` written as text, in order.
+    """Return the words of a reply before its first tool call, and the calls of the tools `names` in its text, in order.
 
-    Read are JSON objects with a name and arguments (Hermes, Qwen, Llama, Mistral, Cohere, Phi), a name in front of
-    an object (DeepSeek, harmony, Kimi, Mistral), parameters in tags (Qwen3-Coder, GLM, MiniMax), and a reply that is
-    nothing but Python's calls (Llama 4, Gemma).
+    It reads JSON objects with a name and arguments (Hermes, Qwen, Llama, Mistral, Cohere, Phi), a name before an object
+    (DeepSeek, harmony, Kimi, Mistral), parameters in tags (Qwen3-Coder, GLM, MiniMax), and replies that consist only of
+    Python calls (Llama 4, Gemma).
     """
     text = _GEMMA_CALL.sub(_as_json, text)
     found = {**dict(_named_objects(text, names)), **dict(_tagged(text, names))}
@@ -189,7 +191,7 @@ def _named_objects(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolC
 
 
 def _listed_in(item: JSON) -> Iterator[JSON]:
-    """Yield the objects in the lists of an object, such as {"tool_calls": [...]}."""
+    """Yield the objects in an object's lists, such as those of {"tool_calls": [...]}."""
     for value in item.values():
         if isinstance(value, list):
             yield from (inner for inner in value if isinstance(inner, dict))
@@ -209,7 +211,7 @@ def _call_of(item: JSON, names: Sequence[str]) -> ToolCall | None:
 
 
 def _call(name: str, held: object) -> ToolCall | None:
-    """Return the call of a tool; None for one without arguments, and for a copy of the tool's own schema."""
+    """Return the call of a tool; None if it has no arguments, or repeats the tool's own schema."""
     try:
         arguments = arguments_in(held)[0]
     except ValueError:
@@ -222,7 +224,7 @@ def _call(name: str, held: object) -> ToolCall | None:
 
 
 def _broken(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
-    """Yield the calls between tags if their JSON is broken off, or has Python's quotes."""
+    """Yield the offset and content of each call between tags whose JSON is cut off or uses Python's quotes."""
     for match in _CALL_TAGS.finditer(text):
         stated, held = named_call(match["call"])
         name = tool_named(stated, names)
@@ -234,19 +236,21 @@ def _broken(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
 
 
 def _as_json(call: re.Match[str]) -> str:
-    """Return a call of Gemma's with quotes around its keys and texts."""
+    """Return one of Gemma's calls with quotes around its keys and strings."""
     quoted = _GEMMA_QUOTE.sub('"', call[0])
     return _BARE_KEY.sub(r'\1"\2"', quoted)
 
 
 def named_call(text: str) -> tuple[str, object]:
-    """Return the name in a call, of whichever tool, and its arguments as they are; "" and {} for a text without one."""
+    """Return the name of any tool that a text calls, and the call's unparsed arguments; "" and {} if there is no
+    call.
+    """
     items = _objects(text, _DEPTH)
     for item in items:
         name, held = name_and_arguments(item)
         if name:
             return name, held
-    # of an object that is broken off, or has a comma too many
+    # the object may be cut off, or have an extra comma
     stated = _NAME.search(text)
     name = stated[1] if stated else ""
     inner = items[0] if items else {}
@@ -254,7 +258,7 @@ def named_call(text: str) -> tuple[str, object]:
 
 
 def name_and_arguments(item: JSON) -> tuple[str, object]:
-    """Return the name in an object that calls a tool, and its arguments as they are; "" and None for missing ones."""
+    """Return the name and the unparsed arguments in an object that calls a tool; "" or None for what is missing."""
     for key in _INNER_KEYS:
         inner = item.get(key)
         if isinstance(inner, dict):
@@ -312,7 +316,8 @@ def _pythonic(text: str, names: Sequence[str]) -> Iterator[ToolCall]:
     wrapped = _PYTHON_AROUND.sub("", text).strip()
     whole = re.compile(rf"[\[(]?\s*+{call}(?:[\s,;]*+{call})*+\s*+[\])]?")
     if not whole.fullmatch(wrapped):
-        wrapped = wrapped.rpartition("\n")[2]  # behind words, a line of calls
+        # the calls may be the last line, after some words
+        wrapped = wrapped.rpartition("\n")[2]
     if not whole.fullmatch(wrapped):
         return
     for match in re.finditer(call, wrapped):

@@ -1,4 +1,4 @@
-"""Reads errors: their causes, and how long a server asks to wait, in its reply's headers or its error's words."""
+"""Reads from errors their causes, and how long a server asks to wait, in its headers or its error message."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _CHINESE_WINDOWS = {
     "每小時": 3600.0,
 }
 
-# a number is seconds to wait, unless it is a moment after July 2017, in seconds or milliseconds since 1970
+# a number is a time to wait in seconds, unless it is so large that it must be a date in (milli)seconds since 1970
 _FIRST_MOMENT = 1.5e9
 _FIRST_MOMENT_IN_MS = 1.5e12
 
 
 def retry_after(error: BaseException) -> float | None:
-    """Return the seconds that the endpoint asked to wait, or None.
+    """Return the seconds that the endpoint asked to wait; None if it did not ask.
 
-    They stand in its Retry-After header (seconds or a date). Of a rate limit they may stand in its words, in a header
-    that says when the limit is reset, or, as the least that is known, be the window over which it counts.
+    The Retry-After header (seconds or a date) comes first. For a rate limit, the error message or the headers that say
+    when the limit is reset are read next; failing these, the length of the window over which calls are counted.
 
     >>> class RateLimited(Exception): status_code = 429
     >>> retry_after(RateLimited("Rate limit reached. Please try again in 1m3.5s."))
@@ -68,7 +68,7 @@ def retry_after(error: BaseException) -> float | None:
 
 
 def status_of(error: BaseException) -> int | None:
-    """Return the status of the reply that an error tells of, or None."""
+    """Return the HTTP status that an error carries; None if it carries none."""
     for holder in (error, getattr(error, "response", None)):
         status = getattr(holder, "status_code", None)
         if isinstance(status, int):
@@ -77,7 +77,7 @@ def status_of(error: BaseException) -> int | None:
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and its causes, also where it was raised `from None`."""
+    """Yield the error and its chain of causes, including those hidden by `raise ... from None`."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -97,14 +97,14 @@ def _in_retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _in_resets(headers: Mapping[str, str]) -> float | None:
-    """Return when the limits are reset: those that are used up, else all."""
+    """Return the seconds until the exhausted limits are reset, or all limits if none is exhausted; None without any."""
     resets = list(_resets(headers))
     used_up = [seconds for seconds, remaining in resets if remaining == 0]
     return max(used_up or [seconds for seconds, _ in resets], default=None)
 
 
 def _resets(headers: Mapping[str, str]) -> Iterator[tuple[float, float | None]]:
-    """Yield the seconds until each limit is reset, and the rest of the limit, if it is stated."""
+    """Yield, for each limit, the seconds until it is reset and how much of it remains (None if not stated)."""
     values = {str(name).lower(): str(value) for name, value in headers.items()}
     for name, value in values.items():
         if "ratelimit" not in name.replace("-", ""):
@@ -129,7 +129,9 @@ def _number_in(text: str) -> float | None:
 
 
 def _time_in(value: str) -> float | None:
-    """Return the seconds that a header states: a number, a duration such as 6m0s, or a moment."""
+    """Return the seconds that a header states as a number, a duration such as 6m0s, or a date; None for other
+    values.
+    """
     number = _number_in(value)
     if number is not None:
         return _seconds_of(number)
@@ -147,7 +149,7 @@ def _time_in(value: str) -> float | None:
 
 
 def _seconds_of(number: float) -> float:
-    """Return the seconds that a number states: of a time to wait, or of a moment since 1970."""
+    """Return the seconds to wait that a number states, directly or as a date in (milli)seconds since 1970."""
     if number < _FIRST_MOMENT:
         return max(0.0, number)
     moment = number / 1000 if number >= _FIRST_MOMENT_IN_MS else number
@@ -159,7 +161,7 @@ def _duration(text: str) -> float:
 
 
 def _unit(name: str) -> float:
-    """Return the seconds of a unit: a millisecond is written ms, or in full."""
+    """Return the length of a unit in seconds. Of units that begin with m, only "ms" and "milli…" are milliseconds."""
     name = name.lower()
     return (
         _SECONDS["ms"] if name.startswith("mil") or name == "ms" else _SECONDS[name[0]]
@@ -167,7 +169,7 @@ def _unit(name: str) -> float:
 
 
 def _asked_in(words: str) -> float | None:
-    """Return the time after which an error says to try again."""
+    """Return the seconds after which an error message says to try again; None if it does not say."""
     if asked := _ASKED.search(words):
         return _duration(asked[1])
     if asked := _ASKED_IN_NUMBERS.search(words):
@@ -176,7 +178,7 @@ def _asked_in(words: str) -> float | None:
 
 
 def _window_in(words: str) -> float | None:
-    """Return the shortest time over which an error says that calls are counted."""
+    """Return the shortest period, in seconds, over which calls are counted by an error message; None without one."""
     windows = [
         float(number or 1) * _unit(unit) for number, unit in _WINDOW.findall(words)
     ]

@@ -1,8 +1,8 @@
-"""Measures how much a model takes in: its context window, a server's statements about it, and a text's likely tokens.
+"""How much a model can take: its context window, what a server says about it, and estimates of a text's tokens.
 
-A window holds a prompt and its reply together. Its size is that of a setting, else of the model's profile, else a
-guess; a server that refuses a prompt as too long knows better. Its list of models is asked for, and every role
-that asks it later keeps to that.
+A window holds a prompt and its reply together. Its size comes from a setting, else from the model's profile, else it is
+assumed. If a server refuses a prompt as too long, its list of models is asked for the true size, and every role at that
+endpoint keeps to it afterwards.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ras_agent.tools.chat.runnables import chat_models_in, class_names
 from ras_agent.tools.chat.waits import causes
 
 UNKNOWN_WINDOW = 32_768
-"""The window of a model of which nothing is known, in tokens. A server with less says so, and is believed."""
+"""The assumed window, in tokens, of an unknown model. A server with a smaller one says so when it refuses a prompt."""
 OLLAMA_WINDOW = 4096
-"""Ollama's window where `num_ctx` is not set. It cuts off what is longer, and mostly does not say so."""
+"""Ollama's window, in tokens, if `num_ctx` is not set. It cuts off longer prompts, usually without saying so."""
 SHOWN_TOKENS = 256
-"""The tokens that are shown of a reply that could not be used."""
+"""How many tokens of an unusable reply are shown to the model."""
 
 SMALL_EVIDENCE = 2000
-"""The tokens of evidence that a small model is shown; it makes little of more."""
+"""The most tokens of evidence that a small model is shown, as it makes little use of more."""
 _SMALL = 4e9  # parameters
 _LEAST_EVIDENCE = 4000
 _UNITS = {"m": 1e6, "b": 1e9}
@@ -47,19 +47,22 @@ _LISTED = (
     "max_context_length",
 )
 _REPAIR_TOKENS = 512
-_LEAST = 512  # tokens; nobody serves less, so a smaller number was no window
-REPLY_SHARE = 8  # a prompt leaves an eighth of a small window for the reply at least
-THOUGHTS_SHARE = 4  # and a quarter for thoughts
+_LEAST = 512  # tokens; no model has a smaller window, so a smaller number means something else
+REPLY_SHARE = 8  # a prompt leaves at least an eighth of the window for the reply
+THOUGHTS_SHARE = 4  # a quarter of the window is for thoughts and the reply
 
 USUAL_REPLY = 256
-"""The tokens that are reserved under max_tokens for a reply whose length nothing limits."""
+"""The tokens that are reserved in the run's budget for a reply whose length has no limit."""
 
 TOKENS_PER_TURN = 8
-"""What a chat template puts around a message: role, marks, line breaks."""
+"""The tokens that a chat template adds to a message: role, marks, line breaks."""
 
 
 def fit_into(turns: Iterable[Turn], room: int) -> bool:
-    """Return whether a prompt has at most `room` tokens by the estimate, which is made only where it may matter."""
+    """Return whether a prompt has at most `room` tokens.
+
+    The estimate is made only if an upper bound does not decide it.
+    """
     turns = tuple(turns)
     most = sum(
         most_tokens(turn.text + turn.thoughts) + TOKENS_PER_TURN for turn in turns
@@ -68,7 +71,7 @@ def fit_into(turns: Iterable[Turn], room: int) -> bool:
 
 
 def estimate_turns(turns: Iterable[Turn]) -> int:
-    """Estimate the tokens of a prompt: its texts and thoughts, and the marks that a chat template puts around each turn."""
+    """Estimate the tokens of a prompt: its texts and thoughts, and what a chat template adds to each turn."""
     total = 0
     for turn in turns:
         total += TOKENS_PER_TURN
@@ -79,37 +82,39 @@ def estimate_turns(turns: Iterable[Turn]) -> int:
 
 @dataclass
 class Window:
-    """Holds the tokens that the model at one endpoint takes, prompt and reply together. Thread safe.
+    """Holds what has been learnt about the model at one endpoint, above all its window in tokens. Thread safe.
 
-    All roles at the endpoint share it, so each of them learns from refusals of the others. tokens: those of the
-    refusals, None before the first. thinks: whether the model writes thoughts, which take more than a short reply.
-    longest_reply: the greatest limit of a reply that the server takes. refused: the parts of a request that it does not
-    take (`ras_agent.tools.chat.refusals`). has_guessed: whether a part was left out on a guess, which is done once.
+    All roles at the endpoint share it, so each of them learns from refusals of the others' requests.
+    tokens: the window that a refusal showed; None before the first refusal.
+    thinks: whether the model writes thoughts, which take more than a short reply.
+    longest_reply: the greatest reply limit that the server accepts; None if it has refused none.
+    refused: the parts of a request that the server does not accept (`ras_agent.tools.chat.refusals`).
+    has_guessed: whether a part was left out on a guess, which is done once.
     """
 
     tokens: int | None = None
     thinks: bool = False
     unmarked_thoughts: bool | None = None
-    """Whether the model's last reply closed thoughts that it had not opened; None before its first"""
+    """Whether the model's last reply closed thoughts that it had not opened; None before its first reply."""
     longest_reply: int | None = None
     refused: set[str] = field(default_factory=set)
     parameters: float | None = None
-    """the model's, by the server's list; 0 for a list that names none, None before it was asked"""
+    """The model's number of parameters by the server's list; 0 if the list has none, None if it was not asked for."""
     has_guessed: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def shrink(self, tokens: int) -> None:
-        """Take note that the model takes no more than so many tokens."""
+        """Note that the window has at most so many tokens."""
         with self._lock:
             self.tokens = min(self.tokens or tokens, tokens)
 
 
 def smaller_window(asked: int, assumed: int, listed: int | None) -> int:
-    """Return the next guess of a window that was too small for `asked` tokens, after the guess `assumed`.
+    """Return the next guess of the window's size, after `asked` tokens were refused with the guess `assumed`.
 
-    asked: a prompt by the estimate, and the limit of its reply. listed: the server's own number, which is believed; where
-    that would let the prompt pass again, its texts have more tokens than estimated, and less is taken. Without a list
-    half of `asked` is taken.
+    asked: the estimated tokens of the prompt plus the limit of its reply.
+    listed: the size in the server's list, which is used if there is one; otherwise half of `asked`. If the prompt
+        would pass again with that size, the estimate was too low, and three quarters of `assumed` are returned.
     """
     window = listed or max(asked // 2, _LEAST)
     if asked < assumed <= window:
@@ -118,7 +123,7 @@ def smaller_window(asked: int, assumed: int, listed: int | None) -> int:
 
 
 def parameters_named(name: str) -> float:
-    """Return the number of parameters in a model's name; 0 if the name has none.
+    """Return the number of parameters that a model's name states; 0 if it states none.
 
     >>> parameters_named("SmolLM2-135M-Instruct"), parameters_named("qwen2.5:0.5b"), parameters_named("Mixtral-8x7B")
     (135000000.0, 500000000.0, 56000000000.0)
@@ -131,16 +136,19 @@ def parameters_named(name: str) -> float:
 
 
 def parameters_in(listed: JSON) -> float:
-    """Return the number of parameters in a server's entry of a model, as llama.cpp's has it; 0 if it is missing."""
+    """Return the number of parameters in a server's list entry for a model, as llama.cpp states it; 0 if it is
+    missing.
+    """
     meta = listed.get("meta")
     count = meta.get("n_params") if isinstance(meta, Mapping) else None
     return float(count) if isinstance(count, int) and count > 0 else 0.0
 
 
 def usual_evidence(window: int, parameters: float) -> int:
-    """Return the most tokens of evidence that a model is shown where no setting says: half of its window, or 4,000.
+    """Return the most tokens of evidence to show a model by default: half of its window, but at least 4,000.
 
-    parameters: the model's; a small one is shown 2,000. 0 for a model of unknown size.
+    parameters: the model's number of parameters; a model below 4 billion is shown 2,000 tokens. 0 if the size is
+        unknown.
 
     >>> usual_evidence(8192, 135e6), usual_evidence(2048, 0), usual_evidence(32768, 70e9)
     (2000, 4000, 16384)
@@ -154,12 +162,14 @@ _windows: dict[str, Window] = {}
 
 
 def shared_window(endpoint: str) -> Window:
-    """Return the one window of an endpoint."""
+    """Return the Window that is shared by all users of an endpoint."""
     return _windows.setdefault(endpoint, Window())
 
 
 def stated_window(model: Any) -> int | None:
-    """Return the window that a model object states, in tokens, or None: Ollama's `num_ctx`, or LangChain's profile."""
+    """Return the window, in tokens, that a model object states by Ollama's `num_ctx` or LangChain's profile; else
+    None.
+    """
     stated = getattr(model, "num_ctx", None)
     if isinstance(stated, int) and stated > 0:
         return stated
@@ -170,7 +180,7 @@ def stated_window(model: Any) -> int | None:
 
 
 def window_in(listed: JSON) -> int | None:
-    """Return the window in a server's entry of a model, in tokens; None if it is missing.
+    """Return the window, in tokens, in a server's list entry for a model; None if it is missing.
 
     >>> window_in({"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 4096, "n_ctx_train": 131072}})
     4096
@@ -185,12 +195,12 @@ def window_in(listed: JSON) -> int | None:
 
 
 def to_ask_again(window: int) -> int:
-    """Return the tokens that a first prompt leaves for a second: the problem, the form, and a part of the reply."""
+    """Return the tokens to reserve for a repair prompt: the problem, the expected form, and a part of the reply."""
     return min(_REPAIR_TOKENS, window // REPLY_SHARE)
 
 
 def writes_thoughts(model: Any) -> bool:
-    """Return whether LangChain's profile of the model says that it writes thoughts before its reply."""
+    """Return whether LangChain's profile says that the model writes thoughts before its reply."""
     return _profile(model).get("reasoning_output") is True
 
 
@@ -227,7 +237,7 @@ def is_overflow(error: BaseException | None) -> bool:
             return False
         if "ContextOverflowError" in class_names(link) or status == _TOO_LARGE:
             return True
-        # clients that hold the server's own error say less of it in their messages
+        # clients that keep the server's error in `body` may leave details out of their own messages
         said = f"{link} ; {getattr(link, 'body', '')}"
         if _TOO_LONG.search(said):
             return True
@@ -235,7 +245,7 @@ def is_overflow(error: BaseException | None) -> bool:
 
 
 class Sizes:
-    """Knows how much a model takes in and writes, and learns it from the replies of its endpoint."""
+    """Knows how many tokens a model can read and write, and learns it from its endpoint's replies."""
 
     def __init__(
         self,
@@ -245,7 +255,9 @@ class Sizes:
         context_window: int | None = None,
         evidence_tokens: int | None = None,
     ) -> None:
-        """Take the settings' window and tokens of evidence, in place of the model's own."""
+        """Take a model; `context_window` and `evidence_tokens` are the settings that override the model's own
+        values.
+        """
         self.name = name
         models = chat_models_in(model)
         stated = [tokens for tokens in map(stated_window, models) if tokens]
@@ -257,7 +269,7 @@ class Sizes:
 
     @property
     def window(self) -> int:
-        """Return the tokens of a prompt and its reply together, as far as is known by now."""
+        """Return the most tokens of a prompt and its reply together, as far as is known."""
         learnt = self.learnt.tokens
         if not learnt:
             return self._stated
@@ -265,7 +277,7 @@ class Sizes:
 
     @property
     def evidence_tokens(self) -> int:
-        """Return the most tokens of passages and facts that a prompt shows."""
+        """Return the most tokens of passages and facts in a prompt."""
         if self._evidence:
             return self._evidence
         parameters = self._parameters or self.learnt.parameters or 0.0
@@ -273,20 +285,21 @@ class Sizes:
 
     @property
     def wants_parameters(self) -> bool:
-        """Return whether the model's size matters and is not known."""
+        """Return whether the model's number of parameters is needed and not known."""
         known = self._parameters or self._evidence
         return not known and self.learnt.parameters is None
 
     async def learn_parameters(self, server: Any) -> None:
-        """Ask the server of a model how large it is, once in a process."""
-        self.learnt.parameters = 0.0  # whatever comes of it
+        """Ask the model's server for its number of parameters. It is asked once per process, even if this fails."""
+        self.learnt.parameters = 0.0  # even if asking fails
         self.learnt.parameters = parameters_in(await server.about())
 
     def room(self, max_tokens: int | None = None, share: int = REPLY_SHARE) -> int:
-        """Return the tokens that a prompt may have, with a little room left to ask again.
+        """Return how many tokens a prompt may have; a few are kept free to ask again.
 
-        Its reply gets `max_tokens`, or at least one `share`-th of a window that is too small; thoughts get a quarter.
-        Where the run has fewer tokens left than the window, they are shared.
+        max_tokens: the most tokens of the reply; None for no limit.
+        share: the reply gets at least one `share`-th of a window that is too small; a model that thinks gets a
+            quarter. If the run's budget has fewer tokens left than the window, the prompt and the reply share these.
         """
         window = self.window
         if max_tokens is None or self._thinks_aloud:
@@ -303,9 +316,10 @@ class Sizes:
         return min(room, tokens - reply)
 
     def limit(self, request: Request) -> int | None:
-        """Return the tokens that the reply to a request may have: `max_tokens`, or as many as the prompt leaves.
+        """Return the most tokens that the reply to a request may have; None for no limit.
 
-        A model that writes thoughts has a quarter of its window for them.
+        This is `max_tokens`, or what the prompt leaves of the window. A model that writes thoughts gets at least a
+        quarter of its window.
         """
         longest = self.learnt.longest_reply
         wanted = request.max_tokens
@@ -324,13 +338,13 @@ class Sizes:
         return min(wanted, longest)
 
     def with_room_for_thoughts(self, request: Request) -> Request:
-        """Return a request whose reply may be as long as thoughts and a reply are together."""
+        """Return the request with a limit that is high enough for thoughts and a reply."""
         wanted = request.max_tokens or 0
         return replace(request, max_tokens=max(wanted, self.for_thoughts))
 
     @property
     def may_think_unmarked(self) -> bool:
-        """Return whether the beginning of a reply may be a thought, though no mark says so."""
+        """Return whether the beginning of a reply may be a thought without an opening mark."""
         return self.learnt.unmarked_thoughts is not False
 
     @property
@@ -339,5 +353,5 @@ class Sizes:
 
     @property
     def for_thoughts(self) -> int:
-        """Return the tokens that a model which thinks gets for its thoughts and its reply."""
+        """Return the tokens for thoughts and reply of a model that thinks."""
         return self.window // THOUGHTS_SHARE

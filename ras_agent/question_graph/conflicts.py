@@ -1,4 +1,4 @@
-"""Detection of facts that cannot all be true, without a model and without a list of relations: see `conflicts_of`."""
+"""Detection of facts that cannot all be true, without a model and without a list of relations (see `conflicts_of`)."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _FRAME = re.compile(
     r"^(?:(?:is|was|are|were|be|been|being|has|have|had) )+(?=\w)| (?:in|on|at|around|about|circa)$"
 )
 
-# dates or quantities of one subject; a predicate with more takes several
+# values of one subject; a predicate with more values is taken to allow several
 _MOST_VALUES = 50
 
 
 def conflicts_of(facts: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
-    """Return groups of facts, in the order of `facts`; each fact disagrees with another one of its group.
+    """Return groups of facts, in the order of `facts`. Each fact disagrees with another fact of its group.
 
     Two facts disagree when all of these conditions hold:
 
     - They have the same subject, which is a name ("the post office" is a different one in each passage), and the same
       predicate except for auxiliaries and a final preposition.
     - Both objects are dates, or both are quantities of the same unit, and neither refines nor rounds to the other.
-    - No passage states both: a text that gives two values means both ("won in 1958", "won in 1962").
-    - No passage gives any subject two such values for this predicate: a predicate that is seen to take several values
+    - No passage states both, because a text that gives two values means both ("won in 1958", "won in 1962").
+    - No passage gives any subject two such values for this predicate. A predicate that is seen to take several values
       has no conflicts.
 
     Objects that are names never conflict. Whether "born in Edinburgh" excludes "born in Scotland", or "stars Tom Hanks"
-    excludes "stars Meg Ryan", takes knowledge of the world: in MuSiQue's sample 284 pairs of names differ so, and of
-    those looked at not one is a contradiction.
+    excludes "stars Meg Ryan", takes knowledge of the world. In MuSiQue's sample 284 pairs of names differ in this way,
+    and none of those that were examined is a contradiction.
     """
     by_predicate: dict[
         str, dict[str, list[Triple]]
@@ -49,12 +49,13 @@ def conflicts_of(facts: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
 
 
 def frame_of(predicate: str) -> str:
-    """Return a canonical predicate without auxiliaries in front and a preposition behind."""
+    """Return a canonical predicate without auxiliaries at its beginning and a preposition at its end."""
     return _FRAME.sub("", predicate)
 
 
 def valued_facts(facts: Iterable[Triple]) -> tuple[Triple, ...]:
-    """Return the facts that may disagree with others: of a name, with a date or quantity, read somewhere."""
+    """Return the facts that may disagree with others: the subject is a name, the object a date or quantity, and a
+    source is known."""
     valued = []
     for fact in facts:
         if (

@@ -1,8 +1,9 @@
-"""Answers on which documents disagree: another one says something else of the same thing in the same words.
+"""Finds answers on which documents disagree: a second document gives another value for the same thing in the same
+words.
 
 "The director of the Aune Museum is Ada Brenn." and, in another document, "... is Tom Vell."   disagree
-"Ada Brenn was director from 2012 to 2018." and "Tom Vell has been director since 2018."       tell of two times
-"Lotte Brandt was born in Dunmere." and "... in Dunmere, Norland."                             tell the same
+"Ada Brenn was director from 2012 to 2018." and "Tom Vell has been director since 2018."       are about two times
+"Lotte Brandt was born in Dunmere." and "... in Dunmere, Norland."                             say the same
 "Pavel Orin played for Rovers." and "... for FC Dunmere."                                      may both be true
 """
 
@@ -28,7 +29,7 @@ from ras_agent.text.overlap import holds
 from ras_agent.text.same_text import are_copies, words_said
 from ras_agent.text.values import agree, figures_in, value_of
 
-# "the director of X is Y" and "X's director is Y" speak of one thing
+# "the director of X is Y" and "X's director is Y" are about the same thing
 _ROLE = re.compile(r"(?P<role>[a-z][\w -]*?)(?: of)? (?:is|was)(?: in| at| on)?")
 _HAS_ROLE = re.compile(r"(?:is|was) (?P<role>[a-z][\w -]*?) of")
 _OF_ROLE = re.compile(r"(?:of|that|which) .+ (?:is|was)(?: in| at| on)?")
@@ -39,16 +40,17 @@ _ONCE = re.compile(
 _AUXILIARY = re.compile(r"(?:is|was|are|were|has|had|have|been|will|would|can|may)\b")
 _NOW = {"is", "are", "has", "have"}
 _THEN = {"was", "were", "had"}
-_SHORT = 8  # words of an answer that is completed by the other claim; a longer one has a sentence more
+_SHORT = 8  # words; the other claim is put into an answer up to this length, and added as a sentence to a longer one
 
 
 _Frame = tuple[str, str, str]
-"""A fact without what it says: canonical subject, predicate without auxiliaries, canonical object; one end is blank"""
+"""A fact without its value: canonical subject, predicate without auxiliaries, canonical object. The end that is the
+value is blank."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What a fact says of the thing that the answer is about."""
+    """A fact, the value in it (`said`), and the frame to which it gives that value."""
 
     said: str
     frame: _Frame
@@ -61,9 +63,10 @@ def with_dispute(
     passages: Mapping[str, Passage],
     on_conflict: OnConflict = "both",
 ) -> Answer:
-    """Return the answer with the claim of a document that disagrees, where one does; else the answer as it is.
+    """Return the answer with the claim of a document that contradicts it, if there is one; otherwise the unchanged
+    answer.
 
-    The confidence is at most the share of the documents that say the same as the answer; copies of one text count once.
+    The confidence is limited to the share of the documents that agree with the answer; copies of one text count once.
     """
     if answer.abstained or on_conflict == "ignore":
         return answer
@@ -117,7 +120,7 @@ def _with_place(claim: Claim) -> str:
 
 
 def _place(claim: Claim) -> str:
-    """Name a claim's first document, with its date."""
+    """Return the name of a claim's first document, with its date."""
     if not claim.documents:
         return "Another document"
     if claim.date:
@@ -128,7 +131,8 @@ def _place(claim: Claim) -> str:
 def _disagreeing(
     answer: Answer, graph: QuestionGraph, passages: Mapping[str, Passage]
 ) -> tuple[list[_Reading], list[_Reading]] | None:
-    """Return the facts that state the answer, and those of other documents that state something else; None without any."""
+    """Return the facts that state the answer, and the facts of other documents that contradict it; None if none
+    contradicts it."""
     cited: set[str] = set()
     for citation in answer.citations:
         cited.update(citation.triple_ids)
@@ -151,7 +155,8 @@ def _disagreeing(
 
 
 def _readings(fact: Triple) -> Iterator[_Reading]:
-    """Yield a fact read for its object and, of who is something, for its subject."""
+    """Yield a reading of the fact in which the object is the value and, if the subject has a role, one with the subject
+    as value."""
     subject, predicate, object_ = fact.key
     frame = frame_of(predicate)
     role = _role_of(fact.predicate)
@@ -161,7 +166,7 @@ def _readings(fact: Triple) -> Iterator[_Reading]:
 
 
 def _role_of(predicate: str) -> str:
-    """Return "mayor" of "mayor of is" and of "mayor is"; "" of a predicate without a role."""
+    """Return "mayor" for "mayor of is" and "mayor is"; "" for a predicate without a role."""
     role = _ROLE.fullmatch(predicate)
     if role is None or _AUXILIARY.match(predicate):
         return ""
@@ -174,7 +179,7 @@ def _disagree(
     graph: QuestionGraph,
     passages: Mapping[str, Passage],
 ) -> bool:
-    """Tell whether two facts of one frame cannot both be true."""
+    """Tell whether two facts of the same frame cannot both be true."""
     fact, rival = reading.fact, other.fact
     if fact.passage_ids & rival.passage_ids or _are_alike(reading.said, other.said):
         return False
@@ -197,7 +202,7 @@ def _disagree(
 
 
 def _is_once(fact: Triple, sentence: str) -> bool:
-    """Tell whether a thing has one such value: where it is based, who wrote it, "the director"."""
+    """Tell whether a thing has only one such value: the place where it is based, who wrote it, "the director"."""
     if _ONCE.fullmatch(fact.predicate):
         return True
     has_role = _HAS_ROLE.fullmatch(fact.predicate)
@@ -216,7 +221,7 @@ def _is_once(fact: Triple, sentence: str) -> bool:
 def _has_one_value(
     frame: _Frame, by_frame: Mapping[_Frame, Sequence[_Reading]]
 ) -> bool:
-    """Tell whether no passage gives any thing two values for a predicate: else things have several of them."""
+    """Tell whether the predicate takes a single value: no passage gives any thing two values for it."""
     values: dict[tuple[str, _Frame], set[str]] = {}
     for other, readings in by_frame.items():
         if other[1] != frame[1] or bool(other[0]) != bool(frame[0]):
@@ -231,7 +236,8 @@ def _has_one_value(
 def _tell_of_two_times(
     reading: _Reading, other: _Reading, sentences: Sequence[str]
 ) -> bool:
-    """Tell whether one says "is" and the other "was", or both have dates besides their values, and not the same ones."""
+    """Tell whether two facts are about different times: one says "is" and the other "was", or both sentences have other
+    dates."""
     words = [set(one.fact.predicate.split()) for one in (reading, other)]
     if words[0] & _NOW != words[1] & _NOW and words[0] & _THEN != words[1] & _THEN:
         return True
@@ -247,7 +253,7 @@ def _tell_of_two_times(
 
 
 def _is_linked(one: str, other: str, facts: Iterable[Triple]) -> bool:
-    """Tell whether a fact links two things, such as a town and its country."""
+    """Tell whether a fact connects the two things, such as a town and its country."""
     ends = {canonical_key(one), canonical_key(other)}
     for fact in facts:
         subject, _, object_ = fact.key
@@ -257,7 +263,7 @@ def _is_linked(one: str, other: str, facts: Iterable[Triple]) -> bool:
 
 
 def _are_alike(one: str, other: str) -> bool:
-    """Tell whether two texts name one thing: one holds the other, or they share a word of a name ("Mrs Moe")."""
+    """Tell whether two texts name the same thing: one contains the other, or they end in the same word ("Mrs Moe")."""
     if holds(one, other) or holds(other, one):
         return True
     if value_of(one) is not None or value_of(other) is not None:
@@ -267,7 +273,7 @@ def _are_alike(one: str, other: str) -> bool:
 
 
 def _sentence(fact: Triple, passages: Mapping[str, Passage]) -> str:
-    """Return the text that a fact was first read in; "" where nobody knows."""
+    """Return the text in which a fact was first read; "" if its passages are not known."""
     for source in fact.sources:
         passage = passages.get(source.passage_id)
         if passage is not None:
@@ -321,7 +327,7 @@ def _claim(
 
 
 def _independent(readings: Sequence[_Reading], passages: Mapping[str, Passage]) -> int:
-    """Count the documents of facts; copies of one text, and parts of one document, count once."""
+    """Count the documents of facts. Copies of one text and parts of one document count once."""
     counted: list[Passage] = []
     for reading in readings:
         for name in sorted(reading.fact.passage_ids):

@@ -22,7 +22,7 @@ _KEYS = {
         "attributes": "string",
     },
 }
-# characters that XML 1.0 cannot hold, escaped or not
+# characters that XML 1.0 cannot hold, even escaped
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 # characters that Mermaid could read as its own syntax or as Markdown; they become entity codes
@@ -81,7 +81,8 @@ def to_graphml(graph: QuestionGraph) -> str:
 def to_mermaid(graph: QuestionGraph, max_facts: int = 200) -> str:
     """Return a left-to-right flowchart: entities tinted by the hop that found them, conflicts dashed in red.
 
-    Beyond `max_facts`, the best supported facts are drawn and a note counts the others: GitHub draws at most 500 edges.
+    Of a larger graph, the `max_facts` best supported facts are drawn and a note counts the other facts, because GitHub
+    draws at most 500 edges.
     """
     visible = graph
     if len(graph) > max_facts:

@@ -1,4 +1,4 @@
-"""The knowledge graph of one question: facts with provenance, merged hop by hop."""
+"""The knowledge graph of one question: facts with their sources, merged hop by hop."""
 
 from __future__ import annotations
 
@@ -25,23 +25,21 @@ from ras_agent.text.canonical import canonical_key
 
 @dataclass(frozen=True)
 class QuestionGraph:
-    """An immutable set of facts; every change returns a new graph.
-
-    readings: every triple as it was read, one per surface form. Facts, labels and entities are computed from them.
-    hidden_facts: ids of the facts that `bounded` has hidden. Prompts and searches do not see them, which keeps these
-        bounded, but the state still holds them: a later hop that supports a hidden fact finds what the earlier hops had
-        read. Without them, the result would depend on the order of the hops.
-    """
+    """An immutable set of facts; every change returns a new graph."""
 
     readings: tuple[Triple, ...] = ()
+    """every triple as it was read, one per surface form; facts, labels and entities are computed from them"""
     hidden_facts: frozenset[str] = frozenset()
+    """Ids of the facts that `bounded` has hidden. Prompts and searches do not see them, which keeps both small, but the
+    state keeps them, so that a later hop which supports a hidden fact finds its earlier readings. Without them, the
+    result would depend on the order of the hops."""
 
     def __post_init__(self) -> None:
         readings = readings_of(self.readings)
         object.__setattr__(self, "readings", readings)
 
     def merge(self, triples: Iterable[Triple]) -> Self:
-        """Return the graph with `triples` added. A hidden fact that is among them becomes visible again.
+        """Return the graph with `triples` added. A hidden fact that `triples` states becomes visible again.
 
         Merging the same triples twice changes nothing, and the order in which hops are merged does not matter (where
         `bounded` was called in between, the results are equal after another `bounded`). To merge a whole graph, merge
@@ -55,7 +53,7 @@ class QuestionGraph:
         is_new = self._all_facts.keys().isdisjoint(new)
         if not is_new or not before.followed_by(added):
             return type(self)(readings, hidden_facts)
-        # most of a hop's facts are new, and then no known fact changes its words, sources or place
+        # the usual case: all facts are new, so no known fact changes its words, sources or place
         grown = type(self)(Readings(readings), hidden_facts)
         grown.__dict__["_all_facts"] = self._all_facts | new
         facts = [fact for fact, _ in new.values()]
@@ -86,12 +84,13 @@ class QuestionGraph:
 
     @cached_property
     def facts(self) -> tuple[Triple, ...]:
-        """List the visible facts in the order of first reading: one Triple per `Triple.key`, with all its sources."""
+        """List the visible facts in the order of their first reading: one Triple per `Triple.key`, with all its
+        sources."""
         facts = self.by_id.values()
         return tuple(facts)
 
     def with_ids(self, ids: Iterable[str]) -> tuple[Triple, ...]:
-        """Return the visible facts that have one of the ids, in their order."""
+        """Return the visible facts with these ids, in the order of `ids`. Unknown and hidden ids are skipped."""
         facts = map(self.by_id.get, ids)
         return tuple(fact for fact in facts if fact)
 
@@ -122,7 +121,7 @@ class QuestionGraph:
 
     @cached_property
     def conflicts(self) -> tuple[tuple[Triple, ...], ...]:
-        """List the groups of facts that cannot all be true; ras_agent.question_graph.conflicts states the rule."""
+        """List the groups of facts that cannot all be true, by the rule of ras_agent.question_graph.conflicts."""
         # hidden facts count too: they may show that a predicate takes several values
         groups = conflicts_of(self._valued_facts)
         if not self.hidden_facts:
@@ -143,7 +142,8 @@ class QuestionGraph:
     def by_subquery(self, steps: Iterable[Step]) -> tuple[tuple[Triple, ...], ...]:
         """Group the visible facts by the hop that found them.
 
-        Facts that no hop found come first, then a group for each hop, in order. Groups without facts are left out.
+        Facts that no hop found come first, followed by a group for each hop, in order. Groups without facts are left
+        out.
         """
         without_hop = dict(self.by_id)
         groups = []
@@ -158,12 +158,12 @@ class QuestionGraph:
     def bounded(
         self, max_facts: int, question: str = "", keep: Iterable[str] = ()
     ) -> Self:
-        """Return the graph with at most `max_facts` visible facts; the others are hidden.
+        """Return the graph with at most `max_facts` visible facts; all other facts are hidden.
 
-        The facts with the fewest source passages are hidden first, then those least similar to the question. Facts
-        with ids in `keep`, and facts in conflict, stay visible even where that makes more than `max_facts`. Each
-        call decides again among all facts, hidden or not, so the result depends only on the facts that were ever merged
-        and on the arguments, not on the order of merges or on earlier bounds.
+        The facts with the fewest source passages are hidden first, and among equals those least similar to the
+        question. Facts whose ids are in `keep`, and facts in conflict, stay visible even if that exceeds `max_facts`.
+        Each call decides again among all facts, hidden or visible, so the result depends only on the facts that were
+        ever merged and on the arguments, not on the order of merges or on earlier bounds.
         """
         hidden_facts: frozenset[str] = frozenset()
         spare = len(self._all_facts) - max_facts
@@ -181,9 +181,9 @@ class QuestionGraph:
         return replace(self, hidden_facts=hidden_facts)
 
     def showing(self, facts: Iterable[str]) -> Self:
-        """Return the graph with only the facts `facts` visible, which are ids, and those in conflict with one of them.
+        """Return the graph in which only the facts with the ids `facts`, and facts in conflict with them, are visible.
 
-        The others are hidden until `bounded` decides again.
+        All other facts are hidden until `bounded` decides again.
         """
         visible = set(facts)
         for group in self.conflicts:
@@ -203,13 +203,14 @@ class QuestionGraph:
 
     @property
     def entries(self) -> Mapping[str, tuple[Triple, tuple[Triple, ...]]]:
-        """Map the visible facts' ids to (fact, its readings), in the order of first reading."""
+        """Map each visible fact's id to (fact, its readings), in the order of first reading."""
         return self._visible_facts
 
     def to_dict(self, facts: list[JSON] | None = None) -> JSON:
-        """Return plain JSON: facts with their ids, conflicts as groups of ids, readings of hidden facts ("shelf").
+        """Return plain JSON: facts with their ids, conflicts as groups of ids, and the readings of hidden facts
+        ("shelf").
 
-        facts: the JSON of `entries`, for a caller that has it.
+        `facts` is the JSON of `entries`, if the caller already has it.
         """
         if facts is None:
             facts = [dump_fact(name, *entry) for name, entry in self.entries.items()]
@@ -228,7 +229,7 @@ class QuestionGraph:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the graph that `to_dict` wrote. Only `facts` is needed; conflicts are computed again."""
+        """Return the graph that `to_dict` wrote. Only `facts` is required; conflicts are computed again."""
         shelf = data.get("shelf", ())
         hidden = list(map(Triple.from_dict, shelf))
         readings: list[Triple] = []
@@ -239,10 +240,10 @@ class QuestionGraph:
 
 
 def _least_useful(facts: Sequence[Triple], count: int, question: str) -> frozenset[str]:
-    """Return the ids of the `count` facts to hide, or of all if they are fewer.
+    """Return the ids of the `count` facts to hide, or of all facts if there are fewer.
 
-    The facts with the fewest source passages are hidden first, then those least similar to the question. Ties are
-    broken by key, so the result depends only on the set of facts.
+    The facts with the fewest source passages are hidden first, and among equals those least similar to the question.
+    Ties are broken by key, so the result depends only on the set of facts.
     """
     question_words = set(canonical_key(question).split())
     shared = {}
@@ -265,7 +266,7 @@ def _least_useful(facts: Sequence[Triple], count: int, question: str) -> frozens
 def likeness_of(shared: Mapping[str, Set[str]]) -> dict[str, float]:
     """Return for each text the summed weight of the words that it shares with a question.
 
-    shared: these words, by the text's id. A word weighs more the fewer texts have it.
+    `shared` has these words by the text's id. The fewer texts have a word, the more it weighs.
     """
     texts_with = Counter[str]()
     for words in shared.values():
@@ -276,7 +277,7 @@ def likeness_of(shared: Mapping[str, Set[str]]) -> dict[str, float]:
         weights[word] = math.log(1 + rareness)
     likeness = {}
     for name, words in shared.items():
-        # fsum, because a plain sum of floats depends on their order
+        # fsum, because the result of a plain sum depends on the order of the numbers
         shared_weights = [weights[word] for word in words]
         likeness[name] = math.fsum(shared_weights)
     return likeness
@@ -288,7 +289,7 @@ def likeness_of(shared: Mapping[str, Set[str]]) -> dict[str, float]:
 ReadingJSON = (
     tuple[str, str, str, list[int]] | tuple[str, str, str, list[int], dict[str, Any]]
 )
-"""Subject, predicate, object, indexes into the fact's sources, and attributes where there are any."""
+"""Subject, predicate, object, indexes into the fact's sources, and the attributes if there are any."""
 
 
 @dataclass(frozen=True)
@@ -306,7 +307,7 @@ def dump_fact(
     readings: tuple[Triple, ...] = (),
     sources: list[JSON] | None = None,
 ) -> JSON:
-    """Return the JSON of a fact with the id `name`. sources: the JSON of its sources, for a caller that has it.
+    """Return the JSON of a fact with the id `name`. `sources` is the JSON of its sources, if the caller already has it.
 
     A fact that was read in several surface forms has `readings`, a ReadingJSON for each form.
     """
@@ -340,7 +341,8 @@ def dump_fact(
 
 
 def _load_fact(data: Mapping[str, Any]) -> Iterable[Triple]:
-    """Return the readings of a fact that `dump_fact` wrote. Raises ValueError for one without its source."""
+    """Return the readings of a fact that `dump_fact` wrote. Raises ValueError for a reading whose source the fact does
+    not have."""
     fact = Triple.from_dict(data)
     if "readings" not in data:
         return (fact,)

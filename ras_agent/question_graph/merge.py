@@ -1,8 +1,8 @@
 """Merging of readings into facts and entities.
 
-A reading is a Triple as it was read: one surface form with its attributes, and the sources it was read in. A graph is a
-set of readings, so merging is set union, and neither order nor repetition matters. Readings with the same canonical key
-state the same fact; everything shown about a fact (its words, sources, attributes, position) is computed from the set.
+A reading is a Triple as it was read: one surface form with its attributes and sources. A graph is a set of readings, so
+merging is set union, and neither order nor repetition matters. Readings with the same canonical key state the same
+fact; everything shown about a fact (its words, sources, attributes, position) is computed from the set.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Preference = tuple[int, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A node: its canonical key, the label to show, and every surface form that was read for it."""
+    """A node: its canonical key, the label to show, and every surface form in which it was read."""
 
     key: str
     label: str
@@ -31,19 +31,20 @@ class Entity:
 
 
 class Readings(tuple[Triple, ...]):
-    """Triples of `readings_of`; their mentions need not be joined again."""
+    """The result of `readings_of`, in which the mentions of each form are already joined."""
 
     __slots__ = ()
 
     def followed_by(self, others: Readings) -> bool:
-        """Return whether all of `others` were read after all of these."""
+        """Return whether all of `others` were read after all of these readings."""
         if not self or not others:
             return True
         return _place(self[-1]) < _place(others[0])
 
 
 def readings_of(triples: Iterable[Triple]) -> Readings:
-    """Return one reading per surface form and attributes, with the sources of all its mentions, in the order of reading."""
+    """Return one reading per surface form and attributes, with the sources of all its mentions, in the order of
+    reading."""
     if isinstance(triples, Readings):
         return triples
     by_form: dict[tuple[str, ...], Triple] = {}
@@ -55,7 +56,7 @@ def readings_of(triples: Iterable[Triple]) -> Readings:
             further.setdefault(form, []).append(triple)
         elif len(triple.sources) > 1:
             by_form[form] = _with_sources(triple, triple.sources)
-    # all mentions at once: a fact may have very many sources, and each call sorts them all
+    # all mentions of a form at once: a fact may have very many sources, and each call sorts all of them
     for key, mentions in further.items():
         first = by_form[key]
         sources = list(first.sources)
@@ -68,7 +69,7 @@ def readings_of(triples: Iterable[Triple]) -> Readings:
 def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
     """Map each fact's id to (fact, its readings), in the order of first reading; ties are sorted by surface form.
 
-    A fact is shown in the form that most of its sources have; ties go to the longest form, then to alphabetical order.
+    A fact is shown in the form with the most sources; ties go to the longest form, then to alphabetical order.
     """
     facts: dict[str, tuple[Triple, tuple[Triple, ...]]] = {}
     for reading in readings:
@@ -97,7 +98,7 @@ def entities_of(
 ) -> dict[str, Entity]:
     """Map each canonical key to its Entity, in the order of first mention.
 
-    The label is the form that most facts show; ties go to the longest form, then to alphabetical order.
+    The label is the form that most facts use; ties go to the longest form, then to alphabetical order.
     """
     labels: dict[str, Counter[str]] = {}
     others: dict[str, set[str]] = {}
@@ -121,7 +122,7 @@ def entities_of(
 
 
 def first_hop(fact: Triple) -> int:
-    """Return the hop that first read the fact; 0 for a fact that the caller supplied."""
+    """Return the first hop that read the fact; 0 for a fact that the caller supplied."""
     hops = map(attrgetter("hop"), fact.sources)
     return min(hops, default=0)
 
@@ -157,7 +158,8 @@ def _combine(alike: Sequence[Triple]) -> Triple:
 
 
 def shared_attributes(parts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the attributes in which all agree that have them; whatever their order, the result is the same."""
+    """Return the attributes on which all parts that have them agree. The result does not depend on the order of the
+    parts."""
     shared: dict[str, Any] = {}
     disputed: set[str] = set()
     for part in parts:
@@ -180,8 +182,8 @@ def _preference(*form: str) -> _Preference:
 
 
 def _place(reading: Triple) -> _Place:
-    """Return the sort key of a reading: hop, passage, position in it. Readings without a source come first."""
-    # the common case, and this runs for every reading at every merge
+    """Return the sort key of a reading's first source: hop, passage, position. Readings without a source come first."""
+    # a fast path for the common case, because this runs for every reading at every merge
     if len(reading.sources) == 1:
         return _place_of(reading.sources[0])
     return min(map(_place_of, reading.sources), default=())
@@ -191,12 +193,12 @@ _place_of: Callable[[Source], _Place] = attrgetter("hop", "passage_id", "start",
 
 
 def _order(reading: Triple) -> _Order:
-    """Return where a reading stands among all: by its place, then by its form."""
+    """Return the sort key of a reading: its place, then its form."""
     return _place(reading), _form(reading)
 
 
 def _with_sources(triple: Triple, sources: Iterable[Source]) -> Triple:
-    """Return `triple` with `sources`, deduplicated and sorted; the same object if it has them already."""
+    """Return `triple` with `sources`, deduplicated and sorted; the same object if it already has exactly these."""
     distinct = tuple(sorted(set(sources)))
     if distinct == triple.sources:
         return triple

@@ -1,8 +1,8 @@
 """The proof of an answer: the cited sentences that lead from a name in the question to the answer, in order.
 
-Sentences follow each other where both hold one name. A class word ("river", "city", "company") is no name, so that two
-sentences about two rivers are no proof. The last sentence holds the answer. Where there is no such way there is no
-proof, and the citations are evidence without an order.
+Two sentences can follow each other if both contain the same name. A word for a class ("river", "city", "company") is
+not a name, so two sentences about two rivers do not make a proof. The last sentence contains the answer. If there is no
+such chain, there is no proof, and the citations are evidence without an order.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ras_agent.records import Citation, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name, name_spans, names_in
 
-_MOST = 12  # citations among which a way is looked for
-_TRIED = 20_000  # steps of the search; names that are in all of twelve sentences allow millions of ways
+_MOST = 12  # citations that are searched for a chain
+_TRIED = 20_000  # steps of the search; names that occur in all of twelve sentences allow millions of chains
 _UNSTATED = frozenset({"", "yes", "no", "true", "false"})
-# a noun that stands between these only says of what kind a thing is: "Which river", "the city where", "an inventor of"
+# a noun after or before these words only names the kind of a thing: "Which river", "the city where", "an inventor of"
 _KIND_BEFORE = r"\b(?:which|what|whose)\s+(?:\w+\s+)?"
 _KIND_AFTER = r"\s+(?:of|where|who|whom|whose|which|that|in which|on which)\b"
 
-# in front of a name inside a longer one that tells of it
+# what stands before a name inside a longer name that describes it
 _BEHIND = re.compile(r"(?:\b(?:of|in|at|the|for)|\d)\s+$")
 
 
@@ -30,19 +30,20 @@ _BEHIND = re.compile(r"(?:\b(?:of|in|at|the|for)|\d)\s+$")
 class ProofStep:
     """A cited sentence of a proof: it leads from the name `start` to the name `end`.
 
-    citation: the sentence's number. facts: ids of the facts read in it that have both names. The first start is a name
-    of the question, the last end the answer, or a name that the answer has.
+    The first start is a name of the question. The last end is the answer, or a name in the answer.
     """
 
     start: str
     end: str
     citation: int
+    """the number of the citation"""
     facts: tuple[str, ...] = ()
+    """ids of the facts read in the sentence that contain both names"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """A citation, the names that it bears, by their keys, and its facts with the keys of their ends."""
+    """A citation with the names in it (key to label), and its facts with the keys of their subjects and objects."""
 
     number: int
     names: Mapping[str, str]
@@ -55,13 +56,14 @@ def proof_of(
     citations: Iterable[Citation],
     facts: Mapping[str, Triple],
 ) -> tuple[ProofStep, ...]:
-    """Return the sentences from a name of the question to the answer; () where there is no way.
+    """Return the sentences that lead from a name of the question to the answer; () if no chain of sentences does.
 
-    There is no way to yes and no, nor to an answer that the question names, which is chosen and not found.
-    The proof bears every name of the question that a citation bears: without one of them it would answer another
-    question. facts: those of the question's graph, by id. Of several ways the one over most sentences is returned, then
-    the one in the order of the citations. A sentence bears the names that it holds, its passage's title, and the ends
-    of the facts that were read in it, so that "He was born in Ulm" bears the name of the person.
+    There is no chain to yes or no, nor to an answer that the question names, because such an answer is chosen and not
+    found. The proof contains every name of the question that any citation contains; without one of them it would answer
+    another question. Of several chains, the one with most sentences is returned, then the one that follows the order of
+    the citations. The names of a sentence are those in it, its passage's title, and the subjects and objects of the
+    facts that were read in it, so "He was born in Ulm" has the name of the person. `facts` are those of the question's
+    graph, by id.
     """
     answer_key = canonical_key(answer)
     asked_key = canonical_key(question)
@@ -103,7 +105,7 @@ def proof_of(
 
 
 def _rank(way: tuple[ProofStep, ...]) -> tuple[int, list[int]]:
-    """Return the key by which ways compare: more sentences first, then the order of the citations."""
+    """Return the key by which chains are compared: more sentences first, then the order of the citations."""
     numbers = [-step.citation for step in way]
     return len(way), numbers
 
@@ -111,9 +113,9 @@ def _rank(way: tuple[ProofStep, ...]) -> tuple[int, list[int]]:
 def _known_names(
     question: str, cited: Sequence[Citation], read: Mapping[int, Sequence[Triple]]
 ) -> dict[str, str]:
-    """Return the names of the question, the titles, the facts and the quotes: each label by its key.
+    """Return the names in the question, titles, facts and quotes: the label of each by its key.
 
-    read: the facts that were read in each citation, by its number. A key has its first label.
+    `read` has the facts that were read in each citation, by its number. If a key has several labels, the first is kept.
     """
     labels = names_in(question)
     ends = []
@@ -135,9 +137,9 @@ def _ways(
     asked: set[str],
     wanted: Mapping[int, tuple[str, str]],
 ) -> Iterator[tuple[ProofStep, ...]]:
-    """Yield ways from a name that is asked about to the answer, each sentence and each name once.
+    """Yield the chains from a name of the question to the answer, which use each sentence and each name once.
 
-    wanted: key and label of the answer in each sentence; blank where it does not hold one.
+    `wanted` has key and label of the answer for each sentence; both are "" for a sentence without the answer.
     """
     left = _TRIED
 
@@ -170,7 +172,7 @@ def _ways(
 
 
 def _between(sentence: _Sentence, start: str, end: str) -> tuple[str, ...]:
-    """Return the facts of a sentence that have both names; "river Dorve" has "Dorve"."""
+    """Return the ids of a sentence's facts that connect both names. "river Dorve" counts as "Dorve"."""
     first = f" {start} "
     last = f" {end} "
     between = []
@@ -207,10 +209,10 @@ def _sentence(
 
 
 def _holds(text: str, label: str, spans: Sequence[tuple[int, int]]) -> bool:
-    """Return whether a text holds a name that is no part of a longer one. spans: of the names of the text.
+    """Return whether a text contains a name that is not part of a longer name. `spans` are the names of the text.
 
-    "History of Ulm" and "2018 Ulm" hold "Ulm", "Ulm Minster" does not. A single word has to be written as in the name,
-    so that a page called "River" is not in every text of rivers.
+    "History of Ulm" and "2018 Ulm" contain "Ulm", "Ulm Minster" does not. A single word must have the case of the name,
+    so that a page called "River" is not found in every text about rivers.
     """
     bare = re.sub(r"^(?:the|a|an)\s+", "", label, flags=re.IGNORECASE)
     flags = re.NOFLAG
@@ -225,7 +227,7 @@ def _holds(text: str, label: str, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _is_part(part: tuple[int, int], span: tuple[int, int], text: str) -> bool:
-    """Return whether a name is a part of the longer name at `span`, and not described behind it."""
+    """Return whether a name is part of the longer name at `span`, unless it follows a word such as "of" in it."""
     start, end = part
     first, last = span
     if first < end < last:
@@ -253,9 +255,10 @@ def _names_in_question(label: str, question: str) -> bool:
 def _answer_in(
     citation: Citation, answer: str, known: Mapping[str, str], asked: set[str]
 ) -> tuple[str, str]:
-    """Return key and label of the answer in a cited sentence, or of a name of the answer; blank where it holds neither.
+    """Return key and label of the answer in a cited sentence, or of a name in the answer; two "" if the sentence has
+    neither.
 
-    A sentence of a passage about the answer, by its title, holds it.
+    A sentence of a passage whose title is the answer counts as containing it.
     """
     key = canonical_key(answer)
     quoted = f" {canonical_key(citation.quote)} "
@@ -270,7 +273,7 @@ def _answer_in(
 
 
 def _facts_in(citation: Citation, facts: Mapping[str, Triple]) -> Iterator[Triple]:
-    """Yield the facts of a citation that were read in its sentence; one without a source counts as read there."""
+    """Yield the facts of a citation that were read in its sentence. A fact without a source counts as read there."""
     place = Source(citation.passage_id, citation.start, citation.end)
     for name in citation.triple_ids:
         fact = facts.get(name)

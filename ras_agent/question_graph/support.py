@@ -1,12 +1,12 @@
-"""Do the sentences that an answer cites bear it?
+"""Decides whether the sentences that an answer cites support the answer.
 
-A claim is a sentence of an answer, or all of a short one. Its own words are those that the question does not have. A
-citation bears a claim if its sentence has its own words: the quote, the title of its passage, and the ends of the facts
-that were read there and stand in the passage. Several citations may bear a claim together, as they do a list, and one
-supports it too that leads from a name of the question to a sentence that bears it. An answer of yes or no is
-judged by a reader.
+A claim is a sentence of the answer, or the whole of a short answer. Its own words are those that the question does not
+contain. A citation supports a claim if its evidence contains the claim's own words. The evidence is the quote, the
+title of its passage, and the subjects and objects of the facts that were read there and stand in the passage. Several
+citations may support a claim together, as with a list. A citation also supports a claim if it leads from a name of the
+question to a sentence that supports the claim. An answer of yes or no is judged by a reader model.
 
-`Citation.supported` is True, False, or None if that is open: there is no reader, or the quote is in another
+`Citation.supported` is True, False, or None if it cannot be decided: there is no reader, or the quote is in another
 language than the question.
 """
 
@@ -35,12 +35,14 @@ _NUMBERS = re.compile(rf"\s*(?:{NUMBER.live})")
 _LEADING = re.compile(rf"(?:\s*(?:{NUMBER.live}))+")
 _VERDICT = re.compile(r"\W*(yes|no|true|false)(?=\s*(?:[^\w\s]|\Z))", re.IGNORECASE)
 _AFFIRMS = frozenset({"yes", "true"})
-_SHORT = 3  # words of a claim that have to be there, all of them; of more most
+_SHORT = (
+    3  # a claim with at most so many words needs all of them; a longer one needs most
+)
 _SHARE_OF_NAME = 0.6
 _SHARE_OF_WORDS = 0.4
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
-_TOGETHER = 0  # the number of all citations together, which are numbered from 1
-# probabilities from which a verdict is taken: a denial is right less often than an affirmation
+_TOGETHER = 0  # stands for all citations together; single citations are numbered from 1
+# probabilities from which a verdict counts: a denial is right less often than an affirmation
 _SURE_YES = 0.5
 _SURE_NO = 0.7
 _SURE_NOT_SAID = 0.7
@@ -48,7 +50,8 @@ _SURE_NOT_SAID = 0.7
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """A sentence of an answer without its numbers, and the citations that it names; all of them if it names no citation."""
+    """A sentence of an answer without its citation numbers, and the citations that it names, or all citations if it
+    names none."""
 
     text: str
     citations: tuple[Citation, ...]
@@ -56,7 +59,8 @@ class _Claim:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """The contents of a citation: its sentence with names for its pronouns, the names in it, and its language."""
+    """The contents of a citation: its sentence with the names that its pronouns stand for, the names in it, and its
+    language."""
 
     sentence: Words
     names: frozenset[str]
@@ -70,9 +74,12 @@ def with_support(
     facts: Mapping[str, Triple],
     verdicts: Sequence[Verdict] = (),
 ) -> Answer:
-    """Return the answer with a verdict in each citation on whether it supports the answer.
+    """Return the answer with `supported` set in each citation.
 
-    passages, facts: by id. verdicts: on `texts_to_judge`, in their order; () without a reader.
+    Args:
+        passages: the passages by id.
+        facts: the facts by id.
+        verdicts: the reader's verdicts on `texts_to_judge`, in their order; () without a reader.
     """
     if not answer.citations:
         return answer
@@ -103,7 +110,10 @@ def with_support(
 def texts_to_judge(
     question: str, answer: Answer, passages: Mapping[str, Passage]
 ) -> list[str]:
-    """Return the texts that a reader judges if an answer begins with yes or no: each quote, then all of them."""
+    """Return the texts that a reader judges if an answer begins with yes or no: each quote, then all quotes joined.
+
+    Return [] for any other answer, and if the question or the quotes are not in English.
+    """
     if not answer.citations or not _VERDICT.match(_said(answer)):
         return []
     quotes = []
@@ -118,9 +128,9 @@ def texts_to_judge(
 
 
 def best_bearing(question: str, answer: str, passage: Passage) -> Sentence | None:
-    """Return the sentence of a passage that has most of an answer's own words, None if no sentence has a word of both.
+    """Return the sentence of a passage that best supports an answer, or None if no sentence shares a word with it.
 
-    Among equals it is the one that shares most with answer and question.
+    Sentences are compared by the answer's own words in them, plus the words that they share with answer and question.
     """
     writing = fact_text(passage.text, passage.heading).words.writing
     own = _own_terms(question, answer, writing)
@@ -138,14 +148,16 @@ def best_bearing(question: str, answer: str, passage: Passage) -> Sentence | Non
 
 
 def is_grounded(answer: Answer) -> bool:
-    """Return whether an answer rests on its citations: it does not abstain, and a citation supports it, or may."""
+    """Return whether an answer rests on its citations: it does not abstain, and a citation supports it or may support
+    it."""
     if answer.abstained:
         return False
     return any(one.supported is not False for one in answer.citations)
 
 
 def what_is_not_borne(answer: Answer) -> str:
-    """Say that no citation of an answer bears it, and name a remedy; "" if one does or may."""
+    """Return a message that no citation supports the answer, with a remedy; "" if a citation does or may, or the answer
+    abstains."""
     if answer.abstained or is_grounded(answer):
         return ""
     said = f"{answer.text.strip():.80}"
@@ -158,7 +170,8 @@ def what_is_not_borne(answer: Answer) -> str:
 
 
 def _claims_of(question: str, answer: Answer) -> list[_Claim]:
-    """Return the claims of an answer: its sentences where they have numbers of citations, else all of it at once."""
+    """Return the claims of an answer: its sentences if they have citation numbers, otherwise the whole answer as one
+    claim."""
     text = _said(answer)
     if not text:
         return []
@@ -178,7 +191,7 @@ def _claims_of(question: str, answer: Answer) -> list[_Claim]:
 
 
 def _numbered_sentences(text: str) -> list[str]:
-    """Return the sentences of a text, each with the numbers that stand behind its full stop."""
+    """Return the sentences of a text, each with the citation numbers that follow its full stop."""
     sentences: list[str] = []
     for start, end in sentence_spans(text):
         sentence = text[start:end]
@@ -191,7 +204,7 @@ def _numbered_sentences(text: str) -> list[str]:
 
 
 def _said(answer: Answer) -> str:
-    """Return an answer's text; of one that abstains its suggestion."""
+    """Return an answer's text, or the suggestion of an answer that abstains."""
     if answer.abstained:
         return answer.suggestion
     return answer.text
@@ -219,7 +232,8 @@ def _evidence(
 
 
 def _said_by_a_person(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
-    """Return the ends of cited facts that a person has written or corrected, who vouches for them."""
+    """Return the subjects and objects of cited facts that a person has written or corrected, since the person vouches
+    for them."""
     ends = []
     for fact in _cited_facts(citation, facts):
         if any(is_person(source.extractor) for source in fact.sources):
@@ -233,7 +247,7 @@ def _cited_facts(citation: Citation, facts: Mapping[str, Triple]) -> list[Triple
 
 
 def _ends(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
-    """Return the ends of the facts that were read in a citation's sentence."""
+    """Return the subjects and objects of the facts that were read in a citation's sentence."""
     place = Source(citation.passage_id, citation.start, citation.end)
     ends = []
     for fact in _cited_facts(citation, facts):
@@ -245,7 +259,7 @@ def _ends(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
 def _worded(
     question: str, claim: _Claim, evidence: Mapping[int, _Evidence]
 ) -> dict[int, bool | None]:
-    """Return by number which citations support a claim, by its words."""
+    """Return for each citation number whether that citation supports a claim, judged by the words of both."""
     first = evidence[claim.citations[0].number]
     writing = first.sentence.writing
     terms = _own_terms(question, claim.text, writing)
@@ -276,7 +290,7 @@ def _worded(
     return support
 
 
-@lru_cache(maxsize=4)  # each claim of an answer is held against one question
+@lru_cache(maxsize=4)  # all claims of an answer are compared with one question
 def _words_asked(question: str, writing: Writing) -> Words:
     return Words(question, writing)
 
@@ -288,7 +302,7 @@ def _keys_asked(question: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4)
 def _choices(question: str) -> tuple[str, ...]:
-    """Return the names in a question that asks to choose."""
+    """Return the names in a question that asks for a choice ("A or B"); () for any other question."""
     if not _OR.search(question):
         return ()
     return tuple(names_in(question))
@@ -299,13 +313,15 @@ def _keys(names: Iterable[str]) -> frozenset[str]:
 
 
 def _is_chosen(question: str, claim: str) -> bool:
-    """Return whether a claim chooses one of the things that a question names, which any sentence about it names too."""
+    """Return whether a claim is one of the choices of the question. Any sentence about a choice names it, so words
+    prove little."""
     choices = _choices(question)
     return any(holds(claim, name) for name in choices)
 
 
 def _own_terms(question: str, claim: str, writing: Writing) -> list[Term]:
-    """Return the words and figures of a claim that the question does not have; all of them where it has them all."""
+    """Return the words and figures of a claim that the question does not contain; all of them if the question contains
+    them all."""
     content = Words("", writing).content(claim)
     terms = list(dict.fromkeys(content))
     asked = _words_asked(question, writing)
@@ -315,9 +331,9 @@ def _own_terms(question: str, claim: str, writing: Writing) -> list[Term]:
 def _may_be_said_otherwise(
     question: str, held: Mapping[Term, bool | None], evidence: Iterable[_Evidence]
 ) -> bool:
-    """Return whether sentences that lack a claim's words may bear it in words of another language, or inflected.
+    """Return whether sentences that lack a claim's words may still state it, in another language or with other endings.
 
-    A figure that is not there is not there in any language.
+    A missing figure is missing in every language.
     """
     for term, has in held.items():
         if term.is_figure and has is False:
@@ -335,8 +351,8 @@ def _may_be_said_otherwise(
 def _is_borne(claim: str, held: Mapping[Term, bool | None]) -> bool | None:
     """Return whether enough of a claim's own terms are held: all figures, most of each name, and many other words.
 
-    With a figure or a name, one other word need not be there: "the year 1847". A few words without them have to be all
-    there.
+    A claim with a figure or a name may lack one other word: "the year 1847". A claim of a few words without figures and
+    names needs all of them. Returns None if it is open for every term.
     """
     known = {term: has for term, has in held.items() if has is not None}
     if not known:
@@ -373,9 +389,10 @@ def _supporting(
     held: Mapping[int, Sequence[bool | None]],
     evidence: Mapping[int, _Evidence],
 ) -> dict[int, bool | None]:
-    """Return by number which citations support a claim that they bear together.
+    """Return for each citation number whether that citation supports a claim that the citations state together.
 
-    Those do that have parts of it which no other one has together with more, and those that lead to them.
+    A citation supports the claim if it holds terms of the claim and no other citation holds all of these and more, or
+    if it leads to such a citation through a shared name.
     """
     parts = {}
     for number, has in held.items():
@@ -405,7 +422,10 @@ def _supporting(
 def _judged(
     affirms: bool, citations: Sequence[Citation], verdicts: Mapping[int, Verdict]
 ) -> dict[int, bool | None]:
-    """Return by number which citations support yes, or no: those that say so, or all where they say so together."""
+    """Return for each citation number whether that citation supports a yes or no.
+
+    Citations whose verdict agrees with the answer support it; if none agrees, all citations do if they agree together.
+    """
     support: dict[int, bool | None] = {}
     for one in citations:
         support[one.number] = None
@@ -414,7 +434,7 @@ def _judged(
     for number in support:
         verdict = verdicts[number]
         support[number] = _agrees(affirms, verdict)
-    # one that says otherwise by itself may be a part of it: one of two that are compared
+    # a citation that alone disagrees may still be part of the proof: one of two things that are compared
     if True in support.values():
         return {number: supported or None for number, supported in support.items()}
     if _agrees(affirms, verdicts[_TOGETHER]):
@@ -423,7 +443,7 @@ def _judged(
 
 
 def _agrees(affirms: bool, verdict: Verdict) -> bool | None:
-    """Return whether a verdict is surely the answer's; None where it is not sure."""
+    """Return whether a verdict agrees with the answer; None if the verdict is not sure enough."""
     says_yes = verdict.true >= _SURE_YES
     says_no = verdict.false >= _SURE_NO
     if says_yes or says_no:
@@ -434,7 +454,7 @@ def _agrees(affirms: bool, verdict: Verdict) -> bool | None:
 
 
 def _any(found: Iterable[bool | None]) -> bool | None:
-    """Return whether one is true; None if no one is and one is unclear."""
+    """Return True if a value is true; else None if a value is None or there are no values; else False."""
     seen = set(found)
     if True in seen:
         return True

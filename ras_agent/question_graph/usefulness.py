@@ -1,6 +1,6 @@
-"""The most useful evidence comes first: this orders facts and passages for a prompt that is too small for all.
+"""Orders facts and passages by usefulness, for a prompt that has no room for all of them.
 
-Nobody asks a model for this order, and no score of a retriever enters it: it comes only from the texts.
+The order is computed only from the texts, without a model and without a retriever's scores.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ras_agent.records import Passage, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.words import FUNCTION_WORDS
 
-# classes of facts; a fact that touches no entity asked for comes behind them, by its distance from the nearest
+# classes of facts; a fact that touches no named entity comes after them, by its distance from the nearest one
 _LINK, _TOUCHES, _NEWEST = range(3)
 _APART = math.inf
 
@@ -26,7 +26,7 @@ def evidence_by_use(
     passages: Sequence[Passage],
     steps: Sequence[Step],
 ) -> tuple[tuple[Triple, ...], tuple[Passage, ...]]:
-    """Return the facts and the passages of a run, each the most useful first."""
+    """Return the facts and the passages of a run, the most useful first."""
     questions = [question]
     newest: tuple[str, ...] = ()
     for step in steps:
@@ -41,13 +41,13 @@ def facts_by_use(
 ) -> tuple[Triple, ...]:
     """Return all facts of the graph, the most useful first.
 
-    questions: the question, and the sub-queries or sentences that followed it.
-    newest: the ids of the facts that the last hop found.
+    `questions` are the question and the sub-queries or sentences that followed it. `newest` are the ids of the facts
+    that the last hop found.
 
     The order is by class: (1) facts between two entities that the questions name, (2) facts that touch one such entity,
-    (3) other facts of the newest hop, (4) the rest by their distance from a named entity, (5) facts that no chain
+    (3) other facts of the newest hop, (4) other facts by their distance from a named entity, (5) facts that no chain
     connects with one. Within a class, facts of the newest hop come first, then those that share more words with the
-    questions, then those that more passages state. The order depends on the facts as a set.
+    questions, then those that more passages state. The order of the graph's facts does not matter.
     """
     classes = _classes(graph, questions, newest)
     texts = {}
@@ -76,10 +76,10 @@ def passages_by_use(
 ) -> tuple[Passage, ...]:
     """Return all passages, the most useful first.
 
-    A passage has the class of the best fact that was read in it (see `facts_by_use`); a passage with a title that the
-    questions name counts as one with a fact of class (2). Within a class, passages of the newest hop come first, then
-    those that share more words with the questions, then those that a search ranked higher. The order depends on the
-    passages as a set.
+    A passage has the class of the best fact that was read in it (see `facts_by_use`). A passage whose title the
+    questions name counts at least as one with a fact of class (2). Within a class, passages of the newest hop come
+    first, then those that share more words with the questions, then those that a search ranked higher. The order of
+    `passages` does not matter.
     """
     newest: set[str] = set()
     newest_facts: tuple[str, ...] = ()
@@ -123,7 +123,7 @@ def passages_by_use(
 def _classes(
     graph: QuestionGraph, questions: Sequence[str], newest: Collection[str]
 ) -> dict[str, float]:
-    """Map each fact's id to the number of its class, lower for more useful (see `facts_by_use`)."""
+    """Map each fact's id to the number of its class. A lower number is more useful (see `facts_by_use`)."""
     texts = _keys(questions)
     named = []
     for key in graph.entities:
@@ -148,10 +148,10 @@ def _classes(
 
 
 def _distances(graph: QuestionGraph, starts: Iterable[str]) -> dict[str, float]:
-    """Map each entity that a chain of facts joins to one of `starts` to the length of the shortest chain."""
+    """Map each entity that a chain of facts connects with one of `starts` to the length of the shortest chain."""
     distance: dict[str, float] = dict.fromkeys(starts, 0)
     reached = list(distance)
-    for key in reached:  # grows while it is read
+    for key in reached:  # the list grows during the loop
         for fact in graph.touching(key):
             subject, _, target = fact.key
             for other in (subject, target):
@@ -167,8 +167,8 @@ def _keys(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_named(key: str, texts: Sequence[str]) -> bool:
-    """Tell whether one of `texts`, which `_keys` has made, names the entity `key`."""
-    if FUNCTION_WORDS.issuperset(key.split()):  # also for no word at all
+    """Tell whether one of `texts`, which come from `_keys`, names the entity `key`."""
+    if FUNCTION_WORDS.issuperset(key.split()):  # also true for an empty key
         return False
     # scripts without spaces between words have one "word" a sentence: look for the name inside it
     mention = key
@@ -189,7 +189,8 @@ def _likeness(texts: Mapping[str, str], questions: Sequence[str]) -> dict[str, f
 def _words(text: str) -> frozenset[str]:
     """Return the words of a text without function words.
 
-    Of words outside ASCII, pairs of neighbouring characters are returned: such scripts may not part words by spaces.
+    A word outside ASCII is replaced by its pairs of neighbouring characters, because some scripts have no spaces
+    between words.
     """
     words: set[str] = set()
     for word in canonical_key(text).split():
